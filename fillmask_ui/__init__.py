@@ -1,0 +1,46 @@
+"""Look inside masked language models: predictions, losses, evaluations.
+
+>>> from fillmask_ui import load_model, fill
+>>> model = load_model()  # the embedded model, offline
+>>> filling = fill(model, "The opposite of hot is [MASK].", top_k=3)
+>>> len(filling.masks[0].candidates)
+3
+
+Importing the package loads no heavy library; the names below are imported when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+# Public name -> module that defines it; imported on first use.
+_PUBLIC = {
+    "load_model": "fillmask_ui.models",
+    "available_models": "fillmask_ui.models",
+    "fill": "fillmask_ui.filling",
+    "score_candidates": "fillmask_ui.filling",
+    "nll_nats": "fillmask_ui.scoring",
+    "FillmaskError": "fillmask_ui.errors",
+}
+
+__all__ = [
+    "FillmaskError",
+    "available_models",
+    "fill",
+    "load_model",
+    "nll_nats",
+    "score_candidates",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'fillmask_ui' has no attribute {name!r}")
+    return getattr(importlib.import_module(_PUBLIC[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_PUBLIC])

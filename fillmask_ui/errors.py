@@ -1,0 +1,47 @@
+"""What can go wrong in a way that the person at the page or the shell can act on.
+
+Every message says what came, what was wanted and what to do. The faces show the message and
+nothing else: no traceback. Programming errors stay ordinary exceptions (`ValueError`, ...).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class FillmaskError(Exception):
+    """Base of all errors that carry a message meant for the user."""
+
+
+class TextError(FillmaskError):
+    """The text cannot be used as it is: empty, no mask, too long, broken Unicode."""
+
+
+class OptionError(FillmaskError):
+    """An option has a value outside its range or that is not known."""
+
+
+class ModelError(FillmaskError):
+    """The model cannot be found, read or run, or is no masked language model."""
+
+
+class ModelOutputError(ModelError):
+    """The model ran, but what it returned cannot be used (NaN, wrong shape)."""
+
+
+class NetworkError(FillmaskError):
+    """Something has to be fetched and the network does not give it."""
+
+
+class DataError(FillmaskError):
+    """A data set, file or stored run cannot be read as asked."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    """The message for a name that is not known, with the names that are.
+
+    >>> unknown("provider", "Cuda", ["CPUExecutionProvider"])
+    "unknown provider 'Cuda'; known: CPUExecutionProvider"
+    """
+    listed = ", ".join(sorted(known)) or "none"
+    return f"unknown {kind} {name!r}; known: {listed}"

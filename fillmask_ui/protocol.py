@@ -1,0 +1,104 @@
+"""What a model must offer. Everything else is derived from it, the same for every runtime.
+
+Axes: B texts in a batch, T tokens, M hidden positions, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from fillmask_ui.records import Encoding, ModelSignature
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@runtime_checkable
+class Vocabulary(Protocol):
+    """A tokenizer, as far as the core needs one.
+
+    Attributes:
+        size: number of tokens that the tokenizer knows; at most the width V of the logits.
+        mask_id: id of the mask token.
+        mask_token: its string, `[MASK]` or `<mask>`.
+        pad_id: id used to fill up shorter texts of a batch.
+        special_ids: ids of all special tokens, the mask among them.
+    """
+
+    size: int
+    mask_id: int
+    mask_token: str
+    pad_id: int
+    special_ids: frozenset[int]
+
+    def encode(self, text: str) -> Encoding:
+        """Text to token ids with special tokens; the mask token's string becomes `mask_id`.
+
+        Nothing is cut, however long the text is.
+
+        Raises:
+            TextError: for text that no tokenizer can take (lone surrogates).
+        """
+
+    def encode_word(self, word: str, before: str = " ") -> tuple[int, ...]:
+        """Sub-token ids of a word, as it would be tokenized where a mask stands.
+
+        Args:
+            word: without surrounding blanks.
+            before: the character to the left of the mask, "" at the start of the text. It
+                decides between `Ġword` and `word` in byte-level and Unigram vocabularies.
+
+        Returns:
+            No ids if the word tokenizes to nothing.
+        """
+
+    def token(self, token_id: int) -> str:
+        """Raw vocabulary string; `[id]` in brackets for a logit column without a token."""
+
+    def word(self, token_id: int) -> str:
+        """`token` without `##`, `Ġ`, `▁`, bytes decoded; special tokens stay as they are."""
+
+    def is_continuation(self, token_id: int) -> bool:
+        """Whether the token continues the word to its left (`##ing`, or no `Ġ`/`▁`)."""
+
+    def decode(self, ids: tuple[int, ...]) -> str:
+        """Ids to readable text, special tokens left out, clean blanks."""
+
+
+@runtime_checkable
+class MaskedLM(Protocol):
+    """A masked language model.
+
+    Attributes:
+        vocabulary: its tokenizer.
+        signature: every choice that shapes its numbers.
+        max_tokens: longest text in tokens, special tokens included.
+    """
+
+    vocabulary: Vocabulary
+    signature: ModelSignature
+    max_tokens: int
+
+    def logits_at(
+        self,
+        input_ids: np.ndarray,
+        attention_mask: np.ndarray,
+        rows: np.ndarray,
+        cols: np.ndarray,
+    ) -> np.ndarray:
+        """Logits at the asked positions alone.
+
+        Safe to call from many threads.
+
+        Args:
+            input_ids: int64 [B, T], padded with `vocabulary.pad_id`.
+            attention_mask: int64 [B, T], 1 for real tokens.
+            rows: int64 [M], text of each asked position, in [0, B).
+            cols: int64 [M], token of each asked position, in [0, T).
+
+        Returns:
+            float32 [M, V].
+
+        Raises:
+            ModelOutputError: if the model returns NaN at an asked position.
+        """

@@ -1,0 +1,294 @@
+"""The frozen dataclasses that pass between rooms.
+
+Axes: T tokens of one text, M hidden positions, V vocabulary, K candidates. Probabilities are
+normalised over the whole vocabulary. `ids` are integers, `tokens` the vocabulary's own strings
+(`##ing`, `Ġthe`, `▁der`), `word` the same without the tokenizer's marks, `text` is raw.
+Nothing here is rounded.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Span:
+    """Half-open range of characters [start, end) in a text."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """One text as token ids, special tokens included.
+
+    Attributes:
+        text: the text that was encoded, masks written as the model's own mask token.
+        ids: T token ids.
+        tokens: T raw vocabulary strings.
+        spans: T character ranges in `text`; empty range where a token has no characters.
+        word_ids: T indices of the word a token belongs to; None for special tokens.
+        special: T flags, true for tokens that the tokenizer adds ([CLS], </s>), not for masks.
+    """
+
+    text: str
+    ids: tuple[int, ...]
+    tokens: tuple[str, ...]
+    spans: tuple[Span, ...]
+    word_ids: tuple[int | None, ...]
+    special: tuple[bool, ...]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class ModelSignature:
+    """Every choice that shapes a model's numbers; two equal signatures give equal numbers.
+
+    Attributes:
+        name: as the user referred to it, e.g. `embedded`, `org/model@rev`.
+        architecture: Hugging Face `model_type`, e.g. `bert`.
+        runtime: `onnx` or `torch`.
+        device: execution provider or torch device, e.g. `CPUExecutionProvider`, `cpu`.
+        precision: of the stored weights, e.g. `float32`, `float16`, `int8`.
+        sha256: hash of the weights file (of all of them, sorted, where there are several).
+        parameters: number of weights, where known.
+        size_bytes: of the weights on disk.
+        vocabulary_size: V, the width of the logits.
+        max_tokens: longest text in tokens, special tokens included.
+        versions: package name to version, of what took part.
+        cpu_features: e.g. `avx512_vnni`; int8 results depend on them.
+        notes: what a reader should know (logits computed at all positions, size mismatch, ...).
+    """
+
+    name: str
+    architecture: str
+    runtime: str
+    device: str
+    precision: str
+    sha256: str
+    parameters: int | None
+    size_bytes: int
+    vocabulary_size: int
+    max_tokens: int
+    versions: Mapping[str, str] = field(default_factory=dict)
+    cpu_features: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        parts = [
+            f"model:{self.name}",
+            f"arch:{self.architecture}",
+            f"runtime:{self.runtime}",
+            f"device:{self.device}",
+            f"precision:{self.precision}",
+            f"sha256:{self.sha256[:12]}",
+            f"V:{self.vocabulary_size}",
+        ]
+        parts += [f"{name}:{version}" for name, version in sorted(self.versions.items())]
+        if self.cpu_features:
+            parts.append("cpu:" + "+".join(self.cpu_features))
+        return "|".join(parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready values."""
+        return {**asdict(self), "versions": dict(self.versions)}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One token of the vocabulary at one hidden position.
+
+    Attributes:
+        rank: 1 for the most probable token of the vocabulary.
+        token_id: in [0, V).
+        token: raw vocabulary string.
+        word: `token` without the tokenizer's marks.
+        probability: softmax over all V tokens.
+        nll_nats: -ln probability.
+    """
+
+    rank: int
+    token_id: int
+    token: str
+    word: str
+    probability: float
+    nll_nats: float
+
+    @property
+    def nll_bits(self) -> float:
+        return self.nll_nats / math.log(2)
+
+
+@dataclass(frozen=True)
+class ScoredPart:
+    """One sub-token of a scored word, given those before it."""
+
+    token_id: int
+    token: str
+    nll_nats: float
+
+
+@dataclass(frozen=True)
+class ScoredWord:
+    """A word that the user asked about, at one mask.
+
+    A word of n sub-tokens widens the mask to n; sub-token j is scored with those before it
+    filled in and those after it hidden, so `nll_nats` is the sum over `parts`.
+
+    Attributes:
+        word: as typed.
+        nll_nats: -ln P(word).
+        probability: exp(-nll_nats).
+        rank: among all V tokens where the word is one token, else None.
+        parts: its sub-tokens.
+    """
+
+    word: str
+    nll_nats: float
+    probability: float
+    rank: int | None
+    parts: tuple[ScoredPart, ...]
+
+    @property
+    def nll_bits(self) -> float:
+        return self.nll_nats / math.log(2)
+
+
+@dataclass(frozen=True)
+class MaskFilling:
+    """What the model says at one mask.
+
+    Attributes:
+        position: index of the mask in the token sequence, special tokens counted.
+        entropy_nats: of the distribution over all V tokens.
+        candidates: the K best, best first.
+        scored: the words that the user asked about, in the order asked.
+    """
+
+    position: int
+    entropy_nats: float
+    candidates: tuple[Candidate, ...]
+    scored: tuple[ScoredWord, ...] = ()
+
+    @property
+    def perplexity(self) -> float:
+        """e^H: the number of equally likely tokens with the same entropy."""
+        return math.exp(self.entropy_nats)
+
+
+@dataclass(frozen=True)
+class JointPart:
+    """One factor of a joint filling: the token at `position`, given all parts before it."""
+
+    position: int
+    token_id: int
+    token: str
+    word: str
+    nll_nats: float
+
+
+@dataclass(frozen=True)
+class JointFilling:
+    """All masks of a text filled together.
+
+    Attributes:
+        text: the filled text.
+        nll_nats: -ln of the joint probability, the sum over `parts` (chain rule).
+        parts: the factors, in the order in which they were conditioned on each other.
+    """
+
+    text: str
+    nll_nats: float
+    parts: tuple[JointPart, ...]
+
+    @property
+    def log_probability_nats(self) -> float:
+        return -self.nll_nats
+
+    @property
+    def probability(self) -> float:
+        return math.exp(-self.nll_nats)
+
+
+@dataclass(frozen=True)
+class Filling:
+    """What a model says about one text with masks.
+
+    Attributes:
+        encoding: the text as tokens.
+        signature: of the model.
+        masks: one entry a mask, from left to right, each independent of the others.
+        joint: the best fillings of all masks together; empty for a single mask.
+    """
+
+    encoding: Encoding
+    signature: ModelSignature
+    masks: tuple[MaskFilling, ...]
+    joint: tuple[JointFilling, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready values; the shape that `fillmask-ui predict --json` prints."""
+        return {
+            "text": self.encoding.text,
+            "model": self.signature.name,
+            "signature": str(self.signature),
+            "masks": [
+                {
+                    "position": mask.position,
+                    "entropy_nats": mask.entropy_nats,
+                    "candidates": [asdict(candidate) for candidate in mask.candidates],
+                    "scored": [asdict(word) for word in mask.scored],
+                }
+                for mask in self.masks
+            ],
+            "joint": [
+                {**asdict(joint), "log_probability_nats": joint.log_probability_nats}
+                for joint in self.joint
+            ],
+        }
+
+    def _repr_html_(self) -> str:
+        """A table a mask, for notebooks."""
+        tables = []
+        for number, mask in enumerate(self.masks, start=1):
+            rows = "".join(
+                f"<tr><td>{c.rank}</td><td>{html.escape(c.word)}</td>"
+                f"<td><code>{html.escape(c.token)}</code></td>"
+                f"<td>{c.probability:.4f}</td><td>{c.nll_nats:.4f}</td></tr>"
+                for c in mask.candidates
+            )
+            tables.append(
+                f"<table><caption>Mask {number} of {html.escape(self.encoding.text)}"
+                f" · entropy {mask.entropy_nats:.3f} nats</caption>"
+                "<thead><tr><th>rank</th><th>word</th><th>token</th>"
+                f"<th>probability</th><th>NLL (nats)</th></tr></thead><tbody>{rows}</tbody></table>"
+            )
+        return "".join(tables)
+
+
+@dataclass(frozen=True)
+class Example:
+    """One text of a data set.
+
+    Attributes:
+        id: position in the data set, from 0; with the seed it determines the masks.
+        text: raw.
+    """
+
+    id: int
+    text: str
+
+
+@dataclass(frozen=True)
+class SkippedText:
+    """A text that could not be measured, and why, in words to count by."""
+
+    id: int
+    reason: str
