@@ -1,0 +1,24 @@
+"""What a model puts at the masks of one text; `predict.py` starts with the definitions."""
+
+from fillmask_ui.filling.joint import joint_fillings
+from fillmask_ui.filling.predict import MAX_JOINT_MASKS, MAX_TOP_K, fill, score_candidates
+from fillmask_ui.filling.prompt import (
+    encode_masked,
+    filled_text,
+    mask_positions,
+    normalise_masks,
+    split_words,
+)
+
+__all__ = [
+    "MAX_JOINT_MASKS",
+    "MAX_TOP_K",
+    "encode_masked",
+    "fill",
+    "filled_text",
+    "joint_fillings",
+    "mask_positions",
+    "normalise_masks",
+    "score_candidates",
+    "split_words",
+]

@@ -1,0 +1,143 @@
+"""Candidates for the masks of one text, words of several tokens, joint fillings.
+
+Definition. At a mask in position i the model gives P(token | text with all masks hidden),
+normalised over the whole vocabulary. Three questions build on it:
+
+- `fill`: the K best tokens of each mask, each mask on its own, as the fill-mask pipeline of
+  transformers gives them.
+- `score_candidates`: P(word) of a word of n sub-tokens. The mask widens to n masks and the
+  chain rule runs from left to right within the word, the later sub-tokens hidden
+  (within-word left-to-right, arXiv:2305.10588). Rivals: cutting a word to its first sub-token
+  (the pipeline's `targets`), which scores another word; hiding one sub-token at a time with
+  the others visible (arXiv:1910.14659), which makes long words too easy.
+- joint fillings: P(w_1, ..., w_m) of all masks together by the chain rule from left to right,
+  later masks still hidden, found by a beam search. A masked model defines no single joint
+  distribution: another order gives another value, so every factor is returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fillmask_ui import scoring
+from fillmask_ui.errors import OptionError
+from fillmask_ui.filling.joint import joint_fillings
+from fillmask_ui.filling.prompt import encode_masked, mask_positions
+from fillmask_ui.filling.query import ROWS_PER_CALL, log_probabilities_at
+from fillmask_ui.filling.words import split_into_tokens, word_scores
+from fillmask_ui.protocol import MaskedLM, Vocabulary
+from fillmask_ui.records import Candidate, Filling, JointFilling, MaskFilling, ScoredWord
+
+MAX_TOP_K = 100
+# Beyond this many masks a joint filling would cost minutes on a CPU.
+MAX_JOINT_MASKS = 16
+
+
+def fill(
+    model: MaskedLM,
+    text: str,
+    *,
+    top_k: int | None = 5,
+    candidates: Sequence[str] = (),
+    joint: int = 5,
+    beam_width: int = 16,
+) -> Filling:
+    """What the model puts at each mask of a text.
+
+    Args:
+        model: from `load_model`.
+        text: with one mask or more: `[MASK]`, `<mask>`, the model's own or `___`.
+        top_k: tokens listed for each mask, 1 to 100, best first; None for the whole vocabulary.
+        candidates: words to score at each mask, of any number of sub-tokens.
+        joint: joint fillings listed where there are 2 to 16 masks; 0 for none.
+        beam_width: hypotheses kept while searching for them; at least `joint` are kept.
+
+    Returns:
+        Masks from left to right; joint fillings best first.
+
+    Raises:
+        TextError: if the text is blank, has no mask or is too long.
+        OptionError: if a number is out of range or a candidate has no tokens.
+        ModelOutputError: if the model returns NaN.
+    """
+    if top_k is not None and not 1 <= top_k <= MAX_TOP_K:
+        raise OptionError(
+            f"top-k was {top_k:,}: give a number from 1 to {MAX_TOP_K}, or 'all' for the whole "
+            "vocabulary"
+        )
+    if joint < 0 or beam_width < 1:
+        raise OptionError(
+            f"joint must be 0 or more and the beam width 1 or more; they were {joint} and "
+            f"{beam_width}"
+        )
+    encoding = encode_masked(model, text)
+    positions = mask_positions(encoding, model.vocabulary)
+    # Candidates are checked before the model runs: a typing error should not cost a pass.
+    pieces = [split_into_tokens(model, encoding, p, candidates) for p in positions]
+    masks: list[MaskFilling] = []
+    for start in range(0, len(positions), ROWS_PER_CALL):
+        chunk = positions[start : start + ROWS_PER_CALL]
+        log_probs = log_probabilities_at(model, [encoding.ids] * len(chunk), chunk)  # [M, V]
+        top = scoring.top_k(log_probs, top_k)
+        entropies = scoring.entropy_nats(log_probs)
+        for row, position in enumerate(chunk):
+            masks.append(
+                MaskFilling(
+                    position=position,
+                    entropy_nats=float(entropies[row]),
+                    candidates=_candidates(model.vocabulary, top.token_ids[row], top.nll_nats[row]),
+                    scored=word_scores(
+                        model, encoding, position, pieces[start + row], log_probs[row : row + 1]
+                    ),
+                )
+            )
+    fillings: tuple[JointFilling, ...] = ()
+    if joint and 1 < len(positions) <= MAX_JOINT_MASKS:
+        fillings = joint_fillings(model, encoding, count=joint, beam_width=max(beam_width, joint))
+    return Filling(encoding, model.signature, tuple(masks), fillings)
+
+
+def score_candidates(
+    model: MaskedLM, text: str, words: Sequence[str]
+) -> tuple[tuple[ScoredWord, ...], ...]:
+    """Probability of given words at each mask, whatever the number of their sub-tokens.
+
+    Args:
+        model: from `load_model`.
+        text: with one mask or more.
+        words: at least one; a raw vocabulary string with its mark (`##ing`) counts as itself.
+
+    Returns:
+        One tuple a mask, from left to right, of one entry a word, in the order given.
+
+    Raises:
+        TextError: if the text is blank, has no mask or is too long, also once the mask has
+            widened.
+        OptionError: if no word is given or one has no tokens.
+        ModelOutputError: if the model returns NaN.
+    """
+    if not words:
+        raise OptionError("no candidate words were given: separate them by commas, as in: cat, dog")
+    filling = fill(model, text, top_k=1, candidates=words, joint=0)
+    return tuple(mask.scored for mask in filling.masks)
+
+
+def _candidates(
+    vocabulary: Vocabulary, token_ids: np.ndarray, nlls: np.ndarray
+) -> tuple[Candidate, ...]:
+    """Records of one mask's top-k: int64 [K] and float64 [K], best first."""
+    return tuple(
+        Candidate(
+            rank=rank,
+            token_id=int(token_id),
+            token=vocabulary.token(int(token_id)),
+            word=vocabulary.word(int(token_id)),
+            probability=float(probability),
+            nll_nats=float(nll),
+        )
+        for rank, (token_id, probability, nll) in enumerate(
+            zip(token_ids, np.exp(-nlls), nlls, strict=True), start=1
+        )
+    )

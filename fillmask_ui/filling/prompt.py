@@ -1,0 +1,96 @@
+"""A text with masks, as people write it, to token ids with masks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from fillmask_ui.errors import TextError
+from fillmask_ui.protocol import MaskedLM, Vocabulary
+from fillmask_ui.records import Encoding
+
+# What people write for a mask, whatever the model calls its own.
+_MASK_WORDS = re.compile(r"\[mask\]|<mask>|_{3,}", re.IGNORECASE)
+
+
+def normalise_masks(text: str, mask_token: str) -> str:
+    """Write every mask in the text as the model's own.
+
+    Args:
+        text: with `[MASK]`, `<mask>`, the model's own token or three or more underscores.
+        mask_token: the model's own.
+
+    >>> normalise_masks("The ____ sat on the <mask>.", "[MASK]")
+    'The [MASK] sat on the [MASK].'
+    """
+    pieces = text.split(mask_token)
+    return mask_token.join(_MASK_WORDS.sub(lambda _: mask_token, piece) for piece in pieces)
+
+
+def encode_masked(model: MaskedLM, text: str) -> Encoding:
+    """Text with masks to token ids, checked.
+
+    Args:
+        model: whose vocabulary and length limit hold.
+        text: with at least one mask in any of the accepted spellings.
+
+    Raises:
+        TextError: if the text is blank, has no mask or is longer than the model takes; nothing
+            is ever cut.
+    """
+    vocabulary = model.vocabulary
+    if not text.strip():
+        raise TextError(
+            f"the text is empty: write a sentence with {vocabulary.mask_token} where a word is "
+            f"to be guessed, such as: The capital of France is {vocabulary.mask_token}."
+        )
+    encoding = vocabulary.encode(normalise_masks(text, vocabulary.mask_token))
+    if vocabulary.mask_id not in encoding.ids:
+        raise TextError(
+            f"the text has no mask: put {vocabulary.mask_token} (or ___) where a word is to be "
+            "guessed"
+        )
+    if len(encoding) > model.max_tokens:
+        raise TextError(
+            f"the text has {len(encoding):,} tokens and this model takes at most "
+            f"{model.max_tokens:,}: shorten it by about {len(encoding) - model.max_tokens:,}; "
+            "nothing was cut"
+        )
+    return encoding
+
+
+def mask_positions(encoding: Encoding, vocabulary: Vocabulary) -> tuple[int, ...]:
+    """Token indices of the masks, from left to right."""
+    return tuple(i for i, token_id in enumerate(encoding.ids) if token_id == vocabulary.mask_id)
+
+
+def filled_text(encoding: Encoding, vocabulary: Vocabulary, token_ids: Mapping[int, int]) -> str:
+    """The text with tokens written where masks stand; everything else stays as typed.
+
+    A token that continues the word to its left (`##ing`) is joined to it.
+
+    Args:
+        encoding: of the text.
+        vocabulary: that gives the words.
+        token_ids: position of a mask to the token that fills it; other masks stay.
+    """
+    pieces: list[str] = []
+    end = 0
+    for position in sorted(token_ids):
+        span, token_id = encoding.spans[position], token_ids[position]
+        before = encoding.text[end : span.start]
+        if vocabulary.is_continuation(token_id):
+            before = before.rstrip()
+        pieces += [before, vocabulary.word(token_id)]
+        end = span.end
+    return "".join(pieces) + encoding.text[end:]
+
+
+def split_words(text: str) -> tuple[str, ...]:
+    """Candidate words as people type them: separated by commas or line ends, blanks trimmed.
+
+    >>> split_words("sat, slept ,, souvenir, sat")
+    ('sat', 'slept', 'souvenir')
+    """
+    words = (word.strip() for word in re.split(r"[,\n]", text))
+    return tuple(dict.fromkeys(word for word in words if word))
