@@ -9,6 +9,7 @@ Nothing here is rounded.
 from __future__ import annotations
 
 import html
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -254,6 +255,12 @@ class Filling:
             ],
         }
 
+    def to_json(self, indent: int | None = None) -> str:
+        """`to_dict` as JSON; an infinite NLL (an impossible token) becomes null."""
+        return json.dumps(
+            _finite(self.to_dict()), ensure_ascii=False, allow_nan=False, indent=indent
+        )
+
     def _repr_html_(self) -> str:
         """A table a mask, for notebooks."""
         tables = []
@@ -271,6 +278,17 @@ class Filling:
                 f"<th>probability</th><th>NLL (nats)</th></tr></thead><tbody>{rows}</tbody></table>"
             )
         return "".join(tables)
+
+
+def _finite(value: Any) -> Any:
+    """The same value with null for numbers that JSON does not have."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value
 
 
 @dataclass(frozen=True)

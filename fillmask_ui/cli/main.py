@@ -1,0 +1,58 @@
+"""Assembles the commands and turns errors meant for the user into a message and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import sys
+
+import typer
+
+from fillmask_ui.errors import FillmaskError, OptionError, TextError
+
+# One file a command; each offers register(app). The order is that of the help text.
+COMMANDS = ("serve", "predict", "models")
+
+app = typer.Typer(
+    name="fillmask-ui",
+    help="Look inside masked language models. Without a command: start the page.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for _command in COMMANDS:
+    importlib.import_module(f"fillmask_ui.cli.{_command}").register(app)
+
+
+def run() -> None:
+    """Entry point of `fillmask-ui`.
+
+    Exit codes: 0 done, 1 a failure outside the input (model, network, data), 2 wrong input,
+    130 interrupted.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        # A pipe on Windows or in a C locale is not UTF-8, and words are not ASCII.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    try:
+        app(prog_name="fillmask-ui")
+    except FillmaskError as error:
+        fail(error)
+    except BrokenPipeError:
+        # The reader has gone (`| head`): nobody is left to tell, and nothing is wrong.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0) from None
+    except KeyboardInterrupt:
+        sys.stderr.write("\ninterrupted\n")
+        raise SystemExit(130) from None
+
+
+def fail(error: FillmaskError) -> None:
+    """Print the message and leave.
+
+    Raises:
+        SystemExit: always.
+    """
+    sys.stderr.write(f"error: {error}\n")
+    raise SystemExit(2 if isinstance(error, OptionError | TextError) else 1)

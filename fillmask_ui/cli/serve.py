@@ -1,0 +1,56 @@
+"""`fillmask-ui` without a command: the page."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fillmask_ui.cli.options import Model
+from fillmask_ui.errors import OptionError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the options of the page to the program itself."""
+    app.callback(invoke_without_command=True)(serve)
+
+
+def serve(
+    context: typer.Context,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; 0.0.0.0 for all of this machine's.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Port; the first free one from 7860 if not given."),
+    ] = None,
+    model: Model = "embedded",
+    public: Annotated[
+        bool,
+        typer.Option("--public", help="Hardened settings for a page that strangers can reach."),
+    ] = False,
+    open_browser: Annotated[
+        bool, typer.Option("--open", help="Open the page in the browser.")
+    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Look inside masked language models. Without a command: start the page."""
+    if version:
+        from fillmask_ui import __version__
+
+        typer.echo(f"fillmask-ui {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is not None:
+        return
+    from fillmask_ui.ui.app import build_app, launch_options
+
+    demo = build_app(default_model=model, public=public)
+    try:
+        demo.launch(
+            server_name=host, server_port=port, inbrowser=open_browser, **launch_options(public)
+        )
+    except OSError as error:
+        raise OptionError(
+            f"the page cannot listen on {host}:{port or 'any port from 7860'}: {error}; choose "
+            "another with --host or --port"
+        ) from error

@@ -1,0 +1,98 @@
+"""The package as a user gets it: import cost, help, requirements, wheel, style."""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+import tomllib
+
+ROOT = Path(__file__).parent.parent
+HEAVY = ("gradio", "torch", "transformers", "plotly", "onnxruntime", "onnx", "datasets")
+
+
+def run(*command, cwd=ROOT, **environment):
+    return subprocess.run(
+        command,
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def test_import_loads_nothing_heavy():
+    code = (
+        "import sys, fillmask_ui, fillmask_ui.cli.main, fillmask_ui.filling, fillmask_ui.models;"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    assert run(sys.executable, "-c", code).stdout.strip() == "[]"
+
+
+def test_public_names_resolve():
+    import fillmask_ui
+
+    for name in fillmask_ui.__all__:
+        assert callable(getattr(fillmask_ui, name))
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = fillmask_ui.nonsense
+
+
+def test_help_loads_no_heavy_library():
+    """What makes `--help` quick; the ratio to `import gradio` is measured in the README."""
+    code = (
+        "import sys, atexit;"
+        f"atexit.register(lambda: print('loaded', [n for n in {HEAVY!r} if n in sys.modules]));"
+        "sys.argv = ['fillmask-ui', '--help'];"
+        "from fillmask_ui.cli.main import run; run()"
+    )
+    result = run(sys.executable, "-c", code)
+    assert "predict" in result.stdout
+    assert result.stdout.rstrip().endswith("loaded []")
+
+
+def test_requirements_of_the_space_are_those_of_the_package():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert (ROOT / "requirements.txt").read_text().split("\n")[:-1] == project["dependencies"]
+
+
+def test_ruff():
+    for arguments in (["check"], ["format", "--check"]):
+        result = run(sys.executable, "-m", "ruff", *arguments, "--no-cache", ".")
+        assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_a_built_wheel_predicts_in_an_empty_environment(tmp_path):
+    built = run(
+        sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), "."
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    home = tmp_path / "venv"
+    assert run(sys.executable, "-m", "venv", str(home)).returncode == 0
+    python = home / ("Scripts" if os.name == "nt" else "bin") / "python"
+    installed = run(
+        str(python), "-m", "pip", "install", "-q", "--no-deps", "--no-index", str(wheel)
+    )
+    assert installed.returncode == 0, installed.stderr
+    # The declared dependencies come from this environment, offline; its own copy of the package
+    # does not, since a path line does not run the .pth files of that folder.
+    (site,) = (
+        home.glob("lib/python*/site-packages")
+        if os.name != "nt"
+        else [home / "Lib" / "site-packages"]
+    )
+    (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    code = "import fillmask_ui; print(fillmask_ui.__file__)"
+    assert run(str(python), "-c", code, cwd=tmp_path).stdout.startswith(str(home))
+    program = python.with_name("fillmask-ui")
+    text = "The capital of France is [MASK]."
+    result = run(str(program), "predict", text, "--json", cwd=tmp_path, HF_HUB_OFFLINE="1")
+    assert result.returncode == 0, result.stderr
+    (mask,) = json.loads(result.stdout)["masks"]
+    assert len(mask["candidates"]) == 5
