@@ -1,0 +1,286 @@
+"""Intervals that respect texts, differences of two models, and a verdict that holds.
+
+The mean over tokens is a ratio of two sums over texts, X / N: tokens of one text are not
+independent, whole texts are. So texts are what is resampled (`ratio_interval`: the studentised
+bootstrap of Efron and Tibshirani 1993, section 12.5), or what the spread is computed over
+(`RatioMoments.interval`: the linearised ratio, Cochran 1977, section 6.4, with Student's t), which
+needs no more than six sums and so merges and streams. Rivals: with 15 to 60 texts of skewed losses
+the percentile bootstrap and BCa cover 88 % to 92 % of the time instead of 95 %, the studentised
+one 93 % to 94 %; intervals over tokens cover less still.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from statistics import NormalDist
+
+import numpy as np
+
+from fillmask_ui.errors import OptionError
+
+RESAMPLES = 2000
+# Below this the studentised bootstrap meets too many resamples of one repeated text; above the
+# other it equals the linearised interval to three digits, at a thousand times the cost.
+FEWEST_TEXTS_TO_RESAMPLE = 10
+MOST_TEXTS_TO_RESAMPLE = 20_000
+_CELLS_AT_ONCE = 2_000_000
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A confidence interval and how it was made.
+
+    Attributes:
+        low: lower end.
+        high: upper end.
+        method: `bootstrap-t` or `linearised-t`.
+        level: coverage asked for.
+    """
+
+    low: float
+    high: float
+    method: str
+    level: float = 0.95
+
+    def map(self, function) -> Interval:
+        """The interval of an increasing function of the quantity."""
+        return Interval(function(self.low), function(self.high), self.method, self.level)
+
+
+@dataclass
+class RatioMoments:
+    """Six sums over texts, enough for a ratio and its linearised interval.
+
+    Attributes:
+        texts: number of texts with anything to count.
+        x: sum of the numerators (NLL of a text's tokens).
+        n: sum of the denominators (number of a text's tokens).
+        xx: sum of x * x over texts.
+        nn: sum of n * n.
+        xn: sum of x * n.
+    """
+
+    texts: int = 0
+    x: float = 0.0
+    n: float = 0.0
+    xx: float = 0.0
+    nn: float = 0.0
+    xn: float = 0.0
+
+    def add(self, x: float, n: float) -> None:
+        """Count one text."""
+        self.texts += 1
+        self.x += x
+        self.n += n
+        self.xx += x * x
+        self.nn += n * n
+        self.xn += x * n
+
+    def merge(self, other: RatioMoments) -> None:
+        """Count all texts of another shard."""
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+
+    @property
+    def ratio(self) -> float:
+        """X / N.
+
+        Raises:
+            ZeroDivisionError: before anything was counted.
+        """
+        return self.x / self.n
+
+    def interval(self, level: float = 0.95) -> Interval | None:
+        """The linearised interval with Student's t; None below two texts."""
+        if self.texts < 2 or self.n <= 0 or not math.isfinite(self.xx):
+            return None
+        ratio = self.ratio
+        residual = self.xx - 2 * ratio * self.xn + ratio * ratio * self.nn
+        # Rounding can leave a tiny negative sum where all texts agree.
+        spread = max(residual, 0.0) / (self.texts - 1) / self.texts
+        half = student_t_quantile(self.texts - 1, level) * math.sqrt(spread) * self.texts / self.n
+        return Interval(ratio - half, ratio + half, "linearised-t", level)
+
+
+def ratio_interval(
+    x: np.ndarray,
+    n: np.ndarray,
+    *,
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = 42,
+) -> Interval | None:
+    """Interval of sum(x) / sum(n), by resampling texts.
+
+    Args:
+        x: float64 [N], numerator of each text.
+        n: float64 [N], denominator of each text.
+        level: coverage asked for.
+        resamples: number of bootstrap samples.
+        seed: the same input and seed give the same interval.
+
+    Returns:
+        None for fewer than two texts or infinite values. For fewer than
+        `FEWEST_TEXTS_TO_RESAMPLE` or more than `MOST_TEXTS_TO_RESAMPLE` the linearised interval.
+
+    Raises:
+        ValueError: if the two have different shapes.
+    """
+    x, n = np.asarray(x, np.float64), np.asarray(n, np.float64)
+    if x.shape != n.shape:
+        raise ValueError(f"one denominator a numerator is wanted: {x.shape} and {n.shape}")
+    count, total = len(x), n.sum()
+    if count < 2 or total <= 0 or not np.isfinite(x).all():
+        return None
+    ratio = x.sum() / total
+    residual = x - ratio * n  # [N], sums to 0
+    error = _standard_error((residual * residual).sum(), total, count)
+    quantile = student_t_quantile(count - 1, level)
+    linear = Interval(
+        float(ratio - quantile * error), float(ratio + quantile * error), "linearised-t", level
+    )
+    if not FEWEST_TEXTS_TO_RESAMPLE <= count <= MOST_TEXTS_TO_RESAMPLE or error == 0:
+        return linear
+    rng = np.random.default_rng(seed)
+    products = np.stack([x, n, x * x, n * n, x * n])  # [5, N]
+    scores = []
+    at_once = max(1, _CELLS_AT_ONCE // count)
+    for start in range(0, resamples, at_once):
+        drawn = rng.integers(0, count, size=(min(at_once, resamples - start), count))
+        sums = np.stack([product[drawn].sum(axis=1) for product in products])  # [5, R]
+        own = sums[0] / sums[1]
+        squares = np.maximum(sums[2] - 2 * own * sums[4] + own * own * sums[3], 0.0)
+        errors = _standard_error(squares, sums[1], count)
+        usable = errors > 1e-9 * error
+        scores.append((own[usable] - ratio) / errors[usable])
+    tail = (1 - level) / 2
+    low, high = np.quantile(np.concatenate(scores), [tail, 1 - tail])
+    # The quantiles change sides: a resample above the estimate speaks for a truth below it.
+    return Interval(float(ratio - high * error), float(ratio - low * error), "bootstrap-t", level)
+
+
+def _standard_error(squares, total, count):
+    """Of a ratio, from the sum of squared residuals of its texts."""
+    return np.sqrt(squares / (count - 1) * count) / total
+
+
+def student_t_quantile(freedom: int, level: float = 0.95) -> float:
+    """Two-sided quantile of Student's t: |t| stays below it with probability `level`.
+
+    Source:
+        Abramowitz and Stegun 1964: 26.7.3 and 26.7.4, inverted by bisection, up to 30 degrees of
+        freedom; 26.7.5 beyond.
+
+    >>> round(student_t_quantile(9), 4)
+    2.2622
+    """
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    if freedom > 30:
+        z2 = z * z
+        terms = (
+            z,
+            z * (z2 + 1) / 4,
+            z * ((5 * z2 + 16) * z2 + 3) / 96,
+            z * (((3 * z2 + 19) * z2 + 17) * z2 - 15) / 384,
+            z * ((((79 * z2 + 776) * z2 + 1482) * z2 - 1920) * z2 - 945) / 92160,
+        )
+        return sum(term / freedom**power for power, term in enumerate(terms))
+    low, high = 0.0, 1e6
+    for _ in range(200):
+        middle = (low + high) / 2
+        if _student_t_probability(middle, freedom) < level:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def _student_t_probability(t: float, freedom: int) -> float:
+    """P(|T| < t) as a finite series in the angle."""
+    angle = math.atan(t / math.sqrt(freedom))
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd = freedom % 2
+    term = cosine if odd else 1.0
+    total = term if freedom > 1 else 0.0
+    for k in range(2 + odd, freedom - 1, 2):
+        term *= cosine * cosine * (k - 1) / k
+        total += term
+    return (angle + sine * total) * 2 / math.pi if odd else sine * total
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Borders of the verdict, as relative change of a metric where lower is better.
+
+    Attributes:
+        pass_below: a smaller change is PASS.
+        risk_below: a smaller change is AT_RISK, any other REGRESSION.
+
+    Raises:
+        OptionError: unless pass_below is smaller than risk_below.
+    """
+
+    pass_below: float = 0.05
+    risk_below: float = 0.10
+
+    def __post_init__(self) -> None:
+        if not self.pass_below < self.risk_below < math.inf:
+            raise OptionError(
+                "the border of PASS must lie below that of AT_RISK; they were "
+                f"{self.pass_below:.1%} and {self.risk_below:.1%}"
+            )
+
+    def band(self, change: float) -> str:
+        """What a change known exactly would be called."""
+        if change < self.pass_below:
+            return "PASS"
+        return "AT_RISK" if change < self.risk_below else "REGRESSION"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a model still does its job, beside another.
+
+    Attributes:
+        label: PASS, AT_RISK, REGRESSION or INCONCLUSIVE.
+        further_texts: where inconclusive, about how many more texts of the same kind would
+            settle it if the change stayed as measured; None if that cannot be said.
+    """
+
+    label: str
+    further_texts: int | None = None
+
+
+def judge(
+    change: float, interval: Interval | None, texts: int, limits: Limits | None = None
+) -> Verdict:
+    """The band that the whole interval lies in, or INCONCLUSIVE.
+
+    Args:
+        change: relative change of the metric; 0.03 for +3 %.
+        interval: of the change; None, for fewer than two texts, is inconclusive.
+        texts: how many the interval rests on.
+        limits: borders; +5 % and +10 % by default.
+
+    >>> judge(0.03, Interval(0.01, 0.06, "bootstrap-t"), texts=100)
+    Verdict(label='INCONCLUSIVE', further_texts=126)
+    """
+    limits = limits or Limits()
+    if interval is None or math.isnan(change):
+        return Verdict("INCONCLUSIVE")
+    if limits.band(interval.low) == limits.band(interval.high):
+        return Verdict(limits.band(change))
+    needed = 0.0
+    for border in (limits.pass_below, limits.risk_below):
+        if not interval.low < border <= interval.high:
+            continue
+        half = interval.high - change if change < border else change - interval.low
+        distance = abs(border - change)
+        # The width shrinks with the square root of the number of texts.
+        ratio = half / distance if distance > 0 else math.inf
+        needed = max(needed, texts * ratio * ratio)
+    # A change that sits on a border is never settled: say nothing rather than a billion.
+    if needed > 1e9:
+        return Verdict("INCONCLUSIVE")
+    return Verdict("INCONCLUSIVE", max(1, math.ceil(needed) - texts + 1))

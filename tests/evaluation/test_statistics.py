@@ -1,0 +1,193 @@
+"""statistics against scipy and against simulated truth."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fillmask_ui import statistics
+from fillmask_ui.errors import OptionError
+from fillmask_ui.statistics import Interval, Limits, RatioMoments, judge, ratio_interval
+
+
+def draw_texts(rng, count):
+    """Losses as evaluations show them: texts of unlike length and difficulty, skewed tokens."""
+    lengths = np.clip(rng.lognormal(3.6, 0.8, count).astype(int), 3, 500)
+    tokens = np.maximum(1, rng.binomial(lengths, 0.15))
+    difficulty = rng.gamma(4, 0.25, count)
+    # A sum of n gamma(0.6) tokens is gamma(0.6 n); its mean is 2.1 nats a token.
+    return rng.gamma(0.6 * tokens, 3.5 * difficulty), tokens
+
+
+TRUTH = 0.6 * 3.5  # E[x] / E[n], as difficulty has mean 1 and is independent of length
+
+
+@pytest.mark.parametrize("count", [60, 200])
+def test_intervals_cover_the_truth(count):
+    """95 % intervals cover between 93 % and 97 % of the time."""
+    rng = np.random.default_rng(20)
+    trials = 1500
+    covered = 0
+    for _ in range(trials):
+        interval = ratio_interval(*draw_texts(rng, count), resamples=400)
+        covered += interval.low <= TRUTH <= interval.high
+    assert 0.93 <= covered / trials <= 0.97
+
+
+def test_linearised_intervals_cover_the_truth():
+    rng = np.random.default_rng(21)
+    trials = 4000
+    covered = 0
+    for _ in range(trials):
+        x, n = draw_texts(rng, 300)
+        moments = RatioMoments(300, x.sum(), n.sum(), x @ x, n @ n, x @ n)
+        interval = moments.interval()
+        covered += interval.low <= TRUTH <= interval.high
+    assert 0.93 <= covered / trials <= 0.97
+
+
+def test_paired_relative_change_covers_the_truth():
+    """Model A is 4 % worse in each text on average, with noise that both share."""
+    rng = np.random.default_rng(22)
+    trials = 1500
+    covered = 0
+    for _ in range(trials):
+        b, _ = draw_texts(rng, 100)
+        a = b * rng.normal(1.04, 0.2, 100)
+        interval = ratio_interval(a, b, resamples=400)
+        covered += interval.low <= 1.04 <= interval.high
+    assert 0.93 <= covered / trials <= 0.97
+
+
+def test_intervals_over_tokens_would_be_too_narrow():
+    # Why texts are resampled: with tokens as the unit the interval is a fraction as wide.
+    rng = np.random.default_rng(3)
+    tokens = np.full(100, 40)
+    x = rng.gamma(0.6 * tokens, 3.5 * rng.gamma(2, 0.5, 100))
+    interval = ratio_interval(x, tokens)
+    naive = stats.t.interval(0.95, 3999, 2.1, math.sqrt(0.6 * 3.5**2 / 4000))
+    assert interval.high - interval.low > 2 * (naive[1] - naive[0])
+
+
+def test_bootstrap_equals_scipy_for_texts_of_equal_length():
+    """With equal n the ratio is a mean; scipy has the studentised interval's ingredients."""
+    x = np.random.default_rng(5).gamma(2, 1, 400)
+    interval = ratio_interval(x, np.ones(400), resamples=9999)
+    expected = stats.bootstrap(
+        (x,), np.mean, n_resamples=9999, method="BCa", rng=np.random.default_rng(0)
+    ).confidence_interval
+    assert interval.low == pytest.approx(expected.low, abs=0.01)
+    assert interval.high == pytest.approx(expected.high, abs=0.01)
+
+
+def test_linearised_interval_equals_students_t_for_equal_lengths():
+    x = np.random.default_rng(5).gamma(2, 1, 25)
+    moments = RatioMoments()
+    for value in x:
+        moments.add(value, 1)
+    expected = stats.t.interval(0.95, 24, x.mean(), stats.sem(x))
+    interval = moments.interval()
+    assert (interval.low, interval.high) == pytest.approx(expected, rel=1e-9)
+
+
+def test_few_texts_take_the_linearised_interval():
+    x, n = np.array([1.0, 3.0, 2.0]), np.array([1.0, 2.0, 2.0])
+    interval = ratio_interval(x, n)
+    assert interval.method == "linearised-t"
+    moments = RatioMoments()
+    for pair in zip(x, n, strict=True):
+        moments.add(*pair)
+    assert (interval.low, interval.high) == pytest.approx(
+        (moments.interval().low, moments.interval().high)
+    )
+
+
+def test_shards_merge():
+    rng = np.random.default_rng(1)
+    whole, parts = RatioMoments(), [RatioMoments(), RatioMoments()]
+    for index, (x, n) in enumerate(zip(*draw_texts(rng, 50), strict=True)):
+        whole.add(x, n)
+        parts[index % 2].add(x, n)
+    parts[0].merge(parts[1])
+    assert parts[0].texts == 50
+    assert parts[0].ratio == pytest.approx(whole.ratio, rel=1e-13)
+    assert parts[0].interval().low == pytest.approx(whole.interval().low, rel=1e-12)
+
+
+def test_same_input_same_interval():
+    x, n = draw_texts(np.random.default_rng(0), 80)
+    assert ratio_interval(x, n) == ratio_interval(x, n)
+    assert ratio_interval(x, n) != ratio_interval(x, n, seed=1)
+
+
+def test_no_difference_is_exactly_nothing():
+    _, n = draw_texts(np.random.default_rng(0), 80)
+    assert ratio_interval(np.zeros(80), n) == Interval(0.0, 0.0, "linearised-t")
+    same = ratio_interval(n, n)
+    assert same.low == same.high == 1.0
+    assert judge(0.0, Interval(0.0, 0.0, "bootstrap-t"), 80).label == "PASS"
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_no_interval_below_two_texts(count):
+    assert ratio_interval(np.ones(count), np.ones(count)) is None
+
+
+def test_infinite_losses_have_no_interval():
+    assert ratio_interval(np.array([1.0, math.inf]), np.ones(2)) is None
+
+
+def test_shapes_that_disagree():
+    with pytest.raises(ValueError, match="one denominator a numerator"):
+        ratio_interval(np.ones(3), np.ones(2))
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 10, 29, 30, 31, 100, 10_000])
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99])
+def test_student_t_equals_scipy(freedom, level):
+    expected = stats.t.ppf((1 + level) / 2, freedom)
+    assert statistics.student_t_quantile(freedom, level) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "low", "high", "label"),
+    [
+        (0.028, 0.01, 0.045, "PASS"),  # bert-base-uncased of the published table
+        (-0.2, -0.3, -0.1, "PASS"),
+        (0.07, 0.055, 0.09, "AT_RISK"),
+        (2.591, 2.4, 2.8, "REGRESSION"),  # distilbert-base-uncased of the published table
+        (0.04, 0.01, 0.07, "INCONCLUSIVE"),
+        (0.07, 0.01, 0.2, "INCONCLUSIVE"),
+    ],
+)
+def test_verdicts(change, low, high, label):
+    assert judge(change, Interval(low, high, "bootstrap-t"), 100).label == label
+
+
+def test_further_texts_settle_a_verdict():
+    """With as many texts as advised the interval, shrunk by the root, lies within one band."""
+    change, half, texts = 0.03, 0.06, 100
+    verdict = judge(change, Interval(change - half, change + half, "bootstrap-t"), texts)
+    assert verdict.label == "INCONCLUSIVE"
+    total = texts + verdict.further_texts
+    shrunk = half * math.sqrt(texts / total)
+    assert judge(change, Interval(change - shrunk, change + shrunk, ""), total).label == "PASS"
+    fewer = half * math.sqrt(texts / (total - 10))
+    assert (
+        judge(change, Interval(change - fewer, change + fewer, ""), total).label == "INCONCLUSIVE"
+    )
+
+
+def test_a_change_on_the_border_is_never_settled():
+    verdict = judge(0.05, Interval(0.04, 0.06, "bootstrap-t"), 100)
+    assert verdict == statistics.Verdict("INCONCLUSIVE", None)
+
+
+def test_no_interval_is_inconclusive():
+    assert judge(0.5, None, 1).label == "INCONCLUSIVE"
+
+
+def test_limits_in_the_wrong_order():
+    with pytest.raises(OptionError, match=r"they were 10.0% and 5.0%"):
+        Limits(0.10, 0.05)
