@@ -1,0 +1,118 @@
+"""What `config.json` says about a model, as far as it matters here."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fillmask_ui.errors import ModelError
+
+# Architectures that count positions from pad_token_id + 1, so that many rows of the position
+# table are never reached: RoBERTa's 514 rows serve 512 tokens.
+_POSITIONS_AFTER_PAD = frozenset(
+    {
+        "camembert",
+        "data2vec-text",
+        "esm",
+        "ibert",
+        "longformer",
+        "luke",
+        "mpnet",
+        "roberta",
+        "roberta-prelayernorm",
+        "xlm-roberta",
+        "xlm-roberta-xl",
+        "xmod",
+    }
+)
+
+# Endings of class names that predict the next token, not a hidden one.
+_NOT_MASKED = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The part of a Hugging Face `config.json` that this project uses.
+
+    Attributes:
+        raw: the whole file; empty where there is none.
+    """
+
+    raw: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def model_type(self) -> str:
+        return str(self.raw.get("model_type") or "unknown")
+
+    @property
+    def architectures(self) -> tuple[str, ...]:
+        return tuple(self.raw.get("architectures") or ())
+
+    @property
+    def vocabulary_size(self) -> int | None:
+        size = self.raw.get("vocab_size")
+        return size if isinstance(size, int) and size > 0 else None
+
+    @property
+    def first_position(self) -> int:
+        """Position id of the first token of a text."""
+        if self.model_type not in _POSITIONS_AFTER_PAD:
+            return 0
+        pad = self.raw.get("pad_token_id")
+        # These architectures all default to 1 where the file leaves it out.
+        return (pad if isinstance(pad, int) and pad >= 0 else 1) + 1
+
+    @property
+    def usable_positions(self) -> int | None:
+        """Longest text in tokens that the position table serves; None where it says nothing.
+
+        >>> ModelConfig({"model_type": "bert", "max_position_embeddings": 512}).usable_positions
+        512
+        >>> ModelConfig(
+        ...     {"model_type": "roberta", "max_position_embeddings": 514, "pad_token_id": 1}
+        ... ).usable_positions
+        512
+        """
+        rows = self.raw.get("max_position_embeddings")
+        if not isinstance(rows, int) or rows <= self.first_position:
+            return None
+        return rows - self.first_position
+
+    def refuse_other_tasks(self, name: str) -> None:
+        """Stop here for a model that predicts the next token.
+
+        Raises:
+            ModelError: that names the architecture.
+        """
+        classes = self.architectures
+        if not classes or any(c.endswith("ForMaskedLM") for c in classes):
+            return
+        other = [c for c in classes if c.endswith(_NOT_MASKED) and "WithLMHead" not in c]
+        if other:
+            raise ModelError(
+                f"{name} is no masked language model: its config.json says {', '.join(other)}, "
+                "which predicts the next token instead of a hidden one; choose a model for "
+                "fill-mask, such as a ...ForMaskedLM"
+            )
+
+
+def read_config(*folders: Path | None) -> ModelConfig:
+    """The first `config.json` in the folders given; empty where none has one.
+
+    Raises:
+        ModelError: if a file is no JSON object.
+    """
+    for folder in folders:
+        path = folder / "config.json" if folder else None
+        if path is None or not path.is_file():
+            continue
+        try:
+            raw = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ModelError(f"{path} cannot be read as JSON: {error}") from error
+        if not isinstance(raw, dict):
+            raise ModelError(f"{path} holds a {type(raw).__name__}; a JSON object is wanted")
+        return ModelConfig(raw)
+    return ModelConfig()

@@ -1,0 +1,143 @@
+"""What an ONNX graph wants to be fed, and token ids made into that.
+
+Exported files differ: int32 or int64, with or without token_type_ids and position_ids, one fixed
+batch size or length. Axes: B texts, T tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fillmask_ui.errors import ModelError
+
+# What exporters call the inputs -> what they are.
+_ROLES = {
+    "input_ids": "input_ids",
+    "input": "input_ids",
+    "ids": "input_ids",
+    "tokens": "input_ids",
+    "attention_mask": "attention_mask",
+    "input_mask": "attention_mask",
+    "mask": "attention_mask",
+    "token_type_ids": "token_type_ids",
+    "segment_ids": "token_type_ids",
+    "position_ids": "position_ids",
+}
+
+_DTYPES: dict[str, Any] = {
+    "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32,
+    "tensor(bool)": np.bool_,
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+}
+
+
+@dataclass(frozen=True)
+class GraphInput:
+    """One input of a graph.
+
+    Attributes:
+        name: its name in the graph.
+        role: one of the values of the table above.
+        dtype: numpy type that it wants.
+    """
+
+    name: str
+    role: str
+    dtype: Any
+
+
+@dataclass(frozen=True)
+class Feeds:
+    """How to feed one graph.
+
+    Attributes:
+        inputs: what it wants.
+        batch: its fixed B, None if any.
+        length: its fixed T, None if any.
+        pad_id: fills up texts.
+        first_position: position id of a text's first token.
+    """
+
+    inputs: tuple[GraphInput, ...]
+    batch: int | None
+    length: int | None
+    pad_id: int
+    first_position: int
+
+    @property
+    def sees_mask(self) -> bool:
+        """Whether the graph is told which tokens are padding."""
+        return any(one.role == "attention_mask" for one in self.inputs)
+
+    def arrays(self, input_ids: np.ndarray, attention_mask: np.ndarray) -> dict[str, np.ndarray]:
+        """Token ids as the graph wants them.
+
+        Args:
+            input_ids: int64 [B, T]; B at most the fixed batch, T at most the fixed length.
+            attention_mask: int64 [B, T].
+
+        Returns:
+            Arrays by input name, [batch or B, length or T].
+        """
+        rows, columns = input_ids.shape
+        shape = (self.batch or rows, self.length or columns)
+        ids = np.full(shape, self.pad_id, dtype=np.int64)
+        mask = np.zeros(shape, dtype=np.int64)
+        ids[:rows, :columns], mask[:rows, :columns] = input_ids, attention_mask
+        # A row with nothing to attend to gives NaN: filler rows repeat the first text.
+        ids[rows:], mask[rows:] = ids[0], mask[0]
+        values = {
+            "input_ids": ids,
+            "attention_mask": mask,
+            "token_type_ids": np.zeros_like(ids),
+            "position_ids": self._positions(mask),
+        }
+        return {one.name: values[one.role].astype(one.dtype) for one in self.inputs}
+
+    def _positions(self, mask: np.ndarray) -> np.ndarray:
+        """Position ids [B, T]: real tokens count up from the first position."""
+        counted = np.cumsum(mask, axis=1)
+        if self.first_position:
+            # As create_position_ids_from_input_ids of RoBERTa: padding stays at the pad id.
+            return counted * mask + self.first_position - 1
+        return np.maximum(counted - 1, 0)
+
+
+def plan_feeds(inputs: Sequence[Any], pad_id: int, first_position: int, name: str) -> Feeds:
+    """Recognise the inputs of a graph.
+
+    Args:
+        inputs: as ONNX Runtime reports them, each with `name`, `type` and `shape`.
+        pad_id: of the tokenizer.
+        first_position: position id of a text's first token.
+        name: of the model, for messages.
+
+    Raises:
+        ModelError: that lists the inputs, if some are not those of a masked language model.
+    """
+    known: list[GraphInput] = []
+    for one in inputs:
+        role = _ROLES.get(one.name.split(":")[0].lower())
+        if role is None and len(inputs) == 1:
+            role = "input_ids"
+        if role is None or one.type not in _DTYPES or len(one.shape) not in (0, 2):
+            raise ModelError(
+                f"{name} is no masked language model that takes tokens alone: its input "
+                f"{one.name} ({one.type}, shape {list(one.shape)}) is not known; wanted are "
+                "input_ids and, if need be, attention_mask, token_type_ids, position_ids of "
+                f"shape [batch, tokens]; it has: {', '.join(i.name for i in inputs)}"
+            )
+        known.append(GraphInput(one.name, role, _DTYPES[one.type]))
+    ids = [i for i, one in enumerate(known) if one.role == "input_ids"]
+    if len(ids) != 1:
+        listed = ", ".join(one.name for one in known) or "none"
+        raise ModelError(f"{name} has no single input for token ids; its inputs: {listed}")
+    shape = [*inputs[ids[0]].shape, None, None]
+    batch, length = (size if isinstance(size, int) and size > 0 else None for size in shape[:2])
+    return Feeds(tuple(known), batch, length, pad_id, first_position)

@@ -1,0 +1,216 @@
+"""What an ONNX file says about itself before it runs; the only file here that imports onnx.
+
+Weights may lie outside the graph's own file ("external data"). ONNX Runtime refuses those outside
+the directory of the graph. In a model folder the graph may lie in `onnx/` and share the weights
+of `model.safetensors` one level up: then the locations are rewritten relative to the folder, and
+the graph is handed over as bytes. Nothing outside the folder is ever read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from fillmask_ui.errors import ModelError
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, TensorProto
+
+_FLOATS = {1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"}
+_BYTES = frozenset({2, 3, 17, 18, 19, 20})  # (u)int8 and the float8 kinds
+_QUARTERS = frozenset({21, 22})  # (u)int4
+_QUANTIZED_OPS = frozenset(
+    {
+        "DequantizeLinear",
+        "DynamicQuantizeLinear",
+        "DynamicQuantizeMatMul",
+        "MatMulInteger",
+        "MatMulIntegerToFloat",
+        "QAttention",
+        "QGemm",
+        "QLinearMatMul",
+    }
+)
+
+
+@dataclass(frozen=True)
+class GraphSource:
+    """An ONNX file, ready to be opened.
+
+    Attributes:
+        path: of the file.
+        files: the file and all that hold its weights.
+        precision: `float32`, `float16`, `bfloat16`, `int8` or `int4`, of the stored weights.
+        parameters: number of weights; None for quantized graphs, where scales mix in.
+        content: the graph as bytes where it must not be opened by path, else None.
+        weights_folder: what external locations in `content` are relative to.
+    """
+
+    path: Path
+    files: tuple[Path, ...]
+    precision: str
+    parameters: int | None
+    content: bytes | None = None
+    weights_folder: Path | None = None
+
+
+def read_graph(path: Path, root: Path, name: str) -> GraphSource:
+    """Look into an ONNX file without its external weights.
+
+    Args:
+        path: of the file.
+        root: folder that weights may lie in.
+        name: of the model, for messages.
+
+    Raises:
+        ModelError: if the file is no ONNX, is cut short, or its weights are missing or outside
+            the folder.
+    """
+    model = _parse(path, name)
+    tensors = list(_tensors(model.graph))
+    external = [tensor for tensor in tensors if tensor.data_location == 1]
+    homes = {loc: _inside(path, root, loc, name) for loc in {_location(t) for t in external}}
+    beside = all(_is_below(loc) for loc in homes) and not any(
+        p.is_symlink() for p in homes.values()
+    )
+    precision = _precision(model.graph, tensors)
+    source = GraphSource(
+        path=path,
+        files=(path, *sorted(set(homes.values()))),
+        precision=precision,
+        parameters=None if precision.startswith("int") else _parameters(tensors),
+    )
+    if not homes or beside:
+        return source
+    folder = root.resolve()
+    for tensor in external:
+        target = homes[_location(tensor)].relative_to(root).as_posix()
+        for entry in tensor.external_data:
+            if entry.key == "location":
+                entry.value = target
+    return GraphSource(
+        path=path,
+        files=source.files,
+        precision=precision,
+        parameters=source.parameters,
+        content=model.SerializeToString(),
+        weights_folder=folder,
+    )
+
+
+def _parse(path: Path, name: str) -> ModelProto:
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+    except (DecodeError, ValueError, OSError) as error:
+        raise ModelError(
+            f"{path} cannot be read as ONNX ({_first_line(error)}): the file is damaged, cut "
+            "short or no ONNX model; fetch or export it again"
+        ) from error
+    if not model.graph.node or not model.graph.output:
+        raise ModelError(
+            f"{path} holds no ONNX graph: the file is empty, cut short or no ONNX model "
+            f"(of {name}); fetch or export it again"
+        )
+    return model
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+
+
+def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
+    """All constants of a graph, those of branches and loops too."""
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+            if attribute.HasField("g"):
+                yield from _tensors(attribute.g)
+            for inner in attribute.graphs:
+                yield from _tensors(inner)
+
+
+def _location(tensor: TensorProto) -> str:
+    return next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+
+
+def _is_below(location: str) -> bool:
+    return ".." not in PurePosixPath(location).parts
+
+
+def _inside(path: Path, root: Path, location: str, name: str) -> Path:
+    """Where an external location lies, if that is inside the model's folder.
+
+    Raises:
+        ModelError: if it is outside or missing.
+    """
+    parts = PurePosixPath(location.replace("\\", "/"))
+    target = (path.parent.absolute() / parts).as_posix()
+    normal = _without_dots(Path(target))
+    base = _without_dots(root.absolute())
+    allowed = (base.resolve(), *_hub_blobs(base))
+    if (
+        not location
+        or parts.is_absolute()
+        or not normal.is_relative_to(base)
+        or not any(normal.resolve().is_relative_to(folder) for folder in allowed)
+    ):
+        raise ModelError(
+            f"{path} takes its weights from {location!r}, outside the folder of {name}: that is "
+            "never read; put the weights into the model's folder and export again"
+        )
+    if not normal.is_file():
+        raise ModelError(
+            f"{path} takes its weights from {location!r}, and that file is missing: copy it "
+            f"together with the .onnx, into {normal.parent}"
+        )
+    return root / normal.relative_to(base)
+
+
+def _without_dots(path: Path) -> Path:
+    """Take `..` out by the names alone, before any link is followed."""
+    kept: list[str] = []
+    for part in path.parts:
+        if part == "..":
+            if len(kept) > 1:
+                kept.pop()
+        else:
+            kept.append(part)
+    return Path(*kept)
+
+
+def _hub_blobs(folder: Path) -> tuple[Path, ...]:
+    """The hub's cache keeps a snapshot as links into `blobs/` beside `snapshots/`."""
+    if folder.parent.name != "snapshots":
+        return ()
+    return ((folder.parent.parent / "blobs").resolve(),)
+
+
+def _precision(graph: GraphProto, tensors: list[TensorProto]) -> str:
+    operators = {node.op_type for node in graph.node}
+    for node in graph.node:
+        if node.op_type in ("MatMulNBits", "GatherBlockQuantized"):
+            bits = next((a.i for a in node.attribute if a.name == "bits"), 4)
+            return f"int{bits}"
+    sizes: Counter[int] = Counter()
+    for tensor in tensors:
+        sizes[tensor.data_type] += math.prod(tensor.dims)
+    if any(sizes[kind] for kind in _QUARTERS):
+        return "int4"
+    if operators & _QUANTIZED_OPS and any(sizes[kind] > 1 for kind in _BYTES):
+        return "int8"
+    floats = {kind: sizes[kind] for kind in _FLOATS if sizes[kind]}
+    return _FLOATS[max(floats, key=lambda kind: floats[kind])] if floats else "float32"
+
+
+def _parameters(tensors: list[TensorProto]) -> int:
+    return sum(math.prod(t.dims) for t in tensors if t.data_type in _FLOATS)

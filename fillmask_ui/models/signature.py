@@ -1,0 +1,80 @@
+"""What identifies a model beyond its name: hash of the weights, versions, CPU features."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Iterable, Mapping
+from functools import cache, lru_cache
+from importlib import metadata
+from pathlib import Path
+
+# Features that choose between kernels with different rounding or saturation.
+_FEATURES = (
+    "avx2",
+    "avx_vnni",
+    "avx512f",
+    "avx512_bf16",
+    "avx512_vnni",
+    "amx_bf16",
+    "amx_int8",
+    "asimddp",
+    "i8mm",
+    "bf16",
+    "sve",
+)
+_CPUINFO = Path("/proc/cpuinfo")
+
+
+def weights_sha256(paths: Iterable[Path]) -> str:
+    """Hash of one file, or of the sorted hashes of several.
+
+    Read once per file and process as long as the file does not change.
+    """
+    hashes = sorted(_file_sha256(path, *_identity(path)) for path in paths)
+    if len(hashes) == 1:
+        return hashes[0]
+    return hashlib.sha256("".join(hashes).encode("ascii")).hexdigest()
+
+
+def total_bytes(paths: Iterable[Path]) -> int:
+    """Size of files on disk."""
+    return sum(path.stat().st_size for path in paths)
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    state = path.stat()
+    return state.st_mtime_ns, state.st_size
+
+
+@lru_cache(maxsize=256)
+def _file_sha256(path: Path, _mtime_ns: int, _size: int) -> str:
+    with path.open("rb") as file:
+        digest = hashlib.sha256()
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+@cache
+def cpu_features() -> tuple[str, ...]:
+    """What this CPU can do that changes results, in a fixed order.
+
+    Linux tells in /proc/cpuinfo; elsewhere the name of the architecture stands in.
+    """
+    flags: set[str] = set()
+    if _CPUINFO.is_file():
+        for line in _CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() in ("flags", "Features"):
+                flags.update(value.split())
+                break
+    found = tuple(name for name in _FEATURES if name in flags)
+    return found or (platform.machine() or "unknown",)
+
+
+def versions(*packages: str) -> Mapping[str, str]:
+    """Installed versions of packages, this one among them."""
+    from fillmask_ui import __version__
+
+    return {"fillmask-ui": __version__, **{name: metadata.version(name) for name in packages}}
