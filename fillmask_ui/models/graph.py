@@ -9,6 +9,7 @@ the graph is handed over as bytes. Nothing outside the folder is ever read.
 from __future__ import annotations
 
 import math
+import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -86,9 +87,11 @@ def read_graph(path: Path, root: Path, name: str) -> GraphSource:
     )
     if not homes or beside:
         return source
-    folder = root.resolve()
+    # ONNX Runtime follows links before it checks that a location is below the folder.
+    real = {location: home.resolve() for location, home in homes.items()}
+    folder = Path(os.path.commonpath([home.parent for home in real.values()]))
     for tensor in external:
-        target = homes[_location(tensor)].relative_to(root).as_posix()
+        target = real[_location(tensor)].relative_to(folder).as_posix()
         for entry in tensor.external_data:
             if entry.key == "location":
                 entry.value = target
