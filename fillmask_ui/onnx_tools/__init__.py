@@ -1,0 +1,1 @@
+"""Work on ONNX graphs: export, share weights, quantize."""

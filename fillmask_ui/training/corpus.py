@@ -1,0 +1,259 @@
+"""Text files to token ids, once, and token ids to packed blocks, anew each epoch.
+
+A *segment* is one paragraph between the tokenizer's special tokens, cut where it is longer than a
+block. A *block* is a row of segments that together fill the row; the packing is best-fit, which
+leaves less than one percent of padding for paragraphs of ordinary length.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fillmask_ui.errors import DataError, OptionError
+
+
+@dataclass(frozen=True)
+class TextSource:
+    """A file of text, one paragraph a line.
+
+    Attributes:
+        path: plain or gzip-compressed UTF-8 text.
+        share: part of its paragraphs to use, in (0, 1]; spread evenly over the file.
+    """
+
+    path: Path
+    share: float = 1.0
+
+    @classmethod
+    def parse(cls, argument: str) -> TextSource:
+        """`FILE` or `FILE:SHARE`.
+
+        Raises:
+            OptionError: for a share outside (0, 1] or a file that does not exist.
+
+        >>> TextSource.parse("/dev/null:0.4").share
+        0.4
+        """
+        name, colon, tail = argument.rpartition(":")
+        share = 1.0
+        if colon:
+            try:
+                share = float(tail)
+            except ValueError:
+                name = argument
+        else:
+            name = argument
+        if not 0 < share <= 1:
+            raise OptionError(f"share {share:g} of {name!r} is outside (0, 1]; write FILE:0.5")
+        path = Path(name)
+        if not path.exists():
+            raise OptionError(f"no text file {name!r}; give UTF-8 text, one paragraph a line")
+        return cls(path, share)
+
+
+def read_paragraphs(source: TextSource) -> list[str]:
+    """The non-blank lines of a file, thinned to the source's share.
+
+    Raises:
+        DataError: if the file is not UTF-8 text or holds no text.
+    """
+    opened = gzip.open if source.path.suffix == ".gz" else open
+    try:
+        with opened(source.path, "rt", encoding="utf-8") as lines:
+            paragraphs = [line.strip() for line in lines]
+    except (OSError, UnicodeDecodeError, EOFError) as error:
+        raise DataError(f"cannot read {source.path} as UTF-8 text: {error}") from error
+    paragraphs = [text for text in paragraphs if text]
+    if not paragraphs:
+        raise DataError(f"{source.path} holds no text; one paragraph a line is wanted")
+    # floor((i + 1) s) > floor(i s) picks an even share without a random generator.
+    index = np.arange(len(paragraphs))
+    picked = np.floor((index + 1) * source.share) > np.floor(index * source.share)
+    return [paragraphs[i] for i in np.flatnonzero(picked)]
+
+
+@dataclass(frozen=True)
+class Segments:
+    """All segments of a corpus in one flat array.
+
+    Attributes:
+        ids: int32 [total tokens], special tokens included.
+        starts: int64 [N + 1], segment n is `ids[starts[n]:starts[n + 1]]`.
+        characters: number of characters of the text that was read.
+    """
+
+    ids: np.ndarray
+    starts: np.ndarray
+    characters: int
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """int64 [N]."""
+        return np.diff(self.starts)
+
+
+def special_frame(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """The ids that the tokenizer puts before and after a text.
+
+    Raises:
+        ModelError: if the tokenizer changes the text itself when it adds them.
+    """
+    probe = "a"
+    inner = tokenizer(probe, add_special_tokens=False)["input_ids"]
+    framed = tokenizer(probe)["input_ids"]
+    for start in range(len(framed) - len(inner) + 1):
+        if framed[start : start + len(inner)] == inner:
+            return framed[:start], framed[start + len(inner) :]
+    raise DataError(f"tokenizer frames {inner} as {framed}; the text's ids should stay together")
+
+
+def tokenize(paragraphs: list[str], tokenizer: Any, max_tokens: int) -> Segments:
+    """Paragraphs to segments of at most `max_tokens`; a longer paragraph becomes several."""
+    before, after = special_frame(tokenizer)
+    room = max_tokens - len(before) - len(after)
+    if room < 1:
+        raise OptionError(f"blocks of {max_tokens} tokens leave no room for text; take 16 or more")
+    pieces: list[np.ndarray] = []
+    for start in range(0, len(paragraphs), 2000):
+        batch = tokenizer(paragraphs[start : start + 2000], add_special_tokens=False)["input_ids"]
+        for ids in batch:
+            for cut in range(0, len(ids), room):
+                pieces.append(np.array(before + ids[cut : cut + room] + after, np.int32))
+    if not pieces:
+        raise DataError("the text tokenizes to nothing; is this the right tokenizer?")
+    starts = np.zeros(len(pieces) + 1, np.int64)
+    np.cumsum([len(piece) for piece in pieces], out=starts[1:])
+    return Segments(np.concatenate(pieces), starts, sum(map(len, paragraphs)))
+
+
+def tokenize_once(
+    sources: list[TextSource], tokenizer: Any, max_tokens: int, cache: Path
+) -> Segments:
+    """`tokenize` for files, kept in `cache` and read from there when nothing has changed."""
+    identity = {
+        "files": [[s.path.name, s.path.stat().st_size, s.share] for s in sources],
+        "max_tokens": max_tokens,
+        "tokenizer": hashlib.sha256(
+            json.dumps(sorted(tokenizer.get_vocab().items())).encode()
+        ).hexdigest(),
+    }
+    key = json.dumps(identity)
+    if cache.exists():
+        with np.load(cache) as stored:
+            if str(stored["key"]) == key:
+                return Segments(stored["ids"], stored["starts"], int(stored["characters"]))
+    paragraphs = [text for source in sources for text in read_paragraphs(source)]
+    segments = tokenize(paragraphs, tokenizer, max_tokens)
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    np.savez(
+        cache,
+        key=np.array(key),
+        ids=segments.ids,
+        starts=segments.starts,
+        characters=np.array(segments.characters),
+    )
+    return segments
+
+
+def split_validation(count: int, validation: int) -> tuple[np.ndarray, np.ndarray]:
+    """Indices of training and of validation segments; the latter lie evenly over the corpus.
+
+    >>> split_validation(6, 2)[1].tolist()
+    [1, 4]
+    """
+    validation = min(validation, count // 10)
+    if validation == 0:
+        return np.arange(count), np.arange(0)
+    held = ((np.arange(validation) + 0.5) * count / validation).astype(np.int64)
+    keep = np.ones(count, bool)
+    keep[held] = False
+    return np.flatnonzero(keep), held
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Packed rows. N blocks of T tokens.
+
+    Attributes:
+        ids: int32 [N, T], padded.
+        segment: int16 [N, T], 1, 2, ... within a row; 0 where padded.
+        position: int16 [N, T], from 0 in each segment.
+    """
+
+    ids: np.ndarray
+    segment: np.ndarray
+    position: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def best_fit(lengths: np.ndarray, capacity: int) -> list[list[int]]:
+    """Bins of indices whose lengths sum to at most `capacity`: each goes where least is left over.
+
+    Source:
+        Best-fit bin packing; Johnson et al. 1974, SIAM J. Comput. 3(4).
+
+    >>> best_fit(np.array([3, 2, 2, 1]), 4)
+    [[0, 3], [1, 2]]
+    """
+    bins: list[list[int]] = []
+    open_bins: list[list[int]] = [[] for _ in range(capacity + 1)]  # by room that is left
+    available = 0  # bit r is set where a bin with room r is open
+    for index, length in enumerate(lengths.tolist()):
+        if not 0 < length <= capacity:
+            raise ValueError(f"length {length} does not fit into 1..{capacity}")
+        fitting = available >> length
+        if fitting:
+            room = length + (fitting & -fitting).bit_length() - 1
+            number = open_bins[room].pop()
+            if not open_bins[room]:
+                available &= ~(1 << room)
+            bins[number].append(index)
+        else:
+            room, number = capacity, len(bins)
+            bins.append([index])
+        left = room - length
+        if left:
+            open_bins[left].append(number)
+            available |= 1 << left
+    return bins
+
+
+def pack(segments: Segments, chosen: np.ndarray, block_tokens: int, pad_id: int) -> Blocks:
+    """Chosen segments, in the given order, packed best-fit into rows of `block_tokens`."""
+    bins = best_fit(segments.lengths[chosen], block_tokens)
+    ids = np.full((len(bins), block_tokens), pad_id, np.int32)
+    segment = np.zeros((len(bins), block_tokens), np.int16)
+    position = np.zeros((len(bins), block_tokens), np.int16)
+    for row, members in enumerate(bins):
+        at = 0
+        for number, member in enumerate(members, start=1):
+            n = chosen[member]
+            tokens = segments.ids[segments.starts[n] : segments.starts[n + 1]]
+            end = at + len(tokens)
+            ids[row, at:end] = tokens
+            segment[row, at:end] = number
+            position[row, at:end] = np.arange(len(tokens))
+            at = end
+    return Blocks(ids, segment, position)
+
+
+def epoch_blocks(
+    segments: Segments, chosen: np.ndarray, block_tokens: int, pad_id: int, seed: int, epoch: int
+) -> Blocks:
+    """The rows of one epoch: segments shuffled, packed, rows shuffled; by (seed, epoch) alone."""
+    generator = np.random.default_rng([seed, epoch])
+    blocks = pack(segments, generator.permutation(chosen), block_tokens, pad_id)
+    order = generator.permutation(len(blocks))
+    return Blocks(blocks.ids[order], blocks.segment[order], blocks.position[order])

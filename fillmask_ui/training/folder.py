@@ -1,0 +1,134 @@
+"""A trained model as the folder that ships: half precision, ONNX, int8, nothing stored twice.
+
+    config.json  tokenizer.json  tokenizer_config.json
+    model.safetensors        float16
+    onnx/model.onnx          full precision; weights are those of model.safetensors
+    onnx/model_int8.onnx     dynamic int8; whatever stays in full precision is shared as well
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import onnx
+import torch
+
+from fillmask_ui.errors import ModelError
+from fillmask_ui.onnx_tools.export import export_onnx
+from fillmask_ui.onnx_tools.quantize import quantize_dynamic
+from fillmask_ui.onnx_tools.sharing import share_weights
+
+WEIGHTS = "model.safetensors"
+FULL = "onnx/model.onnx"
+INT8 = "onnx/model_int8.onnx"
+
+
+@dataclass(frozen=True)
+class Int8Scheme:
+    """How the int8 graph is made.
+
+    Attributes:
+        per_channel: one scale an output column, or one a matrix.
+        keep: layers that stay in full precision, by their names in the model.
+    """
+
+    per_channel: bool = True
+    keep: tuple[str, ...] = ()
+
+
+def load_trained(folder: str | Path) -> tuple[Any, Any]:
+    """Model in float32 on the CPU, and its tokenizer.
+
+    Raises:
+        ModelError: if the folder holds no masked LM with a tokenizer.
+    """
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        model = AutoModelForMaskedLM.from_pretrained(
+            folder, dtype=torch.float32, attn_implementation="eager", use_safetensors=True
+        )
+    except (OSError, ValueError, KeyError) as error:
+        raise ModelError(
+            f"cannot load {str(folder)!r} as a masked language model with its tokenizer: {error}"
+        ) from error
+    if tokenizer.mask_token_id is None:
+        raise ModelError(f"the tokenizer of {str(folder)!r} has no mask token")
+    return model.eval(), tokenizer
+
+
+def write_tokenizer(tokenizer: Any, folder: Path) -> None:
+    """`tokenizer.json` without blanks and a configuration of what matters."""
+    content = json.loads(tokenizer.backend_tokenizer.to_str())
+    content["truncation"] = content["padding"] = None
+    compact = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    (folder / "tokenizer.json").write_text(compact, encoding="utf-8")
+    names = ("unk_token", "cls_token", "sep_token", "pad_token", "mask_token", "bos_token")
+    tokens = {name: getattr(tokenizer, name) for name in (*names, "eos_token")}
+    config = {
+        "tokenizer_class": type(tokenizer).__name__,
+        "model_max_length": tokenizer.model_max_length,
+        **{name: str(token) for name, token in tokens.items() if token is not None},
+    }
+    if hasattr(tokenizer, "do_lower_case"):
+        config["do_lower_case"] = bool(tokenizer.do_lower_case)
+    text = json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False)
+    (folder / "tokenizer_config.json").write_text(text + "\n", encoding="utf-8")
+
+
+def write_weights(model: Any, folder: Path) -> Any:
+    """`config.json` and float16 weights.
+
+    Returns:
+        The model with the rounded weights, in float32: what every runtime will compute with.
+
+    Raises:
+        ModelError: if a weight does not fit into float16.
+    """
+    largest = max(float(p.detach().abs().max()) for p in model.parameters())
+    if not largest < torch.finfo(torch.float16).max:
+        raise ModelError(f"a weight of {largest:g} does not fit into float16")
+    model.half().save_pretrained(folder)
+    (folder / WEIGHTS).chmod(0o644)  # safetensors writes files that only the owner may read
+    for extra in folder.glob("generation_config.json"):
+        extra.unlink()
+    return model.float()
+
+
+def write_onnx(proto: onnx.ModelProto, folder: Path, name: str) -> Path:
+    """Save a graph under `folder/onnx`, with the weights of the folder where they are equal."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    share_weights(proto, folder / WEIGHTS, f"../{WEIGHTS}")
+    path.write_bytes(proto.SerializeToString(deterministic=True))
+    return path
+
+
+def write_folder(model: Any, tokenizer: Any, folder: Path, scheme: Int8Scheme) -> onnx.ModelProto:
+    """Write everything but the card; the float32 graph is returned for further quantization."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_tokenizer(tokenizer, folder)
+    rounded = write_weights(model, folder)
+    graph = export_onnx(rounded)
+    write_int8(graph, folder, scheme)
+    full = onnx.ModelProto()
+    full.CopyFrom(graph)
+    write_onnx(full, folder, FULL)
+    return graph
+
+
+def write_int8(graph: onnx.ModelProto, folder: Path, scheme: Int8Scheme) -> Path:
+    """Quantize the float32 graph and save it as the folder's int8 model."""
+    quantized = quantize_dynamic(graph, per_channel=scheme.per_channel, keep=scheme.keep)
+    return write_onnx(quantized, folder, INT8)
+
+
+def folder_bytes(folder: Path, names: Collection[str] | None = None) -> int:
+    """Size of all files of a folder, or of the named ones."""
+    files = [folder / name for name in names] if names else folder.rglob("*")
+    return sum(path.stat().st_size for path in files if path.is_file())

@@ -1,0 +1,345 @@
+"""The training loop: a generator of log rows, so that the caller decides what to show and when to
+stop.
+
+Everything random follows from (seed, step) or (seed, epoch); with the weights, the optimizer's
+state and the clock in a checkpoint, a resumed run equals the uninterrupted one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from fillmask_ui.errors import DataError, OptionError
+from fillmask_ui.training.corpus import Segments, epoch_blocks, pack, split_validation
+from fillmask_ui.training.masks import hide
+from fillmask_ui.training.network import HiddenPositionModel, find_segment_form
+from fillmask_ui.training.optimizer import Optimizers, rate_factor
+
+VALIDATION_SHARE = 0.15  # losses are compared at BERT's share, whatever the training share
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Every choice that shapes a run, apart from the text and the initial weights.
+
+    Attributes:
+        minutes: length of the run; the learning rate decays to zero at its end.
+        steps: length in steps instead; exactly one of the two is given.
+        block_tokens: T, tokens a row.
+        batch_blocks: B, rows a step.
+        mask_share: part of the ordinary tokens that is hidden in training.
+        optimizer: `adamw` or `muon`.
+        learning_rate: at the peak.
+        warmup: part of the run that is warm-up.
+        weight_decay: of the matrices.
+        clip: greatest gradient norm.
+        precision: `bf16` (autocast) or `fp32`.
+        validation_segments: held out of the training text to follow the loss at 15 % masks.
+        validation_minutes: between two validations.
+        checkpoint_minutes: between two checkpoints.
+        seed: of everything random.
+        device: torch device.
+        compile: whether torch.compile fuses the body.
+    """
+
+    minutes: float | None = None
+    steps: int | None = None
+    block_tokens: int = 256
+    batch_blocks: int = 16
+    mask_share: float = 0.2
+    optimizer: str = "adamw"
+    learning_rate: float = 5e-4
+    warmup: float = 0.03
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    precision: str = "bf16"
+    validation_segments: int = 300
+    validation_minutes: float = 10.0
+    checkpoint_minutes: float = 10.0
+    seed: int = 42
+    device: str = "cpu"
+    compile: bool = False
+
+    def __post_init__(self) -> None:
+        if (self.minutes is None) == (self.steps is None):
+            raise OptionError("give either a number of minutes or a number of steps")
+        if (self.minutes or self.steps or 0) <= 0:
+            raise OptionError(f"a run of {self.minutes or self.steps} is too short; take more")
+        if not 0 < self.mask_share < 1:
+            raise OptionError(f"mask share {self.mask_share} is outside (0, 1); BERT used 0.15")
+        if not 0 <= self.warmup < 1:
+            raise OptionError(f"warm-up {self.warmup} is outside [0, 1); it is a part of the run")
+        if self.precision not in ("bf16", "fp32"):
+            raise OptionError(f"precision {self.precision!r} is not known; known: bf16, fp32")
+
+
+@dataclass(frozen=True)
+class LogRow:
+    """One line of the log.
+
+    Attributes:
+        step: optimizer steps so far.
+        elapsed_seconds: training time so far, over all resumed parts.
+        progress: part of the run that is over.
+        tokens: seen so far, padding left out.
+        epoch: passes over the text so far, a fraction.
+        rate: learning rate of the last step.
+        train_nll_nats: mean since the last row, at the training share.
+        gradient_norm: of the last step, before clipping.
+        validation_nll_nats: at 15 %, 80/10/10; None where not measured at this row.
+        validation_top1: share of hidden tokens ranked first.
+    """
+
+    step: int
+    elapsed_seconds: float
+    progress: float
+    tokens: int
+    epoch: float
+    rate: float
+    train_nll_nats: float
+    gradient_norm: float
+    validation_nll_nats: float | None = None
+    validation_top1: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready values."""
+        return asdict(self)
+
+
+@dataclass
+class _State:
+    step: int = 0
+    elapsed_seconds: float = 0.0
+    tokens: int = 0
+    epoch: int = 0
+    row: int = 0  # next block of the epoch
+
+
+class Trainer:
+    """Weights, optimizer and text of one run."""
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        segments: Segments,
+        recipe: Recipe,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.recipe, self.tokenizer, self.segments, self.clock = recipe, tokenizer, segments, clock
+        self.device = torch.device(recipe.device)
+        self.model = model.to(self.device)
+        self.network = HiddenPositionModel(self.model)
+        self.model.config.use_cache = False
+        find_segment_form(self.network)
+        if recipe.compile:
+            self.model.base_model.forward = torch.compile(
+                self.model.base_model.forward, dynamic=False
+            )
+        self.optimizers = Optimizers(
+            self.model, recipe.optimizer, recipe.learning_rate, recipe.weight_decay
+        )
+        self.special_ids = torch.tensor(sorted(set(tokenizer.all_special_ids)), device=self.device)
+        self.chosen, self.held = split_validation(len(segments), recipe.validation_segments)
+        self.state = _State()
+        self._blocks = self._epoch(0)
+        if len(self._blocks) < recipe.batch_blocks:
+            raise DataError(
+                f"the text fills {len(self._blocks)} blocks of {recipe.block_tokens} tokens, a "
+                f"batch wants {recipe.batch_blocks}; give more text or smaller batches"
+            )
+
+    def _epoch(self, epoch: int) -> Any:
+        return epoch_blocks(
+            self.segments,
+            self.chosen,
+            self.recipe.block_tokens,
+            self.tokenizer.pad_token_id,
+            self.recipe.seed,
+            epoch,
+        )
+
+    def _autocast(self) -> contextlib.AbstractContextManager[Any]:
+        if self.recipe.precision == "bf16":
+            return torch.autocast(self.device.type, torch.bfloat16)
+        return contextlib.nullcontext()
+
+    def _tensor(self, values: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(values.astype(np.int64)).to(self.device)
+
+    def _next_rows(self) -> slice:
+        """The next B rows; a rest smaller than a batch at an epoch's end is left out."""
+        size, state = self.recipe.batch_blocks, self.state
+        if state.row + size > len(self._blocks):
+            state.epoch, state.row = state.epoch + 1, 0
+            self._blocks = self._epoch(state.epoch)
+        rows = slice(state.row, state.row + size)
+        state.row += size
+        return rows
+
+    def _progress(self) -> float:
+        if self.recipe.steps is not None:
+            return self.state.step / self.recipe.steps
+        return self.state.elapsed_seconds / (60 * self.recipe.minutes)
+
+    def step(self) -> tuple[float, float, float]:
+        """One update. Loss in nats, gradient norm and learning rate."""
+        recipe, state = self.recipe, self.state
+        started = self.clock()
+        rows = self._next_rows()
+        ids = self._tensor(self._blocks.ids[rows])
+        segment = self._tensor(self._blocks.segment[rows])
+        position = self._tensor(self._blocks.position[rows])
+        generator = torch.Generator().manual_seed(recipe.seed * 1_000_003 + state.step)
+        hidden = hide(
+            ids.cpu(),
+            self.special_ids.cpu(),
+            self.tokenizer.mask_token_id,
+            self.model.config.vocab_size,
+            recipe.mask_share,
+            generator,
+        )
+        self.model.train()
+        with self._autocast():
+            logits = self.network.logits(
+                hidden.input_ids.to(self.device),
+                hidden.rows.to(self.device),
+                hidden.cols.to(self.device),
+                segment,
+                position,
+            )
+        loss = torch.nn.functional.cross_entropy(logits.float(), hidden.targets.to(self.device))
+        loss.backward()
+        # The factor of the step's end: the last step of a run by steps would else stand still
+        # one step early, the first one would be lost.
+        end = (state.step + 0.5) / recipe.steps if recipe.steps else self._progress()
+        factor = max(rate_factor(end, recipe.warmup), 1e-4)
+        norm = self.optimizers.step(factor, recipe.clip)
+        state.step += 1
+        state.tokens += int((segment > 0).sum())
+        nll = float(loss.detach())
+        state.elapsed_seconds += self.clock() - started
+        return nll, norm, factor * recipe.learning_rate
+
+    @torch.no_grad()
+    def validate(self) -> tuple[float, float]:
+        """Mean loss in nats and top-1 share on the held-out segments, always the same masks."""
+        blocks = pack(
+            self.segments, self.held, self.recipe.block_tokens, self.tokenizer.pad_token_id
+        )
+        generator = torch.Generator().manual_seed(self.recipe.seed)
+        total, right, count = 0.0, 0, 0
+        self.model.eval()
+        size = self.recipe.batch_blocks
+        for start in range(0, len(blocks), size):
+            # Filled up to a whole batch, so that a compiled body sees one shape only.
+            index = np.arange(start, start + size)
+            real = torch.from_numpy(index < len(blocks))
+            index = np.minimum(index, len(blocks) - 1)
+            hidden = hide(
+                torch.from_numpy(blocks.ids[index].astype(np.int64)),
+                self.special_ids.cpu(),
+                self.tokenizer.mask_token_id,
+                self.model.config.vocab_size,
+                VALIDATION_SHARE,
+                generator,
+            )
+            keep = real[hidden.rows]
+            rows, cols = hidden.rows[keep], hidden.cols[keep]
+            targets = hidden.targets[keep].to(self.device)
+            with self._autocast():
+                logits = self.network.logits(
+                    hidden.input_ids.to(self.device),
+                    rows.to(self.device),
+                    cols.to(self.device),
+                    self._tensor(blocks.segment[index]),
+                    self._tensor(blocks.position[index]),
+                )
+            losses = torch.nn.functional.cross_entropy(logits.float(), targets, reduction="none")
+            total += float(losses.double().sum())
+            right += int((logits.argmax(-1) == targets).sum())
+            count += len(targets)
+        return total / count, right / count
+
+    def run(self, checkpoint: Path | None = None, log_every: int = 10) -> Iterator[LogRow]:
+        """Train to the end of the recipe, a row every `log_every` steps and at the end.
+
+        Args:
+            checkpoint: file to which the state is saved from time to time and at the end.
+            log_every: steps between rows.
+        """
+        recipe, state = self.recipe, self.state
+        losses: list[float] = []
+        validated = saved = state.elapsed_seconds
+        rate = norm = 0.0
+        while self._progress() < 1:
+            nll, norm, rate = self.step()
+            losses.append(nll)
+            done = self._progress() >= 1
+            due = state.elapsed_seconds - validated >= 60 * recipe.validation_minutes
+            if not (done or due or state.step % log_every == 0):
+                continue
+            validation_nll = validation_top1 = None
+            if len(self.held) and (done or due):
+                started = self.clock()
+                validation_nll, validation_top1 = self.validate()
+                state.elapsed_seconds += self.clock() - started
+                validated = state.elapsed_seconds
+            if checkpoint and (
+                done or state.elapsed_seconds - saved >= 60 * recipe.checkpoint_minutes
+            ):
+                self.save(checkpoint)
+                saved = state.elapsed_seconds
+            yield LogRow(
+                step=state.step,
+                elapsed_seconds=state.elapsed_seconds,
+                progress=min(self._progress(), 1.0),
+                tokens=state.tokens,
+                epoch=state.epoch + state.row / len(self._blocks),
+                rate=rate,
+                train_nll_nats=float(np.mean(losses)),
+                gradient_norm=norm,
+                validation_nll_nats=validation_nll,
+                validation_top1=validation_top1,
+            )
+            losses.clear()
+
+    def save(self, path: Path) -> None:
+        """Write all that `load` needs; a crash while writing leaves the older file."""
+        partial = path.with_suffix(".partial")
+        torch.save(
+            {
+                "model": self.model.state_dict(),
+                "optimizers": self.optimizers.state_dict(),
+                "state": asdict(self.state),
+                "recipe": asdict(self.recipe),
+            },
+            partial,
+        )
+        partial.replace(path)
+
+    def load(self, path: Path) -> None:
+        """Go on where a checkpoint stands.
+
+        Raises:
+            DataError: if the file is no checkpoint of this model and recipe.
+        """
+        try:
+            stored = torch.load(path, map_location=self.device, weights_only=True)
+            self.model.load_state_dict(stored["model"])
+            self.optimizers.load_state_dict(stored["optimizers"])
+            self.state = _State(**stored["state"])
+        except (OSError, KeyError, RuntimeError, ValueError, EOFError) as error:
+            raise DataError(
+                f"{path} is no checkpoint of this run: {error}; give another output folder "
+                "to start anew"
+            ) from error
+        self._blocks = self._epoch(self.state.epoch)

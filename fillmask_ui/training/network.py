@@ -1,0 +1,129 @@
+"""What the loop asks of a Hugging Face masked LM: one loss, on the hidden positions alone.
+
+Two shortcuts, for any architecture whose head works position by position:
+
+- the head sees only the hidden positions: a hook takes them out of the body's last hidden state,
+  so logits are [M, V] and never [B, T, V];
+- segments that share a row do not see each other, where the architecture takes a [B, 1, T, T]
+  mask and explicit positions. Whether it does is found by a probe, not looked up in a table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+
+@dataclass(frozen=True)
+class SegmentForm:
+    """How rows of several segments are given to a model.
+
+    Attributes:
+        separate: whether attention and positions are per segment.
+        position_offset: added to positions that count from 0 (RoBERTa counts from 2); None
+            if the architecture takes no positions (ALiBi, relative).
+    """
+
+    separate: bool
+    position_offset: int | None = None
+
+
+def segment_inputs(
+    form: SegmentForm, segment: torch.Tensor, position: torch.Tensor
+) -> dict[str, torch.Tensor]:
+    """Attention mask and positions for packed rows.
+
+    Args:
+        form: as found by `find_segment_form`.
+        segment: int [B, T], 0 where padded.
+        position: int [B, T], from 0 in each segment.
+    """
+    if not form.separate:
+        return {"attention_mask": (segment > 0).long()}
+    same = segment[:, None, :, None] == segment[:, None, None, :]  # [B, 1, T, T]
+    # Additive and finite: rows of padding attend to padding, so no softmax over nothing.
+    mask = torch.zeros(same.shape, dtype=torch.float32, device=segment.device)
+    mask.masked_fill_(~same, -1e9)
+    inputs = {"attention_mask": mask}
+    if form.position_offset is not None:
+        inputs["position_ids"] = position.long() + form.position_offset
+    return inputs
+
+
+class HiddenPositionModel:
+    """A masked LM called with the positions whose logits are wanted."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self._wanted: tuple[torch.Tensor, torch.Tensor] | None = None
+        self.form = SegmentForm(separate=False)
+        model.base_model.register_forward_hook(self._take_wanted)
+
+    def _take_wanted(self, module: Any, arguments: Any, output: Any) -> Any:
+        if self._wanted is None:
+            return output
+        rows, cols = self._wanted
+        output.last_hidden_state = output.last_hidden_state[rows, cols][None]  # [1, M, H]
+        return output
+
+    def logits(
+        self,
+        input_ids: torch.Tensor,
+        rows: torch.Tensor,
+        cols: torch.Tensor,
+        segment: torch.Tensor,
+        position: torch.Tensor,
+    ) -> torch.Tensor:
+        """float [M, V] at the asked positions of packed rows.
+
+        Args:
+            input_ids: int64 [B, T].
+            rows: int64 [M].
+            cols: int64 [M].
+            segment: int [B, T].
+            position: int [B, T].
+        """
+        self._wanted = (rows, cols)
+        try:
+            inputs = segment_inputs(self.form, segment, position)
+            return self.model(input_ids=input_ids, **inputs).logits[0]
+        finally:
+            self._wanted = None
+
+
+@torch.no_grad()
+def find_segment_form(network: HiddenPositionModel) -> SegmentForm:
+    """Whether two segments in one row give the logits that each gives alone.
+
+    The model decides, not its name: a form counts as supported if its logits equal those of the
+    segments on their own to 1e-3.
+    """
+    model = network.model
+    was_training = model.training
+    model.eval()
+    device = next(model.parameters()).device
+    generator = torch.Generator().manual_seed(0)
+    low = min(10, model.config.vocab_size - 1)
+    ids = torch.randint(low, model.config.vocab_size, (1, 12), generator=generator).to(device)
+    segment = torch.tensor([[1] * 5 + [2] * 7], device=device)
+    position = torch.tensor([[*range(5), *range(7)]], device=device)
+    alone = torch.cat(
+        [model(input_ids=ids[:, :5]).logits, model(input_ids=ids[:, 5:]).logits], dim=1
+    )[0]  # [12, V]
+    rows, cols = torch.zeros(12, dtype=torch.long, device=device), torch.arange(12, device=device)
+    pad = getattr(model.config, "pad_token_id", None) or 0
+    found = SegmentForm(separate=False)
+    for form in (SegmentForm(True, 0), SegmentForm(True, pad + 1), SegmentForm(True, None)):
+        network.form = form
+        try:
+            packed = network.logits(ids, rows, cols, segment, position)
+        except (TypeError, ValueError, RuntimeError, IndexError):
+            continue  # this architecture does not take such a mask or such positions
+        if torch.allclose(packed.float(), alone.float(), atol=1e-3, rtol=1e-3):
+            found = form
+            break
+    network.form = found
+    model.train(was_training)
+    return found

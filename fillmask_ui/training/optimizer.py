@@ -1,0 +1,108 @@
+"""AdamW or Muon with the usual parameter groups, and a schedule over any notion of progress.
+
+Muon (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/) orthogonalises the update of
+the hidden layers' matrices; embeddings, biases and norms stay with AdamW.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from fillmask_ui.errors import OptionError, unknown
+
+OPTIMIZERS = ("adamw", "muon")
+
+
+def rate_factor(progress: float, warmup: float) -> float:
+    """Factor on the peak learning rate: linear warm-up, then linear decay to zero at 1.
+
+    Args:
+        progress: part of the steps or of the time that is over, in [0, 1].
+        warmup: part that is warm-up, in [0, 1).
+
+    >>> [rate_factor(p, 0.2) for p in (0.1, 0.2, 0.6, 1.0)]
+    [0.5, 1.0, 0.5, 0.0]
+    """
+    progress = min(max(progress, 0.0), 1.0)
+    if progress < warmup:
+        return progress / warmup
+    return (1 - progress) / (1 - warmup)
+
+
+class Optimizers:
+    """One or two torch optimizers behind the calls that the loop makes."""
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        name: str,
+        learning_rate: float,
+        weight_decay: float,
+    ) -> None:
+        """Sort the parameters into groups.
+
+        Raises:
+            OptionError: for an unknown name.
+        """
+        if name not in OPTIMIZERS:
+            raise OptionError(unknown("optimizer", name, OPTIMIZERS))
+        self.learning_rate = learning_rate
+        embeddings = {
+            id(parameter)
+            for module in model.modules()
+            if isinstance(module, torch.nn.Embedding)
+            for parameter in module.parameters()
+        }
+        output = model.get_output_embeddings()
+        if output is not None:
+            embeddings.update(id(parameter) for parameter in output.parameters())
+        matrices, plain = [], []
+        for parameter in model.parameters():
+            if not parameter.requires_grad:
+                continue
+            is_matrix = parameter.ndim == 2 and id(parameter) not in embeddings
+            (matrices if is_matrix else plain).append(parameter)
+        fused = {"betas": (0.9, 0.98), "fused": True}
+        self.parameters = matrices + plain
+        self.all: list[torch.optim.Optimizer]
+        if name == "muon":
+            self.all = [
+                torch.optim.Muon(
+                    matrices,
+                    lr=learning_rate,
+                    weight_decay=weight_decay,
+                    adjust_lr_fn="match_rms_adamw",
+                ),
+                torch.optim.AdamW(plain, lr=learning_rate, weight_decay=0.0, **fused),
+            ]
+        else:
+            groups = [
+                {"params": matrices, "weight_decay": weight_decay},
+                {"params": plain, "weight_decay": 0.0},
+            ]
+            self.all = [torch.optim.AdamW(groups, lr=learning_rate, **fused)]
+
+    def step(self, factor: float, clip: float) -> float:
+        """Clip, update at `factor` times the peak rate, forget the gradients.
+
+        Returns:
+            The gradient norm before clipping.
+        """
+        norm = torch.nn.utils.clip_grad_norm_(self.parameters, clip)
+        for optimizer in self.all:
+            for group in optimizer.param_groups:
+                group["lr"] = self.learning_rate * factor
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        return float(norm)
+
+    def state_dict(self) -> list[dict[str, Any]]:
+        """All that a resumed run needs."""
+        return [optimizer.state_dict() for optimizer in self.all]
+
+    def load_state_dict(self, states: list[dict[str, Any]]) -> None:
+        """The reverse of `state_dict`."""
+        for optimizer, state in zip(self.all, states, strict=True):
+            optimizer.load_state_dict(state)
