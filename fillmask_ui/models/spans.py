@@ -26,6 +26,19 @@ def trim(text: str, span: Span) -> Span:
     return Span(start, end)
 
 
+def bare(text: str, token: str, span: Span) -> Span:
+    """The span of a token that is nothing but a mark (`▁`, `Ġ`): a blank, or no characters.
+
+    Unigram tokenizers give such a token the first letter of the word behind it.
+
+    >>> bare("cat", "▁", Span(0, 1))
+    Span(start=0, end=0)
+    """
+    if token in ("▁", "Ġ") and not text[span.start : span.end].isspace():
+        return Span(span.start, span.start)
+    return span
+
+
 def walk(text: str, words: Sequence[str]) -> tuple[Span, ...]:
     """Find words one after the other in the text they were made from.
 

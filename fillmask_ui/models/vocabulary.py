@@ -7,13 +7,14 @@ which fails when two threads do it at a time.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from fillmask_ui.errors import ModelError, TextError
 from fillmask_ui.models.marks import Marks
 from fillmask_ui.models.quiet import quiet_transformers
-from fillmask_ui.models.spans import trim, walk
+from fillmask_ui.models.spans import bare, trim, walk
 from fillmask_ui.records import Encoding, Span
 
 if TYPE_CHECKING:
@@ -64,7 +65,9 @@ class TokenizerVocabulary:
 
     def encode(self, text: str) -> Encoding:
         _refuse_surrogates(text)
-        return self._splitter.split(text, special=True)
+        encoding = self._splitter.split(text, special=True)
+        # Tokenizers report the characters that a special token swallowed, not its name.
+        return replace(encoding, tokens=tuple(map(self.token, encoding.ids)))
 
     def encode_word(self, word: str, before: str = " ") -> tuple[int, ...]:
         _refuse_surrogates(word)
@@ -75,13 +78,18 @@ class TokenizerVocabulary:
         if not before:
             return self._splitter.split(word, special=False).ids
         if before.isspace():
-            return self._after(self.mask_token + " ", word)
+            return self._behind_mask(f"{self.mask_token} {word}")
         # `(` stands in where the real neighbour merges with the word into one token.
         for context in (before, "("):
             found = self._after(context, word)
             if found:
                 return found
-        return self._after(self.mask_token, word)
+        return self._behind_mask(self.mask_token + word)
+
+    def _behind_mask(self, text: str) -> tuple[int, ...]:
+        """Ids of what follows the mask that the text begins with."""
+        ids = self._splitter.split(text, special=False).ids
+        return ids[ids.index(self.mask_id) + 1 :]
 
     def _after(self, context: str, word: str) -> tuple[int, ...]:
         """Ids of a word behind a context; empty if a token spans the border between them."""
@@ -91,7 +99,6 @@ class TokenizerVocabulary:
         for token_id, span in zip(encoding.ids, encoding.spans, strict=True):
             if span.start < border < span.end:
                 return ()
-            # A bare mark (`▁` in front of the mask) has no characters and lies at the border.
             if span.start >= border and span.end > span.start:
                 ids.append(token_id)
         return tuple(ids)
@@ -136,7 +143,10 @@ class _FastSplitter:
             text=text,
             ids=tuple(encoded.ids),
             tokens=tuple(encoded.tokens),
-            spans=tuple(trim(text, Span(start, end)) for start, end in encoded.offsets),
+            spans=tuple(
+                bare(text, token, trim(text, Span(*offsets)))
+                for token, offsets in zip(encoded.tokens, encoded.offsets, strict=True)
+            ),
             word_ids=tuple(words),
             special=added,
         )

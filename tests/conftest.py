@@ -1,0 +1,1 @@
+pytest_plugins = ["tiny_models", "loopback_hub"]
