@@ -21,6 +21,7 @@ ROOMS = [
     "corpora",
     "models",
     "onnx_tools",
+    "masking_stream",
     "evaluation",
     "statistics",
     "unmasking",

@@ -1,0 +1,189 @@
+"""evaluate(): a generator of measured texts.
+
+It yields, the caller decides: store the row, draw the bar, stop. What a text yields depends on
+the texts before it only through the batch that it shares, and batches are formed alike whether or
+not some texts are already done: a resumed run repeats the numbers to the last digit.
+
+Axes: B rows of a batch, T tokens, M hidden positions, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from fillmask_ui.batching import windows
+from fillmask_ui.errors import OptionError
+from fillmask_ui.evaluation.batches import ScoredText, score_window
+from fillmask_ui.evaluation.config import CROSS_ENTROPY, PSEUDO_PERPLEXITY, EvaluationConfig
+from fillmask_ui.evaluation.prepare import (
+    NOT_COMPARABLE,
+    Masks,
+    Prepared,
+    SeededMasks,
+    prepare,
+)
+from fillmask_ui.evaluation.rows import EvaluatedText
+from fillmask_ui.evaluation.tokenizers import same_tokenizer
+from fillmask_ui.protocol import MaskedLM, Vocabulary
+from fillmask_ui.records import Example, SkippedText
+
+# A window is so many batches of work, or so many texts.
+_WINDOW_BATCHES = 16
+_WINDOW_TEXTS = 512
+
+
+def evaluate(
+    model: MaskedLM,
+    examples: Iterable[Example | str],
+    config: EvaluationConfig | None = None,
+    *,
+    baseline: MaskedLM | None = None,
+    masks: Masks | None = None,
+    done: Collection[int] = (),
+) -> Iterator[EvaluatedText | SkippedText]:
+    """Measure a model, and a second one on identical masks, text by text.
+
+    Args:
+        model: what is measured.
+        examples: texts with ids that are unique and the same in every run; plain strings are
+            numbered from 0. Read a window at a time.
+        config: what is measured.
+        baseline: a second model. With the same tokenizer each row carries its scores and the
+            difference of the logits; with another tokenizer its own row, where both hide the
+            same characters.
+        masks: where hidden tokens come from; needed for the mask stream `collator`.
+        done: ids that a stopped run already has; they are not measured again.
+
+    Yields:
+        One row a text, each as soon as it is measured: ids come in any order within a window.
+
+    Raises:
+        OptionError: if the config asks for what the models cannot give; at the first step.
+        ModelOutputError: if a model returns NaN.
+    """
+    models = [model] if baseline is None else [model, baseline]
+    config = (config or EvaluationConfig()).resolved(*(entry.max_tokens for entry in models))
+    if masks is None and config.mask_stream == "collator":
+        raise OptionError(
+            "the mask stream 'collator' runs in transformers: give "
+            "masks=CollatorMasks(model.vocabulary, config) from fillmask_ui.masking_stream"
+        )
+    masks = masks or SeededMasks(config, model.vocabulary)
+    texts = (
+        text if isinstance(text, Example) else Example(index, text)
+        for index, text in enumerate(examples)
+    )
+    if baseline is None or same_tokenizer(model.vocabulary, baseline.vocabulary):
+        yield from _evaluate_together(models, texts, config, masks, frozenset(done))
+    else:
+        _check_comparable(models, config)
+        yield from _evaluate_side_by_side(models, texts, config, masks, frozenset(done))
+
+
+def _check_comparable(models: Sequence[MaskedLM], config: EvaluationConfig) -> None:
+    if config.metric == PSEUDO_PERPLEXITY:
+        return
+    if config.metric == CROSS_ENTROPY and config.recipe.whole_word and config.mask_stream == "text":
+        return
+    names = " and ".join(entry.signature.name for entry in models)
+    raise OptionError(
+        f"{names} have different tokenizers, so their losses per token mean different things; "
+        "compare them per character: pseudo-perplexity (--metric pseudo-perplexity) or whole words "
+        "(--whole-word)"
+    )
+
+
+def _evaluate_together(models, texts, config, masks, done):
+    vocabulary = models[0].vocabulary
+    prepared = (prepare(text, vocabulary, config, masks) for text in texts)
+    for number, window in enumerate(_windows(prepared, config)):
+        yield from (item for item in _skipped(window) if item.id not in done)
+        ready = [item for item in window if isinstance(item, Prepared)]
+        for scored in score_window(models, ready, config, number, done):
+            yield _row(ready[scored.index], scored, vocabulary)
+
+
+def _evaluate_side_by_side(models, texts, config, masks, done):
+    """Two tokenizers: a row of each, where both hide the same characters."""
+    own = [masks, SeededMasks(config, models[1].vocabulary)]
+
+    def pairs():
+        for text in texts:
+            both = [
+                prepare(text, model.vocabulary, config, source)
+                for model, source in zip(models, own, strict=True)
+            ]
+            skipped = _skipped(both)
+            yield skipped[0] if skipped else _comparable(*both, config)
+
+    for number, window in enumerate(_windows(pairs(), config)):
+        yield from (item for item in _skipped(window) if item.id not in done)
+        ready = [item for item in window if not isinstance(item, SkippedText)]
+        first, second = ([pair[k] for pair in ready] for k in range(2))
+        rows = {
+            scored.index: _row(second[scored.index], scored, models[1].vocabulary)
+            for scored in score_window(models[1:], second, config, number, done)
+        }
+        for scored in score_window(models[:1], first, config, number, done):
+            yield _row(first[scored.index], scored, models[0].vocabulary, rows.pop(scored.index))
+
+
+def _comparable(first: Prepared, second: Prepared, config: EvaluationConfig):
+    parted = first.truncated or second.truncated
+    if config.metric == PSEUDO_PERPLEXITY:
+        parted = parted or first.left_out or second.left_out
+    else:
+        parted = parted or first.covered != second.covered
+    if parted:
+        return SkippedText(first.id, NOT_COMPARABLE)
+    return (first, second)
+
+
+def _skipped(window) -> list[SkippedText]:
+    return [item for item in window if isinstance(item, SkippedText)]
+
+
+def _windows(items, config: EvaluationConfig):
+    def size_of(item) -> int:
+        if isinstance(item, SkippedText):
+            return 0
+        parts = item if isinstance(item, tuple) else (item,)
+        return sum(part.hidden.view_count * len(part.hidden.ids) for part in parts)
+
+    return windows(
+        items,
+        size_of,
+        max_size=_WINDOW_BATCHES * config.batch_tokens,
+        max_items=_WINDOW_TEXTS,
+    )
+
+
+def _row(
+    text: Prepared,
+    scored: ScoredText,
+    vocabulary: Vocabulary,
+    other: EvaluatedText | None = None,
+) -> EvaluatedText:
+    scores = [
+        replace(entry, top_tokens=tuple(vocabulary.token(int(index)) for index in entry.top_ids))
+        for entry in scored.models
+    ]
+    return EvaluatedText(
+        id=text.id,
+        text=text.text,
+        characters=text.characters,
+        truncated=text.truncated,
+        left_out=text.left_out,
+        ids=text.hidden.ids,
+        cols=text.hidden.cols,
+        tokens=tuple(vocabulary.token(int(index)) for index in text.hidden.true_ids),
+        kinds=text.hidden.kinds,
+        shown_ids=text.shown_ids,
+        parts=text.parts,
+        spans=text.spans,
+        scores=scores[0],
+        baseline=scores[1] if len(scores) > 1 else None,
+        difference=scored.difference,
+        other=other,
+    )

@@ -1,0 +1,212 @@
+"""From a text to hidden tokens: cut to the model's length, hide, note what each token is.
+
+Axes: T tokens of the text, M hidden positions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from fillmask_ui.errors import TextError
+from fillmask_ui.evaluation.config import PSEUDO_PERPLEXITY, SUFFIX, UNIFORM, EvaluationConfig
+from fillmask_ui.evaluation.rows import FIRST, LATER, WHOLE
+from fillmask_ui.masking import (
+    HiddenTokens,
+    generator,
+    hide_encoding,
+    hide_one_by_one,
+    hide_suffix,
+    hide_uniform,
+    hideable,
+)
+from fillmask_ui.protocol import Vocabulary
+from fillmask_ui.records import Encoding, Example, SkippedText
+
+BLANK = "empty or blank"
+NOT_TEXT = "cannot be tokenized"
+NOTHING_TO_HIDE = "only special or unknown tokens"
+NOTHING_CHOSEN = "no token was chosen"
+NOT_COMPARABLE = "tokenizers do not cover the same characters"
+
+# Far more characters than any tokenizer puts into one token of running text.
+_CHARACTERS_A_TOKEN = 64
+
+
+class Masks(Protocol):
+    """Where hidden tokens come from.
+
+    Attributes:
+        sequential: whether the masks of a text depend on the texts before it.
+    """
+
+    sequential: bool
+
+    def hide(self, encoding: Encoding, example_id: int) -> HiddenTokens:
+        """Hidden tokens of one text; none (M = 0) is a valid answer."""
+
+
+@dataclass(frozen=True)
+class SeededMasks:
+    """Masks that depend on (seed, the example's id, its tokens) alone."""
+
+    config: EvaluationConfig
+    vocabulary: Vocabulary
+    sequential: bool = False
+
+    def hide(self, encoding: Encoding, example_id: int) -> HiddenTokens:
+        config, vocabulary = self.config, self.vocabulary
+        ids = np.array(encoding.ids, dtype=np.int64)
+        can_hide = hideable(ids, vocabulary.special_ids)
+        if config.metric == PSEUDO_PERPLEXITY:
+            word_ids = encoding.word_ids if config.within_word else None
+            return hide_one_by_one(
+                ids, can_hide=can_hide, mask_id=vocabulary.mask_id, word_ids=word_ids
+            )
+        if config.metric == SUFFIX:
+            return hide_suffix(
+                ids, can_hide=can_hide, mask_id=vocabulary.mask_id, count=config.suffix_tokens
+            )
+        if config.metric == UNIFORM:
+            rng = generator(config.seed, example_id)
+            return hide_uniform(ids, can_hide=can_hide, mask_id=vocabulary.mask_id, rng=rng)
+        return hide_encoding(
+            encoding, vocabulary, seed=config.seed, example_id=example_id, recipe=config.recipe
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """One text, ready for the model; the fields are those of `EvaluatedText`."""
+
+    id: int
+    text: str
+    characters: int
+    truncated: bool
+    left_out: int
+    hidden: HiddenTokens
+    parts: np.ndarray
+    spans: np.ndarray
+
+    @property
+    def shown_ids(self) -> np.ndarray:
+        """int64 [M], what the model sees at the hidden positions."""
+        if self.hidden.hidden_until is not None:
+            return np.full(len(self.hidden.cols), self.hidden.mask_id)
+        return self.hidden.input_ids[self.hidden.cols]
+
+    @property
+    def covered(self) -> frozenset[int]:
+        """Characters of the text, without blanks, that the hidden tokens stand for."""
+        return frozenset(
+            place
+            for start, end in self.spans.tolist()
+            for place in range(start, end)
+            if not self.text[place].isspace()
+        )
+
+
+@dataclass(frozen=True)
+class CutEncoding:
+    """An encoding no longer than asked, and whether anything was left out at the end."""
+
+    encoding: Encoding
+    truncated: bool
+
+
+def encode_cut(vocabulary: Vocabulary, text: str, max_tokens: int) -> CutEncoding:
+    """Encode the beginning of a text: as many tokens as fit, special tokens at the end kept.
+
+    A line of ten million characters costs no more than its beginning: what cannot matter is not
+    tokenized.
+
+    Raises:
+        TextError: for text that no tokenizer can take.
+    """
+    limit = _CHARACTERS_A_TOKEN * (max_tokens + 1)
+    while True:
+        beginning = text if len(text) <= limit else text[:limit]
+        encoding = vocabulary.encode(beginning)
+        if len(encoding) > max_tokens:
+            return CutEncoding(_cut(encoding, max_tokens), truncated=True)
+        if len(beginning) == len(text):
+            return CutEncoding(encoding, truncated=False)
+        limit *= 4
+
+
+def _cut(encoding: Encoding, max_tokens: int) -> Encoding:
+    closing = 0
+    while closing < len(encoding) and encoding.special[len(encoding) - 1 - closing]:
+        closing += 1
+    kept = max_tokens - closing
+
+    def part(values: tuple) -> tuple:
+        return values[:kept] + values[len(values) - closing :]
+
+    end = max((span.end for span in encoding.spans[:kept]), default=0)
+    return Encoding(
+        text=encoding.text[:end],
+        ids=part(encoding.ids),
+        tokens=part(encoding.tokens),
+        spans=tuple(
+            replace(span, start=min(span.start, end), end=min(span.end, end))
+            for span in part(encoding.spans)
+        ),
+        word_ids=part(encoding.word_ids),
+        special=part(encoding.special),
+    )
+
+
+def prepare(
+    example: Example, vocabulary: Vocabulary, config: EvaluationConfig, masks: Masks
+) -> Prepared | SkippedText:
+    """Hide tokens of one text, or say why it cannot be measured."""
+    if not example.text.strip():
+        return SkippedText(example.id, BLANK)
+    try:
+        cut = encode_cut(vocabulary, example.text, config.max_tokens)
+    except TextError:
+        return SkippedText(example.id, NOT_TEXT)
+    encoding = cut.encoding
+    can_hide = hideable(np.array(encoding.ids, np.int64), vocabulary.special_ids)
+    # A stream of masks advances at every text of three tokens or more, as the published one does.
+    if not can_hide.any() and not (masks.sequential and len(encoding) >= 3):
+        return SkippedText(example.id, NOTHING_TO_HIDE)
+    hidden = masks.hide(encoding, example.id)
+    if not can_hide.any():
+        return SkippedText(example.id, NOTHING_TO_HIDE)
+    if not len(hidden.cols):
+        return SkippedText(example.id, NOTHING_CHOSEN)
+    spans = np.array(
+        [(encoding.spans[col].start, encoding.spans[col].end) for col in hidden.cols], np.int64
+    )
+    written = sum(not special for special in encoding.special)
+    prepared = Prepared(
+        id=example.id,
+        text=encoding.text,
+        characters=0,
+        truncated=cut.truncated,
+        left_out=written - int(can_hide.sum()),
+        hidden=hidden,
+        parts=_parts(encoding, hidden.cols),
+        spans=spans,
+    )
+    whole = config.metric == PSEUDO_PERPLEXITY
+    characters = len(encoding.text.strip()) if whole else len(prepared.covered)
+    return replace(prepared, characters=characters)
+
+
+def _parts(encoding: Encoding, cols: np.ndarray) -> np.ndarray:
+    """uint8 [M], index into `PARTS`."""
+    words = encoding.word_ids
+    parts = np.full(len(cols), WHOLE, np.uint8)
+    for index, col in enumerate(cols):
+        if words[col] is None:
+            continue
+        if col > 0 and words[col - 1] == words[col]:
+            parts[index] = LATER
+        elif col + 1 < len(words) and words[col + 1] == words[col]:
+            parts[index] = FIRST
+    return parts

@@ -1,0 +1,172 @@
+"""What an evaluation yields for each text, and its form as a line of JSON.
+
+Axes: T tokens of the text, M hidden positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fillmask_ui.masking import KINDS
+
+# What part of its word a token is.
+PARTS = ("whole word", "first sub-token", "later sub-token")
+WHOLE, FIRST, LATER = range(3)
+
+
+@dataclass(frozen=True, eq=False)
+class TokenScores:
+    """What one model says at the hidden positions of one text.
+
+    Attributes:
+        nll_nats: float64 [M], of the true token.
+        ranks: int64 [M], of the true token, 1 for the best.
+        entropy_nats: float64 [M], of the distribution.
+        top_ids: int64 [M], the most probable token.
+        top_probabilities: float64 [M], its probability.
+        top_tokens: M vocabulary strings of `top_ids`.
+    """
+
+    nll_nats: np.ndarray
+    ranks: np.ndarray
+    entropy_nats: np.ndarray
+    top_ids: np.ndarray
+    top_probabilities: np.ndarray
+    top_tokens: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class LogitDifference:
+    """How far two models with one vocabulary are apart at the hidden positions of one text.
+
+    Attributes:
+        kl_nats: float64 [M], KL(model || baseline).
+        kl_reverse_nats: float64 [M], KL(baseline || model).
+        mean_abs: float64 [M], mean |difference| of the logits over the vocabulary.
+        max_abs: float64 [M], largest |difference| of the logits.
+    """
+
+    kl_nats: np.ndarray
+    kl_reverse_nats: np.ndarray
+    mean_abs: np.ndarray
+    max_abs: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedText:
+    """One text, measured.
+
+    Attributes:
+        id: of the example.
+        text: as far as it was measured; masks written as the model's mask token.
+        characters: that the scored tokens stand for: of the whole text (blanks inside counted)
+            where each token is hidden once, else of the hidden tokens.
+        truncated: whether the text was longer than the model takes.
+        left_out: tokens of the text that cannot be hidden: unknown words, masks and other special
+            tokens that stand in it.
+        ids: int64 [T].
+        cols: int64 [M], hidden positions.
+        tokens: M vocabulary strings of the tokens to be found.
+        kinds: uint8 [M], index into `masking.KINDS`.
+        shown_ids: int64 [M], what the model saw there.
+        parts: uint8 [M], index into `PARTS`.
+        spans: int64 [M, 2], characters of `text` that each hidden token stands for.
+        scores: of the model.
+        baseline: of the second model, at the same positions; None without one.
+        difference: between the two; None without a second model.
+        other: the second model's own row where its tokenizer is another one.
+    """
+
+    id: int
+    text: str
+    characters: int
+    truncated: bool
+    left_out: int
+    ids: np.ndarray
+    cols: np.ndarray
+    tokens: tuple[str, ...]
+    kinds: np.ndarray
+    shown_ids: np.ndarray
+    parts: np.ndarray
+    spans: np.ndarray
+    scores: TokenScores
+    baseline: TokenScores | None = None
+    difference: LogitDifference | None = None
+    other: EvaluatedText | None = None
+
+    @property
+    def true_ids(self) -> np.ndarray:
+        """int64 [M], the tokens to be found."""
+        return self.ids[self.cols]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready values; floats keep every digit."""
+        row = {
+            "id": self.id,
+            "text": self.text,
+            "characters": self.characters,
+            "truncated": self.truncated,
+            "left_out": self.left_out,
+            "ids": self.ids.tolist(),
+            "positions": self.cols.tolist(),
+            "tokens": list(self.tokens),
+            "kinds": [KINDS[kind] for kind in self.kinds],
+            "shown_ids": self.shown_ids.tolist(),
+            "parts": self.parts.tolist(),
+            "spans": self.spans.tolist(),
+            **_lists(self.scores),
+        }
+        if self.baseline is not None:
+            row["baseline"] = _lists(self.baseline)
+        if self.difference is not None:
+            row["difference"] = _lists(self.difference)
+        if self.other is not None:
+            row["other"] = self.other.to_dict()
+        return row
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> EvaluatedText:
+        """The inverse of `to_dict`."""
+        return cls(
+            id=row["id"],
+            text=row["text"],
+            characters=row["characters"],
+            truncated=row["truncated"],
+            left_out=row["left_out"],
+            ids=np.array(row["ids"], np.int64),
+            cols=np.array(row["positions"], np.int64),
+            tokens=tuple(row["tokens"]),
+            kinds=np.array([KINDS.index(kind) for kind in row["kinds"]], np.uint8),
+            shown_ids=np.array(row["shown_ids"], np.int64),
+            parts=np.array(row["parts"], np.uint8),
+            spans=np.array(row["spans"], np.int64).reshape(-1, 2),
+            scores=_scores(TokenScores, row),
+            baseline=_scores(TokenScores, row["baseline"]) if "baseline" in row else None,
+            difference=_scores(LogitDifference, row["difference"]) if "difference" in row else None,
+            other=cls.from_dict(row["other"]) if "other" in row else None,
+        )
+
+
+_WHOLE_NUMBERS = ("ranks", "top_ids")
+_STRINGS = ("top_tokens",)
+
+
+def _lists(record: TokenScores | LogitDifference) -> dict[str, list]:
+    return {
+        name: list(getattr(record, name)) if name in _STRINGS else getattr(record, name).tolist()
+        for name in record.__dataclass_fields__
+    }
+
+
+def _scores(kind, row: Mapping[str, Any]):
+    values = {}
+    for name in kind.__dataclass_fields__:
+        if name in _STRINGS:
+            values[name] = tuple(row[name])
+        else:
+            values[name] = np.array(row[name], np.int64 if name in _WHOLE_NUMBERS else np.float64)
+    return kind(**values)

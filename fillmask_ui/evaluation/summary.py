@@ -1,0 +1,338 @@
+"""The figures of an evaluation: frozen records, and how they print as JSON.
+
+Averages are token averages in float64; intervals take whole texts as the unit. Nothing is rounded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fillmask_ui.evaluation.config import PSEUDO_PERPLEXITY, EvaluationConfig
+from fillmask_ui.evaluation.tallies import TokenExample
+from fillmask_ui.statistics import Interval, Verdict
+
+FLATTERY = (
+    "The mean includes tokens that the model saw unchanged, which are easier than hidden ones: "
+    "compare models by it, but judge what a model knows by the mask tokens alone."
+)
+
+
+@dataclass(frozen=True)
+class GroupFigures:
+    """Figures of a part of the tokens.
+
+    Attributes:
+        name: what the tokens have in common, e.g. `mask`, `first sub-token`, `8-15`.
+        tokens: how many.
+        texts: with at least one of them; None where that is not counted.
+        mean_nll_nats: over the tokens.
+        interval: of the mean; None where it is not known.
+        top1_accuracy: share of tokens with rank 1.
+        top5_accuracy: share with rank 5 or better.
+        mean_rank: of the true token.
+        mean_entropy_nats: of the distribution.
+    """
+
+    name: str
+    tokens: int
+    texts: int | None
+    mean_nll_nats: float
+    interval: Interval | None
+    top1_accuracy: float
+    top5_accuracy: float
+    mean_rank: float
+    mean_entropy_nats: float
+
+
+@dataclass(frozen=True)
+class CalibrationBin:
+    """Tokens whose best guess had a probability in [low, high)."""
+
+    low: float
+    high: float
+    tokens: int
+    mean_probability: float
+    accuracy: float
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """Counts in bins of equal width; what lies outside is in the first or last.
+
+    Attributes:
+        edges: float64 [bins + 1], in nats.
+        counts: group name to int64 [bins].
+    """
+
+    edges: np.ndarray
+    counts: Mapping[str, np.ndarray]
+
+    @property
+    def total(self) -> np.ndarray:
+        """int64 [bins], over all groups."""
+        return np.sum(list(self.counts.values()), axis=0)
+
+    def quantile(self, share: float) -> float:
+        """The value below which a share of the tokens lies, exact to one bin."""
+        total = self.total
+        below = np.cumsum(total)
+        wanted = share * below[-1]
+        place = min(int(np.searchsorted(below, wanted)), len(total) - 1)
+        inside = (wanted - (below[place] - total[place])) / max(total[place], 1)
+        low, high = self.edges[place], self.edges[place + 1]
+        return float(low + (high - low) * inside)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFigures:
+    """What was measured of one model.
+
+    Attributes:
+        tokens: hidden tokens scored.
+        characters: that they stand for.
+        mean_nll_nats: token average; the cross-entropy.
+        interval: of the mean.
+        nll_per_character_nats: sum of losses by characters; compares tokenizers.
+        per_character_interval: of it.
+        median_nll_nats: exact to 0.02.
+        top1_accuracy: share of tokens with rank 1.
+        top5_accuracy: share with rank 5 or better.
+        mean_rank: of the true token.
+        mean_entropy_nats: of the distribution.
+        by_kind: by what the model saw: mask, random, unchanged.
+        by_part: by whole word, first and later sub-token.
+        by_position: by token position.
+        by_frequency: by how often the token occurs in the texts.
+        calibration: stated probability of the best guess against how often it is right.
+        calibration_error: mean |stated - right|, weighted by tokens.
+        histogram: of the loss of a token, by kind.
+        truncated: texts cut at the end.
+        left_out: unknown and written special tokens, which are not scored.
+    """
+
+    tokens: int
+    characters: int
+    mean_nll_nats: float
+    interval: Interval | None
+    nll_per_character_nats: float
+    per_character_interval: Interval | None
+    median_nll_nats: float
+    top1_accuracy: float
+    top5_accuracy: float
+    mean_rank: float
+    mean_entropy_nats: float
+    by_kind: tuple[GroupFigures, ...]
+    by_part: tuple[GroupFigures, ...]
+    by_position: tuple[GroupFigures, ...]
+    by_frequency: tuple[GroupFigures, ...]
+    calibration: tuple[CalibrationBin, ...]
+    calibration_error: float
+    histogram: Histogram
+    truncated: int
+    left_out: int
+
+    @property
+    def perplexity(self) -> float:
+        """e^mean; pseudo-perplexity where each token was hidden once."""
+        return _exp(self.mean_nll_nats)
+
+    @property
+    def perplexity_interval(self) -> Interval | None:
+        """The interval of the mean, carried over."""
+        return self.interval and self.interval.map(_exp)
+
+    @property
+    def mean_nll_bits(self) -> float:
+        return self.mean_nll_nats / math.log(2)
+
+    @property
+    def nll_per_character_bits(self) -> float:
+        return self.nll_per_character_nats / math.log(2)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready values, the histogram left out."""
+        return {
+            "tokens": self.tokens,
+            "characters": self.characters,
+            "mean_nll_nats": self.mean_nll_nats,
+            "mean_nll_bits": self.mean_nll_bits,
+            "interval_95": ends(self.interval),
+            "perplexity": self.perplexity,
+            "nll_per_character_nats": self.nll_per_character_nats,
+            "nll_per_character_bits": self.nll_per_character_bits,
+            "per_character_interval_95": ends(self.per_character_interval),
+            "median_nll_nats": self.median_nll_nats,
+            "top1_accuracy": self.top1_accuracy,
+            "top5_accuracy": self.top5_accuracy,
+            "mean_rank": self.mean_rank,
+            "mean_entropy_nats": self.mean_entropy_nats,
+            "calibration_error": self.calibration_error,
+            "by_kind": groups(self.by_kind),
+            "by_part": groups(self.by_part),
+            "by_position": groups(self.by_position),
+            "by_frequency": groups(self.by_frequency),
+            "texts_truncated": self.truncated,
+            "tokens_left_out": self.left_out,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A model beside its baseline, paired by text.
+
+    Attributes:
+        unit: `token`, or `character` where the tokenizers differ.
+        texts: paired.
+        relative_change: of the metric, model against baseline; 0.03 is 3 % worse.
+        interval: of it, paired.
+        difference_nats: mean loss of the model less that of the baseline, by unit.
+        difference_interval: of it, paired.
+        verdict: of the relative change.
+        agreement: share of tokens where both have the same best guess; None by character.
+        flips: tokens where the best guess differs.
+        lost: tokens that only the baseline guesses right.
+        won: tokens that only the model guesses right.
+        mean_kl_nats: mean KL(model || baseline).
+        mean_kl_reverse_nats: mean KL(baseline || model).
+        mean_abs_logit_difference: over tokens and vocabulary.
+        max_abs_logit_difference: the largest.
+        histogram: of the difference of the loss of a token.
+    """
+
+    unit: str
+    texts: int
+    relative_change: float
+    interval: Interval | None
+    difference_nats: float
+    difference_interval: Interval | None
+    verdict: Verdict
+    agreement: float | None = None
+    flips: int | None = None
+    lost: int | None = None
+    won: int | None = None
+    mean_kl_nats: float | None = None
+    mean_kl_reverse_nats: float | None = None
+    mean_abs_logit_difference: float | None = None
+    max_abs_logit_difference: float | None = None
+    histogram: Histogram | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready values, the histogram left out."""
+        return {
+            "unit": self.unit,
+            "texts": self.texts,
+            "difference_nats": self.difference_nats,
+            "difference_interval_95": ends(self.difference_interval),
+            "further_texts": self.verdict.further_texts,
+            "agreement": self.agreement,
+            "flips": self.flips,
+            "lost": self.lost,
+            "won": self.won,
+            "mean_kl_nats": self.mean_kl_nats,
+            "mean_kl_reverse_nats": self.mean_kl_reverse_nats,
+            "mean_abs_logit_difference": self.mean_abs_logit_difference,
+            "max_abs_logit_difference": self.max_abs_logit_difference,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """All figures of one evaluation.
+
+    Attributes:
+        config: what was measured; None where the rows alone were given.
+        texts: measured.
+        skipped: reason to number of texts.
+        model: figures of the model.
+        baseline: figures of the second model.
+        comparison: of the two.
+        alarms: what a reader must know, in words.
+        worst: tokens with the largest loss.
+        most_different: tokens with the largest |difference| of the two losses.
+        points: float64 [columns, n], a fair sample of tokens: the loss; with a baseline (by token)
+            the baseline's loss as a second line.
+    """
+
+    config: EvaluationConfig | None
+    texts: int
+    skipped: Mapping[str, int]
+    model: ModelFigures
+    baseline: ModelFigures | None = None
+    comparison: Comparison | None = None
+    alarms: tuple[str, ...] = ()
+    worst: tuple[TokenExample, ...] = ()
+    most_different: tuple[TokenExample, ...] = ()
+    points: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+
+    @property
+    def metric_name(self) -> str:
+        """`cross_entropy` or `pseudo_perplexity`."""
+        pseudo = self.config is not None and self.config.metric == PSEUDO_PERPLEXITY
+        return "pseudo_perplexity" if pseudo else "cross_entropy"
+
+    def metric_of(self, figures: ModelFigures) -> float:
+        """The figure that the metric names: the mean, or e^mean."""
+        pseudo = self.metric_name == "pseudo_perplexity"
+        return figures.perplexity if pseudo else figures.mean_nll_nats
+
+    def interval_of(self, figures: ModelFigures) -> Interval | None:
+        """The interval of `metric_of`."""
+        pseudo = self.metric_name == "pseudo_perplexity"
+        return figures.perplexity_interval if pseudo else figures.interval
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready values; the shape that `fillmask-ui eval --json` prints."""
+        values = {
+            "metric": self.config.metric if self.config else None,
+            self.metric_name: self.metric_of(self.model),
+            **self.model.to_dict(),
+            "interval_95": ends(self.interval_of(self.model)),
+            "mean_nll_interval_95": ends(self.model.interval),
+            "texts": self.texts,
+            "skipped": dict(self.skipped),
+            "alarms": list(self.alarms),
+        }
+        if self.baseline is not None and self.comparison is not None:
+            values["baseline"] = {
+                self.metric_name: self.metric_of(self.baseline),
+                **self.baseline.to_dict(),
+                "interval_95": ends(self.interval_of(self.baseline)),
+                "mean_nll_interval_95": ends(self.baseline.interval),
+            }
+            values["relative_change"] = self.comparison.relative_change
+            values["relative_change_interval_95"] = ends(self.comparison.interval)
+            values["verdict"] = self.comparison.verdict.label
+            values["comparison"] = self.comparison.to_dict()
+        return values
+
+
+def ends(interval: Interval | None) -> list[float] | None:
+    """An interval as JSON."""
+    return None if interval is None else [interval.low, interval.high]
+
+
+def groups(figures: tuple[GroupFigures, ...]) -> dict[str, Any]:
+    """Groups as JSON, by name."""
+    return {
+        entry.name: {
+            "tokens": entry.tokens,
+            "texts": entry.texts,
+            "mean_nll_nats": entry.mean_nll_nats,
+            "interval_95": ends(entry.interval),
+            "top1_accuracy": entry.top1_accuracy,
+            "top5_accuracy": entry.top5_accuracy,
+            "mean_rank": entry.mean_rank,
+            "mean_entropy_nats": entry.mean_entropy_nats,
+        }
+        for entry in figures
+    }
+
+
+def _exp(value: float) -> float:
+    # A broken model's mean can be past what e^x holds.
+    return math.exp(value) if value < 700 else math.inf

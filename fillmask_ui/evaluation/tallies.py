@@ -1,0 +1,311 @@
+"""Running sums over measured texts, which merge: the mutable half of `summarize`.
+
+What they hold grows with the vocabulary and, by five numbers a text, with the texts; never with
+the tokens.
+
+Axes: M hidden positions of a text, G groups of a split, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from array import array
+from dataclasses import dataclass
+
+import numpy as np
+
+from fillmask_ui.evaluation.rows import PARTS, EvaluatedText, TokenScores
+from fillmask_ui.masking import KINDS
+from fillmask_ui.statistics import RatioMoments
+
+# Columns of every sum.
+COUNT, NLL, TOP1, TOP5, RANK, ENTROPY = range(6)
+COLUMNS = 6
+
+BIN_NATS = 0.02
+LOSS_BINS = 2500  # 0 to 50 nats; the last takes what lies beyond
+DIFFERENCE_BINS = 2500  # -25 to 25 nats
+CALIBRATION_BINS = 10
+
+# First position or count of each group; the last is open.
+POSITION_EDGES = (0, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+FREQUENCY_EDGES = (1, 2, 4, 10, 30, 100, 300, 1000, 3000)
+
+SHOWN_TOKENS = 200
+SAMPLED_POINTS = 4000
+
+
+class SplitTally:
+    """Sums for each of G groups, and the moments that give each its interval."""
+
+    def __init__(self, groups: int) -> None:
+        self.sums = np.zeros((groups, COLUMNS))
+        self.moments = np.zeros((groups, 4))  # texts, xx, nn, xn
+
+    def add(self, group: np.ndarray, values: np.ndarray) -> None:
+        """Count one text.
+
+        Args:
+            group: int [M], in [0, G).
+            values: float64 [M, COLUMNS].
+        """
+        size = len(self.sums)
+        sums = np.stack(
+            [np.bincount(group, weights=column, minlength=size) for column in values.T], axis=1
+        )  # [G, COLUMNS]
+        self.sums += sums
+        count, nll = sums[:, COUNT], sums[:, NLL]
+        self.moments += np.stack([count > 0, nll * nll, count * count, nll * count], axis=1)
+
+    def merge(self, other: SplitTally) -> None:
+        """Add the sums of another shard."""
+        self.sums += other.sums
+        self.moments += other.moments
+
+    def ratio_moments(self, group: int) -> RatioMoments:
+        """NLL a token of one group, with whole texts as the unit."""
+        texts, xx, nn, xn = self.moments[group].tolist()
+        return RatioMoments(
+            int(texts), float(self.sums[group, NLL]), float(self.sums[group, COUNT]), xx, nn, xn
+        )
+
+
+class ModelTally:
+    """Everything that is summed for one model."""
+
+    def __init__(self) -> None:
+        self.text_nll = array("d")
+        self.text_tokens = array("d")
+        self.text_characters = array("d")
+        self.text_entropy = array("d")
+        self.totals = np.zeros(COLUMNS)
+        self.kinds = SplitTally(len(KINDS))
+        self.parts = SplitTally(len(PARTS))
+        self.positions = SplitTally(len(POSITION_EDGES))
+        self.tokens = np.zeros((0, COLUMNS))  # [ids seen, COLUMNS]
+        self.occurrences = np.zeros(0, np.int64)
+        self.histogram = np.zeros((len(KINDS), LOSS_BINS), np.int64)
+        self.calibration = np.zeros((CALIBRATION_BINS, 3))  # tokens, stated probability, right
+        self.truncated = 0
+        self.left_out = 0
+
+    def add(self, row: EvaluatedText, scores: TokenScores) -> None:
+        """Count one text."""
+        right = scores.ranks == 1
+        values = np.stack(
+            [
+                np.ones(len(right)),
+                scores.nll_nats,
+                right,
+                scores.ranks <= 5,
+                scores.ranks,
+                scores.entropy_nats,
+            ],
+            axis=1,
+        )  # [M, COLUMNS]
+        self.text_nll.append(scores.nll_nats.sum())
+        self.text_tokens.append(len(right))
+        self.text_characters.append(row.characters)
+        self.text_entropy.append(scores.entropy_nats.sum())
+        self.totals += values.sum(axis=0)
+        self.kinds.add(row.kinds, values)
+        self.parts.add(row.parts, values)
+        place = np.searchsorted(POSITION_EDGES, row.cols, side="right") - 1
+        self.positions.add(place, values)
+        self._grow(int(row.ids.max()) + 1)
+        np.add.at(self.tokens, row.true_ids, values)
+        np.add.at(self.occurrences, row.ids, 1)
+        bins = np.minimum(scores.nll_nats / BIN_NATS, LOSS_BINS - 1).astype(np.int64)
+        np.add.at(self.histogram, (row.kinds, bins), 1)
+        stated = scores.top_probabilities
+        slot = np.minimum(stated * CALIBRATION_BINS, CALIBRATION_BINS - 1).astype(np.int64)
+        np.add.at(self.calibration, slot, np.stack([values[:, COUNT], stated, right], axis=1))
+        self.truncated += row.truncated
+        self.left_out += row.left_out
+
+    def _grow(self, size: int) -> None:
+        if size > len(self.occurrences):
+            # By half more than needed, so that growing is rare.
+            more = size + size // 2 - len(self.occurrences)
+            self.occurrences = np.pad(self.occurrences, (0, more))
+            self.tokens = np.pad(self.tokens, ((0, more), (0, 0)))
+
+    def merge(self, other: ModelTally) -> None:
+        """Add the sums of another shard."""
+        for name in ("text_nll", "text_tokens", "text_characters", "text_entropy"):
+            getattr(self, name).extend(getattr(other, name))
+        for name in ("kinds", "parts", "positions"):
+            getattr(self, name).merge(getattr(other, name))
+        self._grow(len(other.occurrences))
+        self.tokens[: len(other.tokens)] += other.tokens
+        self.occurrences[: len(other.occurrences)] += other.occurrences
+        self.totals += other.totals
+        self.histogram += other.histogram
+        self.calibration += other.calibration
+        self.truncated += other.truncated
+        self.left_out += other.left_out
+
+
+class PairTally:
+    """What is summed for two models on identical masks."""
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        self.agreed = 0
+        self.lost = 0
+        self.won = 0
+        self.sums = np.zeros(3)  # KL, reverse KL, mean |logit difference|
+        self.max_abs = 0.0
+        self.histogram = np.zeros(DIFFERENCE_BINS, np.int64)
+
+    def add(self, row: EvaluatedText) -> None:
+        """Count one text with a baseline."""
+        own, base, apart = row.scores, row.baseline, row.difference
+        if base is None or apart is None:
+            raise ValueError(f"text {row.id} has no baseline, others have")
+        self.tokens += len(own.ranks)
+        self.agreed += int((own.top_ids == base.top_ids).sum())
+        self.lost += int(((own.ranks > 1) & (base.ranks == 1)).sum())
+        self.won += int(((own.ranks == 1) & (base.ranks > 1)).sum())
+        self.sums += [apart.kl_nats.sum(), apart.kl_reverse_nats.sum(), apart.mean_abs.sum()]
+        self.max_abs = max(self.max_abs, float(apart.max_abs.max()))
+        bins = (own.nll_nats - base.nll_nats) / BIN_NATS + DIFFERENCE_BINS / 2
+        np.add.at(
+            self.histogram, np.clip(np.floor(bins), 0, DIFFERENCE_BINS - 1).astype(np.int64), 1
+        )
+
+    def merge(self, other: PairTally) -> None:
+        """Add the sums of another shard."""
+        self.tokens += other.tokens
+        self.agreed += other.agreed
+        self.lost += other.lost
+        self.won += other.won
+        self.sums += other.sums
+        self.max_abs = max(self.max_abs, other.max_abs)
+        self.histogram += other.histogram
+
+
+@dataclass(frozen=True)
+class TokenExample:
+    """One hidden token in its sentence.
+
+    Attributes:
+        id: of the text.
+        position: of the token.
+        text: the sentence.
+        start: first character of the token in `text`.
+        end: one past its last.
+        token: vocabulary string to be found.
+        kind: what the model saw: `mask`, `random` or `unchanged`.
+        nll_nats: of the true token.
+        rank: of the true token.
+        top_token: the model's best guess.
+        top_probability: its probability.
+        baseline_nll_nats: of the second model, None without one.
+        baseline_rank: likewise.
+        baseline_top_token: likewise.
+    """
+
+    id: int
+    position: int
+    text: str
+    start: int
+    end: int
+    token: str
+    kind: str
+    nll_nats: float
+    rank: int
+    top_token: str
+    top_probability: float
+    baseline_nll_nats: float | None = None
+    baseline_rank: int | None = None
+    baseline_top_token: str | None = None
+
+    @property
+    def difference_nats(self) -> float | None:
+        """How much larger the loss is than the baseline's."""
+        if self.baseline_nll_nats is None:
+            return None
+        return self.nll_nats - self.baseline_nll_nats
+
+
+def token_example(row: EvaluatedText, index: int) -> TokenExample:
+    """The hidden token at `cols[index]`."""
+    own, base = row.scores, row.baseline
+    return TokenExample(
+        id=row.id,
+        position=int(row.cols[index]),
+        text=row.text,
+        start=int(row.spans[index, 0]),
+        end=int(row.spans[index, 1]),
+        token=row.tokens[index],
+        kind=KINDS[row.kinds[index]],
+        nll_nats=float(own.nll_nats[index]),
+        rank=int(own.ranks[index]),
+        top_token=own.top_tokens[index],
+        top_probability=float(own.top_probabilities[index]),
+        baseline_nll_nats=None if base is None else float(base.nll_nats[index]),
+        baseline_rank=None if base is None else int(base.ranks[index]),
+        baseline_top_token=None if base is None else base.top_tokens[index],
+    )
+
+
+class LargestTokens:
+    """The tokens with the largest values, without keeping all."""
+
+    def __init__(self, size: int = SHOWN_TOKENS) -> None:
+        self.size = size
+        self._heap: list[tuple[float, int, int, TokenExample]] = []
+
+    def add(self, row: EvaluatedText, values: np.ndarray) -> None:
+        """Consider every token of a text.
+
+        Args:
+            row: the text.
+            values: float64 [M], large for what is to be shown.
+        """
+        least = self._heap[0][0] if len(self._heap) == self.size else -np.inf
+        for index in np.flatnonzero(values >= least):
+            # Ties go to the earlier text and position, whatever came first.
+            key = (float(values[index]), -row.id, -int(row.cols[index]))
+            self._push((*key, token_example(row, index)))
+
+    def _push(self, entry: tuple[float, int, int, TokenExample]) -> None:
+        if len(self._heap) < self.size:
+            heapq.heappush(self._heap, entry)
+        elif entry[:3] > self._heap[0][:3]:
+            heapq.heapreplace(self._heap, entry)
+
+    def merge(self, other: LargestTokens) -> None:
+        """Consider the tokens of another shard."""
+        for entry in other._heap:
+            self._push(entry)
+
+    def examples(self) -> tuple[TokenExample, ...]:
+        """Largest first."""
+        return tuple(entry[3] for entry in sorted(self._heap, reverse=True, key=lambda e: e[:3]))
+
+
+class PointSample:
+    """A fair sample of tokens, the same for any order of the texts, for scatter plots."""
+
+    def __init__(self, size: int = SAMPLED_POINTS) -> None:
+        self.size = size
+        self._points: list[tuple[float, ...]] = []
+
+    def add(self, row: EvaluatedText, *columns: np.ndarray) -> None:
+        """Consider every token of a text; `columns` are float64 [M]."""
+        keys = np.random.default_rng([row.id]).random(len(row.cols))
+        self._points += zip(keys.tolist(), *(column.tolist() for column in columns), strict=True)
+        if len(self._points) > 4 * self.size:
+            self._points = sorted(self._points)[: self.size]
+
+    def merge(self, other: PointSample) -> None:
+        """Consider the points of another shard."""
+        self._points = sorted(itertools.chain(self._points, other._points))[: self.size]
+
+    def columns(self) -> np.ndarray:
+        """float64 [columns, at most size]."""
+        points = sorted(self._points)[: self.size]
+        return np.array([point[1:] for point in points]).T if points else np.zeros((0, 0))

@@ -1,0 +1,412 @@
+"""evaluate against independent loops with torch's cross_entropy and against its promises."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from table_model import TOKENS, TableModel, TableVocabulary, sample_texts
+from torch.nn.functional import cross_entropy, kl_div, log_softmax
+
+from fillmask_ui.errors import ModelOutputError, OptionError
+from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
+from fillmask_ui.masking import KINDS, MaskRecipe
+from fillmask_ui.masking_stream import CollatorMasks
+from fillmask_ui.records import Example, SkippedText
+
+MODEL = TableModel(seed=1)
+TEXTS = sample_texts(60, seed=5)
+ALL_CONFIGS = [
+    EvaluationConfig(),
+    EvaluationConfig(recipe=MaskRecipe(0.5, 0.4, 0.3, 0.3), seed=7),
+    EvaluationConfig(recipe=MaskRecipe.whole_words(0.4)),
+    EvaluationConfig("pseudo-perplexity"),
+    EvaluationConfig("pseudo-perplexity", within_word=True),
+    EvaluationConfig("uniform"),
+    EvaluationConfig("suffix", suffix_tokens=3),
+]
+
+
+def measured(rows):
+    return {row.id: row for row in rows if not isinstance(row, SkippedText)}
+
+
+def all_logits(model, ids):
+    """Logits of the inner positions of one text, asked one at a time."""
+    batch = np.array([ids], np.int64)
+    inner = np.arange(1, len(ids) - 1)
+    logits = model.logits_at(batch, np.ones_like(batch), np.zeros_like(inner), inner)
+    return torch.from_numpy(logits)
+
+
+def test_collator_stream_equals_an_independent_loop():
+    """The published evaluator: transformers' collator, a batch of one, torch's cross_entropy."""
+    import transformers
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+    inner = Tokenizer(
+        models.WordPiece({token: k for k, token in enumerate(TOKENS)}, unk_token="[UNK]")
+    )
+    inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    inner.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    names = {"unk": "[UNK]", "pad": "[PAD]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=inner, **{f"{name}_token": token for name, token in names.items()}
+    )
+    texts = [*TEXTS[:30], "  ", "zzz", "", *TEXTS[30:]]
+
+    collator = transformers.DataCollatorForLanguageModeling(tokenizer, seed=42)
+    total, count = 0.0, 0
+    for text in texts:
+        ids = tokenizer(text)["input_ids"]
+        if not text.strip() or len(ids) < 3:
+            continue
+        batch = collator([torch.tensor(ids)])
+        inside, labels = batch["input_ids"][0], batch["labels"][0, 1:-1]
+        logits = all_logits(MODEL, inside.tolist()).double()
+        total += cross_entropy(logits, labels, ignore_index=-100, reduction="sum").item()
+        count += (labels != -100).sum().item()
+
+    config = EvaluationConfig(mask_stream="collator")
+    masks = CollatorMasks(MODEL.vocabulary, config)
+    summary = summarize(evaluate(MODEL, texts, config, masks=masks))
+    assert summary.model.tokens == count
+    assert summary.model.mean_nll_nats == pytest.approx(total / count, abs=1e-5)
+    assert {group.name for group in summary.model.by_kind} == set(KINDS)
+
+
+def test_collator_stream_wants_its_masks():
+    with pytest.raises(OptionError, match="masks=CollatorMasks"):
+        next(evaluate(MODEL, TEXTS, EvaluationConfig(mask_stream="collator")))
+
+
+def test_collator_stream_goes_on_from_text_to_text():
+    config = EvaluationConfig(mask_stream="collator")
+    masks = CollatorMasks(MODEL.vocabulary, config)
+    encoding = MODEL.vocabulary.encode(" ".join(["cat"] * 40))
+    first, second = (masks.hide(encoding, index) for index in range(2))
+    assert first.cols.tolist() != second.cols.tolist()
+    with pytest.raises(ValueError, match="the stream has an order"):
+        masks.hide(encoding, 0)
+    # A resumed run repeats the draws of the texts that are done.
+    masks = CollatorMasks(MODEL.vocabulary, config)
+    full = measured(evaluate(MODEL, TEXTS, config, masks=masks))
+    masks = CollatorMasks(MODEL.vocabulary, config)
+    done = set(list(full)[:25])
+    rest = measured(evaluate(MODEL, TEXTS, config, masks=masks, done=done))
+    assert set(rest) == set(full) - done
+    assert all(row.to_dict() == full[index].to_dict() for index, row in rest.items())
+
+
+@pytest.mark.parametrize("config", ALL_CONFIGS, ids=lambda config: config.signature)
+def test_every_loss_equals_torch(config):
+    """Each text alone, rebuilt from what its row says the model saw."""
+    for row in measured(evaluate(MODEL, TEXTS, config)).values():
+        for index, col in enumerate(row.cols):
+            seen = row.ids.copy()
+            if config.metric == "pseudo-perplexity":
+                last = col
+                if config.within_word:
+                    words = MODEL.vocabulary.encode(row.text).word_ids
+                    while words[last + 1] == words[col]:
+                        last += 1
+                seen[col : last + 1] = MODEL.vocabulary.mask_id
+            else:
+                seen[row.cols] = row.shown_ids
+            logits = all_logits(MODEL, seen)[col - 1].double()
+            target = torch.tensor(row.ids[col])
+            assert row.scores.nll_nats[index] == pytest.approx(
+                cross_entropy(logits, target).item(), abs=1e-9
+            )
+            better = (logits > logits[target]).sum().item()
+            assert row.scores.ranks[index] == better + 1
+            best = logits.argmax().item()
+            assert row.scores.top_ids[index] == best
+            assert row.scores.top_tokens[index] == TOKENS[best]
+            probabilities = logits.softmax(0)
+            assert row.scores.top_probabilities[index] == pytest.approx(probabilities.max().item())
+            assert row.scores.entropy_nats[index] == pytest.approx(
+                -(probabilities * probabilities.log()).sum().item()
+            )
+
+
+def test_pseudo_perplexity_hides_every_real_token_once():
+    rows = measured(evaluate(MODEL, TEXTS, EvaluationConfig("pseudo-perplexity")))
+    for index, text in enumerate(TEXTS):
+        ids = MODEL.vocabulary.encode(text).ids
+        assert rows[index].cols.tolist() == list(range(1, len(ids) - 1))
+        assert rows[index].characters == len(text)
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 50, 100_000])
+@pytest.mark.parametrize("config", ALL_CONFIGS[:4], ids=lambda config: config.signature)
+def test_batches_and_order_change_nothing(config, batch_tokens):
+    expected = measured(evaluate(MODEL, TEXTS, config))
+    examples = [Example(index, text) for index, text in enumerate(TEXTS)]
+    found = measured(
+        evaluate(MODEL, reversed(examples), replace(config, batch_tokens=batch_tokens))
+    )
+    assert {k: row.to_dict() for k, row in found.items()} == {
+        k: row.to_dict() for k, row in expected.items()
+    }
+
+
+@pytest.mark.parametrize("config", ALL_CONFIGS[:4], ids=lambda config: config.signature)
+def test_resume_forms_the_same_batches(config):
+    """What is left after a stop passes through the model in the batches of a full run."""
+    model = TableModel(seed=1)
+    full = list(evaluate(model, TEXTS, config))
+    calls = list(model.calls)
+    for stop in (0, 1, 17, len(full)):
+        model.calls.clear()
+        done = {row.id for row in full[:stop]}
+        rest = list(evaluate(model, TEXTS, config, done=done))
+        assert [row.id for row in rest] == [row.id for row in full[stop:]]
+        # The calls are a tail of the full run's: nothing is regrouped.
+        assert model.calls == (calls[-len(model.calls) :] if model.calls else [])
+    assert not model.calls  # all were done
+
+
+def test_work_is_lazy_and_stops_when_the_caller_stops():
+    model, read = TableModel(), []
+
+    def stream():
+        for index in range(10_000):
+            read.append(index)
+            yield Example(index, "the cat sat on the mat.")
+
+    rows = evaluate(model, stream(), EvaluationConfig("uniform"))
+    next(rows)
+    rows.close()
+    assert len(read) <= 513
+    assert len(model.calls) == 1
+
+
+def test_memory_of_logits_is_bounded():
+    model = TableModel(width=200, max_tokens=60)
+    from fillmask_ui.evaluation import batches
+
+    most = batches._LOGIT_BYTES // (4 * 200)
+    long = "cat " * 58
+    list(evaluate(model, [long] * 9, EvaluationConfig("pseudo-perplexity", batch_tokens=10**9)))
+    assert max(positions for _, positions in model.calls) <= most
+
+
+def test_positions_beyond_the_bound_are_asked_in_parts(monkeypatch):
+    from fillmask_ui.evaluation import batches
+
+    config = EvaluationConfig("uniform", seed=3)
+    expected = measured(evaluate(TableModel(seed=1), TEXTS, config))
+    monkeypatch.setattr(batches, "_LOGIT_BYTES", 4 * len(TOKENS) * 5)
+    monkeypatch.setattr(batches, "_SCORED_AT_ONCE", len(TOKENS) * 2)
+    model = TableModel(seed=1)
+    found = measured(evaluate(model, TEXTS, config))
+    assert max(positions for _, positions in model.calls) == 5
+    assert {k: row.to_dict() for k, row in found.items()} == {
+        k: row.to_dict() for k, row in expected.items()
+    }
+
+
+def test_skips_are_counted_by_reason():
+    class Broken(TableVocabulary):
+        def encode(self, text):
+            from fillmask_ui.errors import TextError
+
+            if text == "broken":
+                raise TextError("no tokenizer can take this")
+            return super().encode(text)
+
+    model = TableModel(vocabulary=Broken())
+    texts = ["", " \t\n", "zzz", "[MASK] [MASK]", "broken", "the", "the cat", *["cat"] * 5]
+    summary = summarize(evaluate(model, texts, EvaluationConfig("uniform")))
+    assert summary.texts == 7
+    assert summary.skipped == {
+        "empty or blank": 2,
+        "only special or unknown tokens": 2,
+        "cannot be tokenized": 1,
+    }
+    summary = summarize(evaluate(model, ["the cat"] * 50, EvaluationConfig()))
+    assert summary.skipped["no token was chosen"] == 50 - summary.texts > 0
+
+
+def test_long_texts_are_cut_at_the_end_and_counted():
+    model = TableModel(max_tokens=10)
+    rows = measured(evaluate(model, ["cat " * 50, "cat " * 8, "the"], EvaluationConfig("uniform")))
+    assert [rows[index].truncated for index in range(3)] == [True, False, False]
+    assert rows[0].ids.tolist() == rows[1].ids.tolist()
+    assert rows[0].text == ("cat " * 8).strip()
+    shorter = measured(evaluate(model, ["cat " * 50], EvaluationConfig("suffix", max_tokens=5)))
+    assert len(shorter[0].ids) == 5
+
+
+def test_ten_megabytes_in_one_line_cost_their_beginning():
+    class Watched(TableVocabulary):
+        longest = 0
+
+        def encode(self, text):
+            Watched.longest = max(Watched.longest, len(text))
+            return super().encode(text)
+
+    model = TableModel(vocabulary=Watched())
+    rows = measured(evaluate(model, ["cat sat " * 1_300_000], EvaluationConfig("uniform")))
+    assert rows[0].truncated
+    assert Watched.longest < 10_000
+    assert len(rows[0].ids) == model.max_tokens
+
+
+def test_a_long_line_of_few_tokens_is_read_further():
+    text = "cat" + " " * 50_000 + "sat"
+    rows = measured(evaluate(MODEL, [text], EvaluationConfig("pseudo-perplexity")))
+    assert rows[0].tokens == ("cat", "sat")
+    assert not rows[0].truncated
+
+
+def test_more_tokens_than_the_model_takes():
+    with pytest.raises(OptionError, match="max tokens was 65, but the model takes at most 64"):
+        next(evaluate(MODEL, TEXTS, EvaluationConfig(max_tokens=65)))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metric": "bleu"}, "unknown metric 'bleu'; known: cross-entropy"),
+        ({"mask_stream": "torch"}, "unknown mask stream"),
+        ({"within_word": True}, "belongs to pseudo-perplexity"),
+        ({"metric": "suffix", "suffix_tokens": 0}, "suffix tokens must be at least 1; it was 0"),
+        ({"max_tokens": 2}, "max tokens must be at least 3"),
+        ({"metric": "uniform", "recipe": MaskRecipe(0.2)}, "belong to cross-entropy"),
+        ({"metric": "uniform", "mask_stream": "collator"}, "belongs to cross-entropy"),
+        ({"seed": -3}, "seed must be 0 or larger"),
+    ],
+)
+def test_options_that_make_no_sense(options, message):
+    with pytest.raises(OptionError, match=message):
+        EvaluationConfig(**options)
+
+
+def test_config_survives_json():
+    for config in ALL_CONFIGS:
+        assert EvaluationConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+def test_rows_survive_json_to_the_last_digit():
+    from fillmask_ui.evaluation import EvaluatedText
+
+    other = TableModel(seed=1, noise=0.1)
+    for row in measured(evaluate(MODEL, TEXTS, ALL_CONFIGS[1], baseline=other)).values():
+        line = json.dumps(row.to_dict())
+        back = EvaluatedText.from_dict(json.loads(line))
+        assert json.dumps(back.to_dict()) == line
+        assert (back.scores.nll_nats == row.scores.nll_nats).all()
+
+
+# Two models
+
+
+@pytest.mark.parametrize("config", ALL_CONFIGS, ids=lambda config: config.signature)
+def test_the_same_model_twice_differs_by_exactly_nothing(config):
+    summary = summarize(evaluate(MODEL, TEXTS, config, baseline=TableModel(seed=1)), config=config)
+    comparison = summary.comparison
+    assert comparison.relative_change == comparison.difference_nats == 0.0
+    assert comparison.interval.low == comparison.interval.high == 0.0
+    assert comparison.mean_kl_nats == comparison.mean_kl_reverse_nats == 0.0
+    assert comparison.mean_abs_logit_difference == comparison.max_abs_logit_difference == 0.0
+    assert (comparison.agreement, comparison.flips) == (1.0, 0)
+    assert comparison.verdict.label == "PASS"
+
+
+def test_both_models_see_identical_masks():
+    other = TableModel(seed=1, noise=0.3)
+    alone = measured(evaluate(other, TEXTS))
+    for row in measured(evaluate(MODEL, TEXTS, baseline=other)).values():
+        np.testing.assert_array_equal(row.cols, alone[row.id].cols)
+        np.testing.assert_array_equal(row.shown_ids, alone[row.id].shown_ids)
+        np.testing.assert_array_equal(row.baseline.nll_nats, alone[row.id].scores.nll_nats)
+
+
+def test_differences_equal_torch():
+    other = TableModel(seed=1, noise=0.3)
+    config = EvaluationConfig("uniform")
+    for row in measured(evaluate(MODEL, TEXTS, config, baseline=other)).values():
+        seen = row.ids.copy()
+        seen[row.cols] = row.shown_ids
+        a, b = (all_logits(model, seen)[row.cols - 1].double() for model in (MODEL, other))
+        forward = kl_div(
+            log_softmax(b, 1), log_softmax(a, 1), reduction="none", log_target=True
+        ).sum(1)
+        backward = kl_div(
+            log_softmax(a, 1), log_softmax(b, 1), reduction="none", log_target=True
+        ).sum(1)
+        np.testing.assert_allclose(row.difference.kl_nats, forward, atol=1e-9)
+        np.testing.assert_allclose(row.difference.kl_reverse_nats, backward, atol=1e-9)
+        np.testing.assert_allclose(row.difference.mean_abs, (a - b).abs().mean(1), rtol=1e-5)
+        np.testing.assert_allclose(row.difference.max_abs, (a - b).abs().amax(1), rtol=1e-5)
+
+
+def test_a_padded_vocabulary_is_compared_over_the_common_tokens():
+    wide = TableModel(seed=1, width=len(TOKENS) + 7)
+    rows = measured(evaluate(MODEL, TEXTS[:5], EvaluationConfig("uniform"), baseline=wide))
+    for row in rows.values():
+        assert (row.difference.kl_nats > 0).all()
+        assert np.isfinite(row.difference.kl_nats).all()
+
+
+def other_tokenizer():
+    """The same words, cut into smaller pieces, under other ids."""
+    from table_model import ENDINGS, PUNCTUATION, SPECIAL, WORDS
+
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    pieces = [*letters, *("##" + letter for letter in letters)]
+    kept = [word for word in WORDS if len(word) < 5]
+    return TableVocabulary((*SPECIAL, *pieces, *kept, *PUNCTUATION, *ENDINGS))
+
+
+def test_other_tokenizers_are_refused_token_by_token():
+    other = TableModel(vocabulary=other_tokenizer())
+    for config in (EvaluationConfig(), EvaluationConfig("uniform")):
+        with pytest.raises(OptionError, match=r"different tokenizers.*pseudo-perplexity"):
+            next(evaluate(MODEL, TEXTS, config, baseline=other))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [EvaluationConfig("pseudo-perplexity"), EvaluationConfig(recipe=MaskRecipe.whole_words(0.3))],
+    ids=lambda config: config.signature,
+)
+def test_other_tokenizers_are_compared_by_character(config):
+    config = replace(config, max_tokens=24)
+    model = TableModel(seed=1, max_tokens=64)
+    other = TableModel(seed=2, vocabulary=other_tokenizer(), max_tokens=64)
+    rows = list(evaluate(model, TEXTS, config, baseline=other))
+    summary = summarize(rows, config=config)
+    found = measured(rows)
+    assert len(found) > 20
+    for row in found.values():
+        assert row.baseline is None
+        assert row.characters == row.other.characters > 0
+        assert row.text == row.other.text
+        assert len(row.other.ids) >= len(row.ids)
+    alone = measured(evaluate(other, TEXTS, config))
+    assert all(row.other.to_dict() == alone[index].to_dict() for index, row in found.items())
+    comparison = summary.comparison
+    assert comparison.unit == "character"
+    own = math.fsum(row.scores.nll_nats.sum() for row in found.values())
+    base = math.fsum(row.other.scores.nll_nats.sum() for row in found.values())
+    assert comparison.relative_change == pytest.approx(own / base - 1, rel=1e-12)
+    assert summary.model.nll_per_character_nats == pytest.approx(
+        own / sum(row.characters for row in found.values()), rel=1e-12
+    )
+    assert comparison.agreement is None
+    # Texts that one of the two had to cut are not comparable.
+    assert summary.skipped["tokenizers do not cover the same characters"] > 0
+
+
+def test_a_vocabulary_beyond_the_logits_is_said():
+    small = TableModel(vocabulary=TableVocabulary())
+    small.left, small.right, small.own = (
+        table[:, :10] for table in (small.left, small.right, small.own)
+    )
+    with pytest.raises(ModelOutputError, match="do not belong together"):
+        list(evaluate(small, TEXTS))
