@@ -105,6 +105,16 @@ def read_graph(path: Path, root: Path, name: str) -> GraphSource:
     )
 
 
+def external_locations(path: Path) -> frozenset[str]:
+    """Where an ONNX file says that its weights lie, relative to its own folder.
+
+    Raises:
+        ModelError: if the file is no ONNX or is cut short.
+    """
+    tensors = _tensors(_parse(path, path.name).graph)
+    return frozenset(_location(tensor) for tensor in tensors if tensor.data_location == 1)
+
+
 def _parse(path: Path, name: str) -> ModelProto:
     import onnx
     from google.protobuf.message import DecodeError
