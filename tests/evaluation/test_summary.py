@@ -1,0 +1,295 @@
+"""summarize against plain loops over the rows, and how shards merge."""
+
+import json
+import math
+import pickle
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from table_model import TOKENS, TableModel, sample_texts
+
+from fillmask_ui.errors import DataError
+from fillmask_ui.evaluation import EvaluationConfig, RunningSummary, evaluate, summarize
+from fillmask_ui.evaluation.summary import FLATTERY
+from fillmask_ui.evaluation.tallies import PointSample
+from fillmask_ui.masking import KINDS, MaskRecipe
+from fillmask_ui.records import SkippedText
+
+CONFIG = EvaluationConfig(recipe=MaskRecipe(0.5, 0.5, 0.25, 0.25))
+TEXTS = [*sample_texts(120, seed=9, longest=30), "", "zzz"]
+ROWS = list(evaluate(TableModel(1), TEXTS, CONFIG, baseline=TableModel(1, noise=0.4)))
+MEASURED = [row for row in ROWS if not isinstance(row, SkippedText)]
+SUMMARY = summarize(ROWS, config=CONFIG, vocabulary_size=len(TOKENS))
+
+
+def tokens_of(choose=lambda row: np.ones(len(row.cols), bool), scores=lambda row: row.scores):
+    """(nll, rank, entropy) of every token that `choose` takes."""
+    return [
+        values
+        for row in MEASURED
+        for values, taken in zip(
+            zip(
+                scores(row).nll_nats,
+                scores(row).ranks,
+                scores(row).entropy_nats,
+                strict=True,
+            ),
+            choose(row),
+            strict=True,
+        )
+        if taken
+    ]
+
+
+def check_group(figures, tokens):
+    nll, ranks, entropy = zip(*tokens, strict=True)
+    assert figures.tokens == len(tokens)
+    assert figures.mean_nll_nats == pytest.approx(math.fsum(nll) / len(nll), rel=1e-12)
+    assert figures.top1_accuracy == pytest.approx(sum(rank == 1 for rank in ranks) / len(ranks))
+    assert figures.top5_accuracy == pytest.approx(sum(rank <= 5 for rank in ranks) / len(ranks))
+    assert figures.mean_rank == pytest.approx(sum(ranks) / len(ranks))
+    assert figures.mean_entropy_nats == pytest.approx(math.fsum(entropy) / len(entropy))
+
+
+def test_figures_of_all_tokens():
+    check_group(SUMMARY.model, tokens_of())
+    check_group(SUMMARY.baseline, tokens_of(scores=lambda row: row.baseline))
+    assert SUMMARY.texts == len(MEASURED)
+    assert SUMMARY.model.perplexity == pytest.approx(math.exp(SUMMARY.model.mean_nll_nats))
+    assert SUMMARY.model.mean_nll_bits == SUMMARY.model.mean_nll_nats / math.log(2)
+    assert SUMMARY.skipped["empty or blank"] == 1
+    assert SUMMARY.texts + sum(SUMMARY.skipped.values()) == len(TEXTS)
+
+
+def test_figures_per_character():
+    characters = sum(
+        len(row.text[start:end].replace(" ", "")) for row in MEASURED for start, end in row.spans
+    )
+    assert SUMMARY.model.characters == characters
+    expected = math.fsum(nll for nll, _, _ in tokens_of()) / characters
+    assert SUMMARY.model.nll_per_character_nats == pytest.approx(expected)
+    assert SUMMARY.model.nll_per_character_bits == pytest.approx(expected / math.log(2))
+
+
+def test_split_by_what_the_model_saw():
+    assert [group.name for group in SUMMARY.model.by_kind] == list(KINDS)
+    for kind, group in enumerate(SUMMARY.model.by_kind):
+        check_group(group, tokens_of(lambda row, kind=kind: row.kinds == kind))
+    # The table model favours what it sees: unchanged tokens are easy, random ones hard.
+    mask, shuffled, unchanged = (group.mean_nll_nats for group in SUMMARY.model.by_kind)
+    assert unchanged < mask < shuffled
+    assert FLATTERY in SUMMARY.alarms
+
+
+def test_split_by_part_of_the_word():
+    groups = {group.name: group for group in SUMMARY.model.by_part}
+    assert set(groups) == {"whole word", "first sub-token", "later sub-token"}
+    later = tokens_of(lambda row: [token.startswith("##") for token in row.tokens])
+    check_group(groups["later sub-token"], later)
+    assert sum(group.tokens for group in groups.values()) == SUMMARY.model.tokens
+
+
+def test_split_by_position():
+    groups = {group.name: group for group in SUMMARY.model.by_position}
+    check_group(groups["0-1"], tokens_of(lambda row: row.cols == 1))
+    check_group(groups["8-15"], tokens_of(lambda row: (row.cols >= 8) & (row.cols < 16)))
+
+
+def test_split_by_frequency_in_the_texts():
+    counts = np.bincount(np.concatenate([row.ids for row in MEASURED]))
+    groups = {group.name: group for group in SUMMARY.model.by_frequency}
+    assert len(groups) >= 2
+    for name, group in groups.items():
+        low, _, high = name.removesuffix("+").partition("-")
+        most = int(high or low) if not name.endswith("+") else math.inf
+        chosen = tokens_of(
+            lambda row, low=int(low), most=most: (
+                (counts[row.true_ids] >= low) & (counts[row.true_ids] <= most)
+            )
+        )
+        check_group(group, chosen)
+    assert sum(group.tokens for group in groups.values()) == SUMMARY.model.tokens
+
+
+def test_calibration():
+    stated = np.concatenate([row.scores.top_probabilities for row in MEASURED])
+    right = np.concatenate([row.scores.ranks == 1 for row in MEASURED])
+    error = 0.0
+    for slot in SUMMARY.model.calibration:
+        inside = (stated >= slot.low) & (stated < slot.high)
+        assert slot.tokens == inside.sum()
+        assert slot.mean_probability == pytest.approx(stated[inside].mean())
+        assert slot.accuracy == pytest.approx(right[inside].mean())
+        error += inside.mean() * abs(stated[inside].mean() - right[inside].mean())
+    assert SUMMARY.model.calibration_error == pytest.approx(error)
+
+
+def test_histogram_and_median():
+    nll = np.array([nll for nll, _, _ in tokens_of()])
+    histogram = SUMMARY.model.histogram
+    expected, _ = np.histogram(np.minimum(nll, 49.99), bins=histogram.edges)
+    np.testing.assert_array_equal(histogram.total, expected)
+    assert SUMMARY.model.median_nll_nats == pytest.approx(np.median(nll), abs=0.03)
+    assert set(histogram.counts) == set(KINDS)
+
+
+def test_comparison_of_two_models():
+    comparison = SUMMARY.comparison
+    own, base = (
+        sum(nll for nll, _, _ in tokens_of(scores=scores))
+        for scores in (lambda row: row.scores, lambda row: row.baseline)
+    )
+    assert comparison.relative_change == pytest.approx(own / base - 1, rel=1e-9)
+    assert comparison.difference_nats == pytest.approx((own - base) / SUMMARY.model.tokens)
+    assert comparison.interval.low < comparison.relative_change < comparison.interval.high
+    agreed = np.concatenate([row.scores.top_ids == row.baseline.top_ids for row in MEASURED])
+    assert comparison.agreement == pytest.approx(agreed.mean())
+    assert comparison.flips == (~agreed).sum()
+    kl = np.concatenate([row.difference.kl_nats for row in MEASURED])
+    assert comparison.mean_kl_nats == pytest.approx(kl.mean())
+    largest = max(row.difference.max_abs.max() for row in MEASURED)
+    assert comparison.max_abs_logit_difference == largest
+    lost = sum(int(((r.scores.ranks > 1) & (r.baseline.ranks == 1)).sum()) for r in MEASURED)
+    won = sum(int(((r.scores.ranks == 1) & (r.baseline.ranks > 1)).sum()) for r in MEASURED)
+    assert (comparison.lost, comparison.won) == (lost, won)
+    assert comparison.histogram.total.sum() == SUMMARY.model.tokens
+
+
+def test_the_paired_interval_is_narrower_than_that_of_either_model():
+    comparison, model = SUMMARY.comparison, SUMMARY.model
+    paired = comparison.difference_interval
+    assert paired.high - paired.low < 0.7 * (model.interval.high - model.interval.low)
+
+
+def test_change_of_pseudo_perplexity_is_that_of_the_exponential():
+    config = EvaluationConfig("pseudo-perplexity")
+    rows = list(evaluate(TableModel(1), TEXTS[:40], config, baseline=TableModel(1, noise=0.4)))
+    summary = summarize(rows, config=config)
+    expected = summary.model.perplexity / summary.baseline.perplexity - 1
+    assert summary.comparison.relative_change == pytest.approx(expected)
+    assert summary.metric_name == "pseudo_perplexity"
+    assert summary.to_dict()["pseudo_perplexity"] == summary.model.perplexity
+    low, high = summary.to_dict()["interval_95"]
+    assert low < summary.model.perplexity < high
+
+
+def test_worst_tokens_and_largest_differences():
+    nll = sorted((nll for nll, _, _ in tokens_of()), reverse=True)
+    assert [example.nll_nats for example in SUMMARY.worst] == nll[:200]
+    example = SUMMARY.worst[0]
+    assert example.text[example.start : example.end] == example.token.removeprefix("##")
+    gaps = [abs(example.difference_nats) for example in SUMMARY.most_different]
+    assert gaps == sorted(gaps, reverse=True)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_shards_in_any_order_give_the_same_figures(seed):
+    rng = random.Random(seed)
+    rows = ROWS[:]
+    rng.shuffle(rows)
+    cuts = sorted(rng.sample(range(len(rows)), 3))
+    shards = [rows[: cuts[0]], rows[cuts[0] : cuts[1]], rows[cuts[1] : cuts[2]], rows[cuts[2] :]]
+    merged = RunningSummary(config=CONFIG, vocabulary_size=len(TOKENS))
+    for shard in shards:
+        part = RunningSummary()
+        for row in shard:
+            part.add(row)
+        merged.merge(part)
+    summary = merged.summary()
+    # To the last digit where it is printed; splits are sums in another order.
+    for name in (
+        "mean_nll_nats",
+        "interval",
+        "top1_accuracy",
+        "mean_entropy_nats",
+        "median_nll_nats",
+    ):
+        assert getattr(summary.model, name) == getattr(SUMMARY.model, name)
+    assert summary.comparison.relative_change == SUMMARY.comparison.relative_change
+    assert summary.comparison.interval == SUMMARY.comparison.interval
+    assert summary.worst == SUMMARY.worst
+    np.testing.assert_array_equal(summary.points, SUMMARY.points)
+    for split in ("by_kind", "by_part", "by_position", "by_frequency"):
+        for ours, theirs in zip(
+            getattr(summary.model, split), getattr(SUMMARY.model, split), strict=True
+        ):
+            assert ours.tokens == theirs.tokens
+            assert ours.mean_nll_nats == pytest.approx(theirs.mean_nll_nats, rel=1e-12)
+
+
+def test_quick_figures_are_near_the_full_ones():
+    running = RunningSummary(config=CONFIG)
+    for row in ROWS:
+        running.add(row)
+    quick = running.summary(quick=True)
+    assert quick.model.mean_nll_nats == SUMMARY.model.mean_nll_nats
+    assert quick.model.interval.low == pytest.approx(SUMMARY.model.interval.low, rel=0.02)
+    assert quick.model.interval.method == "linearised-t"
+
+
+def test_near_chance_is_said():
+    flat = TableModel(scale=0.01)
+    summary = summarize(
+        evaluate(flat, TEXTS, EvaluationConfig("uniform")), vocabulary_size=len(TOKENS)
+    )
+    assert any("the model is near chance" in alarm for alarm in summary.alarms)
+    # The table model favours the token that it sees.
+    shown = EvaluationConfig(recipe=MaskRecipe(0.5, 0.0, 0.0, 1.0))
+    summary = summarize(evaluate(TableModel(1), TEXTS, shown), vocabulary_size=len(TOKENS))
+    assert not any("near chance" in alarm for alarm in summary.alarms)
+    summary = summarize(evaluate(TableModel(1), TEXTS, baseline=flat), vocabulary_size=len(TOKENS))
+    assert any("the baseline is near chance" in alarm for alarm in summary.alarms)
+
+
+def test_nothing_measured_counts_the_reasons():
+    with pytest.raises(DataError, match="2 empty or blank, 1 only special or unknown tokens"):
+        summarize(evaluate(TableModel(1), ["", " ", "zzz"]))
+    with pytest.raises(DataError, match="there was none"):
+        summarize([])
+
+
+def test_rows_with_and_without_a_baseline_do_not_mix():
+    running = RunningSummary()
+    running.add(MEASURED[0])
+    with pytest.raises(ValueError, match="not the same models"):
+        running.add(replace(MEASURED[1], baseline=None, difference=None))
+
+
+def test_json_has_the_promised_keys():
+    values = SUMMARY.to_dict()
+    assert {
+        "metric",
+        "mean_nll_nats",
+        "cross_entropy",
+        "interval_95",
+        "tokens",
+        "texts",
+        "skipped",
+        "top1_accuracy",
+        "top5_accuracy",
+        "by_kind",
+        "baseline",
+        "relative_change",
+        "relative_change_interval_95",
+        "verdict",
+    } <= set(values)
+    assert json.loads(json.dumps(values)) == values
+
+
+def test_sums_do_not_grow_with_the_tokens():
+    """Twice the texts: the same tables, and five numbers more for each text."""
+
+    def weight(copies):
+        running = RunningSummary()
+        running._points = PointSample(100)  # full at once
+        for copy in range(copies):
+            for row in MEASURED:
+                running.add(replace(row, id=row.id + 1000 * copy))
+        return len(pickle.dumps(running))
+
+    once, twice, thrice = (weight(copies) for copies in (10, 20, 30))
+    per_text = (thrice - twice) / (10 * len(MEASURED))
+    assert per_text < 100
+    assert twice - once < 2 * (thrice - twice) + 200_000
