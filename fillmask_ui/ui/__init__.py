@@ -1,0 +1,1 @@
+"""The page: one file per tab, assembled in `app`."""

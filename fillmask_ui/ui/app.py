@@ -1,0 +1,99 @@
+"""The page, assembled from its tabs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import gradio as gr
+
+from fillmask_ui.ui import api, explore, guide, widgets
+from fillmask_ui.ui.session import Session
+from fillmask_ui.ui.theme import theme
+
+if TYPE_CHECKING:
+    from fillmask_ui.models import ModelStore
+
+TITLE = "Fill-mask explorer"
+# Name in the address, label, what builds it; the first is where the page opens.
+TABS = (
+    ("explore", "Explore", explore.build),
+    ("guide", "Guide", guide.build),
+)
+_HEADER = f"""
+<div class="fm-header"><div><h1>{TITLE}</h1>
+<p>What does a language model expect where a word is hidden, and how sure is it?</p></div>
+<button type="button" class="fm-theme" aria-label="dark theme"><span>Dark</span></button></div>
+"""
+
+
+def build_app(
+    store: ModelStore | None = None, default_model: str = "embedded", *, public: bool = False
+) -> gr.Blocks:
+    """The page, ready to launch with `launch_options`.
+
+    Args:
+        store: of loaded models; a new one if not given.
+        default_model: reference of the model that a visitor finds picked.
+        public: offer only the models at hand and keep the queue short.
+    """
+    if store is None:
+        from fillmask_ui.models import ModelStore
+
+        store = ModelStore()
+    session = Session(store, default_model, public=public)
+    with gr.Blocks(
+        title=TITLE, analytics_enabled=False, delete_cache=(3600, 3600), fill_width=False
+    ) as demo:
+        widgets.html_block(_HEADER, js_on_load=widgets.static("header.js"), elem_id="header")
+        with gr.Tabs(elem_id="tabs") as tabs:
+            for name, label, build in TABS:
+                with gr.Tab(label, id=name):
+                    build(session)
+        api.build(session)
+        _wire_tabs(demo, tabs)
+    demo.queue(max_size=64 if public else None, default_concurrency_limit=4, api_open=not public)
+    return demo
+
+
+def _wire_tabs(demo: gr.Blocks, tabs: gr.Tabs) -> None:
+    """The tab in the address: read on opening, written on every change."""
+
+    def opened(request: gr.Request) -> Any:
+        return tab_of(request.query_params.get("tab", ""))
+
+    def select(request: gr.Request) -> Any:
+        return gr.Tabs(selected=opened(request))
+
+    demo.load(select, None, tabs, show_progress="hidden", api_visibility="private")
+    for name, tab in zip((name for name, _, _ in TABS), tabs.children, strict=True):
+        tab.select(None, js=f"() => {{ window.fillmask.remember_tab('{name}', '{TABS[0][0]}'); }}")
+
+
+def tab_of(name: str) -> str:
+    """The tab that an address asks for; the first for any name that is not known.
+
+    >>> tab_of("guide"), tab_of("<script>")
+    ('guide', 'explore')
+    """
+    return name if name in {known for known, _, _ in TABS} else TABS[0][0]
+
+
+def launch_options(public: bool = False) -> dict[str, Any]:
+    """What `demo.launch` is to be called with.
+
+    Args:
+        public: hardened for a page that strangers can reach.
+    """
+    options: dict[str, Any] = {
+        "theme": theme(),
+        "css": widgets.static("page.css"),
+        "head": f"<script>{widgets.static('page.js')}</script>",
+        "run_history": False,
+        "ssr_mode": False,
+        "enable_monitoring": False,
+        "footer_links": ["api", "gradio", "settings"],
+        "max_file_size": "20mb" if public else "4gb",
+    }
+    if public:
+        options["max_threads"] = 16
+    return options

@@ -1,0 +1,21 @@
+"""The Guide tab: what the figures mean, in a page of text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import gradio as gr
+
+from fillmask_ui.ui.widgets import static
+
+if TYPE_CHECKING:
+    from fillmask_ui.ui.session import Session
+
+
+def build(session: Session) -> None:  # noqa: ARG001
+    """Create the tab's components.
+
+    Args:
+        session: the models that all visitors share.
+    """
+    gr.Markdown(static("guide.md"), elem_classes="fm-guide")

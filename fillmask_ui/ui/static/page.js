@@ -1,0 +1,65 @@
+// What the whole page shares: its address, its theme, files to save.
+(() => {
+  const page = (window.fillmask ??= {});
+
+  function change(parameters) {
+    const url = new URL(window.location.href);
+    for (const [name, value] of Object.entries(parameters)) {
+      if (value === null) url.searchParams.delete(name);
+      else url.searchParams.set(name, value);
+    }
+    history.replaceState(history.state, "", url);
+  }
+
+  // A page as it opens needs no parameters; any other names its text, model and k in full.
+  page.remember = (state, plain, most_characters) => {
+    const names = Object.keys(plain);
+    const same = (name) => String(state[name] ?? "") === String(plain[name]);
+    const untouched = names.every(same);
+    const kept = {};
+    for (const name of names) {
+      const optional = !["text", "model", "k"].includes(name) && same(name);
+      const value = String(state[name] ?? "");
+      kept[name] = untouched || optional || value.length > most_characters ? null : value;
+    }
+    change(kept);
+  };
+
+  page.remember_tab = (tab, plain) => change({ tab: tab === plain ? null : tab });
+
+  page.save = (name, type, content) => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([content], { type }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  };
+
+  const stored = () => {
+    try {
+      return localStorage.getItem("fillmask-theme");
+    } catch {
+      return null; // storage can be forbidden
+    }
+  };
+
+  page.dark = () => document.body.classList.contains("dark");
+
+  page.set_theme = (dark, keep) => {
+    document.body.classList.toggle("dark", dark);
+    document.documentElement.style.colorScheme = dark ? "dark" : "light";
+    if (!keep) return;
+    try {
+      localStorage.setItem("fillmask-theme", dark ? "dark" : "light");
+    } catch {
+      // the choice then lasts as long as the page
+    }
+  };
+
+  // A theme asked for in the address wins over the one chosen last.
+  page.start_theme = () => {
+    const asked = new URL(window.location.href).searchParams.get("__theme");
+    const chosen = asked ?? stored();
+    page.set_theme(chosen ? chosen === "dark" : page.dark(), false);
+  };
+})();
