@@ -12,12 +12,15 @@ import io
 import json
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+from fillmask_ui.protocol import Vocabulary
 
 FAMILIES = (
     "bert",
@@ -73,6 +76,39 @@ def texts_for(family: str, mask: str) -> list[str]:
         f"The {mask} of France is a {mask} on a river, and she walked to the café.",
         f"{mask} is cold",
     ]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Texts as one padded batch, with a question at each mask.
+
+    Attributes:
+        input_ids: int64 [B, T].
+        attention_mask: int64 [B, T].
+        rows: int64 [M].
+        cols: int64 [M].
+    """
+
+    input_ids: np.ndarray
+    attention_mask: np.ndarray
+    rows: np.ndarray
+    cols: np.ndarray
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter((self.input_ids, self.attention_mask, self.rows, self.cols))
+
+
+def batch_of(vocabulary: Vocabulary, texts: Sequence[str]) -> Batch:
+    """Encode texts and pad them to the longest."""
+    encodings = [vocabulary.encode(text) for text in texts]
+    shape = (len(texts), max(map(len, encodings)))
+    input_ids = np.full(shape, vocabulary.pad_id, dtype=np.int64)
+    attention_mask = np.zeros(shape, dtype=np.int64)
+    for row, encoding in enumerate(encodings):
+        input_ids[row, : len(encoding)] = encoding.ids
+        attention_mask[row, : len(encoding)] = 1
+    rows, cols = np.nonzero(input_ids == vocabulary.mask_id)
+    return Batch(input_ids, attention_mask, rows, cols)
 
 
 class TinyModels:

@@ -226,4 +226,5 @@ def _precision(graph: GraphProto, tensors: list[TensorProto]) -> str:
 
 
 def _parameters(tensors: list[TensorProto]) -> int:
-    return sum(math.prod(t.dims) for t in tensors if t.data_type in _FLOATS)
+    sizes = (math.prod(t.dims) for t in tensors if t.data_type in _FLOATS)
+    return sum(size for size in sizes if size > 1)  # single numbers are constants of the code
