@@ -5,14 +5,14 @@ Axes: B texts, T tokens, M hidden positions, V vocabulary.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import onnxruntime as ort
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 
-from fillmask_ui.errors import ModelError, OptionError, unknown
+from fillmask_ui.errors import ModelError, ModelOutputError, OptionError, unknown
 from fillmask_ui.models.configuration import ModelConfig
 from fillmask_ui.models.feeds import Feeds, plan_feeds
 from fillmask_ui.models.graph import GraphSource, read_graph
@@ -173,30 +173,41 @@ class OnnxMaskedLM:
             ) from error
 
     def _probe(self, probe: Probe, config: ModelConfig) -> list[str]:
-        """Run two short texts, recognise the logits, and see whether texts may go together."""
-        notes = []
-        try:
-            outputs = self._all_outputs(probe, self._feeds)
-        except _ERRORS as error:
-            if self._feeds.batch is not None:
-                raise self._probe_failed(error) from error
+        """Run two short texts and recognise the logits.
+
+        Returns:
+            Notes for the signature.
+        """
+        attempts = [self._feeds]
+        if self._feeds.batch is None:
             # Some exports declare a free batch size and work for one text alone.
-            single = Feeds(**{**vars(self._feeds), "batch": 1})
-            try:
-                outputs = self._all_outputs(probe, single)
-            except _ERRORS:
-                raise self._probe_failed(error) from error
-            self._feeds = single
-            notes.append("the graph takes one text at a time")
+            attempts.append(replace(self._feeds, batch=1))
+        failures: list[Exception] = []
         texts, tokens = probe.input_ids.shape
-        self._logits: LogitsOutput = find_logits(
-            outputs,
-            (self._feeds.batch or texts, self._feeds.length or tokens),
-            self.vocabulary.size,
-            config.vocabulary_size,
-            self._name,
-        )
-        return [*notes, *([self._logits.note] if self._logits.note else [])]
+        for feeds in attempts:
+            try:
+                self._logits: LogitsOutput = find_logits(
+                    self._all_outputs(probe, feeds),
+                    (feeds.batch or texts, feeds.length or tokens),
+                    self.vocabulary.size,
+                    config.vocabulary_size,
+                    self._name,
+                )
+            except ModelOutputError:
+                raise
+            except (ModelError, *_ERRORS) as error:
+                failures.append(error)
+                continue
+            single = feeds.batch == 1 and self._feeds.batch is None
+            self._feeds = feeds
+            notes = ["the graph takes one text at a time" if single else "", self._logits.note]
+            return [note for note in notes if note]
+        first = failures[0]
+        if isinstance(first, ModelError):
+            raise first
+        raise ModelError(
+            f"{self._name} cannot be run, even on a short text: {_reason(first)}"
+        ) from first
 
     def _all_outputs(self, probe: Probe, feeds: Feeds) -> dict[str, np.ndarray]:
         rows = slice(0, feeds.batch)
@@ -209,9 +220,6 @@ class OnnxMaskedLM:
             for name, value in zip(names, values, strict=True)
             if isinstance(value, np.ndarray)
         }
-
-    def _probe_failed(self, error: Exception) -> ModelError:
-        return ModelError(f"{self._name} cannot be run, even on a short text: {_reason(error)}")
 
 
 def available_providers() -> list[str]:

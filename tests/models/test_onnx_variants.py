@@ -1,0 +1,408 @@
+"""ONNX files as they come: each variant of one model gives the logits of the plain export.
+
+The reference is the same weights on PyTorch, which `test_families` holds against transformers.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from tiny_models import TinyModels, batch_of, export_onnx, quiet, texts_for
+
+from fillmask_ui import scoring
+from fillmask_ui.errors import ModelError
+from fillmask_ui.models import load_model
+
+Change = Callable[[Path, Path], None]
+
+
+def plain_folder(tiny_models: TinyModels, family: str, target: Path) -> Path:
+    """Config and tokenizer without weights."""
+    target.mkdir(parents=True, exist_ok=True)
+    for path in tiny_models.folder(family, onnx=False).iterdir():
+        if path.is_file() and path.suffix != ".safetensors":
+            shutil.copy(path, target)
+    return target
+
+
+@pytest.fixture
+def variant(tiny_models, tmp_path):
+    """`variant(change, family)`: a folder whose model.onnx is the plain export, changed."""
+
+    def make(change: Change, family: str = "bert") -> Path:
+        folder = plain_folder(tiny_models, family, tmp_path / family)
+        change(tiny_models.folder(family) / "onnx" / "model.onnx", folder / "model.onnx")
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def exported(tiny_models, tmp_path):
+    """`exported(family, **changes)`: a folder with an export of its own."""
+
+    def make(family: str, **changes) -> Path:
+        folder = plain_folder(tiny_models, family, tmp_path / family)
+        export_onnx(tiny_models.folder(family, onnx=False), folder / "model.onnx", **changes)
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def agrees(loaded):
+    """`agrees(model, atol)`: equal to PyTorch on texts of different lengths."""
+
+    def check(model, family: str = "bert", atol: float = 1e-4) -> None:
+        reference = loaded(family, "torch")
+        batch = batch_of(reference.vocabulary, texts_for(family, reference.vocabulary.mask_token))
+        wanted, got = reference.logits_at(*batch), model.logits_at(*batch)
+        assert got.dtype == np.float32
+        np.testing.assert_allclose(got, wanted, atol=atol)
+
+    return check
+
+
+def test_int32_inputs(exported, agrees):
+    import torch
+
+    folder = exported("bert", dtype=torch.int32)
+    types = {i.type.tensor_type.elem_type for i in onnx.load(folder / "model.onnx").graph.input}
+    assert types == {TensorProto.INT32}
+    agrees(load_model(folder))
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "modernbert"])
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        ("input_ids", "attention_mask"),
+        ("input_ids", "attention_mask", "position_ids"),
+        ("attention_mask", "input_ids"),
+    ],
+    ids=["no token_type_ids", "position_ids", "other order"],
+)
+def test_inputs(exported, agrees, inputs, family):
+    folder = exported(family, inputs=inputs)
+    names = [i.name for i in onnx.load(folder / "model.onnx").graph.input]
+    assert names == list(inputs)
+    agrees(load_model(folder), family)
+
+
+def test_token_type_ids(exported, agrees):
+    agrees(load_model(exported("bert", inputs=("input_ids", "attention_mask", "token_type_ids"))))
+
+
+def test_no_attention_mask(exported, agrees):
+    """Texts of different lengths are run apart, as padding would be read as text."""
+    agrees(load_model(exported("bert", inputs=("input_ids",))))
+
+
+@pytest.mark.parametrize("batch", [1, 2, 5])
+def test_fixed_batch(exported, agrees, batch):
+    model = load_model(exported("bert", batch=batch))
+    agrees(model)
+    many = batch_of(model.vocabulary, [f"word {n} [MASK]" for n in range(7)])
+    single = [model.logits_at(*batch_of(model.vocabulary, [f"word {n} [MASK]"])) for n in range(7)]
+    np.testing.assert_allclose(model.logits_at(*many), np.concatenate(single), atol=1e-4)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_fixed_length(exported, agrees, family):
+    model = load_model(exported(family, length=48))
+    assert model.max_tokens == 48
+    agrees(model, family)
+    long = batch_of(model.vocabulary, [" a" * 60 + f" {model.vocabulary.mask_token}"])
+    with pytest.raises(ModelError, match=r"63 tokens .* exported for 48"):
+        model.logits_at(*long)
+
+
+def test_fixed_batch_and_length(exported, agrees):
+    agrees(load_model(exported("bert", batch=1, length=48)))
+
+
+def test_batch_declared_free_that_is_not(variant, agrees):
+    """Some exports name the batch axis and still work for one text alone."""
+
+    def change(source: Path, target: Path) -> None:
+        model = onnx.load(source)
+        for node in model.graph.node:
+            node.input[:] = ["one_row" if name == "input_ids" else name for name in node.input]
+        model.graph.initializer.append(numpy_helper.from_array(np.array([1, -1]), "row_shape"))
+        reshape = helper.make_node("Reshape", ["input_ids", "row_shape"], ["one_row"])
+        model.graph.node.insert(0, reshape)
+        onnx.save(model, target)
+
+    model = load_model(variant(change))
+    assert model.signature.notes == ("the graph takes one text at a time",)
+    agrees(model)
+
+
+def test_float16_outputs(variant, agrees):
+    def change(source: Path, target: Path) -> None:
+        model = onnx.load(source)
+        output = model.graph.output[0]
+        inner = f"{output.name}_float32"
+        for node in model.graph.node:
+            node.output[:] = [inner if name == output.name else name for name in node.output]
+        model.graph.node.append(
+            helper.make_node("Cast", [inner], [output.name], to=TensorProto.FLOAT16)
+        )
+        output.type.tensor_type.elem_type = TensorProto.FLOAT16
+        onnx.save(model, target)
+
+    agrees(load_model(variant(change)), atol=2e-2)
+
+
+def test_float16_weights(variant, agrees):
+    """Stored in half precision and cast on load."""
+
+    def change(source: Path, target: Path) -> None:
+        model = onnx.load(source)
+        casts = []
+        for tensor in model.graph.initializer:
+            if tensor.data_type == TensorProto.FLOAT and len(tensor.dims) > 1:
+                half = numpy_helper.to_array(tensor).astype(np.float16)
+                name = tensor.name
+                tensor.CopyFrom(numpy_helper.from_array(half, f"{name}_half"))
+                casts.append(
+                    helper.make_node("Cast", [f"{name}_half"], [name], to=TensorProto.FLOAT)
+                )
+        nodes = [*casts, *model.graph.node]
+        del model.graph.node[:]
+        model.graph.node.extend(nodes)
+        onnx.save(model, target)
+
+    model = load_model(variant(change))
+    assert model.signature.precision == "float16"
+    agrees(model, atol=5e-2)
+
+
+def test_output_by_another_name(variant, agrees):
+    def change(source: Path, target: Path) -> None:
+        model = onnx.load(source)
+        for node in model.graph.node:
+            node.output[:] = ["prediction" if o == "logits" else o for o in node.output]
+        model.graph.output[0].name = "prediction"
+        onnx.save(model, target)
+
+    agrees(load_model(variant(change)))
+
+
+def test_more_outputs(exported, agrees):
+    """Hidden states come first and have the same rank."""
+    folder = exported("bert", outputs=("hidden", "logits"))
+    assert [o.name for o in onnx.load(folder / "model.onnx").graph.output] == ["hidden", "logits"]
+    agrees(load_model(folder))
+
+
+def test_external_data(variant, agrees):
+    def change(source: Path, target: Path) -> None:
+        onnx.save(
+            onnx.load(source),
+            target,
+            save_as_external_data=True,
+            location="model.onnx_data",
+            size_threshold=0,
+        )
+
+    folder = variant(change)
+    plain = load_model(folder)
+    agrees(plain)
+    assert plain.signature.size_bytes == sum(
+        (folder / name).stat().st_size for name in ("model.onnx", "model.onnx_data")
+    )
+
+
+def external(location: str) -> Change:
+    """Put the weights where `location` says, relative to the folder of the graph."""
+
+    def change(source: Path, target: Path) -> None:
+        inside = target.parent / "onnx" / "model.onnx"
+        inside.parent.mkdir()
+        onnx.save(
+            onnx.load(source),
+            inside,
+            save_as_external_data=True,
+            location="weights",
+            size_threshold=0,
+        )
+        model = onnx.load(inside, load_external_data=False)
+        for tensor in model.graph.initializer:
+            for entry in tensor.external_data:
+                if entry.key == "location":
+                    entry.value = location
+        moved = inside.parent / location
+        if moved.parent.is_dir() and not moved.exists():
+            (inside.parent / "weights").rename(moved)
+        onnx.save(model, inside)
+
+    return change
+
+
+def test_external_data_one_folder_up(variant, agrees):
+    """As the embedded model has it; ONNX Runtime alone refuses such a file."""
+    folder = variant(external("../shared.data"))
+    model = load_model(folder)
+    agrees(model)
+    agrees(load_model(folder / "onnx" / "model.onnx"))
+
+
+def test_external_data_behind_links(variant, agrees, tmp_path):
+    """The hub's cache: a snapshot is a folder of links into `blobs`."""
+    folder = variant(external("../shared.data"))
+    blobs = tmp_path / "models--org--name" / "blobs"
+    snapshot = tmp_path / "models--org--name" / "snapshots" / ("a" * 40)
+    blobs.mkdir(parents=True)
+    for number, path in enumerate(sorted(p for p in folder.rglob("*") if p.is_file())):
+        link = snapshot / path.relative_to(folder)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(blobs / str(number))
+        link.symlink_to(blobs / str(number))
+    agrees(load_model(snapshot))
+
+
+@pytest.mark.parametrize(
+    "location", ["../../shared.data", "/etc/hostname", "../../../etc/hostname"]
+)
+def test_external_data_outside_the_folder(variant, location):
+    with pytest.raises(ModelError, match="outside the folder"):
+        load_model(variant(external(location)))
+
+
+def test_external_data_through_a_link_to_the_outside(variant, tmp_path):
+    folder = variant(external("../shared.data"))
+    (folder / "shared.data").rename(tmp_path / "elsewhere")
+    (folder / "shared.data").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ModelError, match="outside the folder"):
+        load_model(folder)
+
+
+def test_external_data_missing(variant):
+    folder = variant(external("../shared.data"))
+    (folder / "shared.data").unlink()
+    with pytest.raises(ModelError, match=r"shared\.data.* missing"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_dynamic_int8(variant, loaded, family):
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    def change(source: Path, target: Path) -> None:
+        with quiet():
+            quantize_dynamic(source, target, weight_type=QuantType.QInt8, per_channel=True)
+
+    model = load_model(variant(change, family))
+    assert model.signature.precision == "int8"
+    assert model.signature.parameters is None
+    close_to_full(model, loaded(family, "torch"), family)
+
+
+def test_qdq(variant, loaded):
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
+
+    reference = loaded("bert", "torch")
+    batch = batch_of(reference.vocabulary, texts_for("bert", "[MASK]"))
+
+    class Reader(CalibrationDataReader):
+        def __init__(self) -> None:
+            zeros = np.zeros_like(batch.input_ids)
+            names = ("input_ids", "attention_mask", "token_type_ids")
+            values = (batch.input_ids, batch.attention_mask, zeros)
+            self.left = [dict(zip(names, values, strict=True))]
+
+        def get_next(self):
+            return self.left.pop() if self.left else None
+
+    def change(source: Path, target: Path) -> None:
+        with quiet():
+            quantize_static(
+                source,
+                target,
+                Reader(),
+                quant_format=QuantFormat.QDQ,
+                op_types_to_quantize=["MatMul"],
+            )
+
+    model = load_model(variant(change))
+    operators = {n.op_type for n in onnx.load(variant(change) / "model.onnx").graph.node}
+    assert "DequantizeLinear" in operators
+    assert model.signature.precision == "int8"
+    close_to_full(model, reference, "bert")
+
+
+def test_four_bit(variant, loaded):
+    from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+
+    def change(source: Path, target: Path) -> None:
+        with quiet():
+            quantizer = MatMulNBitsQuantizer(onnx.load(source), block_size=16, is_symmetric=True)
+            quantizer.process()
+            quantizer.model.save_model_to_file(str(target))
+
+    folder = variant(change)
+    operators = {n.op_type for n in onnx.load(folder / "model.onnx").graph.node}
+    assert "MatMulNBits" in operators
+    model = load_model(folder)
+    assert model.signature.precision == "int4"
+    close_to_full(model, loaded("bert", "torch"), "bert", correlation=0.8)
+
+
+def close_to_full(model, reference, family: str, correlation: float = 0.97) -> None:
+    """Quantized, so not equal, but plainly the same model."""
+    batch = batch_of(reference.vocabulary, texts_for(family, reference.vocabulary.mask_token))
+    full, small = reference.logits_at(*batch), model.logits_at(*batch)
+    assert not np.array_equal(full, small)
+    for one, other in zip(full, small, strict=True):
+        assert np.corrcoef(one, other)[0, 1] > correlation
+    np.testing.assert_allclose(np.exp(scoring.log_probabilities(small)).sum(axis=1), 1.0, atol=1e-9)
+
+
+def test_a_big_batch_runs_in_pieces(loaded, monkeypatch):
+    """All logits [B, T, V] of 40 texts would be over the limit set here."""
+    model = loaded("bert", "onnx")
+    texts = [f"{'the ' * (n % 9)}[MASK] cat {n}" for n in range(40)]
+    batch = batch_of(model.vocabulary, texts)
+    whole = model.logits_at(*batch)
+    shapes = []
+    session = model._session
+
+    class Watched:
+        def run(self, names, feeds):
+            shapes.append(feeds["input_ids"].shape)
+            return session.run(names, feeds)
+
+    monkeypatch.setattr(model, "_session", Watched())
+    monkeypatch.setattr("fillmask_ui.models.onnx._RUN_BYTES", 60_000)
+    np.testing.assert_allclose(model.logits_at(*batch), whole, atol=1e-4)
+    assert len(shapes) > 5
+    assert all(b * t * model.signature.vocabulary_size * 4 <= 60_000 for b, t in shapes)
+    assert sum(b for b, _ in shapes) == 40
+
+
+def test_texts_without_a_question_are_not_run(loaded, monkeypatch):
+    model = loaded("bert", "onnx")
+    batch = batch_of(model.vocabulary, ["a [MASK]", "the [MASK] cat sat", "no question here"])
+    whole = model.logits_at(*batch)
+    only = model.logits_at(batch.input_ids, batch.attention_mask, batch.rows[1:], batch.cols[1:])
+    np.testing.assert_allclose(only, whole[1:], atol=1e-4)
+    shapes = []
+    run = model._run
+    monkeypatch.setattr(model, "_run", lambda ids, mask: shapes.append(ids.shape) or run(ids, mask))
+    model.logits_at(batch.input_ids, batch.attention_mask, batch.rows[:1], batch.cols[:1])
+    assert shapes == [(1, 4)]
+
+
+def test_no_questions(loaded):
+    for runtime in ("onnx", "torch"):
+        model = loaded("bert", runtime)
+        batch = batch_of(model.vocabulary, ["nothing hidden"])
+        logits = model.logits_at(*batch)
+        assert logits.shape == (0, model.signature.vocabulary_size)
