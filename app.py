@@ -1,10 +1,20 @@
-"""The page as a Space and as `python app.py`; `fillmask-ui` does the same with options."""
+"""The page as a Space and as `python app.py`; `fillmask-ui` is the same."""
 
 from __future__ import annotations
 
+import os
+import sys
+
 from fillmask_ui.ui.app import build_app, launch_options
 
-demo = build_app()
+# Strangers reach a Space.
+PUBLIC = "SPACE_ID" in os.environ
+
+demo = build_app(public=PUBLIC)
 
 if __name__ == "__main__":
-    demo.launch(**launch_options())
+    if len(sys.argv) > 1:
+        from fillmask_ui.cli.main import run
+
+        run()
+    demo.launch(**launch_options(PUBLIC))

@@ -18,8 +18,11 @@ def register(app: typer.Typer) -> None:
 def serve(
     context: typer.Context,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; 0.0.0.0 for all of this machine's.")
-    ] = "127.0.0.1",
+        str | None,
+        typer.Option(
+            help="Address to listen on, 127.0.0.1 if not given; 0.0.0.0 for all of this machine's."
+        ),
+    ] = None,
     port: Annotated[
         int | None,
         typer.Option(min=0, max=65535, help="Port; the first free one from 7860 if not given."),
@@ -42,15 +45,22 @@ def serve(
         raise typer.Exit
     if context.invoked_subcommand is not None:
         return
+    from fillmask_ui.cli.progress import download_progress
+    from fillmask_ui.models import ModelStore
     from fillmask_ui.ui.app import build_app, launch_options
 
-    demo = build_app(default_model=model, public=public)
+    store = ModelStore()
+    with download_progress() as update:
+        # A model that cannot be loaded is said here, not to the first visitor.
+        store.get(model, on_progress=update)
+    demo = build_app(store, model, public=public)
     try:
         demo.launch(
             server_name=host, server_port=port, inbrowser=open_browser, **launch_options(public)
         )
     except OSError as error:
         raise OptionError(
-            f"the page cannot listen on {host}:{port or 'any port from 7860'}: {error}; choose "
-            "another with --host or --port"
+            f"the page cannot listen on {host or '127.0.0.1'}, "
+            f"{f'port {port}' if port else 'any port from 7860'}: {error}; choose another with "
+            "--host or --port"
         ) from error
