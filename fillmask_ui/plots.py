@@ -10,10 +10,14 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
 from fillmask_ui.records import Candidate, MaskFilling
+
+if TYPE_CHECKING:
+    from fillmask_ui.training.loop import LogRow
 
 # Mid-tones that keep a contrast of 3 to 1 or more on white and on near black.
 ACCENT = "#0d9488"
@@ -153,3 +157,35 @@ def percent(probability: float) -> str:
         if value >= least:
             return f"{value:.{digits}f}%"
     return f"{probability:.1e}" if probability else "0"
+
+
+def loss_figure(rows: Sequence[LogRow]) -> go.Figure:
+    """The loss of a training run over the tokens seen: training as a line, validation as points.
+
+    Args:
+        rows: of the run's log, in order; the two losses differ where the shares of hidden tokens
+            do, so each is named with what it is.
+    """
+    measured = [row for row in rows if row.validation_nll_nats is not None]
+    last = f"{rows[-1].train_nll_nats:.3f}" if rows else "unknown"
+    words = f"Loss of a training run over {rows[-1].tokens if rows else 0:,} tokens; last {last}."
+    layout = base_layout(height=420, description=words)
+    layout["showlegend"] = True
+    layout["xaxis"]["title"] = "tokens seen"
+    layout["yaxis"]["title"] = "loss (nats per hidden token)"
+    layout["margin"] |= {"l": 56, "t": 24, "b": 48}
+    training = go.Scatter(
+        x=[row.tokens for row in rows],
+        y=[row.train_nll_nats for row in rows],
+        mode="lines",
+        name="training, at the training share",
+        line={"color": MUTED, "width": 1},
+    )
+    validation = go.Scatter(
+        x=[row.tokens for row in measured],
+        y=[row.validation_nll_nats for row in measured],
+        mode="lines+markers",
+        name="validation, 15 % hidden",
+        line={"color": ACCENT, "width": 3},
+    )
+    return go.Figure([training, validation], layout)

@@ -1,9 +1,9 @@
 """A trained model as the folder that ships: half precision, ONNX, int8, nothing stored twice.
 
-    config.json  tokenizer.json  tokenizer_config.json
-    model.safetensors        float16
-    onnx/model.onnx          full precision; weights are those of model.safetensors
-    onnx/model_int8.onnx     dynamic int8; whatever stays in full precision is shared as well
+config.json  tokenizer.json  tokenizer_config.json
+model.safetensors        float16
+onnx/model.onnx          full precision; weights are those of model.safetensors
+onnx/model_int8.onnx     dynamic int8; whatever stays in full precision is shared as well
 """
 
 from __future__ import annotations

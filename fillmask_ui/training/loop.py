@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from fillmask_ui.errors import DataError, OptionError
+from fillmask_ui.errors import DataError, OptionError, unknown
 from fillmask_ui.training.corpus import Segments, epoch_blocks, pack, split_validation
 from fillmask_ui.training.masks import hide
 from fillmask_ui.training.network import HiddenPositionModel, find_segment_form
-from fillmask_ui.training.optimizer import Optimizers, rate_factor
+from fillmask_ui.training.optimizer import OPTIMIZERS, Optimizers, rate_factor
 
+PRECISIONS = ("bf16", "fp32")
 VALIDATION_SHARE = 0.15  # losses are compared at BERT's share, whatever the training share
 
 
@@ -52,12 +53,12 @@ class Recipe:
 
     minutes: float | None = None
     steps: int | None = None
-    block_tokens: int = 256
-    batch_blocks: int = 16
+    block_tokens: int = 192
+    batch_blocks: int = 20
     mask_share: float = 0.2
     optimizer: str = "adamw"
     learning_rate: float = 5e-4
-    warmup: float = 0.03
+    warmup: float = 0.02
     weight_decay: float = 0.01
     clip: float = 1.0
     precision: str = "bf16"
@@ -77,8 +78,14 @@ class Recipe:
             raise OptionError(f"mask share {self.mask_share} is outside (0, 1); BERT used 0.15")
         if not 0 <= self.warmup < 1:
             raise OptionError(f"warm-up {self.warmup} is outside [0, 1); it is a part of the run")
-        if self.precision not in ("bf16", "fp32"):
-            raise OptionError(f"precision {self.precision!r} is not known; known: bf16, fp32")
+        if not 0 < self.learning_rate < 1:
+            raise OptionError(f"learning rate {self.learning_rate} is outside (0, 1); try 5e-4")
+        if self.batch_blocks < 1:
+            raise OptionError(f"a batch of {self.batch_blocks} blocks is empty; take 1 or more")
+        if self.precision not in PRECISIONS:
+            raise OptionError(unknown("precision", self.precision, PRECISIONS))
+        if self.optimizer not in OPTIMIZERS:
+            raise OptionError(unknown("optimizer", self.optimizer, OPTIMIZERS))
 
 
 @dataclass(frozen=True)
@@ -123,6 +130,16 @@ class _State:
     row: int = 0  # next block of the epoch
 
 
+def _device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise OptionError(f"device {name!r} cannot be used here: {reason}") from error
+    return device
+
+
 class Trainer:
     """Weights, optimizer and text of one run."""
 
@@ -135,7 +152,7 @@ class Trainer:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.recipe, self.tokenizer, self.segments, self.clock = recipe, tokenizer, segments, clock
-        self.device = torch.device(recipe.device)
+        self.device = _device(recipe.device)
         self.model = model.to(self.device)
         self.network = HiddenPositionModel(self.model)
         self.model.config.use_cache = False
@@ -218,10 +235,9 @@ class Trainer:
             )
         loss = torch.nn.functional.cross_entropy(logits.float(), hidden.targets.to(self.device))
         loss.backward()
-        # The factor of the step's end: the last step of a run by steps would else stand still
-        # one step early, the first one would be lost.
-        end = (state.step + 0.5) / recipe.steps if recipe.steps else self._progress()
-        factor = max(rate_factor(end, recipe.warmup), 1e-4)
+        # A run by steps takes the middle of each step: neither the first nor the last is lost.
+        progress = (state.step + 0.5) / recipe.steps if recipe.steps else self._progress()
+        factor = rate_factor(progress, recipe.warmup)
         norm = self.optimizers.step(factor, recipe.clip)
         state.step += 1
         state.tokens += int((segment > 0).sum())

@@ -204,7 +204,7 @@ def _write_request(request: RunRequest, recipe: Recipe, trainer: Trainer) -> Non
         "recipe": asdict(recipe),
         "parameters": sum(p.numel() for p in trainer.model.parameters()),
         "segments": len(trainer.segments),
-        "tokens": int(len(trainer.segments.ids)),
+        "tokens": len(trainer.segments.ids),
         "characters": trainer.segments.characters,
         "segment_form": asdict(trainer.network.form),
         "versions": {

@@ -1,0 +1,182 @@
+"""`fillmask-ui train`: train a masked language model on text files."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fillmask_ui.errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fillmask_ui.training.loop import LogRow
+    from fillmask_ui.training.run import PreparedRun
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("train")(train)
+
+
+def need_torch() -> None:
+    """Stop with what to install.
+
+    Raises:
+        ModelError: if PyTorch is missing.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise ModelError(
+            "this command needs PyTorch, which is not installed: pip install 'fillmask-ui[torch]'"
+        )
+
+
+def train(
+    text: Annotated[
+        list[str],
+        typer.Option(
+            metavar="FILE[:SHARE]",
+            help="Text, one paragraph a line, plain or .gz; repeat for several files. A share "
+            "such as :0.4 takes that part of the paragraphs.",
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Folder of the run.")
+    ],
+    init: Annotated[
+        str | None,
+        typer.Option(metavar="REF", help="Weights to continue from: a folder or a hub id."),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Start from scratch with this Hugging Face config."),
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Length of the run; the rate decays to zero at its end.")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Length in optimizer steps instead.")] = None,
+    vocabulary_size: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="With --init: trim the vocabulary to N tokens. With --config: size of the "
+            "tokenizer that is trained on the text (16,000).",
+        ),
+    ] = None,
+    mask_share: Annotated[
+        float, typer.Option(help="Part of the tokens hidden in training; losses are told at 0.15.")
+    ] = 0.2,
+    optimizer: Annotated[str, typer.Option(help="adamw or muon.")] = "adamw",
+    learning_rate: Annotated[float, typer.Option(help="At the peak.")] = 5e-4,
+    warmup: Annotated[float, typer.Option(help="Part of the run that is warm-up.")] = 0.02,
+    weight_decay: Annotated[float, typer.Option(help="Of the matrices.")] = 0.01,
+    block_tokens: Annotated[int, typer.Option(help="Tokens a row.")] = 192,
+    batch_blocks: Annotated[int, typer.Option(help="Rows a step.")] = 20,
+    precision: Annotated[str, typer.Option(help="bf16 or fp32.")] = "bf16",
+    device: Annotated[str, typer.Option(help="PyTorch device, such as cpu or cuda.")] = "cpu",
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads.")] = None,
+    compile_model: Annotated[
+        bool, typer.Option("--compile", help="Fuse with torch.compile; needs a C++ compiler.")
+    ] = False,
+    checkpoint_minutes: Annotated[float, typer.Option(help="Between two checkpoints.")] = 10.0,
+    seed: Annotated[int, typer.Option(help="Of everything random.")] = 42,
+) -> None:
+    """Train a masked language model on text, from weights or from scratch.
+
+    The folder of the run holds the log, a plot of the loss, a checkpoint and, at the end, the
+    model. The same command goes on where an interrupted run stopped.
+    """
+    need_torch()
+    from fillmask_ui.training.corpus import TextSource
+    from fillmask_ui.training.loop import Recipe
+    from fillmask_ui.training.run import RunRequest, prepare, read_log
+
+    recipe = Recipe(
+        minutes=minutes,
+        steps=steps,
+        block_tokens=block_tokens,
+        batch_blocks=batch_blocks,
+        mask_share=mask_share,
+        optimizer=optimizer,
+        learning_rate=learning_rate,
+        warmup=warmup,
+        weight_decay=weight_decay,
+        precision=precision,
+        checkpoint_minutes=checkpoint_minutes,
+        validation_minutes=checkpoint_minutes,
+        seed=seed,
+        device=device,
+        compile=compile_model,
+    )
+    request = RunRequest(
+        texts=tuple(TextSource.parse(name) for name in text),
+        output=output,
+        init=init,
+        config=config,
+        vocabulary_size=vocabulary_size,
+        threads=threads,
+    )
+    run = prepare(request, recipe)
+    typer.echo(describe(run))
+    with training_progress() as show:
+        for row in run.rows():
+            show(row)
+    _write_plot(output / "loss.html", read_log(run.log))
+    typer.echo(f"done: model, log and loss.html in {output}")
+
+
+def describe(run: PreparedRun) -> str:
+    """One paragraph on what will happen."""
+    trainer = run.trainer
+    segments = trainer.segments
+    parameters = sum(parameter.numel() for parameter in trainer.model.parameters())
+    form = "each on its own" if trainer.network.form.separate else "together"
+    went = f"resumed at step {trainer.state.step:,}; " if run.resumed else ""
+    return (
+        f"{went}{len(segments.ids):,} tokens of text in {len(segments):,} segments, read {form}; "
+        f"{trainer.model.config.model_type} with {parameters:,} weights, "
+        f"{trainer.model.config.vocab_size:,} tokens"
+    )
+
+
+def row_text(row: LogRow) -> str:
+    """A row of the log for reading."""
+    speed = row.tokens / max(row.elapsed_seconds, 1e-9)
+    left = ""
+    if row.progress > 0:
+        seconds = row.elapsed_seconds * (1 - row.progress) / row.progress
+        left = f", {seconds / 60:.0f} min left"
+    validation = ""
+    if row.validation_nll_nats is not None:
+        validation = f", at 15 % {row.validation_nll_nats:.3f} ({row.validation_top1:.1%} right)"
+    return (
+        f"step {row.step:,} ({row.progress:.0%}{left}): loss {row.train_nll_nats:.3f}{validation}, "
+        f"{row.tokens:,} tokens, {speed:,.0f}/s"
+    )
+
+
+@contextmanager
+def training_progress() -> Iterator[Callable[[LogRow], None]]:
+    """A bar with the time left on a terminal, a line a row elsewhere; on standard error."""
+    if not sys.stderr.isatty():
+        yield lambda row: typer.echo(row_text(row), err=True)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = (BarColumn(), TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("warming up", total=1.0)
+        yield lambda row: bar.update(task, completed=row.progress, description=row_text(row))
+
+
+def _write_plot(path: Path, rows: list[LogRow]) -> None:
+    from fillmask_ui.plots import loss_figure
+
+    loss_figure(rows).write_html(path, include_plotlyjs=True)

@@ -1,0 +1,228 @@
+"""The loop on tiny models: it learns, it resumes, its parts agree with plain references."""
+
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from fillmask_ui.errors import DataError, FillmaskError, OptionError
+from fillmask_ui.training.corpus import TextSource
+from fillmask_ui.training.loop import Recipe
+from fillmask_ui.training.masks import hide
+from fillmask_ui.training.network import (
+    HiddenPositionModel,
+    SegmentForm,
+    find_segment_form,
+    segment_inputs,
+)
+from fillmask_ui.training.optimizer import Optimizers
+from fillmask_ui.training.run import RunRequest, prepare, read_log
+from fillmask_ui.training.scratch import new_model, train_tokenizer
+
+
+def small(**changes):
+    values = {
+        "steps": 12,
+        "block_tokens": 32,
+        "batch_blocks": 4,
+        "learning_rate": 5e-3,
+        "precision": "fp32",
+        "validation_segments": 20,
+    }
+    return Recipe(**(values | changes))
+
+
+def run(folder, text_file, config, recipe):
+    request = RunRequest((TextSource(text_file),), folder, config=config, vocabulary_size=200)
+    prepared = prepare(request, recipe)
+    return prepared, list(prepared.rows(log_every=1))
+
+
+@pytest.fixture(scope="module")
+def tokenizer(sentences):
+    return train_tokenizer(sentences, 200)
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_the_loss_falls(tmp_path, text_file, config_file, optimizer):
+    recipe = small(steps=40, optimizer=optimizer)
+    prepared, rows = run(tmp_path, text_file, config_file(), recipe)
+    losses = [row.train_nll_nats for row in rows]
+    assert np.mean(losses[-5:]) < np.mean(losses[:3]) - 0.5
+    assert rows[-1].validation_nll_nats < losses[0] - 0.5
+    assert rows[-1].rate < 0.05 * max(row.rate for row in rows)
+    assert read_log(prepared.log) == rows
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path, text_file, config_file, optimizer):
+    recipe = small(optimizer=optimizer, checkpoint_minutes=1e-9)
+    _, whole = run(tmp_path / "whole", text_file, config_file(), recipe)
+    request = RunRequest(
+        (TextSource(text_file),), tmp_path / "parts", config=config_file(), vocabulary_size=200
+    )
+    shutil.copytree(tmp_path / "whole" / "tokenizer", tmp_path / "parts" / "tokenizer")
+    interrupted = prepare(request, recipe).rows(log_every=1)
+    for _ in range(5):
+        next(interrupted)
+    interrupted.close()
+    resumed = prepare(request, recipe)
+    assert resumed.resumed
+    assert resumed.trainer.state.step == 5
+    rows = list(resumed.rows(log_every=1))
+    assert [row.train_nll_nats for row in rows] == [row.train_nll_nats for row in whole[5:]]
+    assert rows[-1].validation_nll_nats == whole[-1].validation_nll_nats
+    assert [row.step for row in read_log(resumed.log)] == list(range(1, 13))
+
+
+def test_time_decides_the_decay(tmp_path, text_file, config_file):
+    """With a clock of ten seconds a step, one minute is six steps."""
+    request = RunRequest(
+        (TextSource(text_file),), tmp_path, config=config_file(), vocabulary_size=200
+    )
+    trainer = prepare(request, small(steps=None, minutes=1.0, warmup=0.0)).trainer
+    ticks = iter(range(0, 10_000, 10))
+    trainer.clock = lambda: float(next(ticks))
+    rows = list(trainer.run(log_every=1))
+    assert [row.step for row in rows] == [1, 2, 3, 4, 5, 6]
+    expected = [5e-3 * (1 - step / 6) for step in range(6)]
+    assert [row.rate for row in rows] == pytest.approx(expected)
+
+
+def test_a_trained_folder_is_a_hugging_face_model(tmp_path, text_file, config_file):
+    from transformers import pipeline
+
+    run(tmp_path, text_file, config_file(), small(steps=2))
+    best = pipeline("fill-mask", model=str(tmp_path))("the cat [MASK] the house.")
+    assert len(best) == 5
+
+
+def test_training_goes_on_from_weights_with_a_trimmed_vocabulary(tmp_path, text_file, config_file):
+    first, _ = run(tmp_path / "a", text_file, config_file(), small(steps=30))
+    before, _ = first.trainer.validate()
+    size = first.trainer.model.config.vocab_size
+    request = RunRequest(
+        (TextSource(text_file),), tmp_path / "b", init=str(tmp_path / "a"), vocabulary_size=size - 5
+    )
+    prepared = prepare(request, small(steps=1))
+    assert prepared.trainer.model.config.vocab_size == size - 5
+    assert len(prepared.trainer.tokenizer) == size - 5
+    assert prepared.trainer.validate()[0] == pytest.approx(before, abs=0.3)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "modernbert", "deberta-v2"])
+def test_packed_rows_give_the_loss_of_segments_alone(family, tokenizer, config_file):
+    """Reference: the plain forward pass of transformers on each segment by itself."""
+    torch.manual_seed(0)
+    model = new_model(config_file(family), tokenizer, "eager").eval()
+    network = HiddenPositionModel(model)
+    form = find_segment_form(network)
+    # DeBERTa's positions are relative and its mask is a row's: it reads the row as one text.
+    assert form.separate == (family != "deberta-v2")
+    ids = torch.randint(5, len(tokenizer), (1, 30))
+    segment = torch.tensor([[1] * 11 + [2] * 16 + [0] * 3])
+    position = torch.tensor([[*range(11), *range(16), *range(3)]])
+    rows, cols = torch.zeros(4, dtype=torch.long), torch.tensor([0, 7, 11, 26])
+    with torch.no_grad():
+        got = network.logits(ids, rows, cols, segment, position)
+        if form.separate:
+            alone = [
+                model(input_ids=ids[:, :11]).logits[0],
+                model(input_ids=ids[:, 11:27]).logits[0],
+            ]
+            expected = torch.cat(alone)[cols]
+        else:
+            seen = (segment > 0).long()
+            expected = model(input_ids=ids, attention_mask=seen).logits[0, cols]
+    torch.testing.assert_close(got, expected, atol=1e-4, rtol=1e-4)
+
+
+def test_a_sliding_window_needs_its_own_mask(tokenizer, config_file):
+    model = new_model(config_file("modernbert"), tokenizer, "eager")
+    assert find_segment_form(HiddenPositionModel(model)) == SegmentForm(True, 0, window=4)
+
+
+def test_plain_form_hides_padding_only():
+    segment = torch.tensor([[1, 1, 2, 0]])
+    inputs = segment_inputs(SegmentForm(separate=False), segment, torch.zeros_like(segment))
+    assert inputs["attention_mask"].tolist() == [[1, 1, 1, 0]]
+
+
+def test_masks_follow_berts_proportions():
+    """80/10/10 of the share, each within five standard deviations of the binomial."""
+    ids = torch.randint(10, 1000, (200, 500), generator=torch.Generator().manual_seed(1))
+    special = torch.tensor([0, 1, 2])
+    ids[:, 0] = 1
+    hidden = hide(ids, special, 2, 1000, 0.2, torch.Generator().manual_seed(2))
+    count = len(hidden.rows)
+    assert abs(count / (200 * 499) - 0.2) < 5 * (0.2 * 0.8 / (200 * 499)) ** 0.5
+    assert not (hidden.cols == 0).any()
+    assert torch.equal(ids[hidden.rows, hidden.cols], hidden.targets)
+    shown = hidden.input_ids[hidden.rows, hidden.cols]
+    masked = float((shown == 2).float().mean())
+    kept = float((shown == hidden.targets).float().mean())
+    assert abs(masked - 0.8) < 5 * (0.8 * 0.2 / count) ** 0.5
+    assert abs(kept - 0.1) < 5 * (0.1 * 0.9 / count) ** 0.5
+    untouched = torch.ones_like(ids, dtype=torch.bool)
+    untouched[hidden.rows, hidden.cols] = False
+    assert torch.equal(hidden.input_ids[untouched], ids[untouched])
+
+
+def test_muon_takes_the_matrices_and_adamw_the_rest(tokenizer, config_file):
+    model = new_model(config_file(), tokenizer, "eager")
+    muon, adamw = Optimizers(model, "muon", 1e-3, 0.01).all
+    assert isinstance(muon, torch.optim.Muon)
+    embeddings = model.get_input_embeddings().weight
+    assert any(p is embeddings for group in adamw.param_groups for p in group["params"])
+    count = sum(len(group["params"]) for one in (muon, adamw) for group in one.param_groups)
+    assert count == len(list(model.parameters()))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"minutes": 1.0},
+        {"steps": None},
+        {"steps": 0},
+        {"mask_share": 0.0},
+        {"mask_share": 1.0},
+        {"warmup": 1.0},
+        {"learning_rate": 0.0},
+        {"batch_blocks": 0},
+        {"precision": "int3"},
+        {"optimizer": "adam"},
+    ],
+)
+def test_impossible_recipes_are_refused(changes):
+    with pytest.raises(OptionError):
+        small(**changes)
+
+
+def test_unusable_inputs_have_a_message(tmp_path, text_file, config_file):
+    source = (TextSource(text_file),)
+    bad = tmp_path / "bad.json"
+    bad.write_text('{"model_type": "resnet"}')
+    none = tmp_path / "none.json"
+    none.write_text("{}")
+    for request, recipe in (
+        (RunRequest(source, tmp_path / "1", init=str(tmp_path)), small()),
+        (RunRequest(source, tmp_path / "2", config=bad, vocabulary_size=200), small()),
+        (RunRequest(source, tmp_path / "3", config=none, vocabulary_size=200), small()),
+        (RunRequest(source, tmp_path / "4", config=config_file()), small(device="tpu9")),
+        (RunRequest(source, tmp_path / "5", config=config_file()), small(batch_blocks=4000)),
+        (RunRequest(source, tmp_path / "6", config=config_file()), small(block_tokens=2)),
+    ):
+        with pytest.raises(FillmaskError):
+            prepare(request, recipe)
+    with pytest.raises(OptionError):
+        RunRequest(source, tmp_path)
+    with pytest.raises(OptionError):
+        RunRequest((), tmp_path, config=config_file())
+
+
+def test_a_foreign_checkpoint_is_refused(tmp_path, text_file, config_file):
+    request = RunRequest((TextSource(text_file),), tmp_path, config=config_file())
+    torch.save({"model": {}}, tmp_path / "checkpoint.pt")
+    with pytest.raises(DataError, match="no checkpoint of this run"):
+        prepare(request, small())
