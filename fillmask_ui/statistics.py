@@ -24,7 +24,7 @@ RESAMPLES = 2000
 # other it equals the linearised interval to three digits, at a thousand times the cost.
 FEWEST_TEXTS_TO_RESAMPLE = 10
 MOST_TEXTS_TO_RESAMPLE = 20_000
-_CELLS_AT_ONCE = 2_000_000
+_CELLS_AT_ONCE = 500_000
 
 
 @dataclass(frozen=True)

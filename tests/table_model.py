@@ -126,6 +126,14 @@ class TableVocabulary:
         return text.replace(" ##", "")
 
 
+def letter_vocabulary():
+    """Another tokenizer for the same words: other ids, more and smaller pieces."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    pieces = [*letters, *("##" + letter for letter in letters)]
+    kept = [word for word in WORDS if len(word) < 5]
+    return TableVocabulary((*SPECIAL, *pieces, *kept, *PUNCTUATION, *ENDINGS))
+
+
 class TableModel:
     """See the module.
 

@@ -39,17 +39,22 @@ def pair_figures(pair: PairTally | None) -> dict[str, Any]:
     """The fields of `Comparison` that need both models at one token; none by character."""
     if pair is None:
         return {}
-    kl, kl_reverse, mean_abs = (pair.sums / pair.tokens).tolist()
+    apart = {}
+    if pair.apart_tokens:
+        kl, kl_reverse, mean_abs = (pair.sums / pair.apart_tokens).tolist()
+        apart = {
+            "mean_kl_nats": kl,
+            "mean_kl_reverse_nats": kl_reverse,
+            "mean_abs_logit_difference": mean_abs,
+            "max_abs_logit_difference": pair.max_abs,
+        }
     half = DIFFERENCE_BINS * BIN_NATS / 2
     return {
         "agreement": pair.agreed / pair.tokens,
         "flips": pair.tokens - pair.agreed,
         "lost": pair.lost,
         "won": pair.won,
-        "mean_kl_nats": kl,
-        "mean_kl_reverse_nats": kl_reverse,
-        "mean_abs_logit_difference": mean_abs,
-        "max_abs_logit_difference": pair.max_abs,
+        **apart,
         "histogram": Histogram(
             np.linspace(-half, half, DIFFERENCE_BINS + 1), {"difference": pair.histogram.copy()}
         ),

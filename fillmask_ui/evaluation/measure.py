@@ -21,6 +21,7 @@ from fillmask_ui.evaluation.prepare import (
     Masks,
     Prepared,
     SeededMasks,
+    comparable,
     prepare,
 )
 from fillmask_ui.evaluation.rows import EvaluatedText
@@ -115,7 +116,12 @@ def _evaluate_side_by_side(models, texts, config, masks, done):
                 for model, source in zip(models, own, strict=True)
             ]
             skipped = _skipped(both)
-            yield skipped[0] if skipped else _comparable(*both, config)
+            if skipped:
+                yield skipped[0]
+            elif comparable(*both, config):
+                yield tuple(both)
+            else:
+                yield SkippedText(text.id, NOT_COMPARABLE)
 
     for number, window in enumerate(_windows(pairs(), config)):
         yield from (item for item in _skipped(window) if item.id not in done)
@@ -127,17 +133,6 @@ def _evaluate_side_by_side(models, texts, config, masks, done):
         }
         for scored in score_window(models[:1], first, config, number, done):
             yield _row(first[scored.index], scored, models[0].vocabulary, rows.pop(scored.index))
-
-
-def _comparable(first: Prepared, second: Prepared, config: EvaluationConfig):
-    parted = first.truncated or second.truncated
-    if config.metric == PSEUDO_PERPLEXITY:
-        parted = parted or first.left_out or second.left_out
-    else:
-        parted = parted or first.covered != second.covered
-    if parted:
-        return SkippedText(first.id, NOT_COMPARABLE)
-    return (first, second)
 
 
 def _skipped(window) -> list[SkippedText]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from fillmask_ui.errors import TextError
 from fillmask_ui.evaluation.config import PSEUDO_PERPLEXITY, SUFFIX, UNIFORM, EvaluationConfig
-from fillmask_ui.evaluation.rows import FIRST, LATER, WHOLE
+from fillmask_ui.evaluation.rows import FIRST, LATER, WHOLE, EvaluatedText
 from fillmask_ui.masking import (
     HiddenTokens,
     generator,
@@ -97,15 +97,26 @@ class Prepared:
             return np.full(len(self.hidden.cols), self.hidden.mask_id)
         return self.hidden.input_ids[self.hidden.cols]
 
-    @property
-    def covered(self) -> frozenset[int]:
-        """Characters of the text, without blanks, that the hidden tokens stand for."""
-        return frozenset(
-            place
-            for start, end in self.spans.tolist()
-            for place in range(start, end)
-            if not self.text[place].isspace()
-        )
+
+def comparable(
+    first: Prepared | EvaluatedText, second: Prepared | EvaluatedText, config: EvaluationConfig
+) -> bool:
+    """Whether what two tokenizers hide of a text stands for the same characters."""
+    if first.truncated or second.truncated:
+        return False
+    if config.metric == PSEUDO_PERPLEXITY:
+        return not first.left_out and not second.left_out
+    return _covered(first) == _covered(second)
+
+
+def _covered(text: Prepared | EvaluatedText) -> frozenset[int]:
+    """Characters, blanks left out, that the hidden tokens stand for."""
+    return frozenset(
+        place
+        for start, end in text.spans.tolist()
+        for place in range(start, end)
+        if not text.text[place].isspace()
+    )
 
 
 @dataclass(frozen=True)
@@ -194,7 +205,7 @@ def prepare(
         spans=spans,
     )
     whole = config.metric == PSEUDO_PERPLEXITY
-    characters = len(encoding.text.strip()) if whole else len(prepared.covered)
+    characters = len(encoding.text.strip()) if whole else len(_covered(prepared))
     return replace(prepared, characters=characters)
 
 

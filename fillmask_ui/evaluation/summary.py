@@ -197,11 +197,11 @@ class Comparison:
         flips: tokens where the best guess differs.
         lost: tokens that only the baseline guesses right.
         won: tokens that only the model guesses right.
-        mean_kl_nats: mean KL(model || baseline).
+        mean_kl_nats: mean KL(model || baseline); None for two stored runs, like all below.
         mean_kl_reverse_nats: mean KL(baseline || model).
         mean_abs_logit_difference: over tokens and vocabulary.
         max_abs_logit_difference: the largest.
-        histogram: of the difference of the loss of a token.
+        histogram: of the difference of the loss of a token; None by character.
     """
 
     unit: str

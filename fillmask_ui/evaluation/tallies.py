@@ -33,7 +33,7 @@ POSITION_EDGES = (0, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 FREQUENCY_EDGES = (1, 2, 4, 10, 30, 100, 300, 1000, 3000)
 
 SHOWN_TOKENS = 200
-SAMPLED_POINTS = 4000
+SAMPLED_POINTS = 3000
 
 
 class SplitTally:
@@ -155,6 +155,8 @@ class PairTally:
         self.agreed = 0
         self.lost = 0
         self.won = 0
+        # Of two stored runs there are no logits: then nothing is counted here.
+        self.apart_tokens = 0
         self.sums = np.zeros(3)  # KL, reverse KL, mean |logit difference|
         self.max_abs = 0.0
         self.histogram = np.zeros(DIFFERENCE_BINS, np.int64)
@@ -162,14 +164,16 @@ class PairTally:
     def add(self, row: EvaluatedText) -> None:
         """Count one text with a baseline."""
         own, base, apart = row.scores, row.baseline, row.difference
-        if base is None or apart is None:
+        if base is None:
             raise ValueError(f"text {row.id} has no baseline, others have")
         self.tokens += len(own.ranks)
         self.agreed += int((own.top_ids == base.top_ids).sum())
         self.lost += int(((own.ranks > 1) & (base.ranks == 1)).sum())
         self.won += int(((own.ranks == 1) & (base.ranks > 1)).sum())
-        self.sums += [apart.kl_nats.sum(), apart.kl_reverse_nats.sum(), apart.mean_abs.sum()]
-        self.max_abs = max(self.max_abs, float(apart.max_abs.max()))
+        if apart is not None:
+            self.apart_tokens += len(own.ranks)
+            self.sums += [apart.kl_nats.sum(), apart.kl_reverse_nats.sum(), apart.mean_abs.sum()]
+            self.max_abs = max(self.max_abs, float(apart.max_abs.max()))
         bins = (own.nll_nats - base.nll_nats) / BIN_NATS + DIFFERENCE_BINS / 2
         np.add.at(
             self.histogram, np.clip(np.floor(bins), 0, DIFFERENCE_BINS - 1).astype(np.int64), 1
@@ -181,6 +185,7 @@ class PairTally:
         self.agreed += other.agreed
         self.lost += other.lost
         self.won += other.won
+        self.apart_tokens += other.apart_tokens
         self.sums += other.sums
         self.max_abs = max(self.max_abs, other.max_abs)
         self.histogram += other.histogram
@@ -298,7 +303,7 @@ class PointSample:
         """Consider every token of a text; `columns` are float64 [M]."""
         keys = np.random.default_rng([row.id]).random(len(row.cols))
         self._points += zip(keys.tolist(), *(column.tolist() for column in columns), strict=True)
-        if len(self._points) > 4 * self.size:
+        if len(self._points) > 2 * self.size:
             self._points = sorted(self._points)[: self.size]
 
     def merge(self, other: PointSample) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from table_model import TOKENS, TableModel, TableVocabulary, sample_texts
+from table_model import TOKENS, TableModel, TableVocabulary, letter_vocabulary, sample_texts
 from torch.nn.functional import cross_entropy, kl_div, log_softmax
 
 from fillmask_ui.errors import ModelOutputError, OptionError
@@ -353,18 +353,8 @@ def test_a_padded_vocabulary_is_compared_over_the_common_tokens():
         assert np.isfinite(row.difference.kl_nats).all()
 
 
-def other_tokenizer():
-    """The same words, cut into smaller pieces, under other ids."""
-    from table_model import ENDINGS, PUNCTUATION, SPECIAL, WORDS
-
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    pieces = [*letters, *("##" + letter for letter in letters)]
-    kept = [word for word in WORDS if len(word) < 5]
-    return TableVocabulary((*SPECIAL, *pieces, *kept, *PUNCTUATION, *ENDINGS))
-
-
 def test_other_tokenizers_are_refused_token_by_token():
-    other = TableModel(vocabulary=other_tokenizer())
+    other = TableModel(vocabulary=letter_vocabulary())
     for config in (EvaluationConfig(), EvaluationConfig("uniform")):
         with pytest.raises(OptionError, match=r"different tokenizers.*pseudo-perplexity"):
             next(evaluate(MODEL, TEXTS, config, baseline=other))
@@ -378,7 +368,7 @@ def test_other_tokenizers_are_refused_token_by_token():
 def test_other_tokenizers_are_compared_by_character(config):
     config = replace(config, max_tokens=24)
     model = TableModel(seed=1, max_tokens=64)
-    other = TableModel(seed=2, vocabulary=other_tokenizer(), max_tokens=64)
+    other = TableModel(seed=2, vocabulary=letter_vocabulary(), max_tokens=64)
     rows = list(evaluate(model, TEXTS, config, baseline=other))
     summary = summarize(rows, config=config)
     found = measured(rows)

@@ -1,0 +1,20 @@
+"""The store of evaluation runs: recorded as they go, resumed, compared, exported."""
+
+from fillmask_ui.runs.compare import compare
+from fillmask_ui.runs.export import FORMATS, export
+from fillmask_ui.runs.record import Recorder, prepare_info, resume, start
+from fillmask_ui.runs.store import Run, RunInfo, RunStore, default_root
+
+__all__ = [
+    "FORMATS",
+    "Recorder",
+    "Run",
+    "RunInfo",
+    "RunStore",
+    "compare",
+    "default_root",
+    "export",
+    "prepare_info",
+    "resume",
+    "start",
+]

@@ -1,0 +1,125 @@
+"""compare(): two stored runs side by side, paired by text.
+
+Two runs carry what each model said of the true tokens, not the whole distributions: so there are
+paired losses and a verdict, but no KL divergence or logit differences. For those evaluate with a
+baseline.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from fillmask_ui.errors import DataError
+from fillmask_ui.evaluation import EvaluatedText, RunningSummary, Summary
+from fillmask_ui.evaluation.config import PSEUDO_PERPLEXITY
+from fillmask_ui.evaluation.prepare import NOT_COMPARABLE, comparable
+from fillmask_ui.records import SkippedText
+from fillmask_ui.runs.store import ROWS_FILE, Run, parse_line, row_from_dict
+from fillmask_ui.statistics import Limits
+
+ONE_RUN_ONLY = "measured in one run only"
+
+
+def compare(run_a: Run | Path, run_b: Run | Path, *, limits: Limits | None = None) -> Summary:
+    """Figures of two runs over the same texts, the second as the baseline of the first.
+
+    Args:
+        run_a: a run or its folder; only what its first model said counts.
+        run_b: the baseline.
+        limits: borders of the verdict; those of `run_a` by default.
+
+    Returns:
+        Texts in both runs; those in one alone are counted as skipped. Runs with different
+        tokenizers are compared by character.
+
+    Raises:
+        DataError: if the runs measured different things or share no text.
+    """
+    first = run_a if isinstance(run_a, Run) else Run(run_a)
+    second = run_b if isinstance(run_b, Run) else Run(run_b)
+    config, other = first.info.config, second.info.config
+    if config.signature != other.signature:
+        raise DataError(
+            f"the runs measured different things: {first.info.name} has {config.signature}, "
+            f"{second.info.name} has {other.signature}; evaluate both alike"
+        )
+    running = RunningSummary(
+        config=config,
+        vocabulary_size=max(run.info.model["vocabulary_size"] for run in (first, second)),
+        limits=limits or first.info.limits,
+    )
+    by_token: bool | None = None
+    for row in _paired(first, second):
+        if isinstance(row, EvaluatedText):
+            now = row.other is None
+            if by_token is not None and by_token != now:
+                raise DataError(_differ(first, second, row.id))
+            by_token = now
+        running.add(row)
+    return running.summary()
+
+
+def _paired(first: Run, second: Run) -> Iterator[EvaluatedText | SkippedText]:
+    """Rows of the first run with the second's as their baseline, one text in memory at a time."""
+    path = second.folder / ROWS_FILE
+    offsets: dict[int, int] = {}
+    start = 0
+    if path.exists():
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if line.endswith(b"\n"):
+                    offsets[parse_line(line, path, number)["id"]] = start
+                start += len(line)
+    seen = set()
+    with path.open("rb") if offsets else io.BytesIO() as file:
+        for values in first.lines():
+            row = row_from_dict(values)
+            seen.add(row.id)
+            if row.id not in offsets:
+                yield SkippedText(row.id, ONE_RUN_ONLY)
+                continue
+            file.seek(offsets[row.id])
+            other = parse_line(file.readline(), path, 0)
+            if other["checksum"] != values["checksum"]:
+                raise DataError(
+                    f"text {row.id} differs between {first.info.name} and {second.info.name}: the "
+                    "runs have other texts; evaluate both over the same"
+                )
+            yield _pair(row, row_from_dict(other), first, second)
+    yield from (SkippedText(index, ONE_RUN_ONLY) for index in offsets if index not in seen)
+
+
+def _pair(row, other, first: Run, second: Run) -> EvaluatedText | SkippedText:
+    if isinstance(row, SkippedText):
+        return row if isinstance(other, SkippedText) else SkippedText(row.id, ONE_RUN_ONLY)
+    if isinstance(other, SkippedText):
+        return SkippedText(row.id, ONE_RUN_ONLY)
+    alone = replace(row, baseline=None, difference=None, other=None)
+    other = replace(other, baseline=None, difference=None, other=None)
+    if np.array_equal(row.ids, other.ids):
+        same = np.array_equal(row.cols, other.cols)
+        if not same or not np.array_equal(row.shown_ids, other.shown_ids):
+            raise DataError(_differ(first, second, row.id))
+        return replace(alone, baseline=other.scores)
+    config = first.info.config
+    if config.metric != PSEUDO_PERPLEXITY and not config.recipe.whole_word:
+        raise DataError(
+            f"{first.info.name} and {second.info.name} have different tokenizers, so their losses "
+            "per token mean different things; evaluate both by pseudo-perplexity or whole words, "
+            "which compare by character"
+        )
+    if not comparable(row, other, config):
+        return SkippedText(row.id, NOT_COMPARABLE)
+    return replace(alone, other=other)
+
+
+def _differ(first: Run, second: Run, index: int) -> str:
+    return (
+        f"text {index} was not hidden alike in {first.info.name} and {second.info.name}: evaluate "
+        "one with the other model as its baseline"
+    )

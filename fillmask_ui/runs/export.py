@@ -1,0 +1,157 @@
+"""A run as a file: one record a hidden token (csv, parquet) or a text (jsonl), or all (json)."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+from fillmask_ui.errors import DataError, OptionError, unknown
+from fillmask_ui.evaluation import EvaluatedText
+from fillmask_ui.evaluation.rows import PARTS
+from fillmask_ui.masking import KINDS
+from fillmask_ui.records import SkippedText
+from fillmask_ui.runs.store import Run
+
+FORMATS = ("csv", "json", "jsonl", "parquet")
+
+_WHOLE = ("text_id", "position", "token_id", "shown_id", "rank", "top_id")
+_STRINGS = ("token", "kind", "part", "top_token")
+_SCORES = ("nll_nats", "rank", "entropy_nats", "top_id", "top_token", "top_probability")
+_DIFFERENCES = (
+    "kl_nats",
+    "kl_reverse_nats",
+    "mean_abs_logit_difference",
+    "max_abs_logit_difference",
+)
+_COLUMNS = (
+    "text_id",
+    "position",
+    "token_id",
+    "token",
+    "kind",
+    "shown_id",
+    "part",
+    *_SCORES,
+    *(f"baseline_{name}" for name in _SCORES),
+    *_DIFFERENCES,
+)
+_ROWS_A_GROUP = 20_000
+
+
+def export(run: Run, target: Path, file_format: str | None = None) -> int:
+    """Write a run to a file.
+
+    Args:
+        run: any run, also one that is not done.
+        target: the file; its ending names the format unless `file_format` does.
+        file_format: one of `FORMATS`.
+
+    Returns:
+        How many records were written.
+
+    Raises:
+        OptionError: for an unknown format.
+        DataError: if the file cannot be written, or pyarrow is missing for parquet.
+    """
+    chosen = (file_format or target.suffix.removeprefix(".")).lower()
+    if chosen not in FORMATS:
+        raise OptionError(unknown("export format", chosen, FORMATS))
+    try:
+        if chosen == "parquet":
+            return _write_parquet(run, target)
+        with target.open("w", encoding="utf-8", newline="") as file:
+            return write_text(run, file, chosen)
+    except OSError as error:
+        raise DataError(f"{target} cannot be written: {error.strerror}") from error
+
+
+def write_text(run: Run, file: TextIO, file_format: str) -> int:
+    """Write a run as csv, json or jsonl to an open file; the number of records is returned."""
+    if file_format == "csv":
+        writer = csv.DictWriter(file, _COLUMNS, restval="", lineterminator="\n")
+        writer.writeheader()
+        return _count(writer.writerow(record) for record in token_records(run))
+    if file_format == "jsonl":
+        return _count(file.write(_json(line) + "\n") for line in run.lines())
+    head = {"run": run.info.to_dict(), "summary": run.summary().to_dict()}
+    file.write(_json(head)[:-1] + ', "rows": [')
+    count = 0
+    for count, line in enumerate(run.lines(), start=1):
+        file.write((",\n" if count > 1 else "\n") + _json(line))
+    file.write("\n]}\n")
+    return count
+
+
+def token_records(run: Run) -> Iterator[dict[str, Any]]:
+    """One flat record for each hidden token of the run."""
+    for row in run.rows():
+        if not isinstance(row, SkippedText):
+            yield from _records(row)
+
+
+def _records(row: EvaluatedText) -> Iterator[dict[str, Any]]:
+    columns = {
+        "position": row.cols.tolist(),
+        "token_id": row.true_ids.tolist(),
+        "token": row.tokens,
+        "kind": [KINDS[kind] for kind in row.kinds],
+        "shown_id": row.shown_ids.tolist(),
+        "part": [PARTS[part] for part in row.parts],
+    }
+    for prefix, scores in (("", row.scores), ("baseline_", row.baseline)):
+        if scores is not None:
+            columns |= {
+                f"{prefix}nll_nats": scores.nll_nats.tolist(),
+                f"{prefix}rank": scores.ranks.tolist(),
+                f"{prefix}entropy_nats": scores.entropy_nats.tolist(),
+                f"{prefix}top_id": scores.top_ids.tolist(),
+                f"{prefix}top_token": scores.top_tokens,
+                f"{prefix}top_probability": scores.top_probabilities.tolist(),
+            }
+    if row.difference is not None:
+        columns |= {
+            "kl_nats": row.difference.kl_nats.tolist(),
+            "kl_reverse_nats": row.difference.kl_reverse_nats.tolist(),
+            "mean_abs_logit_difference": row.difference.mean_abs.tolist(),
+            "max_abs_logit_difference": row.difference.max_abs.tolist(),
+        }
+    names = ("text_id", *columns)
+    for values in zip(*columns.values(), strict=True):
+        yield dict(zip(names, (row.id, *values), strict=True))
+
+
+def _write_parquet(run: Run, target: Path) -> int:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise DataError(
+            "parquet needs pyarrow: pip install pyarrow, or export to csv or jsonl"
+        ) from error
+
+    def kind_of(name: str):
+        bare = name.removeprefix("baseline_")
+        if bare in _STRINGS:
+            return pa.string()
+        return pa.int64() if bare in _WHOLE else pa.float64()
+
+    schema = pa.schema([(name, kind_of(name)) for name in _COLUMNS])
+    records = token_records(run)
+    count = 0
+    with pq.ParquetWriter(target, schema) as writer:
+        while group := list(itertools.islice(records, _ROWS_A_GROUP)):
+            writer.write_table(pa.Table.from_pylist(group, schema=schema))
+            count += len(group)
+    return count
+
+
+def _json(values: Any) -> str:
+    return json.dumps(values, ensure_ascii=False)
+
+
+def _count(items: Iterable[Any]) -> int:
+    return sum(1 for _ in items)
