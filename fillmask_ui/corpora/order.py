@@ -1,0 +1,87 @@
+"""A seeded order of rows, in bounded memory: rows that can only be read from the beginning.
+
+The order is that of `datasets.Dataset.shuffle(seed)`: numpy's PCG64 generator, `permutation(n)`
+(Source: Hugging Face datasets, `arrow_dataset.py`, the same in versions 1 to 5). Rows are counted
+in a first pass, those asked for are copied to a temporary file in a second, and yielded from
+there in order.
+
+Memory: 8 bytes a row while the permutation is drawn, 24 bytes a text asked for afterwards.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from fillmask_ui.errors import DataError
+from fillmask_ui.records import Example
+
+
+def shuffled_positions(rows: int, seed: int, samples: int | None = None) -> np.ndarray:
+    """Positions of the first `samples` rows in shuffled order.
+
+    Returns:
+        int64 [min(rows, samples)], each in [0, rows), all different.
+
+    >>> shuffled_positions(5, seed=42)
+    array([4, 2, 3, 1, 0])
+    """
+    order = np.random.default_rng(seed).permutation(rows)
+    # A copy, so that the whole permutation can be freed.
+    return order if samples is None or samples >= rows else order[:samples].copy()
+
+
+def pick(texts: Iterator[str], positions: np.ndarray) -> Iterator[Example]:
+    """The texts at some positions of a stream, in the order of the positions.
+
+    Args:
+        texts: read once, up to the last position asked for.
+        positions: int64 [N], all different.
+
+    Raises:
+        DataError: if the stream ends before a position asked for, or the temporary file cannot
+            be written.
+
+    >>> [example.text for example in pick(iter("abcde"), np.array([3, 0]))]
+    ['d', 'a']
+    """
+    ascending = np.sort(positions)
+    # Where each text ends in the temporary file, in the order of `ascending`.
+    ends = np.zeros(len(positions) + 1, dtype=np.int64)
+    with disk_errors(), tempfile.TemporaryFile() as spool:
+        found = 0
+        for position, text in enumerate(texts):
+            if found == len(ascending):
+                break
+            if position == ascending[found]:
+                # Lone surrogates, which JSON can write, come through as they are.
+                size = spool.write(text.encode("utf-8", "surrogatepass"))
+                found += 1
+                ends[found] = ends[found - 1] + size
+        if found < len(ascending):
+            raise DataError(
+                f"the data had {int(ascending[-1]) + 1:,} rows or more when they were counted and "
+                "fewer when they were read; it must not change in between"
+            )
+        spool.flush()
+        for position in positions:
+            index = np.searchsorted(ascending, position)
+            spool.seek(ends[index])
+            text = spool.read(ends[index + 1] - ends[index]).decode("utf-8", "surrogatepass")
+            yield Example(int(position), text)
+
+
+@contextmanager
+def disk_errors() -> Iterator[None]:
+    """Failures of the temporary file as errors with a remedy."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(
+            "shuffled texts are copied to a temporary file, which failed "
+            f"({error.strerror or error}); free space in {tempfile.gettempdir()}, set TMPDIR to "
+            "another folder, ask for fewer samples, or keep the order (--no-shuffle)"
+        ) from error

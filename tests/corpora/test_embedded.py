@@ -1,0 +1,60 @@
+"""The texts that ship with the project are what their README says."""
+
+import json
+import re
+from collections import Counter
+
+from fillmask_ui.assets import asset
+from fillmask_ui.corpora import TextSource, open_texts
+
+KINDS = ("encyclopedic", "news", "conversation", "instructions", "fiction")
+
+
+def records():
+    path = asset("texts") / "embedded.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_three_hundred_different_texts_of_five_kinds():
+    texts = [record["text"] for record in records()]
+    assert len(texts) == len(set(texts)) == 300
+    assert Counter(record["kind"] for record in records()) == dict.fromkeys(KINDS, 60)
+    assert len({record["id"] for record in records()}) == 300
+    assert all(record["id"].startswith(record["kind"]) for record in records())
+
+
+def test_they_are_clean_and_of_many_lengths():
+    for record in records():
+        text = record["text"]
+        assert text == text.strip()
+        assert "  " not in text
+        assert "\n" not in text
+        assert re.search(r"[.!?][\"')]?$", text), record["id"]
+        assert text.count('"') % 2 == 0, record["id"]
+        assert "[MASK]" not in text
+    lengths = sorted(len(record["text"].split()) for record in records())
+    assert lengths[0] < 12
+    assert lengths[-1] > 100
+
+
+def test_no_five_words_are_a_refrain():
+    runs = Counter()
+    for record in records():
+        words = record["text"].split()
+        runs.update({" ".join(words[at : at + 5]) for at in range(len(words) - 4)})
+    assert runs.most_common(1)[0][1] <= 2
+
+
+def test_the_readme_counts_them_rightly():
+    readme = (asset("texts") / "README.md").read_text(encoding="utf-8")
+    for kind in KINDS:
+        words = sum(len(r["text"].split()) for r in records() if r["kind"] == kind)
+        assert f"| {kind} | 60 | {words:,} |" in readme
+    lengths = [len(record["text"].split()) for record in records()]
+    assert f"between {min(lengths)} and {max(lengths)} words" in readme
+    assert f"| all | 300 | {sum(lengths):,} |" in readme
+
+
+def test_the_embedded_source_gives_them_all():
+    given = {example.id: example.text for example in open_texts(TextSource())}
+    assert given == {index: record["text"] for index, record in enumerate(records())}

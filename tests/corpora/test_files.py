@@ -1,0 +1,255 @@
+"""Texts of files and standard input: what each format yields, in which order, with which ids.
+
+Orders and rows are checked against the datasets library reading the same file.
+"""
+
+import gzip
+import io
+import json
+
+import pytest
+
+from fillmask_ui.corpora import MAX_CHARACTERS, TextSource, open_texts, text_source
+
+POEM = [
+    "The kettle sings, the window weeps,",
+    "",
+    "a cat who owns the morning sleeps;",
+    "   ",
+    'and "nothing", said the clock, "will keep',
+    "ünïcödé, 猫, 🙂 or one, two; three\tfour",
+    "the last of seven",
+]
+WORDS = [f"row {number} of the table" for number in range(37)]
+
+
+def read(path, **choices):
+    return list(open_texts(text_source(str(path), **{"shuffle": False, **choices})))
+
+
+def test_lines_are_rows_blank_ones_included(tmp_path):
+    path = tmp_path / "poem.txt"
+    path.write_text("\n".join(POEM) + "\n", encoding="utf-8")
+    examples = read(path)
+    assert [example.text for example in examples] == POEM
+    assert [example.id for example in examples] == list(range(7))
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize("last", [True, False])
+def test_line_endings_are_no_part_of_a_text(tmp_path, ending, last):
+    path = tmp_path / "poem.txt"
+    path.write_bytes((ending.join(POEM) + (ending if last else "")).encode())
+    assert [example.text for example in read(path)] == POEM
+
+
+def test_separators_inside_running_text_do_not_end_a_line(tmp_path):
+    path = tmp_path / "odd.txt"
+    text = "form\x0cfeed, next\x85line, line\u2028separator, lone\rreturn"
+    path.write_bytes(text.encode() + b"\nsecond\n")
+    assert [example.text for example in read(path)] == [text, "second"]
+
+
+def test_paragraphs_are_separated_by_any_number_of_blank_lines(tmp_path):
+    path = tmp_path / "pages.txt"
+    path.write_text("\n\none\ntwo\n\n \t\n\nthree\n\nfour\nfive")
+    examples = read(path, by="paragraph")
+    assert [(example.id, example.text) for example in examples] == [
+        (0, "one\ntwo"),
+        (1, "three"),
+        (2, "four\nfive"),
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "gb18030"])
+def test_encodings_and_byte_order_marks(tmp_path, encoding):
+    path = tmp_path / "poem.txt"
+    path.write_bytes("\n".join(POEM).encode(encoding))
+    asked = "utf-8" if encoding == "utf-8-sig" else encoding
+    assert [example.text for example in read(path, encoding=asked)] == POEM
+
+
+def test_a_character_split_between_two_reads_stays_whole(tmp_path):
+    path = tmp_path / "long.txt"
+    text = "a" + "猫" * 100_000  # three bytes each, so that reads of 64 KiB cut characters
+    path.write_text(text + "\n" + text, encoding="utf-8")
+    assert [example.text for example in read(path)] == [text, text]
+
+
+def test_a_csv_field_may_hold_commas_quotes_and_line_breaks(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text('id,text\n1,"a, b"\n\n2,"say ""hi""\nto them"\n3,\n', encoding="utf-8")
+    assert [example.text for example in read(path)] == ["a, b", 'say "hi"\nto them', ""]
+    assert [example.id for example in read(path)] == [0, 1, 2]
+
+
+def test_a_column_is_chosen_by_name_then_text_then_the_only_one(tmp_path):
+    path = tmp_path / "table.tsv"
+    path.write_text("text\tbody\nfirst\tsecond\n")
+    assert read(path)[0].text == "first"
+    assert read(path, column="body")[0].text == "second"
+    path.write_text("anything\nonly\n")
+    assert read(path)[0].text == "only"
+
+
+def test_json_lines_skip_blank_lines_and_read_null_as_empty(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"text": "a\\nb"}\n\n{"text": null, "x": 1}\n{"x": [2], "text": "c"}\n')
+    assert [(e.id, e.text) for e in read(path)] == [(0, "a\nb"), (1, ""), (2, "c")]
+
+
+def write_rows(folder, layout):
+    """WORDS as a file of a layout."""
+    path = folder / f"rows.{layout}"
+    plain = path.with_suffix("") if layout.endswith(".gz") else path
+    kind = layout.removesuffix(".gz")
+    if kind == "txt":
+        content = "\n".join(WORDS) + "\n"
+    elif kind == "jsonl":
+        content = "".join(json.dumps({"n": 1, "text": word}) + "\n" for word in WORDS)
+    elif kind in ("csv", "tsv"):
+        mark = "," if kind == "csv" else "\t"
+        content = f"n{mark}text\n" + "".join(f"1{mark}{word}\n" for word in WORDS)
+    else:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        table = pa.table({"n": [1] * len(WORDS), "text": WORDS})
+        pq.write_table(table, path, row_group_size=10)
+        return path
+    if layout.endswith(".gz"):
+        path = folder / f"rows.{layout}"
+        path.write_bytes(gzip.compress(content.encode()))
+    else:
+        plain.write_text(content)
+    return path
+
+
+LAYOUTS = ["txt", "txt.gz", "csv", "csv.gz", "tsv", "jsonl", "jsonl.gz", "parquet"]
+
+
+def as_the_library_reads(path, folder):
+    """The rows of the same file through the datasets library."""
+    import datasets
+
+    name = path.name.removesuffix(".gz").split(".")[-1]
+    kinds = {"txt": "text", "jsonl": "json", "tsv": "csv"}
+    options = {"sep": "\t"} if name == "tsv" else {}
+    return datasets.load_dataset(
+        kinds.get(name, name),
+        data_files=str(path),
+        split="train",
+        cache_dir=str(folder / "cache"),
+        **options,
+    )
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("samples", [None, 10])
+def test_every_layout_shuffles_as_the_datasets_library_does(tmp_path, layout, samples):
+    path = write_rows(tmp_path, layout)
+    theirs = as_the_library_reads(path, tmp_path).shuffle(seed=42)["text"][:samples]
+    texts = open_texts(text_source(str(path), samples=samples))
+    ours = list(texts)
+    assert [example.text for example in ours] == list(theirs)
+    assert [WORDS[example.id] for example in ours] == list(theirs)
+    assert texts.report.available == len(WORDS)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_ids_are_places_in_the_file_whatever_is_asked(tmp_path, layout):
+    path = write_rows(tmp_path, layout)
+    for choices in ({}, {"samples": 5}, {"shuffle": True, "seed": 7}, {"shuffle": True}):
+        for example in read(path, **choices):
+            assert example.text == WORDS[example.id]
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_standard_input_is_read_as_a_file_is(tmp_path, shuffle):
+    path = write_rows(tmp_path, "jsonl")
+    choices = {"shuffle": shuffle, "samples": 9, "format": "jsonl"}
+    piped = open_texts(text_source("-", **choices), stdin=Pipe(path.read_bytes()))
+    assert list(piped) == read(path, **choices)
+
+
+class Pipe(io.BytesIO):
+    """A stream that cannot go back, as standard input cannot."""
+
+    def seek(self, *_):
+        raise OSError("a pipe cannot seek")
+
+    def seekable(self):
+        return False
+
+
+def test_standard_input_in_order_is_not_read_further_than_asked():
+    stream = Pipe(b"line of text\n" * 1_000_000)
+    with open_texts(TextSource("stdin", shuffle=False, samples=3), stdin=stream) as texts:
+        assert len(list(texts)) == 3
+    assert stream.tell() < 500_000
+
+
+def test_asking_for_more_than_there_is_says_how_many_there_were(tmp_path):
+    path = write_rows(tmp_path, "txt")
+    for shuffle in (True, False):
+        texts = open_texts(text_source(str(path), samples=1000, shuffle=shuffle))
+        assert len(list(texts)) == 37
+        assert texts.report.available == 37
+        assert texts.report.notes == ("1,000 texts were asked for; the data has 37",)
+
+
+def test_the_report_knows_what_will_come(tmp_path):
+    path = write_rows(tmp_path, "txt")
+    texts = open_texts(text_source(str(path), samples=5))
+    assert (texts.report.expected, texts.report.given) == (5, 0)
+    next(texts)
+    assert texts.report.given == 1
+    assert open_texts(text_source(str(path), shuffle=False)).report.expected is None
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_a_line_of_ten_megabytes_is_cut_and_counted(tmp_path, shuffle):
+    path = tmp_path / "huge.txt"
+    path.write_text("short\n" + "word " * 2_000_000 + "\nshort\n")
+    texts = open_texts(text_source(str(path), shuffle=shuffle))
+    by_id = {example.id: example.text for example in texts}
+    assert by_id[0] == by_id[2] == "short"
+    assert by_id[1] == ("word " * 2_000_000)[:MAX_CHARACTERS]
+    assert texts.report.cut == 1
+    assert texts.report.notes == (
+        "1 text was longer than 1,000,000 characters; only the beginning is used",
+    )
+
+
+@pytest.mark.parametrize("layout", ["csv", "tsv", "jsonl"])
+def test_a_value_of_ten_megabytes_is_cut_and_counted(tmp_path, layout):
+    path = tmp_path / f"huge.{layout}"
+    value = "word " * 2_000_000
+    rows = {"jsonl": [json.dumps({"text": value})]}.get(layout, ["text", value])
+    path.write_text("\n".join(rows))
+    texts = open_texts(text_source(str(path)))
+    assert [len(example.text) for example in texts] == [MAX_CHARACTERS]
+    assert texts.report.cut == 1
+
+
+def test_a_text_of_just_the_limit_is_whole(tmp_path):
+    path = tmp_path / "limit.txt"
+    path.write_text("x" * MAX_CHARACTERS + "\r\n" + "y" * (MAX_CHARACTERS + 1))
+    texts = open_texts(text_source(str(path), shuffle=False))
+    assert [len(example.text) for example in texts] == [MAX_CHARACTERS] * 2
+    assert texts.report.cut == 1
+
+
+def test_lone_surrogates_that_json_can_write_come_through_a_shuffle(tmp_path):
+    path = tmp_path / "odd.jsonl"
+    path.write_text('{"text": "half \\ud83d a smile"}\n')
+    assert read(path, shuffle=True)[0].text == "half \ud83d a smile"
+
+
+def test_stopping_early_leaves_no_file_open(tmp_path, recwarn):
+    path = write_rows(tmp_path, "txt.gz")
+    texts = open_texts(text_source(str(path)))
+    next(texts)
+    texts.close()
+    assert list(texts) == []
+    assert not [str(w.message) for w in recwarn if issubclass(w.category, ResourceWarning)]

@@ -1,0 +1,62 @@
+"""The seeded order, checked against the datasets library, and picking texts in that order."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fillmask_ui.corpora import order
+from fillmask_ui.corpora.order import pick, shuffled_positions
+from fillmask_ui.errors import DataError
+
+
+@pytest.mark.parametrize("rows", [1, 2, 37, 300, 4358])
+@pytest.mark.parametrize("seed", [42, 0, 2**40])
+def test_the_order_is_that_of_dataset_shuffle(rows, seed):
+    import datasets
+
+    theirs = datasets.Dataset.from_dict({"row": np.arange(rows)}).shuffle(seed=seed)["row"]
+    assert np.array_equal(shuffled_positions(rows, seed), theirs)
+    assert np.array_equal(shuffled_positions(rows, seed, 30), theirs[:30])
+
+
+@given(st.lists(st.text(), min_size=1), st.data())
+@settings(deadline=None, max_examples=50)
+def test_picking_equals_indexing(texts, data):
+    positions = data.draw(st.lists(st.integers(0, len(texts) - 1), unique=True))
+    picked = list(pick(iter(texts), np.array(positions, dtype=np.int64)))
+    assert [example.id for example in picked] == positions
+    assert [example.text for example in picked] == [texts[position] for position in positions]
+
+
+def test_the_stream_is_read_no_further_than_the_last_text_asked_for():
+    read = []
+
+    def texts():
+        for number in range(100):
+            read.append(number)
+            yield str(number)
+
+    assert [e.text for e in pick(texts(), np.array([7, 2]))] == ["7", "2"]
+    assert max(read) <= 8
+
+
+def test_data_that_shrank_between_counting_and_reading_is_an_error():
+    with pytest.raises(DataError, match="must not change in between"):
+        list(pick(iter(["only one"]), np.array([0, 5])))
+
+
+def test_a_full_disk_names_what_to_do(monkeypatch):
+    class Full:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return None
+
+        def write(self, _):
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(order.tempfile, "TemporaryFile", Full)
+    with pytest.raises(DataError, match=r"No space left.*TMPDIR.*--no-shuffle"):
+        list(pick(iter(["a", "b"]), np.array([1, 0])))

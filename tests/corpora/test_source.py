@@ -1,0 +1,105 @@
+"""What a reference and its options mean."""
+
+import dataclasses
+import json
+
+import pytest
+
+from fillmask_ui.corpora import TextSource, parse_column, text_source
+from fillmask_ui.errors import OptionError
+
+
+@pytest.mark.parametrize(
+    ("reference", "kind", "layout", "compressed"),
+    [
+        ("embedded", "embedded", "jsonl", False),
+        ("-", "stdin", "txt", False),
+        ("notes.txt", "file", "txt", False),
+        ("Notes.TXT.GZ", "file", "txt", True),
+        ("a/b.tsv", "file", "tsv", False),
+        ("rows.ndjson", "file", "jsonl", False),
+        ("rows.parquet", "file", "parquet", False),
+        ("Salesforce/wikitext", "dataset", None, False),
+        ("imdb", "dataset", None, False),
+    ],
+)
+def test_a_reference_says_where_texts_come_from(reference, kind, layout, compressed):
+    source = text_source(reference)
+    assert (source.kind, source.layout, source.compressed) == (kind, layout, compressed)
+
+
+def test_an_existing_file_of_any_name_is_a_file_and_a_folder_a_data_set(tmp_path):
+    (tmp_path / "corpus").write_text("one\n")
+    assert text_source(str(tmp_path / "corpus"), format="txt").kind == "file"
+    assert text_source(str(tmp_path)).kind == "dataset"
+
+
+def test_options_left_out_keep_their_defaults():
+    assert text_source("a.csv", column=None, samples=None) == TextSource("file", "a.csv")
+
+
+@pytest.mark.parametrize(
+    ("choices", "said"),
+    [
+        ({"samples": 0}, "1 or more; it was 0"),
+        ({"samples": -3}, "1 or more; it was -3"),
+        ({"seed": -1}, "0 or more; it was -1"),
+        ({"by": "page"}, "known: line, paragraph"),
+        ({"encoding": "utf-9"}, "unknown encoding 'utf-9'"),
+        ({"encoding": "hex"}, "unknown encoding 'hex'"),
+        ({"format": "xml"}, "known: csv, jsonl, parquet, tsv, txt"),
+        ({"column": "body"}, "plain text has no columns"),
+        ({"format": "csv", "by": "paragraph"}, "only plain text is read by paragraph"),
+    ],
+)
+def test_options_out_of_range_say_what_was_wanted(choices, said):
+    with pytest.raises(OptionError, match=said):
+        text_source("notes.txt", **choices)
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ({"kind": "web"}, "known: dataset, embedded, file, stdin"),
+        ({"kind": "file"}, "its name; it was empty"),
+        ({"kind": "stdin", "format": "parquet"}, "give it as a file"),
+        ({"kind": "file", "where": "a.docx"}, "unknown kind of file 'docx'; known: csv"),
+        ({"kind": "file", "where": "a.json"}, "one object a line is called .jsonl"),
+        ({"kind": "dataset", "where": "a/b", "by": "paragraph"}, "rows of a data set"),
+    ],
+)
+def test_impossible_sources_are_refused(source, said):
+    with pytest.raises(OptionError, match=said):
+        TextSource(**source)
+
+
+def test_the_signature_tells_apart_what_gives_other_texts_or_another_order():
+    plain = TextSource("dataset", "org/name")
+    changes = {
+        "where": "org/other",
+        "column": "body",
+        "config": "small",
+        "split": "train",
+        "revision": "v2",
+        "streaming": True,
+        "samples": 10,
+        "shuffle": False,
+        "seed": 43,
+        "encoding": "latin-1",
+    }
+    signatures = {str(dataclasses.replace(plain, **{key: new})) for key, new in changes.items()}
+    assert len({str(plain), *signatures}) == len(changes) + 1
+    lines = TextSource("file", "a.txt")
+    assert str(lines) != str(dataclasses.replace(lines, by="paragraph"))
+    assert str(lines) != str(dataclasses.replace(lines, format="jsonl"))
+
+
+def test_a_source_survives_json():
+    source = text_source("rows.csv.gz", column="body", samples=5)
+    assert TextSource(**json.loads(json.dumps(source.to_dict()))) == source
+
+
+@pytest.mark.parametrize("value", ["label=text", "input_column=", "=text", ""])
+def test_a_column_for_another_role_is_refused(value):
+    with pytest.raises(OptionError, match="input_column=NAME"):
+        parse_column(value)
