@@ -12,8 +12,9 @@ PACKAGE = Path(__file__).parent.parent / "fillmask_ui"
 ROOMS = [
     "cli",
     "ui",
-    "plots",
     "report",
+    "plots_evaluation",
+    "plots",
     "lessons",
     "training",
     "bench",

@@ -1,0 +1,205 @@
+"""Charts of an evaluation: the numbers of the rows, whatever the data."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from table_model import SPECIAL, WORDS, TableModel, TableVocabulary, letter_vocabulary, sample_texts
+
+from fillmask_ui import plots_evaluation as plots
+from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
+from fillmask_ui.plots_evaluation.bins import MAX_BARS, bars_of
+from fillmask_ui.plots_evaluation.pairs import MAX_POINTS
+
+TEXTS = sample_texts(120, seed=3)
+PSEUDO = EvaluationConfig("pseudo-perplexity")
+
+
+def rows_of(model=None, baseline=None, config=None, texts=TEXTS):
+    return list(evaluate(model or TableModel(1), texts, config, baseline=baseline))
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return [row for row in rows_of(baseline=TableModel(1, noise=0.4)) if hasattr(row, "scores")]
+
+
+def losses(rows, which="scores"):
+    return np.concatenate([getattr(row, which).nll_nats for row in rows])
+
+
+def chart(rows, name, **options):
+    return next(c for c in plots.charts(summarize(rows), **options) if c.name == name)
+
+
+def test_one_model_has_all_charts_but_those_of_pairs():
+    names = [c.name for c in plots.charts(summarize(rows_of()))]
+    assert names == [
+        *("loss-histogram", "loss-distribution", "loss-by-kind", "loss-by-position"),
+        *("loss-by-frequency", "loss-by-part", "calibration"),
+    ]
+
+
+def test_each_chart_has_a_table_and_words_and_can_be_sent(pair):
+    found = plots.charts(summarize(pair), names=("<b>A</b>", "B"))
+    assert [c.name for c in found][-2:] == ["scatter", "differences"]
+    for c in found:
+        assert c.table.rows
+        assert {len(row) for row in c.table.rows} == {len(c.table.columns)}
+        assert c.figure.layout.meta["description"]
+        assert "<b>A" not in json.dumps([t.name for t in c.figure.data])
+        json.loads(c.figure.to_json())
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_the_histogram_counts_every_token_as_numpy_does(pair, which):
+    found = chart(pair, "loss-histogram", names=("A", "B"))
+    own = losses(pair, ("scores", "baseline")[which])
+    edges = np.array([row[0] for row in found.table.rows] + [found.table.rows[-1][1]])
+    edges[[0, -1]] = -np.inf, np.inf
+    # A loss on an edge of the fine bins may fall on either side by rounding: none does here.
+    expected, _ = np.histogram(own, edges)
+    assert [row[2 + which] for row in found.table.rows] == expected.tolist()
+    assert list(found.figure.data[which].y) == expected.tolist()
+    assert found.table.rows[-1][4 + which] == 1.0
+
+
+def test_mean_and_median_stand_where_numpy_puts_them(pair):
+    rows = [replace(row, baseline=None, difference=None) for row in pair]
+    mean, median = chart(rows, "loss-histogram").figure.layout.shapes
+    assert mean.x0 == pytest.approx(losses(pair).mean(), rel=1e-12)
+    assert median.x0 == pytest.approx(np.median(losses(pair)), abs=0.03)
+
+
+def test_the_logarithmic_histogram_has_the_same_numbers(pair):
+    models = [summarize(pair).model]
+    plain, log = plots.loss_histogram(models), plots.loss_histogram(models, log=True)
+    assert log.figure.layout.yaxis.type == "log"
+    assert log.table == plain.table
+
+
+def test_the_distribution_function_is_that_of_the_sorted_losses(pair):
+    found = chart(pair, "loss-distribution", names=("A", "B"))
+    own = np.sort(losses(pair))
+    line = found.figure.data[0]
+    for x, y in zip(line.x[1:], line.y[1:], strict=True):
+        assert y == pytest.approx((own < x).mean(), abs=1.01 / len(own))
+    assert line.y[-1] == pytest.approx(1)
+    for share, loss, _ in found.table.rows:
+        expected = np.quantile(own, share, method="inverted_cdf")
+        assert loss == pytest.approx(expected, abs=0.021)
+
+
+def test_violins_stand_for_the_whole_of_each_kind(pair):
+    summary = summarize(pair)
+    figure = chart(pair, "loss-by-kind").figure
+    kinds = np.concatenate([row.kinds for row in pair])
+    for number, group in enumerate(summary.model.by_kind):
+        violin = next(t for t in figure.data if t.x[0] == group.name)
+        own = losses(pair)[kinds == number]
+        assert len(violin.y) <= 400
+        for share in (0.25, 0.5, 0.75):
+            expected = np.quantile(own, share, method="inverted_cdf")
+            found = np.quantile(violin.y, share, method="inverted_cdf")
+            assert found == pytest.approx(expected, abs=0.021)
+
+
+def test_groups_have_their_means_and_intervals(pair):
+    found = chart(pair, "loss-by-position", names=("A", "B"))
+    cols = np.concatenate([row.cols for row in pair])
+    for row in found.table.rows:
+        low, _, high = row[0].partition("-")
+        inside = (cols >= int(low)) & (cols <= int(high or low))
+        assert row[1] == inside.sum()
+        assert row[2] == pytest.approx(losses(pair)[inside].mean())
+        if row[3] is not None:
+            assert row[3] < row[2] < row[4]
+        assert row[10] == pytest.approx(losses(pair, "baseline")[inside].mean())
+
+
+def test_a_group_that_one_model_lacks_is_empty_for_it():
+    rows = rows_of(baseline=TableModel(2, vocabulary=letter_vocabulary()), config=PSEUDO)
+    summary = summarize(rows, config=PSEUDO)
+    found = plots.loss_by_group((summary.model, summary.baseline), "frequency", names=("A", "B"))
+    first = [int(row[0].split("-")[0].rstrip("+")) for row in found.table.rows]
+    assert first == sorted(first)
+    lacking = [row for row in found.table.rows if 0 in (row[1], row[9])]
+    assert all(None in (row[2], row[10]) for row in lacking)
+    # By character there are no pairs of tokens.
+    assert "scatter" not in [c.name for c in plots.charts(summary)]
+
+
+def test_calibration_is_stated_against_right(pair):
+    found = chart(pair, "calibration", names=("A", "B"))
+    stated = np.concatenate([row.scores.top_probabilities for row in pair])
+    right = np.concatenate([row.scores.ranks for row in pair]) == 1
+    for low, high, tokens, mean, share, *_ in found.table.rows:
+        inside = (stated >= low) & (stated < high)
+        assert tokens == inside.sum()
+        if tokens:
+            assert mean == pytest.approx(stated[inside].mean())
+            assert share == pytest.approx(right[inside].mean())
+
+
+def test_the_scatter_is_a_sample_of_the_pairs(pair):
+    found = chart(pair, "scatter")
+    _, points = found.figure.data
+    assert set(zip(points.x, points.y, strict=True)) <= set(
+        zip(losses(pair).tolist(), losses(pair, "baseline").tolist(), strict=True)
+    )
+    assert sum(row[2] for row in found.table.rows) == len(points.x)
+
+
+def test_a_large_scatter_is_cut_and_says_so():
+    points = np.random.default_rng(0).random((2, 3 * MAX_POINTS))
+    found = plots.scatter(points)
+    assert len(found.figure.data[1].x) == MAX_POINTS
+    assert f"{MAX_POINTS:,}" in found.note
+
+
+def test_differences_have_zero_as_an_edge(pair):
+    found = chart(pair, "differences", names=("A", "B"))
+    apart = losses(pair) - losses(pair, "baseline")
+    below = sum(tokens for low, _, tokens, _ in found.table.rows if low < 0)
+    assert below == (apart < 0).sum()
+    assert any(row[0] == 0 for row in found.table.rows)
+    assert sum(row[2] for row in found.table.rows) == len(apart)
+
+
+def test_the_same_model_twice_has_one_bar_at_zero():
+    model = TableModel(1)
+    found = chart(rows_of(model, model), "differences")
+    assert [row[:2] for row in found.table.rows if row[2]] == [(0.0, 0.1)]
+
+
+@pytest.mark.parametrize("scale", [0.0, 40.0])
+def test_no_shape_of_losses_breaks_the_bars(scale):
+    """All losses alike, and losses beyond the last of the fine bins."""
+    rows = rows_of(TableModel(3, scale=scale), config=PSEUDO)
+    histogram = summarize(rows).model.histogram
+    bars = bars_of([histogram])
+    assert 1 <= len(bars.counts[0]) <= MAX_BARS
+    assert bars.counts[0].sum() == histogram.total.sum()
+    for c in plots.charts(summarize(rows)):
+        json.loads(c.figure.to_json())
+
+
+def test_one_text_of_one_token_is_enough():
+    model = TableModel(vocabulary=TableVocabulary((*SPECIAL, *WORDS[:4])))
+    for c in plots.charts(summarize(rows_of(model, config=PSEUDO, texts=["cat"]))):
+        assert c.table.rows
+
+
+def test_the_running_mean_narrows_to_its_last_entry():
+    history = [
+        plots.MeanSoFar(1, (3.0,), (None,), (None,)),
+        plots.MeanSoFar(2, (2.5,), (1.0,), (4.0,)),
+        plots.MeanSoFar(9, (2.0,), (1.9,), (2.1,)),
+    ]
+    found = plots.running_mean(history)
+    band, line = found.figure.data
+    assert list(band.x) == [2, 9, 9, 2]
+    assert list(band.y) == [4.0, 2.1, 1.9, 1.0]
+    assert list(line.y) == [3.0, 2.5, 2.0]
+    assert found.table.rows[-1] == (9, 2.0, 1.9, 2.1)
