@@ -25,7 +25,7 @@ FEWEST_TOKENS = 3
 class CollatorMasks:
     """transformers' collator as a source of hidden tokens.
 
-    Texts have to come in their order, each once: also those that a resumed run has done.
+    Texts have to come in the order of the run, each once: also those that a resumed run has done.
 
     Args:
         vocabulary: of the model.
@@ -53,7 +53,7 @@ class CollatorMasks:
             ) from error
         self._torch = torch
         self._mask_id = vocabulary.mask_id
-        self._last = -1
+        self._last: int | None = None
         self._collator = DataCollatorForLanguageModeling(
             _CollatorTokenizer(vocabulary),  # all that the collator asks of a tokenizer
             mlm_probability=config.recipe.probability,
@@ -68,10 +68,10 @@ class CollatorMasks:
         """Hidden tokens of the next text.
 
         Raises:
-            ValueError: if it comes before one that was already masked.
+            ValueError: if it is the one before again, which would shift all that follow.
         """
-        if example_id <= self._last:
-            raise ValueError(f"text {example_id} came after {self._last}: the stream has an order")
+        if example_id == self._last:
+            raise ValueError(f"text {example_id} came twice: a stream of masks goes on only")
         self._last = example_id
         ids = np.array(encoding.ids, dtype=np.int64)  # [T]
         if len(ids) < FEWEST_TOKENS:

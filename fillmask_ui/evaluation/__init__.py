@@ -19,7 +19,7 @@ token of two tokenizers: losses per character do.
 """
 
 from fillmask_ui.evaluation.config import MASK_STREAMS, METRICS, EvaluationConfig
-from fillmask_ui.evaluation.measure import evaluate
+from fillmask_ui.evaluation.measure import Heartbeat, evaluate
 from fillmask_ui.evaluation.prepare import Masks, SeededMasks
 from fillmask_ui.evaluation.rows import EvaluatedText, LogitDifference, TokenScores
 from fillmask_ui.evaluation.running import RunningSummary, summarize
@@ -33,6 +33,7 @@ __all__ = [
     "EvaluatedText",
     "EvaluationConfig",
     "GroupFigures",
+    "Heartbeat",
     "LogitDifference",
     "Masks",
     "ModelFigures",

@@ -45,8 +45,11 @@ def score_window(
     config: EvaluationConfig,
     number: int,
     done: frozenset[int],
-) -> Iterator[ScoredText]:
-    """Scores of the texts of a window, each as soon as all its views are through."""
+) -> Iterator[ScoredText | float]:
+    """Scores of the texts of a window, each as soon as all its views are through.
+
+    After each batch comes the share of the window's tokens that went through the models.
+    """
     views = [
         (index, view) for index, text in enumerate(texts) for view in range(text.hidden.view_count)
     ]
@@ -59,10 +62,13 @@ def score_window(
     )
     parts: dict[int, list[tuple[np.ndarray, list[np.ndarray]]]] = {}
     missing = [len(text.hidden.cols) for text in texts]
+    total = sum(len(texts[index].hidden.ids) for index, _ in views)
+    through = 0
     # Batches run from short texts to long; in another order, what is done at any moment is a fair
     # sample of the texts, and a run stopped early has an honest mean.
     for place in np.random.default_rng(number).permutation(len(batches)):
         batch = [views[unit] for unit in batches[place]]
+        through += sum(len(texts[index].hidden.ids) for index, _ in batch)
         if all(texts[index].id in done for index, _ in batch):
             continue
         tables = _score_batch(models, texts, batch, most)
@@ -77,6 +83,7 @@ def score_window(
                 collected = parts.pop(index)
                 if texts[index].id not in done:
                     yield _collect(index, collected, len(models))
+        yield through / total
 
 
 def _collect(index: int, parts, model_count: int) -> ScoredText:

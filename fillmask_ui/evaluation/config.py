@@ -48,7 +48,7 @@ class EvaluationConfig:
     seed: int = 42
     mask_stream: str = "text"
     max_tokens: int | None = None
-    batch_tokens: int = 4096
+    batch_tokens: int = 1024
 
     def __post_init__(self) -> None:
         if self.metric not in METRICS:

@@ -10,7 +10,7 @@ Axes: B rows of a batch, T tokens, M hidden positions, V vocabulary.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from fillmask_ui.batching import windows
 from fillmask_ui.errors import OptionError
@@ -30,8 +30,20 @@ from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Example, SkippedText
 
 # A window is so many batches of work, or so many texts.
-_WINDOW_BATCHES = 16
+_WINDOW_BATCHES = 64
 _WINDOW_TEXTS = 512
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """A sign of life between rows.
+
+    Attributes:
+        texts: how many texts are through so far, skipped and done ones counted; those under way
+            count by their share of the work.
+    """
+
+    texts: float
 
 
 def evaluate(
@@ -42,7 +54,8 @@ def evaluate(
     baseline: MaskedLM | None = None,
     masks: Masks | None = None,
     done: Collection[int] = (),
-) -> Iterator[EvaluatedText | SkippedText]:
+    heartbeat: bool = False,
+) -> Iterator[EvaluatedText | SkippedText | Heartbeat]:
     """Measure a model, and a second one on identical masks, text by text.
 
     Args:
@@ -55,9 +68,12 @@ def evaluate(
             same characters.
         masks: where hidden tokens come from; needed for the mask stream `collator`.
         done: ids that a stopped run already has; they are not measured again.
+        heartbeat: also yield a `Heartbeat` after each batch. A text of 500 tokens is 500 rows of
+            batches for pseudo-perplexity: too long to wait before drawing a bar or stopping.
 
     Yields:
-        One row a text, each as soon as it is measured: ids come in any order within a window.
+        `EvaluatedText` or `SkippedText`, one a text, each as soon as it is measured: ids come in
+        any order within a window. With `heartbeat`, `Heartbeat` between them.
 
     Raises:
         OptionError: if the config asks for what the models cannot give; at the first step.
@@ -76,10 +92,13 @@ def evaluate(
         for index, text in enumerate(examples)
     )
     if baseline is None or same_tokenizer(model.vocabulary, baseline.vocabulary):
-        yield from _evaluate_together(models, texts, config, masks, frozenset(done))
+        rows = _evaluate_together(models, texts, config, masks, frozenset(done))
     else:
         _check_comparable(models, config)
-        yield from _evaluate_side_by_side(models, texts, config, masks, frozenset(done))
+        rows = _evaluate_side_by_side(models, texts, config, masks, frozenset(done))
+    for row in rows:
+        if heartbeat or not isinstance(row, Heartbeat):
+            yield row
 
 
 def _check_comparable(models: Sequence[MaskedLM], config: EvaluationConfig) -> None:
@@ -98,11 +117,16 @@ def _check_comparable(models: Sequence[MaskedLM], config: EvaluationConfig) -> N
 def _evaluate_together(models, texts, config, masks, done):
     vocabulary = models[0].vocabulary
     prepared = (prepare(text, vocabulary, config, masks) for text in texts)
+    before = 0
     for number, window in enumerate(_windows(prepared, config)):
         yield from (item for item in _skipped(window) if item.id not in done)
         ready = [item for item in window if isinstance(item, Prepared)]
         for scored in score_window(models, ready, config, number, done):
-            yield _row(ready[scored.index], scored, vocabulary)
+            if isinstance(scored, float):
+                yield Heartbeat(before + scored * len(window))
+            else:
+                yield _row(ready[scored.index], scored, vocabulary)
+        before += len(window)
 
 
 def _evaluate_side_by_side(models, texts, config, masks, done):
@@ -123,16 +147,26 @@ def _evaluate_side_by_side(models, texts, config, masks, done):
             else:
                 yield SkippedText(text.id, NOT_COMPARABLE)
 
+    before = 0
     for number, window in enumerate(_windows(pairs(), config)):
         yield from (item for item in _skipped(window) if item.id not in done)
         ready = [item for item in window if not isinstance(item, SkippedText)]
-        first, second = ([pair[k] for pair in ready] for k in range(2))
-        rows = {
-            scored.index: _row(second[scored.index], scored, models[1].vocabulary)
-            for scored in score_window(models[1:], second, config, number, done)
-        }
-        for scored in score_window(models[:1], first, config, number, done):
-            yield _row(first[scored.index], scored, models[0].vocabulary, rows.pop(scored.index))
+        rows: dict[int, EvaluatedText] = {}
+        # The baseline's half of the window first: its rows wait for those of the model.
+        for half in (1, 0):
+            model = models[half]
+            texts_of = [pair[half] for pair in ready]
+            for scored in score_window([model], texts_of, config, number, done):
+                if isinstance(scored, float):
+                    yield Heartbeat(before + (1 - half + scored) / 2 * len(window))
+                    continue
+                index = scored.index
+                row = _row(texts_of[index], scored, model.vocabulary)
+                if half:
+                    rows[index] = row
+                else:
+                    yield replace(row, other=rows.pop(index))
+        before += len(window)
 
 
 def _skipped(window) -> list[SkippedText]:
@@ -158,7 +192,6 @@ def _row(
     text: Prepared,
     scored: ScoredText,
     vocabulary: Vocabulary,
-    other: EvaluatedText | None = None,
 ) -> EvaluatedText:
     scores = [
         replace(entry, top_tokens=tuple(vocabulary.token(int(index)) for index in entry.top_ids))
@@ -180,5 +213,4 @@ def _row(
         scores=scores[0],
         baseline=scores[1] if len(scores) > 1 else None,
         difference=scored.difference,
-        other=other,
     )

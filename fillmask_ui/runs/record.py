@@ -13,6 +13,7 @@ from fillmask_ui.errors import DataError, FillmaskError
 from fillmask_ui.evaluation import (
     EvaluatedText,
     EvaluationConfig,
+    Heartbeat,
     Masks,
     RunningSummary,
     evaluate,
@@ -70,7 +71,8 @@ class Recorder:
         *,
         baseline: MaskedLM | None = None,
         masks: Masks | None = None,
-    ) -> Iterator[EvaluatedText | SkippedText]:
+        heartbeat: bool = False,
+    ) -> Iterator[EvaluatedText | SkippedText | Heartbeat]:
         """Measure what is missing; each row is on disk before it is yielded.
 
         Stop by closing the generator: the run is then `stopped` and can be resumed.
@@ -80,6 +82,7 @@ class Recorder:
             examples: the texts that the run has, from the first.
             baseline: likewise.
             masks: as for `evaluate`.
+            heartbeat: likewise.
 
         Raises:
             DataError: if the models or texts are not those of the run, or the disk is full.
@@ -97,10 +100,12 @@ class Recorder:
             baseline=baseline,
             masks=masks,
             done=frozenset(self._done),
+            heartbeat=heartbeat,
         )
         try:
             for row in rows:
-                self._append(row)
+                if not isinstance(row, Heartbeat):
+                    self._append(row)
                 yield row
             self._finish()
         except GeneratorExit:
@@ -112,6 +117,10 @@ class Recorder:
         except BaseException as error:
             self._set(state=STOPPED, error=f"{type(error).__name__}: {error}")
             raise
+
+    def note(self, notes: Iterable[str]) -> None:
+        """Store what a reader should know of the texts."""
+        self._set(notes=tuple(notes))
 
     def _watched(self, examples: Iterable[Example | str]) -> Iterator[Example]:
         """The texts, each with its checksum noted or compared with the one of the stored row."""

@@ -44,12 +44,13 @@ class RunInfo:
         config: what is measured.
         model: signature of the model, as `ModelSignature.to_dict` gives it.
         baseline: of the second model; None without one.
-        texts: where the texts come from, as the face that started the run describes it.
+        texts: where the texts come from: `TextSource.to_dict` and its `signature`.
         choices: whatever else is needed to start it again (how the models were asked for).
         limits: borders of the verdict.
         versions: of this package and of what the models ran on.
         state: `running`, `done`, `stopped` or `failed`.
         error: why it failed, in words.
+        notes: what a reader should know of the texts (fewer than asked for, ...).
         result: the figures, as `Summary.to_dict` gives them, once it is done.
     """
 
@@ -64,6 +65,7 @@ class RunInfo:
     versions: Mapping[str, str] = field(default_factory=dict)
     state: str = RUNNING
     error: str | None = None
+    notes: tuple[str, ...] = ()
     result: Mapping[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -83,7 +85,7 @@ class RunInfo:
         if self.baseline:
             parts.append(f"baseline:{_short(self.baseline)}")
         if self.texts:
-            parts.append("texts:" + str(self.texts.get("signature", self.texts.get("name", "?"))))
+            parts.append(str(self.texts.get("signature", "texts:unnamed")))
         parts += [f"{name}:{version}" for name, version in sorted(self.versions.items())]
         return "|".join(parts)
 
@@ -294,6 +296,7 @@ def read_info(folder: Path) -> RunInfo:
         known = {name: values[name] for name in RunInfo.__dataclass_fields__}
         known["config"] = EvaluationConfig.from_dict(values["config"])
         known["limits"] = Limits(**values["limits"])
+        known["notes"] = tuple(values["notes"])
         return RunInfo(**known)
     except (KeyError, TypeError) as error:
         raise DataError(f"{path} lacks or misspells a field ({error}): delete the run") from error
