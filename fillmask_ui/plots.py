@@ -17,7 +17,7 @@ import plotly.graph_objects as go
 from fillmask_ui.records import Candidate, MaskFilling
 
 if TYPE_CHECKING:
-    from fillmask_ui.training.loop import LogRow
+    from fillmask_ui.training.recipe import LogRow
 
 # Mid-tones that keep a contrast of 3 to 1 or more on white and on near black.
 ACCENT = "#0d9488"

@@ -16,7 +16,7 @@ from fillmask_ui.errors import ModelError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fillmask_ui.training.loop import LogRow
+    from fillmask_ui.training.recipe import LogRow
     from fillmask_ui.training.run import PreparedRun
 
 
@@ -94,7 +94,7 @@ def train(
     """
     need_torch()
     from fillmask_ui.training.corpus import TextSource
-    from fillmask_ui.training.loop import Recipe
+    from fillmask_ui.training.recipe import Recipe
     from fillmask_ui.training.run import RunRequest, prepare, read_log
 
     recipe = Recipe(

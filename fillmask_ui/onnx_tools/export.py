@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import io
+import logging
 import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -81,14 +82,21 @@ def _takes_broadcast_mask(model: Any, names: list[str]) -> bool:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    # torch.onnx reports its stages on standard output and warns of its own internals.
+    # torch.onnx reports its stages on standard output, warns of its own internals and logs that
+    # torchvision, which nothing here needs, is missing.
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
     with (
         warnings.catch_warnings(),
         contextlib.redirect_stdout(io.StringIO()),
         contextlib.redirect_stderr(io.StringIO()),
     ):
         warnings.simplefilter("ignore")
-        yield
+        try:
+            yield
+        finally:
+            logger.setLevel(level)
 
 
 def export_onnx(model: Any) -> onnx.ModelProto:

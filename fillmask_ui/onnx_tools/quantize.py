@@ -98,12 +98,13 @@ def find_products(model: onnx.ModelProto) -> list[Product]:
     graph = model.graph
     constants = _constants(graph)
     names = {tensor.name for tensor in graph.initializer}
-    added = {}
-    for node in graph.node:
-        if node.op_type == "Add":
-            for product, bias in (list(node.input), list(node.input)[::-1]):
-                if bias in names:
-                    added[product] = bias
+    added = {
+        product: bias
+        for node in graph.node
+        if node.op_type == "Add"
+        for product, bias in (list(node.input), list(node.input)[::-1])
+        if bias in names
+    }
     return [
         Product(
             node.output[0],

@@ -127,8 +127,10 @@ def tokenize(paragraphs: list[str], tokenizer: Any, max_tokens: int) -> Segments
     for start in range(0, len(paragraphs), 2000):
         batch = tokenizer(paragraphs[start : start + 2000], add_special_tokens=False)["input_ids"]
         for ids in batch:
-            for cut in range(0, len(ids), room):
-                pieces.append(np.array(before + ids[cut : cut + room] + after, np.int32))
+            pieces.extend(
+                np.array(before + ids[cut : cut + room] + after, np.int32)
+                for cut in range(0, len(ids), room)
+            )
     if not pieces:
         raise DataError("the text tokenizes to nothing; is this the right tokenizer?")
     starts = np.zeros(len(pieces) + 1, np.int64)
@@ -168,8 +170,8 @@ def tokenize_once(
 def split_validation(count: int, validation: int) -> tuple[np.ndarray, np.ndarray]:
     """Indices of training and of validation segments; the latter lie evenly over the corpus.
 
-    >>> split_validation(6, 2)[1].tolist()
-    [1, 4]
+    >>> split_validation(20, 2)[1].tolist()
+    [5, 15]
     """
     validation = min(validation, count // 10)
     if validation == 0:

@@ -56,7 +56,7 @@ class HeldOutFigures:
 
 def measure_text(model: MaskedLM, paragraphs: list[str]) -> HeldOutFigures:
     """Cross-entropy of the first 600 paragraphs at 15 % masks, seed 42, 256 tokens at most."""
-    config = EvaluationConfig(seed=SEED, max_tokens=MAX_TOKENS)
+    config = EvaluationConfig(seed=SEED, max_tokens=min(MAX_TOKENS, model.max_tokens))
     summary = summarize(evaluate(model, paragraphs[:TEXTS], config), config=config)
     figures = summary.model
     return HeldOutFigures(

@@ -74,7 +74,7 @@ class HiddenPositionModel:
         self.form = SegmentForm(separate=False)
         model.base_model.register_forward_hook(self._take_wanted)
 
-    def _take_wanted(self, module: Any, arguments: Any, output: Any) -> Any:
+    def _take_wanted(self, _module: Any, _arguments: Any, output: Any) -> Any:
         if self._wanted is None:
             return output
         rows, cols = self._wanted

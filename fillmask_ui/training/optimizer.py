@@ -11,8 +11,7 @@ from typing import Any
 import torch
 
 from fillmask_ui.errors import OptionError, unknown
-
-OPTIMIZERS = ("adamw", "muon")
+from fillmask_ui.training.recipe import OPTIMIZERS
 
 
 def rate_factor(progress: float, warmup: float) -> float:

@@ -22,13 +22,9 @@ import numpy as np
 import torch
 
 from fillmask_ui.errors import DataError, ModelError, OptionError
-from fillmask_ui.training.corpus import (
-    Segments,
-    TextSource,
-    read_paragraphs,
-    tokenize_once,
-)
-from fillmask_ui.training.loop import LogRow, Recipe, Trainer
+from fillmask_ui.training.corpus import TextSource, read_paragraphs, tokenize_once
+from fillmask_ui.training.loop import Trainer
+from fillmask_ui.training.recipe import LogRow, Recipe
 from fillmask_ui.training.trim import token_counts, trim_model, trim_tokenizer
 
 
@@ -135,12 +131,18 @@ def _load_start(request: RunRequest, recipe: Recipe) -> tuple[Any, Any]:
     return model, tokenizer
 
 
-def _trim(model: Any, tokenizer: Any, segments: Segments, size: int) -> Any:
-    """Trim both; the trimmed tokenizer is returned."""
+def trim(model: Any, tokenizer: Any, ids: np.ndarray, size: int) -> Any:
+    """Trim both to what a text needs; the trimmed tokenizer is returned.
+
+    Args:
+        model: changed in place.
+        tokenizer: WordPiece.
+        ids: int32, all token ids of the text.
+        size: V', tokens to keep.
+    """
     from tokenizers import Tokenizer
 
-    counts = token_counts(segments.ids, model.config.vocab_size)
-    trimming = trim_tokenizer(tokenizer, counts, size)
+    trimming = trim_tokenizer(tokenizer, token_counts(ids, model.config.vocab_size), size)
     trim_model(model, trimming.kept)
     tokens = {name: getattr(tokenizer, name) for name in tokenizer.SPECIAL_TOKENS_ATTRIBUTES}
     named = {name: token for name, token in tokens.items() if isinstance(token, str)}
@@ -170,7 +172,7 @@ def prepare(request: RunRequest, recipe: Recipe) -> PreparedRun:
             whole = tokenize_once(
                 sources, tokenizer, recipe.block_tokens, output / "tokens-untrimmed.npz"
             )
-            tokenizer = _trim(model, tokenizer, whole, request.vocabulary_size)
+            tokenizer = trim(model, tokenizer, whole.ids, request.vocabulary_size)
     else:
         from fillmask_ui.training.scratch import new_model, train_tokenizer
 

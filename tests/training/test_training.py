@@ -8,7 +8,6 @@ import torch
 
 from fillmask_ui.errors import DataError, FillmaskError, OptionError
 from fillmask_ui.training.corpus import TextSource
-from fillmask_ui.training.loop import Recipe
 from fillmask_ui.training.masks import hide
 from fillmask_ui.training.network import (
     HiddenPositionModel,
@@ -17,6 +16,7 @@ from fillmask_ui.training.network import (
     segment_inputs,
 )
 from fillmask_ui.training.optimizer import Optimizers
+from fillmask_ui.training.recipe import Recipe
 from fillmask_ui.training.run import RunRequest, prepare, read_log
 from fillmask_ui.training.scratch import new_model, train_tokenizer
 

@@ -1,0 +1,192 @@
+"""Export, shared weights and int8 on tiny models, against PyTorch and against plain arithmetic."""
+
+import json
+import struct
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from onnx import TensorProto, helper, numpy_helper
+
+from fillmask_ui.errors import ModelError
+from fillmask_ui.onnx_tools.export import export_onnx, input_names, probe_inputs
+from fillmask_ui.onnx_tools.quantize import find_products, quantize_dynamic, quantize_weight
+from fillmask_ui.onnx_tools.sharing import read_safetensors, share_weights
+from fillmask_ui.training.scratch import new_model, train_tokenizer
+
+
+@pytest.fixture(scope="module")
+def tokenizer(sentences):
+    return train_tokenizer(sentences, 200)
+
+
+def exported(family, tokenizer, config_file):
+    """A model with weights large enough for logits to differ, and its graph."""
+    torch.manual_seed(3)
+    model = new_model(config_file(family), tokenizer, "eager").eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.2)
+            parameter.copy_(parameter.half().float())
+    return model, export_onnx(model)
+
+
+def run(graph, arrays, folder=None):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    if folder is not None:
+        key = "session.model_external_initializers_file_folder_path"
+        options.add_session_config_entry(key, str(folder))
+    session = onnxruntime.InferenceSession(graph.SerializeToString(), options)
+    return session.run(["logits"], arrays)[0]
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "modernbert"])
+def test_the_graph_equals_pytorch_at_any_length(family, tokenizer, config_file):
+    """Reference: the model's own forward pass, with other sizes than those of the trace."""
+    model, graph = exported(family, tokenizer, config_file)
+    names = input_names(model)
+    assert [value.name for value in graph.graph.input] == names
+    assert [value.name for value in graph.graph.output] == ["logits"]
+    assert not graph.metadata_props
+    ids = torch.randint(5, len(tokenizer), (3, 31))
+    mask = torch.ones_like(ids)
+    mask[1, 20:] = 0
+    mask[2, 1:] = 0
+    values = {"input_ids": ids, "attention_mask": mask, "token_type_ids": torch.zeros_like(ids)}
+    values = {name: values[name] for name in names}
+    with torch.no_grad():
+        expected = model(**values).logits.numpy()
+    got = run(graph, {name: value.numpy() for name, value in values.items()})
+    assert got.dtype == np.float32
+    seen = mask.numpy().astype(bool)
+    np.testing.assert_allclose(got[seen], expected[seen], atol=1e-4)
+
+
+def test_read_safetensors_agrees_with_the_library(tmp_path):
+    """Reference: the safetensors package wrote the file."""
+    from safetensors.torch import save_file
+
+    tensors = {"a": torch.arange(6.0).reshape(2, 3).half(), "b": torch.randn(4)}
+    path = tmp_path / "model.safetensors"
+    save_file(tensors, path)
+    found = {stored.name: stored for stored in read_safetensors(path)}
+    for name, tensor in tensors.items():
+        stored = found[name]
+        np.testing.assert_array_equal(stored.values, tensor.float().numpy())
+        raw = path.read_bytes()[stored.offset : stored.offset + stored.length]
+        assert raw == tensor.numpy().tobytes()
+
+
+@pytest.mark.parametrize("content", [b"", b"1234", struct.pack("<Q", 5) + b"nojson"])
+def test_other_files_are_no_safetensors(tmp_path, content):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(ModelError, match="no safetensors file"):
+        read_safetensors(path)
+
+
+def test_shared_weights_change_nothing_but_the_size(tmp_path, tokenizer, config_file):
+    model, graph = exported("bert", tokenizer, config_file)
+    model.half().save_pretrained(tmp_path)
+    model.float()
+    arrays = dict(
+        zip(
+            input_names(model),
+            [x.numpy() for x in probe_inputs(model, [*input_names(model)])],
+            strict=True,
+        )
+    )
+    before, size = run(graph, arrays), graph.ByteSize()
+    shared = share_weights(graph, tmp_path / "model.safetensors", "model.safetensors")
+    assert {"bert.embeddings.position_embeddings.weight"} <= set(shared)
+    onnx.save(graph, tmp_path / "shared.onnx")
+    onnx.checker.check_model(tmp_path / "shared.onnx")
+    assert graph.ByteSize() < size / 3
+    np.testing.assert_array_equal(run(graph, arrays, tmp_path), before)
+    # Whatever is large lies outside.
+    inside = [t for t in graph.graph.initializer if t.data_location != TensorProto.EXTERNAL]
+    assert max(np.prod(tensor.dims) for tensor in inside) < 256
+
+
+def test_nothing_is_shared_with_foreign_weights(tmp_path, tokenizer, config_file):
+    _, graph = exported("bert", tokenizer, config_file)
+    torch.manual_seed(4)
+    new_model(config_file("bert"), tokenizer, "eager").save_pretrained(tmp_path)
+    biases = share_weights(graph, tmp_path / "model.safetensors", "model.safetensors")
+    assert biases == []
+
+
+def test_a_quantized_weight_is_off_by_half_a_step_at_most():
+    weight = np.random.default_rng(0).normal(size=(40, 7)).astype(np.float32)
+    weight[:, 3] = 0
+    for per_channel in (True, False):
+        quantized = quantize_weight(weight, per_channel)
+        error = np.abs(quantized.values * quantized.scale - weight)
+        assert (error <= quantized.scale / 2 + 1e-6).all()
+    assert quantize_weight(weight, True).scale.shape == (7,)
+    assert quantize_weight(weight, False).scale.shape == ()
+
+
+@pytest.mark.parametrize("per_channel", [True, False])
+def test_an_int8_product_is_the_arithmetic_of_its_definition(per_channel):
+    """Reference: DynamicQuantizeLinear's formula in the ONNX specification, by hand in numpy."""
+    draw = np.random.default_rng(1)
+    weight = draw.normal(size=(16, 5)).astype(np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["logits"])],
+        "product",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 16])],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", 5])],
+        [numpy_helper.from_array(weight, "w")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    x = draw.normal(size=(3, 16)).astype(np.float32)
+    low, high = min(0, x.min()), max(0, x.max())
+    scale = np.float32((high - low) / 255)
+    zero = np.clip(np.rint(-low / scale), 0, 255)
+    shown = np.clip(np.rint(x / scale) + zero, 0, 255)
+    quantized = quantize_weight(weight, per_channel)
+    expected = ((shown - zero) @ quantized.values) * (scale * quantized.scale)
+    got = run(quantize_dynamic(model, per_channel=per_channel), {"x": x})
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_kept_layers_stay_exact_and_the_rest_is_close(tokenizer, config_file):
+    model, graph = exported("bert", tokenizer, config_file)
+    products = find_products(graph)
+    # Query, key, value, output, two of the feed-forward in each of 2 layers; transform; decoder.
+    assert len(products) == 6 * 2 + 2
+    layers = {product.layer for product in products}
+    assert "bert.encoder.layer.1.attention.self.query" in layers
+    names = input_names(model)
+    arrays = {n: v.numpy() for n, v in zip(names, probe_inputs(model, names), strict=True)}
+    exact = run(graph, arrays)
+    all_int8 = run(quantize_dynamic(graph), arrays)
+    one_left = sorted(layers)[0]
+    nearly = run(quantize_dynamic(graph, keep=layers - {one_left}), arrays)
+    spread = exact.std()
+    assert 0 < np.abs(nearly - exact).mean() < np.abs(all_int8 - exact).mean() < 0.2 * spread
+    integers = [n.op_type for n in quantize_dynamic(graph).graph.node].count("MatMulInteger")
+    assert integers == len(products)
+    with pytest.raises(ModelError, match="no layer 'nothing'"):
+        quantize_dynamic(graph, keep=["nothing"])
+    with pytest.raises(ModelError, match="left to quantize"):
+        quantize_dynamic(graph, keep=layers)
+
+
+def test_quantized_weights_are_not_stored_twice(tmp_path, tokenizer, config_file):
+    model, graph = exported("bert", tokenizer, config_file)
+    model.half().save_pretrained(tmp_path)
+    quantized = quantize_dynamic(graph)
+    share_weights(quantized, tmp_path / "model.safetensors", "model.safetensors")
+    header = json.loads((tmp_path / "config.json").read_text())
+    assert header["vocab_size"] == len(tokenizer)
+    large = [
+        tensor
+        for tensor in quantized.graph.initializer
+        if np.prod(tensor.dims) >= 256 and tensor.data_location != TensorProto.EXTERNAL
+    ]
+    assert {tensor.data_type for tensor in large} == {TensorProto.INT8}
