@@ -27,6 +27,10 @@ from fillmask_ui.training.recipe import LogRow, Recipe
 VALIDATION_SHARE = 0.15  # losses are compared at BERT's share, whatever the training share
 
 
+# What cannot change when a run is resumed; its length and learning rate can.
+_FIXED = ("block_tokens", "batch_blocks", "optimizer", "seed", "validation_segments")
+
+
 @dataclass
 class _State:
     step: int = 0
@@ -256,6 +260,13 @@ class Trainer:
         """
         try:
             stored = torch.load(path, map_location=self.device, weights_only=True)
+            changed = [
+                f"{name} was {stored['recipe'][name]}"
+                for name in _FIXED
+                if stored["recipe"][name] != getattr(self.recipe, name)
+            ]
+            if changed:
+                raise ValueError(", ".join(changed))
             self.model.load_state_dict(stored["model"])
             self.optimizers.load_state_dict(stored["optimizers"])
             self.state = _State(**stored["state"])

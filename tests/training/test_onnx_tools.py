@@ -22,15 +22,23 @@ def tokenizer(sentences):
     return train_tokenizer(sentences, 200)
 
 
+_EXPORTED = {}
+
+
 def exported(family, tokenizer, config_file):
-    """A model with weights large enough for logits to differ, and its graph."""
-    torch.manual_seed(3)
-    model = new_model(config_file(family), tokenizer, "eager").eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.2)
-            parameter.copy_(parameter.half().float())
-    return model, export_onnx(model)
+    """A model with weights large enough for logits to differ, and a copy of its graph."""
+    if family not in _EXPORTED:
+        torch.manual_seed(3)
+        model = new_model(config_file(family), tokenizer, "eager").eval()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(torch.randn_like(parameter) * 0.2)
+                parameter.copy_(parameter.half().float())
+        _EXPORTED[family] = model, export_onnx(model)
+    model, graph = _EXPORTED[family]
+    copy = onnx.ModelProto()
+    copy.CopyFrom(graph)
+    return model, copy
 
 
 def run(graph, arrays, folder=None):
@@ -43,7 +51,7 @@ def run(graph, arrays, folder=None):
     return session.run(["logits"], arrays)[0]
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "modernbert"])
+@pytest.mark.parametrize("family", ["bert", "roberta", "modernbert"])
 def test_the_graph_equals_pytorch_at_any_length(family, tokenizer, config_file):
     """Reference: the model's own forward pass, with other sizes than those of the trace."""
     model, graph = exported(family, tokenizer, config_file)

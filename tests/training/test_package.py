@@ -1,6 +1,7 @@
 """A tiny trained model all the way to a measured folder."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -12,9 +13,9 @@ from fillmask_ui.errors import DataError, ModelError, OptionError
 from fillmask_ui.models import load_model
 from fillmask_ui.records import SkippedText
 from fillmask_ui.training.corpus import TextSource
-from fillmask_ui.training.folder import load_trained, write_folder, write_weights
+from fillmask_ui.training.folder import load_trained, write_weights
 from fillmask_ui.training.measure import measure_cloze, measure_text, read_cloze
-from fillmask_ui.training.package import PackageRequest, package
+from fillmask_ui.training.package import PackageRequest, check_parity, package
 from fillmask_ui.training.trim import choose_tokens
 
 
@@ -140,8 +141,9 @@ def test_held_out_loss_is_torchs_cross_entropy(packaged, text_file):
 
 
 def test_trimming_keeps_words_in_use_and_reads_the_rest(trained, tmp_path, text_file):
+    source = shutil.copytree(trained, tmp_path / "run")
     request = PackageRequest(
-        trained, tmp_path / "small", texts=(TextSource(text_file),), vocabulary_size=120
+        source, tmp_path / "small", texts=(TextSource(text_file),), vocabulary_size=120
     )
     package(request)
     before, after = load_model(trained, runtime="torch"), load_model(tmp_path / "small")
@@ -180,24 +182,20 @@ def test_weights_beyond_half_precision_are_refused(trained, tmp_path):
         write_weights(model, tmp_path)
 
 
-def test_a_graph_that_disagrees_with_pytorch_is_refused(trained, tmp_path, monkeypatch):
-    import fillmask_ui.training.package as module
-
-    def broken(model, tokenizer, folder, scheme):
-        graph = write_folder(model, tokenizer, folder, scheme)
-        with torch.no_grad():
-            model.bert.embeddings.position_embeddings.weight += torch.randn(66, 32)
-        write_weights(model, folder / "other")
-        (folder / "other" / "model.safetensors").replace(folder / "wrong.safetensors")
-        content = (folder / "onnx/model.onnx").read_bytes()
-        path = b"../wrong.safetensors"
-        assert content.count(b"../model.safetensors") > 5
-        (folder / "onnx/model.onnx").write_bytes(content.replace(b"../model.safetensors", path))
-        return graph
-
-    monkeypatch.setattr(module, "write_folder", broken)
+def test_a_graph_that_disagrees_with_pytorch_is_refused(packaged, tmp_path):
+    folder = shutil.copytree(packaged, tmp_path / "model")
+    assert check_parity(folder, "[MASK]") < 1e-3
+    model, _ = load_trained(folder)
+    with torch.no_grad():
+        model.bert.embeddings.position_embeddings.weight += 0.1 * torch.randn(66, 32)
+    write_weights(model, folder / "other")
+    (folder / "other" / "model.safetensors").replace(folder / "wrong.safetensors")
+    graph = (folder / "onnx/model.onnx").read_bytes()
+    assert graph.count(b"../model.safetensors") > 5
+    wrong = graph.replace(b"../model.safetensors", b"../wrong.safetensors")
+    (folder / "onnx/model.onnx").write_bytes(wrong)
     with pytest.raises(ModelError, match="differs from PyTorch"):
-        package(PackageRequest(trained, tmp_path / "out"))
+        check_parity(folder, "[MASK]")
 
 
 @pytest.mark.parametrize(

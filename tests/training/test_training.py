@@ -221,6 +221,14 @@ def test_unusable_inputs_have_a_message(tmp_path, text_file, config_file):
         RunRequest((), tmp_path, config=config_file())
 
 
+def test_a_resumed_run_keeps_its_batches(tmp_path, text_file, config_file):
+    run(tmp_path, text_file, config_file(), small(steps=1))
+    request = RunRequest((TextSource(text_file),), tmp_path, config=config_file())
+    with pytest.raises(DataError, match="batch_blocks was 4"):
+        prepare(request, small(batch_blocks=5))
+    assert prepare(request, small(steps=3)).trainer.state.step == 1
+
+
 def test_a_foreign_checkpoint_is_refused(tmp_path, text_file, config_file):
     request = RunRequest((TextSource(text_file),), tmp_path, config=config_file())
     torch.save({"model": {}}, tmp_path / "checkpoint.pt")
