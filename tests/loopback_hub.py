@@ -61,15 +61,28 @@ class LoopbackHub:
         class Handler(_Handler):
             server_hub = hub
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.endpoint = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._handler = Handler
+        self._port = 0
+        self._running = False
+
+    @property
+    def endpoint(self) -> str:
+        """Address; the same after a stop and a new start."""
+        return f"http://127.0.0.1:{self._port}"
 
     def start(self) -> None:
+        self._server = ThreadingHTTPServer(("127.0.0.1", self._port), self._handler)
+        self._server.daemon_threads = True
+        self._port = self._server.server_address[1]
+        self._running = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
         self._thread.start()
 
     def stop(self) -> None:
+        """Refuse connections from now on; more than once does no harm."""
+        if not self._running:
+            return
+        self._running = False
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()

@@ -32,6 +32,7 @@ from tqdm.std import tqdm
 from fillmask_ui.errors import ModelError, NetworkError, OptionError
 from fillmask_ui.models.graph import external_locations
 from fillmask_ui.models.progress import LoadProgress, ProgressCallback
+from fillmask_ui.models.quiet import quiet_hub
 from fillmask_ui.models.reference import (
     ModelFiles,
     Reference,
@@ -156,7 +157,7 @@ def _fetch(
     parsed: Reference, needed: Callable[[list[str]], list[str]], report: ProgressCallback
 ) -> Path:
     """Snapshot folder with config, tokenizer and the files that `needed` picks."""
-    with _explained(parsed):
+    with _explained(parsed), quiet_hub():
         report(LoadProgress("download", f"asking the hub for {parsed.name}"))
         try:
             info = HfApi().model_info(

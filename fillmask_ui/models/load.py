@@ -46,7 +46,8 @@ def load_model(
         provider: ONNX Runtime execution provider; the CPU by default.
         threads: CPU threads of one call. PyTorch has one such number for the whole process.
         dtype: what PyTorch computes in: float32 (default), bfloat16, float16, float64.
-        device: PyTorch device such as `cpu` (default) or `cuda`.
+        device: PyTorch device such as `cpu` (default) or `cuda`; for ONNX Runtime the provider
+            of that name.
         onnx_file: which of several ONNX files, relative to the folder or to its `onnx/`.
         tokenizer: folder or hub id of the tokenizer, where it does not lie with the model.
         graph_optimization: of ONNX Runtime: none, basic, extended, all.
@@ -94,7 +95,8 @@ def _find(
     parsed: Reference, runtime: str, onnx_file: str | None, report: ProgressCallback
 ) -> ModelFiles:
     if parsed.kind == "embedded":
-        return files_in_folder(parsed.name, asset("model"), onnx_file, pick=runtime != "torch")
+        files = files_in_folder(parsed.name, asset("model"), onnx_file, pick=runtime != "torch")
+        return replace(files, embedded=True)
     if parsed.kind == "folder" and parsed.path:
         return files_in_folder(parsed.name, parsed.path, onnx_file, pick=runtime != "torch")
     if parsed.kind == "file" and parsed.path:
@@ -137,6 +139,7 @@ def _with_tokenizer(
             )
         return files
     parsed = parse_reference(wanted)
+    files = replace(files, embedded=False)
     if parsed.kind == "embedded":
         return replace(files, tokenizer=asset("model"))
     if parsed.kind == "folder":
@@ -155,20 +158,29 @@ def _load(
     report: ProgressCallback,
     choices: tuple[str | None, int | None, str, str | None, str | None],
 ) -> MaskedLM:
-    from fillmask_ui.models.vocabulary import load_vocabulary
+    from fillmask_ui.models.vocabulary import load_own_vocabulary, load_vocabulary
 
     provider, threads, graph_optimization, dtype, device = choices
     report(LoadProgress("tokenizer", f"reading the tokenizer of {files.name}"))
     if files.tokenizer is None:
         raise ValueError("the tokenizer must be settled before")
-    vocabulary = load_vocabulary(files.tokenizer, files.name)
+    if files.embedded:
+        vocabulary = load_own_vocabulary(files.tokenizer)
+    else:
+        vocabulary = load_vocabulary(files.tokenizer, files.name)
     report(LoadProgress("weights", f"reading the weights of {files.name}"))
     if runtime == "onnx":
         from fillmask_ui.models.onnx import OnnxMaskedLM, OnnxOptions
 
-        if dtype or device:
-            raise OptionError("dtype and device belong to the runtime torch, not to onnx")
-        options = OnnxOptions(provider, threads, graph_optimization)
+        if dtype:
+            raise OptionError(
+                f"a dtype ({dtype}) and the like belong to the runtime torch, not to onnx, whose "
+                "precision is that of the file"
+            )
+        if provider and device:
+            raise OptionError("for ONNX Runtime a device is a provider: give one of the two")
+        # `--device cpu` means the same for both runtimes.
+        options = OnnxOptions(provider or device, threads, graph_optimization)
         return OnnxMaskedLM(files, vocabulary, config, options)
     from fillmask_ui.models.torch import TorchMaskedLM, TorchOptions
 

@@ -114,7 +114,7 @@ class OnnxMaskedLM:
             size_bytes=size,
             vocabulary_size=self._logits.width,
             max_tokens=self.max_tokens,
-            versions=versions("onnxruntime", "tokenizers", "transformers"),
+            versions=versions("onnxruntime", *vocabulary.packages),
             cpu_features=cpu_features(),
             notes=(*([f"commit {files.commit}"] if files.commit else []), *notes),
         )

@@ -1,36 +1,73 @@
-"""Keep what transformers says to developers away from users' terminals."""
+"""Keep what libraries say to developers away from users' terminals."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import RLock
-
-# Verbosity is one setting for the whole process: two threads that save and restore it in turn
-# would leave it at the wrong value.
-_LOCK = RLock()
+from threading import Lock
 
 
-@contextmanager
-def quiet_transformers() -> Iterator[None]:
-    """No warnings, advice ("PyTorch was not found") or progress bars inside this block."""
-    with _LOCK:
-        advice = os.environ.get("TRANSFORMERS_NO_ADVISORY_WARNINGS")
-        # Read when transformers is first imported, which may be the next line.
-        os.environ["TRANSFORMERS_NO_ADVISORY_WARNINGS"] = "1"
-        from transformers.utils import logging
+class _Quiet:
+    """A setting of the whole process, changed while any thread needs it.
 
-        verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-        logging.set_verbosity_error()
-        logging.disable_progress_bar()
+    The first to enter changes it and the last to leave restores it; threads that each saved and
+    restored it in turn would leave it at the wrong value.
+    """
+
+    def __init__(self, change: Callable[[], Callable[[], None]]) -> None:
+        self._change = change
+        self._lock = Lock()
+        self._inside = 0
+        self._restore: Callable[[], None] = lambda: None
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self._lock:
+            if self._inside == 0:
+                self._restore = self._change()
+            self._inside += 1
         try:
             yield
         finally:
-            logging.set_verbosity(verbosity)
-            if bars:
-                logging.enable_progress_bar()
-            if advice is None:
-                del os.environ["TRANSFORMERS_NO_ADVISORY_WARNINGS"]
-            else:
-                os.environ["TRANSFORMERS_NO_ADVISORY_WARNINGS"] = advice
+            with self._lock:
+                self._inside -= 1
+                if self._inside == 0:
+                    self._restore()
+
+
+def _silence_transformers() -> Callable[[], None]:
+    advice = os.environ.get("TRANSFORMERS_NO_ADVISORY_WARNINGS")
+    # Read when transformers is first imported, which may be the next line.
+    os.environ["TRANSFORMERS_NO_ADVISORY_WARNINGS"] = "1"
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+
+    def restore() -> None:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+        if advice is None:
+            os.environ.pop("TRANSFORMERS_NO_ADVISORY_WARNINGS", None)
+        else:
+            os.environ["TRANSFORMERS_NO_ADVISORY_WARNINGS"] = advice
+
+    return restore
+
+
+def _silence_hub() -> Callable[[], None]:
+    from huggingface_hub.utils import logging
+
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity(logging.CRITICAL)  # what fails arrives as an exception too
+    return lambda: logging.set_verbosity(verbosity)
+
+
+quiet_transformers = _Quiet(_silence_transformers)
+"""No warnings, advice ("PyTorch was not found") or progress bars inside `with` this."""
+
+quiet_hub = _Quiet(_silence_hub)
+"""No remarks on retries and broken connections inside `with` this."""

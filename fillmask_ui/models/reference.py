@@ -21,6 +21,8 @@ _HUB_ID = re.compile(
     r"(?P<id>[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?)(?:@(?P<revision>[^\s@]+))?"
 )
 
+_LONGEST_HUB_ID = 96
+
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.h5", "*.msgpack")
 
 
@@ -79,7 +81,7 @@ def parse_reference(reference: str | Path | None) -> Reference:
             "tokenizer and the weights"
         )
     match = _HUB_ID.fullmatch(name)
-    if match and not name.endswith(".onnx"):
+    if match and not name.endswith(".onnx") and len(match["id"]) <= _LONGEST_HUB_ID:
         return Reference("hub", name, hub_id=match["id"], revision=match["revision"])
     raise ModelError(
         f"no such model: {name[:200]!r} is no existing folder or .onnx file, and no hub id "
@@ -106,6 +108,7 @@ class ModelFiles:
         safetensors: weights for PyTorch; empty where there are none.
         tokenizer: folder of the tokenizer, None where it still has to be named.
         commit: of the repository, where it came from the hub.
+        embedded: whether these are the shipped files, with the shipped tokenizer.
     """
 
     name: str
@@ -114,6 +117,7 @@ class ModelFiles:
     safetensors: tuple[Path, ...]
     tokenizer: Path | None
     commit: str = ""
+    embedded: bool = False
 
 
 def files_in_folder(
@@ -206,9 +210,12 @@ def _safetensors(folder: Path) -> tuple[Path, ...]:
         parts = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
     except (OSError, ValueError, KeyError, AttributeError) as error:
         raise ModelError(f"{index} cannot be read as a safetensors index: {error!r}") from error
-    missing = sorted(part for part in parts if not (folder / part).is_file())
+    plain = {part for part in parts if isinstance(part, str) and Path(part).name == part}
+    missing = sorted(
+        str(part) for part in parts if part not in plain or not (folder / part).is_file()
+    )
     if missing:
-        raise ModelError(f"{index} names files that are missing: {', '.join(missing)}")
+        raise ModelError(f"{index} names parts that are not in its folder: {', '.join(missing)}")
     return tuple(sorted(folder / part for part in parts))
 
 

@@ -74,6 +74,7 @@ class ModelStore:
             return running.result()
         try:
             model = self._loader(reference, **options)
+            stored = StoredModel(_name(reference), model, _memory_bytes(model))
         except BaseException as error:
             with self._lock:
                 del self._loading[key]
@@ -81,7 +82,7 @@ class ModelStore:
             raise
         with self._lock:
             del self._loading[key]
-            self._held[key] = StoredModel(_name(reference), model, _memory_bytes(model))
+            self._held[key] = stored
             self._shrink()
         promise.set_result(model)
         return model
@@ -108,4 +109,5 @@ def _key(reference: str | Path | None, options: dict[str, Any]) -> _Key:
 
 
 def _memory_bytes(model: MaskedLM) -> int:
-    return int(getattr(model, "memory_bytes", model.signature.size_bytes))
+    estimate = getattr(model, "memory_bytes", None)
+    return int(model.signature.size_bytes if estimate is None else estimate)

@@ -108,7 +108,7 @@ class TorchMaskedLM:
             size_bytes=total_bytes(files.safetensors),
             vocabulary_size=self._width,
             max_tokens=self.max_tokens,
-            versions=versions("tokenizers", "torch", "transformers"),
+            versions=versions("torch", "transformers", *vocabulary.packages),
             cpu_features=cpu_features(),
             notes=(*([f"commit {files.commit}"] if files.commit else []), *notes),
         )

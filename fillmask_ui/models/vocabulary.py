@@ -1,21 +1,17 @@
-"""Tokenizers, as the core needs them; the only file that imports transformers' tokenizers.
-
-Texts are never cut or padded here. For that the Rust tokenizer is used directly, with its own
-cutting and padding switched off once at loading: the Python wrapper sets both anew at each call,
-which fails when two threads do it at a time.
-"""
+"""Tokenizers, as the core needs them; texts are never cut or padded here."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from fillmask_ui.errors import ModelError, TextError
 from fillmask_ui.models.marks import Marks
 from fillmask_ui.models.quiet import quiet_transformers
-from fillmask_ui.models.spans import bare, trim, walk
-from fillmask_ui.records import Encoding, Span
+from fillmask_ui.models.splitters import FastSplitter, SlowSplitter, Splitter
+from fillmask_ui.records import Encoding
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -23,13 +19,31 @@ if TYPE_CHECKING:
 # A tokenizer that knows no limit reports about 1e30.
 _NO_LIMIT = 10_000_000
 
+# The names under which tokenizer_config.json lists special tokens.
+_SPECIAL_NAMES = tuple(
+    f"{kind}_token" for kind in ("bos", "cls", "eos", "mask", "pad", "sep", "unk")
+)
 
-class _Splitter(Protocol):
-    """How a text becomes token ids; the one thing fast and slow tokenizers do differently."""
 
-    def split(self, text: str, *, special: bool) -> Encoding: ...
+@dataclass(frozen=True)
+class SpecialTokens:
+    """What a tokenizer says about itself.
 
-    def join(self, ids: list[int]) -> str: ...
+    Attributes:
+        mask_token: its string.
+        mask_id: its id.
+        pad_id: what fills up shorter texts.
+        unk_id: stands for what the vocabulary cannot spell; None where there is none.
+        ids: of all special tokens.
+        limit: the tokenizer's own longest text in tokens, None where it has no sane one.
+    """
+
+    mask_token: str
+    mask_id: int
+    pad_id: int
+    unk_id: int | None
+    ids: frozenset[int]
+    limit: int | None
 
 
 class TokenizerVocabulary:
@@ -38,30 +52,28 @@ class TokenizerVocabulary:
     Attributes:
         limit: the tokenizer's own longest text in tokens, None where it has no sane one.
         unk_id: id that stands for what the vocabulary cannot spell; None where there is none.
+        packages: whose versions take part in the result.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, name: str) -> None:
-        if tokenizer.mask_token_id is None:
-            raise ModelError(
-                f"the tokenizer of {name} has no mask token, so this is no masked language model "
-                "or the tokenizer belongs to another one: choose a model for fill-mask"
-            )
-        known = tokenizer.get_vocab()
-        self.size: int = max(len(tokenizer), max(known.values()) + 1)
-        self.mask_id: int = tokenizer.mask_token_id
-        self.mask_token: str = tokenizer.mask_token
-        self.pad_id: int = _pad_id(tokenizer)
-        self.unk_id: int | None = tokenizer.unk_token_id
-        self.special_ids: frozenset[int] = frozenset(tokenizer.all_special_ids)
-        self.limit: int | None = _limit(tokenizer)
-        self._ids = known
-        self._tokens = {token_id: token for token, token_id in known.items()}
-        self._marks = Marks.of(known)
-        self._splitter: _Splitter
-        if tokenizer.is_fast:
-            self._splitter = _FastSplitter(tokenizer, self._marks)
-        else:
-            self._splitter = _SlowSplitter(tokenizer, self._marks)
+    def __init__(
+        self,
+        splitter: Splitter,
+        ids: dict[str, int],
+        special: SpecialTokens,
+        packages: tuple[str, ...],
+    ) -> None:
+        self.size: int = max(ids.values()) + 1
+        self.mask_id = special.mask_id
+        self.mask_token = special.mask_token
+        self.pad_id = special.pad_id
+        self.unk_id = special.unk_id
+        self.special_ids = special.ids
+        self.limit = special.limit
+        self.packages = packages
+        self._ids = ids
+        self._tokens = {token_id: token for token, token_id in ids.items()}
+        self._marks = Marks.of(ids)
+        self._splitter = splitter
 
     def encode(self, text: str) -> Encoding:
         _refuse_surrogates(text)
@@ -123,79 +135,8 @@ class TokenizerVocabulary:
         return self._splitter.join(kept).strip()
 
 
-class _FastSplitter:
-    """Over the Rust tokenizer."""
-
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, marks: Marks) -> None:
-        self._backend = tokenizer.backend_tokenizer
-        self._backend.no_truncation()
-        self._backend.no_padding()
-        # Without a pre-tokenizer the whole text is one word; the marks say more.
-        self._by_marks = marks if self._backend.pre_tokenizer is None else None
-
-    def split(self, text: str, *, special: bool) -> Encoding:
-        encoded = self._backend.encode(text, add_special_tokens=special)
-        added = tuple(bool(flag) for flag in encoded.special_tokens_mask)
-        words: list[int | None] = list(encoded.word_ids)
-        if self._by_marks is not None:
-            words = _words_by_marks(encoded.tokens, added, self._by_marks)
-        return Encoding(
-            text=text,
-            ids=tuple(encoded.ids),
-            tokens=tuple(encoded.tokens),
-            spans=tuple(
-                bare(text, token, trim(text, Span(*offsets)))
-                for token, offsets in zip(encoded.tokens, encoded.offsets, strict=True)
-            ),
-            word_ids=tuple(words),
-            special=added,
-        )
-
-    def join(self, ids: list[int]) -> str:
-        return self._backend.decode(ids, skip_special_tokens=False)
-
-
-class _SlowSplitter:
-    """Over a tokenizer written in Python, which knows no spans: they are found by walking."""
-
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, marks: Marks) -> None:
-        self._tokenizer = tokenizer
-        self._marks = marks
-
-    def split(self, text: str, *, special: bool) -> Encoding:
-        tokenizer = self._tokenizer
-        tokens = tokenizer.tokenize(text)
-        plain = tokenizer.convert_tokens_to_ids(tokens)
-        specials = set(tokenizer.all_special_tokens)
-        words = [t if t in specials else self._marks.word(t) for t in tokens]
-        spans = walk(text, words)
-        if not special:
-            none = tuple(False for _ in plain)
-            return Encoding(
-                text, tuple(plain), tuple(tokens), spans, _words_by_spans(text, spans), none
-            )
-        ids = tokenizer.build_inputs_with_special_tokens(plain)
-        added = [bool(f) for f in tokenizer.get_special_tokens_mask(plain)]
-        inner_spans, inner_words = iter(spans), iter(_words_by_spans(text, spans))
-        end = len(text)
-        return Encoding(
-            text=text,
-            ids=tuple(ids),
-            tokens=tuple(tokenizer.convert_ids_to_tokens(ids)),
-            spans=tuple(
-                Span(0 if i == 0 else end, 0 if i == 0 else end) if flag else next(inner_spans)
-                for i, flag in enumerate(added)
-            ),
-            word_ids=tuple(None if flag else next(inner_words) for flag in added),
-            special=tuple(added),
-        )
-
-    def join(self, ids: list[int]) -> str:
-        return self._tokenizer.decode(ids, skip_special_tokens=False)
-
-
 def load_vocabulary(source: Path, name: str) -> TokenizerVocabulary:
-    """The tokenizer of a folder.
+    """The tokenizer of a folder, as transformers reads it.
 
     Args:
         source: folder with tokenizer.json, vocab.txt or what else the family uses.
@@ -217,17 +158,58 @@ def load_vocabulary(source: Path, name: str) -> TokenizerVocabulary:
             raise ModelError(
                 f"the tokenizer of {name} cannot be loaded from {source}: {first[:300]}"
             ) from error
-    return TokenizerVocabulary(tokenizer, name)
+    if tokenizer.mask_token_id is None:
+        raise ModelError(
+            f"the tokenizer of {name} has no mask token, so this is no masked language model "
+            "or the tokenizer belongs to another one: choose a model for fill-mask"
+        )
+    ids = tokenizer.get_vocab()
+    marks = Marks.of(ids)
+    splitter: Splitter = (
+        FastSplitter(tokenizer.backend_tokenizer, marks)
+        if tokenizer.is_fast
+        else SlowSplitter(tokenizer, marks)
+    )
+    return TokenizerVocabulary(
+        splitter, ids, _special_tokens(tokenizer), ("tokenizers", "transformers")
+    )
 
 
-def _pad_id(tokenizer: PreTrainedTokenizerBase) -> int:
-    """What fills up shorter texts; any token does where none is named, as it is masked out."""
-    return tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+def load_own_vocabulary(source: Path) -> TokenizerVocabulary:
+    """The tokenizer of the embedded model, without the seconds that transformers takes to import.
+
+    Other folders may rely on what transformers makes of their files; this one is known to mean
+    the same, which a test holds.
+    """
+    from tokenizers import Tokenizer
+
+    backend = Tokenizer.from_file(str(source / "tokenizer.json"))
+    config = json.loads((source / "tokenizer_config.json").read_text(encoding="utf-8"))
+    ids = backend.get_vocab(with_added_tokens=True)
+    named = {name: config[name] for name in _SPECIAL_NAMES if config.get(name)}
+    special = SpecialTokens(
+        mask_token=named["mask_token"],
+        mask_id=ids[named["mask_token"]],
+        pad_id=ids[named["pad_token"]],
+        unk_id=ids[named["unk_token"]],
+        ids=frozenset(ids[token] for token in named.values()),
+        limit=config["model_max_length"],
+    )
+    splitter = FastSplitter(backend, Marks.of(ids))
+    return TokenizerVocabulary(splitter, ids, special, ("tokenizers",))
 
 
-def _limit(tokenizer: PreTrainedTokenizerBase) -> int | None:
-    limit = tokenizer.model_max_length
-    return int(limit) if limit and 0 < limit < _NO_LIMIT else None
+def _special_tokens(tokenizer: PreTrainedTokenizerBase) -> SpecialTokens:
+    limit, pad_id = tokenizer.model_max_length, tokenizer.pad_token_id
+    return SpecialTokens(
+        mask_token=tokenizer.mask_token,
+        mask_id=tokenizer.mask_token_id,
+        # Any token does where none is named, as padding is masked out.
+        pad_id=pad_id if pad_id is not None else 0,
+        unk_id=tokenizer.unk_token_id,
+        ids=frozenset(tokenizer.all_special_ids),
+        limit=int(limit) if limit and 0 < limit < _NO_LIMIT else None,
+    )
 
 
 def _refuse_surrogates(text: str) -> None:
@@ -239,28 +221,3 @@ def _refuse_surrogates(text: str) -> None:
             "a character (a lone surrogate) that no tokenizer can read: delete it or paste the "
             "text again"
         ) from error
-
-
-def _words_by_marks(tokens: list[str], added: tuple[bool, ...], marks: Marks) -> list[int | None]:
-    words: list[int | None] = []
-    current = -1
-    for token, special in zip(tokens, added, strict=True):
-        if special:
-            words.append(None)
-            continue
-        if current < 0 or not marks.is_continuation(token):
-            current += 1
-        words.append(current)
-    return words
-
-
-def _words_by_spans(text: str, spans: tuple[Span, ...]) -> tuple[int, ...]:
-    """A word begins where a blank precedes a token."""
-    words: list[int] = []
-    current, end = -1, 0
-    for span in spans:
-        if current < 0 or any(c.isspace() for c in text[end : span.start]):
-            current += 1
-        words.append(current)
-        end = span.end
-    return tuple(words)

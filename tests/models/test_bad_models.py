@@ -1,0 +1,403 @@
+"""Models that cannot be used are refused with what came, what was wanted and what to do."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from tiny_models import batch_of, export_onnx
+
+from fillmask_ui.errors import ModelError, ModelOutputError, OptionError
+from fillmask_ui.models import load_model
+
+
+@pytest.fixture
+def copy(tiny_models, tmp_path):
+    """`copy(family)`: a folder of one's own to break."""
+
+    def make(family: str = "bert", *, onnx: bool = True):
+        folder = tmp_path / "model"
+        shutil.copytree(tiny_models.folder(family), folder)
+        if not onnx:
+            shutil.rmtree(folder / "onnx")
+        return folder
+
+    return make
+
+
+def edit_json(path, **changes) -> None:
+    values = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**values, **changes}), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "reference",
+    ["/no/such/folder", "./nowhere", "nowhere.onnx", "a b", "x" * 5000, "a\0b", "../x", "org/a/b"],
+)
+def test_unknown_reference(reference):
+    with pytest.raises(ModelError, match="no such model"):
+        load_model(reference)
+
+
+def test_empty_reference():
+    with pytest.raises(ModelError, match="empty"):
+        load_model("  ")
+
+
+def test_markup_in_a_reference_stays_as_it_is():
+    with pytest.raises(ModelError) as caught:
+        load_model("<script>alert(1)</script>")
+    assert "<script>alert(1)</script>" in str(caught.value)
+
+
+def test_a_file_that_is_no_onnx(copy):
+    with pytest.raises(ModelError, match=r"a file but no \.onnx"):
+        load_model(copy() / "model.safetensors")
+
+
+def test_unknown_embedded_variant():
+    with pytest.raises(OptionError, match=r"unknown variant .*'int9'; known: int8, torch"):
+        load_model("embedded:int9")
+
+
+def test_unknown_provider(tiny_models):
+    with pytest.raises(
+        OptionError, match=r"unknown provider 'Cuda'; known: .*CPUExecutionProvider"
+    ):
+        load_model(tiny_models.folder("bert"), provider="Cuda")
+
+
+def test_short_provider_name(tiny_models):
+    model = load_model(tiny_models.folder("bert"), provider="cpu")
+    assert model.signature.device == "CPUExecutionProvider"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"runtime": "tensorflow"}, r"unknown runtime .*; known: auto, onnx, torch"),
+        ({"threads": 0}, "threads must be at least 1"),
+        ({"dtype": "int7", "runtime": "torch"}, "unknown dtype .*; known: bfloat16, float16"),
+        ({"device": "tpu9", "runtime": "torch"}, r"unknown device .*; known: cpu"),
+        ({"device": "meta", "runtime": "torch"}, r"unknown device .*; known: cpu"),
+        ({"dtype": "float16"}, "belong to the runtime torch"),
+        ({"provider": "cpu", "runtime": "torch"}, "belongs to the runtime onnx"),
+        ({"graph_optimization": "most"}, r"unknown graph optimization .*; known: all, basic"),
+        ({"onnx_file": "other"}, r"unknown ONNX file .*; known: onnx/model\.onnx"),
+        ({"onnx_file": "model", "runtime": "torch"}, "together with the runtime torch"),
+    ],
+)
+def test_unknown_options(tiny_models, options, message):
+    with pytest.raises(OptionError, match=message):
+        load_model(tiny_models.folder("bert"), **options)
+
+
+@pytest.mark.parametrize("kept", [0, 1, 100, 20_000], ids=lambda n: f"{n} bytes")
+def test_truncated_onnx(copy, kept):
+    path = copy() / "onnx" / "model.onnx"
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(ModelError, match=r"cut short|damaged|cannot open"):
+        load_model(path)
+
+
+@pytest.mark.parametrize(
+    "content", [b"<html>404 Not Found</html>" * 50, b"\0" * 1000, b"PK\x03\x04" + b"x" * 500]
+)
+def test_not_onnx(copy, content):
+    path = copy() / "onnx" / "model.onnx"
+    path.write_bytes(content)
+    with pytest.raises(
+        ModelError, match=r"damaged, cut short or no ONNX|empty, cut short or no ONNX"
+    ):
+        load_model(path)
+
+
+def test_graph_that_onnxruntime_cannot_run(copy):
+    path = copy() / "onnx" / "model.onnx"
+    model = onnx.load(path)
+    model.graph.node[0].op_type = "NoSuchOperator"
+    onnx.save(model, path)
+    with pytest.raises(ModelError, match=r"cannot open .*NoSuchOperator"):
+        load_model(path)
+
+
+def test_onnx_without_vocabulary_sized_output(copy, tiny_models):
+    folder = copy()
+    export_onnx(tiny_models.folder("bert"), folder / "onnx" / "model.onnx", outputs=("hidden",))
+    with pytest.raises(ModelError) as caught:
+        load_model(folder)
+    message = str(caught.value)
+    assert "no masked language model" in message
+    assert "300 tokens" in message
+    assert "hidden [2, 7, 32]" in message
+
+
+def test_onnx_with_other_inputs(copy):
+    path = copy() / "onnx" / "model.onnx"
+    model = onnx.load(path)
+    pixels = onnx.helper.make_tensor_value_info("pixel_values", 1, ["batch", 3, 8, 8])
+    model.graph.input.append(pixels)
+    onnx.save(model, path)
+    with pytest.raises(ModelError, match=r"pixel_values .* not known"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("runtime", ["onnx", "torch"])
+def test_nan_weights_are_said(copy, runtime):
+    """All logits NaN: refused at loading."""
+    folder = copy()
+    if runtime == "onnx":
+        path = folder / "onnx" / "model.onnx"
+        model = onnx.load(path)
+        for tensor in model.graph.initializer:
+            if len(tensor.dims) == 1 and tensor.data_type == 1:
+                values = np.full(tensor.dims, np.nan, np.float32)
+                tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
+        onnx.save(model, path)
+    else:
+        from safetensors.numpy import load_file, save_file
+
+        path = folder / "model.safetensors"
+        weights = {
+            k: np.full_like(v, np.nan) if v.ndim == 1 else v for k, v in load_file(path).items()
+        }
+        save_file(weights, path, metadata={"format": "pt"})
+    with pytest.raises(ModelOutputError, match="NaN"):
+        load_model(folder, runtime=runtime)
+
+
+@pytest.mark.parametrize("runtime", ["onnx", "torch"])
+def test_nan_at_one_position_is_said(copy, runtime):
+    """Only the vector of position 20 is broken: short texts work, longer ones say NaN."""
+    folder = copy()
+    if runtime == "onnx":
+        path = folder / "onnx" / "model.onnx"
+        graph = onnx.load(path)
+        (table,) = (t for t in graph.graph.initializer if "position_embeddings" in t.name)
+        values = numpy_helper.to_array(table).copy()
+        values[20] = np.nan
+        table.CopyFrom(numpy_helper.from_array(values, table.name))
+        onnx.save(graph, path)
+    else:
+        from safetensors.numpy import load_file, save_file
+
+        path = folder / "model.safetensors"
+        weights = load_file(path)
+        weights["bert.embeddings.position_embeddings.weight"][20] = np.nan
+        save_file(weights, path, metadata={"format": "pt"})
+    model = load_model(folder, runtime=runtime)
+    assert np.isfinite(model.logits_at(*batch_of(model.vocabulary, ["a [MASK]"]))).all()
+    with pytest.raises(ModelOutputError, match="returned NaN at 1 of 1 positions"):
+        model.logits_at(*batch_of(model.vocabulary, ["a " * 25 + "[MASK]"]))
+
+
+def test_tokenizer_without_mask_token(copy):
+    folder = copy()
+    tokenizer = folder / "tokenizer.json"
+    values = json.loads(tokenizer.read_text(encoding="utf-8"))
+    for token in values["added_tokens"]:
+        if token["content"] == "[MASK]":
+            token["content"] = "[HIDE]"
+    values["model"]["vocab"]["[HIDE]"] = values["model"]["vocab"].pop("[MASK]")
+    tokenizer.write_text(json.dumps(values), encoding="utf-8")
+    edit_json(
+        folder / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast", mask_token=None
+    )
+    with pytest.raises(ModelError, match="no mask token"):
+        load_model(folder)
+
+
+def test_no_tokenizer(copy):
+    folder = copy()
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).unlink()
+    with pytest.raises(ModelError, match=r"no tokenizer beside it.*--tokenizer"):
+        load_model(folder)
+    with pytest.raises(ModelError, match=r"no tokenizer beside it.*--tokenizer"):
+        load_model(folder / "onnx" / "model.onnx")
+
+
+def test_damaged_tokenizer(copy):
+    folder = copy()
+    (folder / "tokenizer.json").write_text("{", encoding="utf-8")
+    with pytest.raises(ModelError, match=r"tokenizer of .* cannot be loaded"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize("runtime", ["onnx", "torch"])
+def test_tokenizer_larger_than_the_model(copy, tiny_models, runtime):
+    """RoBERTa's tokenizer has 420 tokens, this BERT 300 logits: both sizes are said."""
+    with pytest.raises(ModelError) as caught:
+        load_model(copy(), tokenizer=tiny_models.folder("roberta"), runtime=runtime)
+    assert "420 tokens" in str(caught.value)
+    assert "logits for 300" in str(caught.value)
+
+
+@pytest.mark.parametrize("runtime", ["onnx", "torch"])
+def test_model_wider_than_the_tokenizer_is_fine(tiny_models, tmp_path, runtime):
+    """As DeBERTa-v3 and many ESM-sized vocabularies are; the signature says so."""
+    from transformers import AutoModelForMaskedLM
+
+    source = tiny_models.folder("bert", onnx=False)
+    model = AutoModelForMaskedLM.from_pretrained(source)
+    model.resize_token_embeddings(320)
+    for path in source.iterdir():
+        if path.suffix == ".json":
+            shutil.copy(path, tmp_path)
+    model.save_pretrained(tmp_path)
+    if runtime == "onnx":
+        export_onnx(tmp_path)
+    loaded = load_model(tmp_path, runtime=runtime)
+    assert loaded.signature.vocabulary_size == 320
+    assert loaded.vocabulary.size == 300
+    assert "320 logits" in loaded.signature.notes[0]
+    assert loaded.vocabulary.token(310) == loaded.vocabulary.word(310) == "[310]"
+    logits = loaded.logits_at(*batch_of(loaded.vocabulary, ["a [MASK]"]))
+    assert logits.shape == (1, 320)
+
+
+def test_causal_model(copy):
+    folder = copy()
+    edit_json(folder / "config.json", architectures=["GPT2LMHeadModel"], model_type="gpt2")
+    for runtime in ("onnx", "torch"):
+        with pytest.raises(ModelError, match=r"GPT2LMHeadModel.*predicts the next token"):
+            load_model(folder, runtime=runtime)
+
+
+def test_weights_without_a_masked_lm_head(copy):
+    """transformers would fill the head with random numbers and say so in a log line."""
+    from transformers import AutoModel
+
+    folder = copy(onnx=False)
+    AutoModel.from_pretrained(folder).save_pretrained(folder)
+    with pytest.raises(ModelError, match=r"lacks \d+ weights of a BertForMaskedLM.*random"):
+        load_model(folder)
+
+
+def test_architecture_without_a_masked_lm_class(copy):
+    folder = copy(onnx=False)
+    edit_json(folder / "config.json", model_type="vit", architectures=["ViTModel"])
+    with pytest.raises(ModelError, match="cannot be loaded as a masked language model"):
+        load_model(folder)
+
+
+def test_config_that_is_no_json(copy):
+    folder = copy()
+    (folder / "config.json").write_text("architectures: yes", encoding="utf-8")
+    with pytest.raises(ModelError, match=r"config\.json cannot be read as JSON"):
+        load_model(folder)
+
+
+def test_truncated_safetensors(copy):
+    folder = copy(onnx=False)
+    path = folder / "model.safetensors"
+    whole = path.read_bytes()
+    for kept in (0, 4, 50, len(whole) - 1):
+        path.write_bytes(whole[:kept])
+        with pytest.raises(ModelError, match="no complete safetensors file"):
+            load_model(folder)
+
+
+def test_pickle_only_folder(copy):
+    folder = copy(onnx=False)
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(ModelError, match=r"pytorch_model\.bin.*can run any code"):
+        load_model(folder)
+
+
+def test_folder_without_weights(copy):
+    folder = copy(onnx=False)
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(ModelError, match="holds no weights"):
+        load_model(folder)
+
+
+def test_index_that_points_elsewhere(copy):
+    folder = copy(onnx=False)
+    (folder / "model.safetensors").rename(folder.parent / "outside.safetensors")
+    index = {"weight_map": {"a": "../outside.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
+    with pytest.raises(ModelError, match="parts that are not in its folder"):
+        load_model(folder)
+
+
+def test_several_onnx_files_and_none_is_the_obvious_one(copy):
+    folder = copy()
+    path = folder / "onnx" / "model.onnx"
+    shutil.copy(path, folder / "onnx" / "small.onnx")
+    path.rename(folder / "onnx" / "large.onnx")
+    with pytest.raises(OptionError, match=r"onnx/large\.onnx, onnx/small\.onnx"):
+        load_model(folder)
+    assert load_model(folder, onnx_file="small").signature.runtime == "onnx"
+
+
+def test_runtime_that_the_folder_lacks(copy):
+    folder = copy(onnx=False)
+    with pytest.raises(ModelError, match="has no ONNX file"):
+        load_model(folder, runtime="onnx")
+
+
+def test_onnx_folder_on_torch(copy):
+    folder = copy()
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(ModelError, match=r"no \.safetensors weights"):
+        load_model(folder, runtime="torch")
+
+
+def test_without_pytorch_the_message_says_how_to_install_it(tiny_models):
+    """A real interpreter in which torch cannot be found, with nothing else on its output."""
+    code = (
+        "import importlib.util, sys\n"
+        "sys.modules['torch'] = None\n"
+        "find = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda n, *a: None if n == 'torch' else find(n, *a)\n"
+        "from fillmask_ui import load_model\n"
+        "from fillmask_ui.errors import ModelError\n"
+        f"model = load_model({str(tiny_models.folder('bert'))!r})\n"
+        "print(model.signature.runtime)\n"
+        "try:\n"
+        f"    load_model({str(tiny_models.without_onnx('bert'))!r})\n"
+        "except ModelError as error:\n"
+        "    print(error)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    runtime, message = ran.stdout.splitlines()
+    assert runtime == "onnx"
+    assert "pip install 'fillmask-ui[torch]'" in message
+    assert ran.stderr == ""
+
+
+@pytest.mark.parametrize("runtime", ["onnx", "torch"])
+def test_loading_says_nothing(copy, runtime, capfd):
+    load_model(copy(), runtime=runtime)
+    captured = capfd.readouterr()
+    assert captured.out == captured.err == ""
+
+
+@pytest.mark.parametrize("runtime", ["onnx", "torch"])
+def test_many_threads_at_once(loaded, runtime):
+    model = loaded("bert", runtime)
+    texts = [f"{'the ' * n}[MASK] cat" for n in range(8)]
+    wanted = [model.logits_at(*batch_of(model.vocabulary, [text])) for text in texts]
+    wrong: list[str] = []
+
+    def work(start: int) -> None:
+        for step in range(25):
+            number = (start + step) % len(texts)
+            got = model.logits_at(*batch_of(model.vocabulary, [texts[number]]))
+            if not np.allclose(got, wanted[number], atol=1e-4):
+                wrong.append(texts[number])
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []

@@ -1,0 +1,247 @@
+"""Which files a reference means, what the signature says, and what importing costs."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from tiny_models import TinyModels, batch_of
+
+from fillmask_ui import scoring
+from fillmask_ui.errors import ModelError
+from fillmask_ui.models import available_models, load_model
+from fillmask_ui.models.configuration import ModelConfig
+from fillmask_ui.models.reference import parse_reference
+from fillmask_ui.protocol import MaskedLM
+
+HEAVY = ("gradio", "onnx", "onnxruntime", "plotly", "tokenizers", "torch", "transformers")
+
+
+def test_importing_loads_nothing_heavy():
+    code = (
+        "import sys, fillmask_ui.models as m; m.load_model; m.ModelStore; m.available_models\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
+
+
+def test_the_embedded_model_needs_neither_torch_nor_transformers():
+    code = (
+        "import sys, fillmask_ui\n"
+        "model = fillmask_ui.load_model()\n"
+        "print(model.vocabulary.encode('a [MASK]').tokens)\n"
+        "print([n for n in ('gradio', 'torch', 'transformers') if n in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[1] == "[]"
+    assert ran.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "hub_id", "revision"),
+    [
+        (None, "embedded", "", None),
+        ("embedded", "embedded", "", None),
+        ("embedded:int8", "embedded", "", None),
+        ("bert-base-uncased", "hub", "bert-base-uncased", None),
+        ("google-bert/bert-base-uncased", "hub", "google-bert/bert-base-uncased", None),
+        ("org/name@refs/pr/3", "hub", "org/name", "refs/pr/3"),
+        ("org/name.v2@main", "hub", "org/name.v2", "main"),
+    ],
+)
+def test_references(text, kind, hub_id, revision):
+    parsed = parse_reference(text)
+    assert (parsed.kind, parsed.hub_id, parsed.revision) == (kind, hub_id, revision)
+
+
+def test_what_is_on_disk_wins_over_the_hub(tmp_path, monkeypatch):
+    (tmp_path / "org" / "name").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert parse_reference("org/name").kind == "folder"
+    assert parse_reference("org/other").kind == "hub"
+
+
+@pytest.mark.parametrize(
+    ("config", "positions", "first"),
+    [
+        ({"model_type": "bert", "max_position_embeddings": 512}, 512, 0),
+        ({"model_type": "roberta", "max_position_embeddings": 514, "pad_token_id": 1}, 512, 2),
+        ({"model_type": "xlm-roberta", "max_position_embeddings": 514}, 512, 2),
+        ({"model_type": "esm", "max_position_embeddings": 1026, "pad_token_id": 1}, 1024, 2),
+        ({"model_type": "modernbert", "max_position_embeddings": 8192}, 8192, 0),
+        ({"model_type": "xlnet", "max_position_embeddings": -1}, None, 0),
+        ({}, None, 0),
+    ],
+)
+def test_usable_positions(config, positions, first):
+    """Published sizes: 512 tokens for BERT and RoBERTa, 1,024 for ESM-2, 8,192 for ModernBERT."""
+    assert ModelConfig(config).usable_positions == positions
+    assert ModelConfig(config).first_position == first
+
+
+def same(one: MaskedLM, other: MaskedLM, atol: float = 1e-4) -> None:
+    batch = batch_of(one.vocabulary, ["The cat [MASK] on the [MASK].", "[MASK] a"])
+    np.testing.assert_allclose(one.logits_at(*batch), other.logits_at(*batch), atol=atol)
+
+
+def test_onnx_file_with_its_tokenizer_one_folder_up(tiny_models: TinyModels):
+    folder = tiny_models.folder("bert")
+    same(load_model(folder / "onnx" / "model.onnx"), load_model(folder))
+
+
+def test_onnx_file_alone_with_a_tokenizer_named(tiny_models: TinyModels, tmp_path):
+    folder = tiny_models.folder("roberta")
+    shutil.copy(folder / "onnx" / "model.onnx", tmp_path / "mine.onnx")
+    named = load_model(tmp_path / "mine.onnx", tokenizer=folder)
+    assert named.signature.architecture == "roberta"
+    assert named.vocabulary.mask_token == "<mask>"
+    batch = batch_of(named.vocabulary, ["a <mask>"])
+    wanted = load_model(folder).logits_at(*batch)
+    np.testing.assert_allclose(named.logits_at(*batch), wanted, atol=1e-5)
+
+
+def test_onnx_file_without_any_config(tiny_models: TinyModels, tmp_path):
+    """Tokenizer and graph say all that is needed; the length is that of the tokenizer."""
+    folder = tiny_models.folder("bert")
+    for name in ("tokenizer.json", "tokenizer_config.json", "onnx/model.onnx"):
+        shutil.copy(folder / name, tmp_path)
+    model = load_model(tmp_path / "model.onnx")
+    assert model.signature.architecture == "unknown"
+    assert model.max_tokens == 64
+    same(model, load_model(folder))
+
+
+def test_a_folder_with_onnx_in_its_root(tiny_models: TinyModels, tmp_path):
+    folder = tiny_models.folder("bert")
+    for path in folder.iterdir():
+        if path.is_file() and path.suffix == ".json":
+            shutil.copy(path, tmp_path)
+    shutil.copy(folder / "onnx" / "model.onnx", tmp_path)
+    model = load_model(tmp_path)
+    assert model.signature.runtime == "onnx"
+    same(model, load_model(folder))
+
+
+def test_sharded_safetensors(tiny_models: TinyModels, tmp_path):
+    from transformers import AutoModelForMaskedLM
+
+    folder = tiny_models.folder("bert", onnx=False)
+    for path in folder.glob("*.json"):
+        shutil.copy(path, tmp_path)
+    model = AutoModelForMaskedLM.from_pretrained(folder)
+    model.save_pretrained(tmp_path, max_shard_size="50KB")
+    shards = sorted(tmp_path.glob("model-*.safetensors"))
+    assert len(shards) > 1
+    loaded = load_model(tmp_path)
+    assert loaded.signature.size_bytes == sum(path.stat().st_size for path in shards)
+    hashes = sorted(hashlib.sha256(path.read_bytes()).hexdigest() for path in shards)
+    assert loaded.signature.sha256 == hashlib.sha256("".join(hashes).encode()).hexdigest()
+    same(loaded, load_model(folder, runtime="torch"))
+
+
+def test_signatures(tiny_models: TinyModels):
+    folder = tiny_models.folder("bert")
+    onnx = load_model(folder).signature
+    torch = load_model(folder, runtime="torch").signature
+    for signature, file in ((onnx, "onnx/model.onnx"), (torch, "model.safetensors")):
+        content = (folder / file).read_bytes()
+        assert signature.name == str(folder)
+        assert signature.architecture == "bert"
+        assert signature.precision == "float32"
+        assert signature.sha256 == hashlib.sha256(content).hexdigest()
+        assert signature.size_bytes == len(content)
+        assert signature.vocabulary_size == 300
+        assert signature.cpu_features
+        assert {"fillmask-ui", "tokenizers"} <= set(signature.versions)
+    assert (onnx.runtime, onnx.device) == ("onnx", "CPUExecutionProvider")
+    assert (torch.runtime, torch.device) == ("torch", "cpu")
+    assert onnx == load_model(folder).signature
+
+
+def test_parameters_are_counted_as_pytorch_does(tiny_models: TinyModels):
+    from transformers import AutoModelForMaskedLM
+
+    folder = tiny_models.folder("bert")
+    wanted = AutoModelForMaskedLM.from_pretrained(folder).num_parameters()
+    assert load_model(folder, runtime="torch").signature.parameters == wanted
+
+
+def test_the_hash_follows_the_file(tiny_models: TinyModels, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(tiny_models.folder("bert"), folder)
+    before = load_model(folder).signature.sha256
+    path = folder / "onnx" / "model.onnx"
+    shutil.copy(tiny_models.folder("electra") / "onnx" / "model.onnx", path)
+    after = load_model(folder).signature.sha256
+    assert before != after == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float64"])
+def test_dtype(tiny_models: TinyModels, dtype):
+    folder = tiny_models.folder("bert")
+    model = load_model(folder, runtime="torch", dtype=dtype, device="cpu", threads=1)
+    assert model.signature.precision == f"float32 computed in {dtype}"
+    same(model, load_model(folder), atol=1e-4 if dtype == "float64" else 0.5)
+    if dtype == "bfloat16":
+        with pytest.raises(AssertionError):
+            same(model, load_model(folder), atol=1e-5)
+
+
+def test_threads_and_graph_optimization(tiny_models: TinyModels):
+    folder = tiny_models.folder("bert")
+    model = load_model(folder, threads=1, graph_optimization="none")
+    assert model.signature.notes == ("graph optimization: none",)
+    same(model, load_model(folder))
+
+
+def test_available_models():
+    models = {model.reference: model for model in available_models()}
+    assert {"embedded", "embedded:int8", "embedded:torch"} <= set(models)
+    for reference in ("embedded", "embedded:int8", "embedded:torch"):
+        found = models[reference]
+        assert found.where == "embedded"
+        loaded = load_model(reference)
+        assert loaded.signature.size_bytes == found.size_bytes
+        assert loaded.signature.runtime == found.runtimes[0]
+
+
+def test_the_embedded_variants_are_one_model():
+    full, torch, small = (load_model(r) for r in (None, "embedded:torch", "embedded:int8"))
+    assert full.signature.architecture == "bert"
+    assert full.max_tokens == 512
+    assert (full.signature.precision, small.signature.precision) == ("float16", "int8")
+    texts = ["The capital of France is [MASK].", "She [MASK] the door and walked [MASK]."]
+    batch = batch_of(full.vocabulary, texts)
+    wanted = torch.logits_at(*batch)
+    np.testing.assert_allclose(full.logits_at(*batch), wanted, atol=1e-3)
+    # int8 rounds: other numbers, plainly the same model.
+    quantized = small.logits_at(*batch)
+    for one, other in zip(quantized, wanted, strict=True):
+        assert np.corrcoef(one, other)[0, 1] > 0.98
+    assert not np.allclose(quantized, wanted, atol=1e-3)
+    best = scoring.top_k(scoring.log_probabilities(wanted), 1).token_ids
+    assert (scoring.ranks(quantized, best[:, 0]) <= 5).all()
+
+
+def test_the_embedded_model_has_no_other_runtime_for_int8():
+    from fillmask_ui.errors import OptionError
+
+    with pytest.raises(OptionError, match="embedded:int8 runs on onnx, not on torch"):
+        load_model("embedded:int8", runtime="torch")
+
+
+def test_the_embedded_model_on_torch_by_option():
+    assert load_model(runtime="torch").signature.runtime == "torch"
+
+
+def test_a_missing_asset_is_said(monkeypatch, tmp_path):
+    import fillmask_ui.assets
+
+    monkeypatch.setattr(fillmask_ui.assets, "__file__", str(tmp_path / "fillmask_ui" / "assets.py"))
+    with pytest.raises(ModelError, match="missing from this installation"):
+        load_model()

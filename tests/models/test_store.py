@@ -1,0 +1,134 @@
+"""The store shares loaded models between users and keeps within its limit."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+import pytest
+from tiny_models import batch_of
+
+from fillmask_ui.errors import ModelError
+from fillmask_ui.models import LoadProgress, ModelStore
+
+
+@dataclass
+class Sized:
+    """Stands for a model of which only the size matters."""
+
+    memory_bytes: int
+
+
+@dataclass
+class Loader:
+    """Loads models of sizes given by their names, and counts."""
+
+    calls: list[str] = field(default_factory=list)
+    gate: threading.Event | None = None
+    fails: bool = False
+
+    def __call__(self, reference, **options) -> Sized:
+        self.calls.append(str(reference))
+        if self.gate:
+            assert self.gate.wait(10)
+        if self.fails:
+            raise ModelError("damaged")
+        return Sized(int(str(reference).split("-")[1]))
+
+
+def test_the_same_model_is_loaded_once():
+    loader = Loader()
+    store = ModelStore(100, loader)
+    assert store.get("a-10") is store.get("a-10")
+    assert store.get("a-10", runtime=None, on_progress=print) is store.get(" a-10 ")
+    assert store.get("a-10", runtime="torch") is not store.get("a-10")
+    assert loader.calls == ["a-10", "a-10"]
+
+
+def test_the_least_recently_used_goes_first():
+    store = ModelStore(100, Loader())
+    for name in ("a-40", "b-40", "a-40", "c-40"):
+        store.get(name)
+    assert [stored.reference for stored in store.loaded()] == ["c-40", "a-40"]
+    store.get("d-90")
+    assert [stored.reference for stored in store.loaded()] == ["d-90"]
+
+
+def test_a_model_over_the_limit_stays_while_it_is_the_newest():
+    store = ModelStore(100, Loader())
+    big = store.get("big-500")
+    assert store.get("big-500") is big
+    store.get("small-1")
+    assert [stored.reference for stored in store.loaded()] == ["small-1"]
+
+
+def test_threads_wait_for_one_load():
+    loader = Loader(gate=threading.Event())
+    store = ModelStore(100, loader)
+    got: list[object] = []
+    threads = [threading.Thread(target=lambda: got.append(store.get("a-10"))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    loader.gate.set()
+    for thread in threads:
+        thread.join()
+    assert loader.calls == ["a-10"]
+    assert len(got) == 8
+    assert len(set(map(id, got))) == 1
+
+
+def test_a_slow_load_does_not_hold_up_others():
+    slow = Loader(gate=threading.Event())
+
+    def load(reference, **options):
+        return slow(reference) if reference == "slow-10" else Sized(1)
+
+    store = ModelStore(100, load)
+    thread = threading.Thread(target=store.get, args=("slow-10",))
+    thread.start()
+    assert store.get("quick-1").memory_bytes == 1
+    slow.gate.set()
+    thread.join()
+    assert {stored.reference for stored in store.loaded()} == {"slow-10", "quick-1"}
+
+
+def test_a_failure_is_not_kept():
+    loader = Loader(fails=True)
+    store = ModelStore(100, loader)
+    for _ in range(2):
+        with pytest.raises(ModelError, match="damaged"):
+            store.get("a-10")
+    loader.fails = False
+    assert store.get("a-10").memory_bytes == 10
+    assert loader.calls == ["a-10"] * 3
+
+
+def test_a_model_without_a_size_leaves_nobody_waiting():
+    """What cannot be accounted for is an error for all who ask, not a wait without end."""
+    store = ModelStore(100, lambda reference: object())
+    for _ in range(2):
+        with pytest.raises(AttributeError):
+            store.get("a")
+    assert store.loaded() == ()
+
+
+def test_real_models_from_many_threads(tiny_models):
+    store = ModelStore()
+    folder = tiny_models.folder("bert")
+    steps: list[LoadProgress] = []
+    store.get(folder, on_progress=steps.append)
+    assert [step.stage for step in steps] == ["tokenizer", "weights"]
+    shapes: list[tuple[int, ...]] = []
+
+    def work() -> None:
+        model = store.get(folder)
+        shapes.append(model.logits_at(*batch_of(model.vocabulary, ["a [MASK] cat"])).shape)
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert shapes == [(1, 300)] * 6
+    (stored,) = store.loaded()
+    assert stored.memory_bytes >= stored.model.signature.size_bytes
