@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from fillmask_ui.errors import DataError, OptionError
+from fillmask_ui.models.quiet import quiet_transformers
 
 
 @dataclass(frozen=True)
@@ -102,31 +103,41 @@ class Segments:
         return np.diff(self.starts)
 
 
-def special_frame(tokenizer: Any) -> tuple[list[int], list[int]]:
+@dataclass(frozen=True)
+class Frame:
+    """The special ids that a tokenizer puts around a text."""
+
+    before: list[int]
+    after: list[int]
+
+
+def special_frame(tokenizer: Any) -> Frame:
     """The ids that the tokenizer puts before and after a text.
 
     Raises:
-        ModelError: if the tokenizer changes the text itself when it adds them.
+        DataError: if the tokenizer changes the text itself when it adds them.
     """
     probe = "a"
     inner = tokenizer(probe, add_special_tokens=False)["input_ids"]
     framed = tokenizer(probe)["input_ids"]
     for start in range(len(framed) - len(inner) + 1):
         if framed[start : start + len(inner)] == inner:
-            return framed[:start], framed[start + len(inner) :]
+            return Frame(framed[:start], framed[start + len(inner) :])
     raise DataError(f"tokenizer frames {inner} as {framed}; the text's ids should stay together")
 
 
 def tokenize(paragraphs: list[str], tokenizer: Any, max_tokens: int) -> Segments:
     """Paragraphs to segments of at most `max_tokens`; a longer paragraph becomes several."""
-    before, after = special_frame(tokenizer)
+    frame = special_frame(tokenizer)
+    before, after = frame.before, frame.after
     room = max_tokens - len(before) - len(after)
     if room < 1:
         raise OptionError(f"blocks of {max_tokens} tokens leave no room for text; take 16 or more")
     pieces: list[np.ndarray] = []
     for start in range(0, len(paragraphs), 2000):
-        batch = tokenizer(paragraphs[start : start + 2000], add_special_tokens=False)["input_ids"]
-        for ids in batch:
+        with quiet_transformers():  # long paragraphs are cut below, a warning would mislead
+            batch = tokenizer(paragraphs[start : start + 2000], add_special_tokens=False)
+        for ids in batch["input_ids"]:
             pieces.extend(
                 np.array(before + ids[cut : cut + room] + after, np.int32)
                 for cut in range(0, len(ids), room)
@@ -167,19 +178,31 @@ def tokenize_once(
     return segments
 
 
-def split_validation(count: int, validation: int) -> tuple[np.ndarray, np.ndarray]:
-    """Indices of training and of validation segments; the latter lie evenly over the corpus.
+@dataclass(frozen=True)
+class Split:
+    """Indices of segments, int64 each."""
 
-    >>> split_validation(20, 2)[1].tolist()
+    training: np.ndarray
+    validation: np.ndarray
+
+
+def split_validation(count: int, validation: int) -> Split:
+    """Segments to train on and to validate on; the latter lie evenly over the corpus.
+
+    Args:
+        count: N, number of segments.
+        validation: how many to keep out; a tenth of them at most.
+
+    >>> split_validation(20, 2).validation.tolist()
     [5, 15]
     """
     validation = min(validation, count // 10)
     if validation == 0:
-        return np.arange(count), np.arange(0)
+        return Split(np.arange(count), np.arange(0))
     held = ((np.arange(validation) + 0.5) * count / validation).astype(np.int64)
     keep = np.ones(count, bool)
     keep[held] = False
-    return np.flatnonzero(keep), held
+    return Split(np.flatnonzero(keep), held)
 
 
 @dataclass(frozen=True)

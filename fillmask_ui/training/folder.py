@@ -18,6 +18,7 @@ import onnx
 import torch
 
 from fillmask_ui.errors import ModelError
+from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.onnx_tools.export import export_onnx
 from fillmask_ui.onnx_tools.quantize import quantize_dynamic
 from fillmask_ui.onnx_tools.sharing import share_weights
@@ -38,28 +39,6 @@ class Int8Scheme:
 
     per_channel: bool = True
     keep: tuple[str, ...] = ()
-
-
-def load_trained(folder: str | Path) -> tuple[Any, Any]:
-    """Model in float32 on the CPU, and its tokenizer.
-
-    Raises:
-        ModelError: if the folder holds no masked LM with a tokenizer.
-    """
-    from transformers import AutoModelForMaskedLM, AutoTokenizer
-
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder)
-        model = AutoModelForMaskedLM.from_pretrained(
-            folder, dtype=torch.float32, attn_implementation="eager", use_safetensors=True
-        )
-    except (OSError, ValueError, KeyError) as error:
-        raise ModelError(
-            f"cannot load {str(folder)!r} as a masked language model with its tokenizer: {error}"
-        ) from error
-    if tokenizer.mask_token_id is None:
-        raise ModelError(f"the tokenizer of {str(folder)!r} has no mask token")
-    return model.eval(), tokenizer
 
 
 def write_tokenizer(tokenizer: Any, folder: Path) -> None:
@@ -93,7 +72,8 @@ def write_weights(model: Any, folder: Path) -> Any:
     largest = max(float(p.detach().abs().max()) for p in model.parameters())
     if not largest < torch.finfo(torch.float16).max:
         raise ModelError(f"a weight of {largest:g} does not fit into float16")
-    model.half().save_pretrained(folder)
+    with quiet_transformers():
+        model.half().save_pretrained(folder)
     (folder / WEIGHTS).chmod(0o644)  # safetensors writes files that only the owner may read
     for extra in folder.glob("generation_config.json"):
         extra.unlink()

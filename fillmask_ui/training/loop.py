@@ -40,6 +40,23 @@ class _State:
     row: int = 0  # next block of the epoch
 
 
+@dataclass(frozen=True)
+class Update:
+    """One step: the loss before it, the gradient's norm before clipping, the learning rate."""
+
+    nll_nats: float
+    gradient_norm: float
+    rate: float
+
+
+@dataclass(frozen=True)
+class Validation:
+    """On segments that were not trained on: mean loss and share of tokens ranked first."""
+
+    nll_nats: float
+    top1: float
+
+
 def _device(name: str) -> torch.device:
     try:
         device = torch.device(name)
@@ -75,7 +92,8 @@ class Trainer:
             self.model, recipe.optimizer, recipe.learning_rate, recipe.weight_decay
         )
         self.special_ids = torch.tensor(sorted(set(tokenizer.all_special_ids)), device=self.device)
-        self.chosen, self.held = split_validation(len(segments), recipe.validation_segments)
+        split = split_validation(len(segments), recipe.validation_segments)
+        self.chosen, self.held = split.training, split.validation
         self.state = _State()
         self._blocks = self._epoch(0)
         if len(self._blocks) < recipe.batch_blocks:
@@ -117,8 +135,8 @@ class Trainer:
             return self.state.step / self.recipe.steps
         return self.state.elapsed_seconds / (60 * self.recipe.minutes)
 
-    def step(self) -> tuple[float, float, float]:
-        """One update. Loss in nats, gradient norm and learning rate."""
+    def step(self) -> Update:
+        """One update of the weights."""
         recipe, state = self.recipe, self.state
         started = self.clock()
         rows = self._next_rows()
@@ -153,11 +171,11 @@ class Trainer:
         state.tokens += int((segment > 0).sum())
         nll = float(loss.detach())
         state.elapsed_seconds += self.clock() - started
-        return nll, norm, factor * recipe.learning_rate
+        return Update(nll, norm, factor * recipe.learning_rate)
 
     @torch.no_grad()
-    def validate(self) -> tuple[float, float]:
-        """Mean loss in nats and top-1 share on the held-out segments, always the same masks."""
+    def validate(self) -> Validation:
+        """Loss at 15 % on the segments kept out, always with the same masks."""
         blocks = pack(
             self.segments, self.held, self.recipe.block_tokens, self.tokenizer.pad_token_id
         )
@@ -193,7 +211,7 @@ class Trainer:
             total += float(losses.double().sum())
             right += int((logits.argmax(-1) == targets).sum())
             count += len(targets)
-        return total / count, right / count
+        return Validation(total / count, right / count)
 
     def run(self, checkpoint: Path | None = None, log_every: int = 10) -> Iterator[LogRow]:
         """Train to the end of the recipe, a row every `log_every` steps and at the end.
@@ -205,18 +223,17 @@ class Trainer:
         recipe, state = self.recipe, self.state
         losses: list[float] = []
         validated = saved = state.elapsed_seconds
-        rate = norm = 0.0
         while self._progress() < 1:
-            nll, norm, rate = self.step()
-            losses.append(nll)
+            update = self.step()
+            losses.append(update.nll_nats)
             done = self._progress() >= 1
             due = state.elapsed_seconds - validated >= 60 * recipe.validation_minutes
             if not (done or due or state.step % log_every == 0):
                 continue
-            validation_nll = validation_top1 = None
+            validation = None
             if len(self.held) and (done or due):
                 started = self.clock()
-                validation_nll, validation_top1 = self.validate()
+                validation = self.validate()
                 state.elapsed_seconds += self.clock() - started
                 validated = state.elapsed_seconds
             if checkpoint and (
@@ -230,11 +247,11 @@ class Trainer:
                 progress=min(self._progress(), 1.0),
                 tokens=state.tokens,
                 epoch=state.epoch + state.row / len(self._blocks),
-                rate=rate,
+                rate=update.rate,
                 train_nll_nats=float(np.mean(losses)),
-                gradient_norm=norm,
-                validation_nll_nats=validation_nll,
-                validation_top1=validation_top1,
+                gradient_norm=update.gradient_norm,
+                validation_nll_nats=validation and validation.nll_nats,
+                validation_top1=validation and validation.top1,
             )
             losses.clear()
 

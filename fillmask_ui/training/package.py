@@ -17,7 +17,6 @@ from fillmask_ui.training.folder import (
     INT8,
     Int8Scheme,
     folder_bytes,
-    load_trained,
     write_folder,
 )
 from fillmask_ui.training.measure import (
@@ -31,6 +30,7 @@ from fillmask_ui.training.measure import (
 )
 from fillmask_ui.training.run import trim
 from fillmask_ui.training.scheme import SchemeSearch, SchemeTrial, search_scheme
+from fillmask_ui.training.weights import load_weights
 
 PARITY = 1e-3  # largest allowed difference of a logit between ONNX and PyTorch
 CALIBRATION_PARAGRAPHS = 100
@@ -67,6 +67,8 @@ class PackageRequest:
             raise OptionError("trimming the vocabulary needs --text: whose tokens should stay?")
         if self.source.resolve() == self.output.resolve():
             raise OptionError("the package must go into another folder than the training run")
+        if not self.source.is_dir():
+            raise OptionError(f"no folder {str(self.source)!r}; give that of a training run")
         for path in (self.cloze, self.notes):
             if path is not None and not path.is_file():
                 raise OptionError(f"no file {str(path)!r}")
@@ -125,7 +127,8 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
     """
     items = read_cloze(request.cloze) if request.cloze else None
     held_out = read_paragraphs(request.evaluate) if request.evaluate else None
-    model, tokenizer = load_trained(request.source)
+    loaded = load_weights(request.source)
+    model, tokenizer = loaded.model, loaded.tokenizer
     if request.vocabulary_size is not None:
         paragraphs = [text for source in request.texts for text in read_paragraphs(source)]
         ids = tokenize(paragraphs, tokenizer, 512).ids

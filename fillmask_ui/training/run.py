@@ -21,11 +21,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from fillmask_ui.errors import DataError, ModelError, OptionError
+from fillmask_ui.errors import DataError, OptionError
+from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.training.corpus import TextSource, read_paragraphs, tokenize_once
 from fillmask_ui.training.loop import Trainer
 from fillmask_ui.training.recipe import LogRow, Recipe
 from fillmask_ui.training.trim import token_counts, trim_model, trim_tokenizer
+from fillmask_ui.training.weights import load_weights
 
 
 @dataclass(frozen=True)
@@ -85,8 +87,9 @@ class PreparedRun:
                 log.write(json.dumps(row.to_dict()) + "\n")
                 log.flush()
                 yield row
-        self.trainer.model.save_pretrained(self.output)
-        self.trainer.tokenizer.save_pretrained(self.output)
+        with quiet_transformers():
+            self.trainer.model.save_pretrained(self.output)
+            self.trainer.tokenizer.save_pretrained(self.output)
 
 
 def read_log(path: Path) -> list[LogRow]:
@@ -109,26 +112,6 @@ def _attention(device: str) -> str:
     # With head sizes of 32 to 64 and rows of a few hundred tokens, torch's fused CPU kernel spends
     # more time in its backward pass than two plain matrix products do.
     return "sdpa" if device.startswith("cuda") else "eager"
-
-
-def _load_start(request: RunRequest, recipe: Recipe) -> tuple[Any, Any]:
-    from transformers import AutoModelForMaskedLM, AutoTokenizer
-
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(request.init)
-        model = AutoModelForMaskedLM.from_pretrained(
-            request.init,
-            dtype=torch.float32,
-            attn_implementation=_attention(recipe.device),
-            use_safetensors=True,
-        )
-    except (OSError, ValueError, KeyError) as error:
-        raise ModelError(
-            f"cannot load {request.init!r} as a masked language model with its tokenizer: {error}"
-        ) from error
-    if tokenizer.mask_token_id is None:
-        raise ModelError(f"the tokenizer of {request.init!r} has no mask token")
-    return model, tokenizer
 
 
 def trim(model: Any, tokenizer: Any, ids: np.ndarray, size: int) -> Any:
@@ -167,7 +150,8 @@ def prepare(request: RunRequest, recipe: Recipe) -> PreparedRun:
     sources = list(request.texts)
     cache = output / "tokens.npz"
     if request.init is not None:
-        model, tokenizer = _load_start(request, recipe)
+        start = load_weights(request.init, _attention(recipe.device))
+        model, tokenizer = start.model, start.tokenizer
         if request.vocabulary_size and request.vocabulary_size != model.config.vocab_size:
             whole = tokenize_once(
                 sources, tokenizer, recipe.block_tokens, output / "tokens-untrimmed.npz"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.training.corpus import (
+    Frame,
     TextSource,
     best_fit,
     epoch_blocks,
@@ -59,8 +60,7 @@ def test_binary_and_empty_files_are_data_errors(tmp_path):
 
 def test_segments_hold_the_whole_text(tokenizer, sentences):
     segments = tokenize(sentences, tokenizer, 16)
-    before, after = special_frame(tokenizer)
-    assert (before, after) == ([tokenizer.cls_token_id], [tokenizer.sep_token_id])
+    assert special_frame(tokenizer) == Frame([tokenizer.cls_token_id], [tokenizer.sep_token_id])
     assert segments.lengths.max() <= 16
     inner = [i for i in segments.ids.tolist() if i not in tokenizer.all_special_ids]
     expected = [i for s in sentences for i in tokenizer(s, add_special_tokens=False)["input_ids"]]

@@ -13,10 +13,11 @@ from fillmask_ui.errors import DataError, ModelError, OptionError
 from fillmask_ui.models import load_model
 from fillmask_ui.records import SkippedText
 from fillmask_ui.training.corpus import TextSource
-from fillmask_ui.training.folder import load_trained, write_weights
+from fillmask_ui.training.folder import write_weights
 from fillmask_ui.training.measure import measure_cloze, measure_text, read_cloze
 from fillmask_ui.training.package import PackageRequest, check_parity, package
 from fillmask_ui.training.trim import choose_tokens
+from fillmask_ui.training.weights import load_weights
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +176,7 @@ def test_chosen_tokens_are_special_single_frequent_and_early():
 
 
 def test_weights_beyond_half_precision_are_refused(trained, tmp_path):
-    model, _ = load_trained(trained)
+    model = load_weights(trained).model
     with torch.no_grad():
         model.bert.embeddings.LayerNorm.weight[0] = 1e6
     with pytest.raises(ModelError, match="float16"):
@@ -185,7 +186,7 @@ def test_weights_beyond_half_precision_are_refused(trained, tmp_path):
 def test_a_graph_that_disagrees_with_pytorch_is_refused(packaged, tmp_path):
     folder = shutil.copytree(packaged, tmp_path / "model")
     assert check_parity(folder, "[MASK]") < 1e-3
-    model, _ = load_trained(folder)
+    model = load_weights(folder).model
     with torch.no_grad():
         model.bert.embeddings.position_embeddings.weight += 0.1 * torch.randn(66, 32)
     write_weights(model, folder / "other")
@@ -216,5 +217,8 @@ def test_unusable_requests_have_a_message(tmp_path, trained):
         PackageRequest(trained, tmp_path, vocabulary_size=100)
     with pytest.raises(OptionError, match=r"nothing\.md"):
         PackageRequest(trained, tmp_path, notes=tmp_path / "nothing.md")
+    with pytest.raises(OptionError, match="nowhere"):
+        PackageRequest(tmp_path / "nowhere", tmp_path / "out")
+    (tmp_path / "empty").mkdir()
     with pytest.raises(ModelError, match="masked language model"):
-        package(PackageRequest(tmp_path / "nowhere", tmp_path / "out"))
+        package(PackageRequest(tmp_path / "empty", tmp_path / "out"))
