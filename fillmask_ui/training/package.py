@@ -117,6 +117,8 @@ class Package:
 def package(request: PackageRequest, report: Callable[[str], None] = lambda _: None) -> Package:
     """Write the folder, check that its runtimes agree, choose the int8 scheme, measure, describe.
 
+    In the folder of a training run, `package.json` keeps the figures.
+
     Args:
         request: what to do.
         report: called with a line of progress.
@@ -169,9 +171,9 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
     made = Package(request.output, folder_bytes(request.output), parity, search, tuple(figures))
     write_card(request, made)
     made = Package(request.output, folder_bytes(request.output), parity, search, tuple(figures))
-    (request.source / "package.json").write_text(
-        json.dumps(made.to_dict(), indent=2) + "\n", encoding="utf-8"
-    )
+    if (request.source / "run.json").exists():
+        content = json.dumps(made.to_dict(), indent=2) + "\n"
+        (request.source / "package.json").write_text(content, encoding="utf-8")
     return made
 
 
