@@ -38,6 +38,7 @@ from fillmask_ui.models.reference import (
     Reference,
     files_in_folder,
     has_tokenizer,
+    need_torch,
     pick_onnx,
     refuse_without_weights,
 )
@@ -144,11 +145,14 @@ def _weights(name: str, names: list[str], onnx_file: str | None, *, pick: bool) 
     onnx = pick_onnx(name, sorted(graphs), onnx_file) if pick else None
     if onnx:
         return [onnx]
-    if "model.safetensors" in names:
-        return ["model.safetensors"]
     shards = [n for n in names if _SHARD.fullmatch(n)]
-    if shards and "model.safetensors.index.json" in names:
-        return ["model.safetensors.index.json", *shards]
+    if "model.safetensors" in names:
+        shards = ["model.safetensors"]
+    elif shards and "model.safetensors.index.json" in names:
+        shards = ["model.safetensors.index.json", *shards]
+    if shards:
+        need_torch(name)  # before anything large is fetched for it
+        return shards
     refuse_without_weights(name, [n for n in names if _PICKLE.fullmatch(n)])
     return []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from fillmask_ui.models.reference import (
     Reference,
     files_in_folder,
     files_of_onnx,
+    need_torch,
     parse_reference,
 )
 from fillmask_ui.protocol import MaskedLM
@@ -82,7 +82,7 @@ def load_model(
     files = _find(parsed, runtime, onnx_file, report)
     runtime = _decide(files, runtime)
     if runtime == "torch":
-        _need_torch(files)
+        need_torch(files.name)
     files = _with_tokenizer(files, tokenizer, report)
     config = read_config(files.folder, files.onnx and files.onnx.parent, files.tokenizer)
     config.refuse_other_tasks(files.name)
@@ -117,14 +117,6 @@ def _decide(files: ModelFiles, runtime: str) -> str:
     if runtime == "torch" and not files.safetensors:
         raise ModelError(f"{files.name} has no .safetensors weights: use the runtime onnx")
     return runtime
-
-
-def _need_torch(files: ModelFiles) -> None:
-    if importlib.util.find_spec("torch") is None:
-        raise ModelError(
-            f"{files.name} runs on PyTorch, which is not installed: "
-            "pip install 'fillmask-ui[torch]', or choose a model with an ONNX file"
-        )
 
 
 def _with_tokenizer(

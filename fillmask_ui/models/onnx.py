@@ -189,6 +189,7 @@ class OnnxMaskedLM:
                 self._logits: LogitsOutput = find_logits(
                     self._all_outputs(probe, feeds),
                     (feeds.batch or texts, feeds.length or tokens),
+                    min(tokens, feeds.length or tokens),
                     self.vocabulary.size,
                     config.vocabulary_size,
                     self._name,

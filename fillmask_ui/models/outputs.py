@@ -34,6 +34,7 @@ class LogitsOutput:
 def find_logits(
     outputs: Mapping[str, np.ndarray],
     shape: tuple[int, int],
+    real_tokens: int,
     vocabulary_size: int,
     config_size: int | None,
     name: str,
@@ -43,6 +44,7 @@ def find_logits(
     Args:
         outputs: what the graph returned on a probe, by name.
         shape: [B, T] of the probe.
+        real_tokens: of its first text; what lies behind them may be anything.
         vocabulary_size: number of tokens that the tokenizer knows.
         config_size: V as `config.json` says, None if it does not.
         name: of the model, for messages.
@@ -63,14 +65,14 @@ def find_logits(
         chosen = "logits" if "logits" in fitting else fitting[0]
         if wanted < vocabulary_size:
             raise _too_large(name, vocabulary_size, wanted)
-        return _checked(chosen, outputs[chosen], vocabulary_size, name)
+        return _checked(chosen, outputs[chosen], real_tokens, vocabulary_size, name)
     rounded = [
         key
         for key, width in widths.items()
         if vocabulary_size <= width < vocabulary_size + _ROUNDED_UP and "logits" in key
     ]
     if rounded and config_size is None:
-        return _checked(rounded[0], outputs[rounded[0]], vocabulary_size, name)
+        return _checked(rounded[0], outputs[rounded[0]], real_tokens, vocabulary_size, name)
     listed = ", ".join(f"{key} {list(value.shape)}" for key, value in outputs.items())
     raise ModelError(
         f"{name} is no masked language model that goes with this tokenizer: no output has a "
@@ -80,8 +82,10 @@ def find_logits(
     )
 
 
-def _checked(key: str, logits: np.ndarray, vocabulary_size: int, name: str) -> LogitsOutput:
-    if np.isnan(logits).any():
+def _checked(
+    key: str, logits: np.ndarray, real_tokens: int, vocabulary_size: int, name: str
+) -> LogitsOutput:
+    if np.isnan(logits[0, :real_tokens]).any():
         raise ModelOutputError(
             f"{name} returns NaN on a plain probe text: its weights are damaged or overflow "
             "their precision; use the full-precision file or fetch it again"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 from dataclasses import dataclass
@@ -235,3 +236,16 @@ def refuse_without_weights(name: str, pickles: list[str]) -> None:
         f"{name} holds no weights: model.safetensors, model.onnx or onnx/model.onnx is wanted "
         "beside config.json and the tokenizer"
     )
+
+
+def need_torch(name: str) -> None:
+    """Stop if PyTorch is not installed.
+
+    Raises:
+        ModelError: that says how to install it.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise ModelError(
+            f"{name} runs on PyTorch, which is not installed: "
+            "pip install 'fillmask-ui[torch]', or choose a model with an ONNX file"
+        )

@@ -42,6 +42,9 @@ _RUN_BYTES = 256 << 20
 
 _DEFAULT_TOKENS = 512
 
+# transformers swaps functions of torch while it builds a model: one thread at a time.
+_BUILDING = threading.Lock()
+
 
 @dataclass(frozen=True)
 class TorchOptions:
@@ -227,7 +230,7 @@ def _read(files: ModelFiles, dtype: torch.dtype) -> PreTrainedModel:
     Raises:
         ModelError: if the class has no masked-LM head, or the files lack weights of it.
     """
-    with quiet_transformers():
+    with _BUILDING, quiet_transformers():
         from safetensors import SafetensorError
         from transformers import AutoModelForMaskedLM
 

@@ -119,11 +119,12 @@ def test_torch_fetches_the_safetensors(load_all, loopback_hub, bert):
 
 
 def test_safetensors_alone_without_pytorch(load, loopback_hub, bert):
-    """Said before anything of the weights is loaded into memory."""
+    """Said before the weights are fetched."""
     loopback_hub.add("org/plain", {k: v for k, v in bert.items() if "onnx" not in k})
     answer = load("org/plain")
     assert answer["error"] == "ModelError"
     assert "pip install 'fillmask-ui[torch]'" in answer["message"]
+    assert fetched(loopback_hub) == set()
 
 
 def test_chosen_onnx_file_with_its_external_data(load, loopback_hub, tiny_models, tmp_path, bert):

@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from tiny_models import TinyModels, batch_of
+from tiny_models import TinyModels, batch_of, quiet
 
 from fillmask_ui import scoring
 from fillmask_ui.errors import ModelError
@@ -245,3 +245,59 @@ def test_a_missing_asset_is_said(monkeypatch, tmp_path):
     monkeypatch.setattr(fillmask_ui.assets, "__file__", str(tmp_path / "fillmask_ui" / "assets.py"))
     with pytest.raises(ModelError, match="missing from this installation"):
         load_model()
+
+
+def plain_logits(folder, batch) -> np.ndarray:
+    """The outside reference: the transformers model, called plainly, rows taken afterwards."""
+    import torch
+    from transformers import AutoModelForMaskedLM
+
+    with quiet():
+        reference = AutoModelForMaskedLM.from_pretrained(folder).eval()
+    with torch.inference_mode():
+        logits = reference(
+            input_ids=torch.from_numpy(batch.input_ids),
+            attention_mask=torch.from_numpy(batch.attention_mask),
+        ).logits
+    return logits[batch.rows, batch.cols].numpy()
+
+
+def test_the_newer_head_of_deberta(tiny_models: TinyModels, tmp_path):
+    """It has no projection of its own, but multiplies by the embeddings."""
+    from transformers import AutoConfig, AutoModelForMaskedLM
+
+    folder = tiny_models.folder("deberta-v2", onnx=False)
+    for path in folder.glob("*.json"):
+        shutil.copy(path, tmp_path)
+    config = AutoConfig.from_pretrained(folder, legacy=False)
+    with quiet():
+        AutoModelForMaskedLM.from_config(config).save_pretrained(tmp_path)
+    model = load_model(tmp_path)
+    batch = batch_of(model.vocabulary, ["The cat [MASK] on the [MASK].", "[MASK] a"])
+    wanted = plain_logits(tmp_path, batch)
+    np.testing.assert_allclose(model.logits_at(*batch), wanted, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda model: None,
+        lambda model: model.bert.embeddings.word_embeddings,
+        lambda model: model.bert.encoder.layer[0].attention.self.query,
+    ],
+    ids=["none", "not fed hidden states", "too early"],
+)
+def test_a_head_that_cannot_be_cut(tiny_models: TinyModels, monkeypatch, wrong):
+    """A model that names the wrong place falls back to full logits, and says so."""
+    from transformers import BertForMaskedLM
+
+    folder = tiny_models.folder("bert")
+    monkeypatch.setattr(BertForMaskedLM, "get_output_embeddings", wrong)
+    model = load_model(folder, runtime="torch")
+    monkeypatch.undo()
+    assert "computed at all positions" in model.signature.notes[0]
+    batch = batch_of(model.vocabulary, ["The cat [MASK] on the [MASK].", "[MASK] a"])
+    wanted = plain_logits(folder, batch)
+    np.testing.assert_allclose(model.logits_at(*batch), wanted, atol=1e-4)
+    monkeypatch.setattr("fillmask_ui.models.torch._RUN_BYTES", 1)
+    np.testing.assert_allclose(model.logits_at(*batch), wanted, atol=1e-4)
