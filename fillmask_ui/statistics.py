@@ -91,8 +91,13 @@ class RatioMoments:
         """
         return self.x / self.n
 
-    def interval(self, level: float = 0.95) -> Interval | None:
-        """The linearised interval with Student's t; None below two texts."""
+    def interval(self, level: float = 0.95, *, positive: bool = False) -> Interval | None:
+        """The linearised interval with Student's t; None below two texts.
+
+        Args:
+            level: coverage asked for.
+            positive: for a quantity above 0: the interval of its logarithm, carried back.
+        """
         if self.texts < 2 or self.n <= 0 or not math.isfinite(self.xx):
             return None
         ratio = self.ratio
@@ -100,6 +105,9 @@ class RatioMoments:
         # Rounding can leave a tiny negative sum where all texts agree.
         spread = max(residual, 0.0) / (self.texts - 1) / self.texts
         half = student_t_quantile(self.texts - 1, level) * math.sqrt(spread) * self.texts / self.n
+        if positive and ratio > 0 and half < 100 * ratio:
+            factor = math.exp(half / ratio)
+            return Interval(ratio / factor, ratio * factor, "linearised-t", level)
         return Interval(ratio - half, ratio + half, "linearised-t", level)
 
 

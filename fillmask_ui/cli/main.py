@@ -12,7 +12,7 @@ import typer
 from fillmask_ui.errors import FillmaskError, OptionError, TextError
 
 # One file a command; each offers register(app). The order is that of the help text.
-COMMANDS = ("serve", "predict", "models", "train", "package")
+COMMANDS = ("serve", "predict", "models", "eval", "runs", "report", "train", "package")
 
 app = typer.Typer(
     name="fillmask-ui",

@@ -34,6 +34,9 @@ from fillmask_ui.evaluation.tallies import (
 from fillmask_ui.masking import KINDS
 from fillmask_ui.statistics import Interval, RatioMoments, ratio_interval
 
+# An interval over fewer texts is wider than anybody can use.
+FEWEST_TEXTS_OF_A_GROUP = 5
+
 
 def pair_figures(pair: PairTally | None) -> dict[str, Any]:
     """The fields of `Comparison` that need both models at one token; none by character."""
@@ -127,7 +130,9 @@ def _group(name: str, sums: np.ndarray, moments: RatioMoments | None) -> GroupFi
         tokens=int(sums[COUNT]),
         texts=moments and moments.texts,
         mean_nll_nats=means[NLL],
-        interval=moments and moments.interval(),
+        interval=moments.interval(positive=True)
+        if moments and moments.texts >= FEWEST_TEXTS_OF_A_GROUP
+        else None,
         top1_accuracy=means[TOP1],
         top5_accuracy=means[TOP5],
         mean_rank=means[RANK],

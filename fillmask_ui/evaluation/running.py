@@ -16,6 +16,7 @@ from fillmask_ui.evaluation.rows import EvaluatedText
 from fillmask_ui.evaluation.summary import FLATTERY, Comparison, ModelFigures, Summary
 from fillmask_ui.evaluation.tallies import (
     COUNT,
+    NLL,
     LargestTokens,
     ModelTally,
     PairTally,
@@ -93,6 +94,15 @@ class RunningSummary:
     def tokens(self) -> int:
         """Hidden tokens so far."""
         return int(self._model.totals[COUNT])
+
+    @property
+    def mean_nll_nats(self) -> float:
+        """Token average so far.
+
+        Raises:
+            ZeroDivisionError: before any text was measured.
+        """
+        return float(self._model.totals[NLL]) / self.tokens
 
     def add(self, row: EvaluatedText | SkippedText) -> None:
         """Count one text.

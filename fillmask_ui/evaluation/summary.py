@@ -31,7 +31,7 @@ class GroupFigures:
         tokens: how many.
         texts: with at least one of them; None where that is not counted.
         mean_nll_nats: over the tokens.
-        interval: of the mean; None where it is not known.
+        interval: of the mean; None where it is not known, or rests on fewer than 5 texts.
         top1_accuracy: share of tokens with rank 1.
         top5_accuracy: share with rank 5 or better.
         mean_rank: of the true token.

@@ -35,14 +35,15 @@ def test_intervals_cover_the_truth(count):
     assert 0.93 <= covered / trials <= 0.97
 
 
-def test_linearised_intervals_cover_the_truth():
+@pytest.mark.parametrize("positive", [False, True])
+def test_linearised_intervals_cover_the_truth(positive):
     rng = np.random.default_rng(21)
     trials = 4000
     covered = 0
     for _ in range(trials):
         x, n = draw_texts(rng, 300)
         moments = RatioMoments(300, x.sum(), n.sum(), x @ x, n @ n, x @ n)
-        interval = moments.interval()
+        interval = moments.interval(positive=positive)
         covered += interval.low <= TRUTH <= interval.high
     assert 0.93 <= covered / trials <= 0.97
 
@@ -89,6 +90,16 @@ def test_linearised_interval_equals_students_t_for_equal_lengths():
     expected = stats.t.interval(0.95, 24, x.mean(), stats.sem(x))
     interval = moments.interval()
     assert (interval.low, interval.high) == pytest.approx(expected, rel=1e-9)
+
+
+def test_an_interval_of_a_positive_quantity_is_positive():
+    moments = RatioMoments()
+    for value in (0.1, 2.0, 0.2):
+        moments.add(value, 1)
+    assert moments.interval().low < 0 < moments.interval(positive=True).low
+    # The logarithm's interval is symmetric.
+    interval, mean = moments.interval(positive=True), moments.ratio
+    assert interval.high / mean == pytest.approx(mean / interval.low)
 
 
 def test_few_texts_take_the_linearised_interval():

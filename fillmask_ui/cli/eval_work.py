@@ -1,0 +1,186 @@
+"""What `fillmask-ui eval` does once its options are understood: load, measure, record."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fillmask_ui.cli.options import ModelChoice, load
+
+if TYPE_CHECKING:
+    from fillmask_ui.corpora import Texts, TextSource
+    from fillmask_ui.evaluation import EvaluationConfig, Masks, Summary
+    from fillmask_ui.protocol import MaskedLM
+    from fillmask_ui.runs import Recorder, RunInfo, RunStore
+    from fillmask_ui.statistics import Limits
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The choices of a new run."""
+
+    model: ModelChoice
+    baseline: ModelChoice | None
+    config: EvaluationConfig
+    source: TextSource
+    limits: Limits
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run came to."""
+
+    name: str
+    signature: str
+    notes: tuple[str, ...]
+    summary: Summary
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object that `--json` prints."""
+        return {
+            **self.summary.to_dict(),
+            "notes": list(self.notes),
+            "signature": self.signature,
+            "run": self.name,
+        }
+
+
+def store() -> RunStore:
+    """Where runs are kept: `FILLMASK_UI_RUNS`, else the platform's place for user data."""
+    import os
+
+    from fillmask_ui.runs import RunStore, default_root
+
+    return RunStore(default_root(os.environ, sys.platform, Path.home()))
+
+
+def start_new(plan: Plan, *, quiet: bool) -> Outcome:
+    """Measure as planned, in a run of its own.
+
+    Args:
+        plan: what to measure.
+        quiet: print nothing on standard output.
+    """
+    from fillmask_ui.corpora import open_texts
+    from fillmask_ui.runs import prepare_info, start
+
+    # The texts first: a wrong column shows before a model is loaded.
+    with open_texts(plan.source) as texts:
+        model, baseline = _models(plan)
+        info = prepare_info(
+            plan.config,
+            model,
+            baseline=baseline,
+            texts={**plan.source.to_dict(), "signature": str(plan.source)},
+            choices={
+                "model": asdict(plan.model),
+                "baseline": asdict(plan.baseline) if plan.baseline else None,
+            },
+            limits=plan.limits,
+        )
+        masks = _masks(model, info.config)
+        _try(model, baseline, info.config)
+        with start(store(), info) as recorder:
+            return _work(recorder, model, baseline, texts, masks, quiet=quiet)
+
+
+def go_on(name: str, *, quiet: bool) -> Outcome:
+    """Measure what a stopped run lacks; a run that is done is only shown.
+
+    Args:
+        name: of the run.
+        quiet: print nothing on standard output.
+    """
+    from fillmask_ui.corpora import open_texts
+    from fillmask_ui.runs import resume
+
+    with resume(store(), name) as recorder:
+        if recorder.dropped_bytes:
+            sys.stderr.write(
+                f"dropped a half-written last line of {recorder.dropped_bytes} bytes\n"
+            )
+        if recorder.info.state == "done":
+            sys.stderr.write(f"run {recorder.name} is done already\n")
+            return _outcome(recorder, quiet=quiet)
+        plan = _plan_of(recorder.info)
+        with open_texts(plan.source) as texts:
+            model, baseline = _models(plan)
+            masks = _masks(model, plan.config)
+            return _work(recorder, model, baseline, texts, masks, quiet=quiet)
+
+
+def _plan_of(info: RunInfo) -> Plan:
+    from fillmask_ui.corpora import TextSource
+
+    own, other = info.choices["model"], info.choices["baseline"]
+    return Plan(
+        ModelChoice(**own),
+        ModelChoice(**other) if other else None,
+        info.config,
+        TextSource(**{key: info.texts[key] for key in TextSource.__dataclass_fields__}),
+        info.limits,
+    )
+
+
+def _models(plan: Plan) -> tuple[MaskedLM, MaskedLM | None]:
+    return load(plan.model), load(plan.baseline) if plan.baseline else None
+
+
+def _masks(model: MaskedLM, config: EvaluationConfig) -> Masks | None:
+    if config.mask_stream != "collator":
+        return None
+    from fillmask_ui.masking_stream import CollatorMasks
+
+    return CollatorMasks(model.vocabulary, config)
+
+
+def _try(model: MaskedLM, baseline: MaskedLM | None, config: EvaluationConfig) -> None:
+    """Two models that cannot be compared are refused before a run is made."""
+    from fillmask_ui.evaluation import evaluate as measure
+
+    config = replace(config, mask_stream="text")
+    next(measure(model, [], config, baseline=baseline), None)
+
+
+def _work(
+    recorder: Recorder,
+    model: MaskedLM,
+    baseline: MaskedLM | None,
+    texts: Texts,
+    masks: Masks | None,
+    *,
+    quiet: bool,
+) -> Outcome:
+    from fillmask_ui.cli.eval_output import eval_progress, print_head
+    from fillmask_ui.evaluation import Heartbeat
+
+    if not quiet:
+        print_head(recorder.info, texts.report)
+    sys.stderr.write(f"run {recorder.name}\n")
+    try:
+        with eval_progress(texts.report.expected) as show:
+            for item in recorder.measure(
+                model, texts, baseline=baseline, masks=masks, heartbeat=True
+            ):
+                if isinstance(item, Heartbeat):
+                    show(item.texts, recorder.running)
+    except KeyboardInterrupt:
+        sys.stderr.write(
+            f"\nstopped; {recorder.running.seen} texts are kept: fillmask-ui eval --resume "
+            f"{recorder.name}\n"
+        )
+        raise
+    recorder.note(texts.report.notes)
+    return _outcome(recorder, quiet=quiet)
+
+
+def _outcome(recorder: Recorder, *, quiet: bool) -> Outcome:
+    from fillmask_ui.cli.eval_output import print_figures
+
+    info = recorder.info
+    summary = recorder.running.summary()
+    if not quiet:
+        print_figures(summary, info)
+    return Outcome(info.name, info.signature, info.notes, summary)

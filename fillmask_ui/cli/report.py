@@ -1,0 +1,31 @@
+"""`fillmask-ui report`: a run as one self-contained page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fillmask_ui.cli.eval_work import store
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("report")(report)
+
+
+def report(
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="Name, the beginning of one, or latest.")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
+    ] = Path("report.html"),
+) -> None:
+    """Write a run as one HTML page: figures, charts with their tables, worst tokens."""
+    from fillmask_ui.report import write_report
+
+    opened = store().open(run)
+    write_report(opened, output)
+    typer.echo(f"{output} ({output.stat().st_size / 1e6:.1f} MB), run {opened.info.name}")

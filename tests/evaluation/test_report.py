@@ -1,0 +1,112 @@
+"""A run as a page: complete, self-contained, escaped, drawn by a real browser."""
+
+import re
+import shutil
+
+import pytest
+from playwright.sync_api import sync_playwright
+from table_model import TOKENS, TableModel, TableVocabulary, sample_texts
+
+from fillmask_ui.errors import DataError
+from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.report import write_report
+from fillmask_ui.runs import RunStore, prepare_info, start
+
+HOSTILE = 'the </script><script>document.title="owned"</script><b>cat</b> & "dog"'
+
+
+class Hostile(TableVocabulary):
+    """A vocabulary in which every token is markup."""
+
+    def token(self, token_id):
+        return "<img src=x onerror=alert(1)>" + super().token(token_id)
+
+
+def record(tmp_path, baseline=None, model=None, texts=None):
+    model = model or TableModel(1)
+    store = RunStore(tmp_path / "runs")
+    info = prepare_info(EvaluationConfig("pseudo-perplexity"), model, baseline=baseline)
+    with start(store, info) as recorder:
+        for _ in recorder.measure(model, texts or sample_texts(40, seed=3), baseline=baseline):
+            pass
+    return store.open(recorder.name)
+
+
+def without_library(page):
+    """The page less the chart library, which is the first script."""
+    return re.sub(r"<script>.*?</script>", "", page, count=1, flags=re.DOTALL)
+
+
+def test_the_page_holds_figures_verdict_tokens_and_choices(tmp_path):
+    run = record(tmp_path, baseline=TableModel(1, noise=0.3))
+    write_report(run, tmp_path / "report.html")
+    page = without_library((tmp_path / "report.html").read_text())
+    summary = run.summary()
+    assert f"{summary.model.perplexity:.4f}" in page or f"{summary.model.perplexity:,.4f}" in page
+    assert summary.comparison.verdict.label in page
+    assert f"{summary.comparison.relative_change:+.2%}" in page
+    assert run.info.signature in page.replace("&#x27;", "'")
+    assert run.info.model["sha256"] in page
+    assert "Tokens that differ most" in page
+    assert summary.worst[0].token in page
+    assert page.count("As a table") == page.count('role="img"') >= 8
+    assert "near chance" in page
+
+
+def test_the_page_asks_for_nothing_and_draws_every_chart(tmp_path):
+    run = record(tmp_path, baseline=TableModel(1, noise=0.3))
+    target = tmp_path / "report.html"
+    write_report(run, target)
+    requests, errors = [], []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page()
+        page.on("request", lambda request: requests.append(request.url))
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(target.as_uri())
+        page.wait_for_function("document.querySelectorAll('.main-svg').length > 0")
+        drawn = page.locator(".js-plotly-plot").count()
+        shown = page.locator('[role="img"]').count()
+        browser.close()
+    assert requests == [target.as_uri()]
+    assert errors == []
+    assert drawn == shown
+
+
+def test_texts_and_tokens_are_never_markup(tmp_path):
+    model = TableModel(1, vocabulary=Hostile())
+    run = record(tmp_path, model=model, texts=[HOSTILE, *sample_texts(30, seed=3)])
+    write_report(run, tmp_path / "report.html")
+    page = without_library((tmp_path / "report.html").read_text())
+    assert "<img" not in page
+    assert "<script>document.title" not in page
+    assert "&lt;img src=x" in page
+
+
+def test_a_run_that_was_stopped_says_so(tmp_path):
+    model = TableModel(1)
+    store = RunStore(tmp_path)
+    with start(store, prepare_info(EvaluationConfig("uniform"), model)) as recorder:
+        rows = recorder.measure(model, sample_texts(40))
+        for _ in range(12):
+            next(rows)
+        rows.close()
+    write_report(store.open(recorder.name), tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "The run is stopped" in page
+    assert "12 texts measured so far" in page
+
+
+def test_a_run_without_texts_or_a_folder_that_is_missing(tmp_path):
+    model = TableModel(1)
+    store = RunStore(tmp_path)
+    with start(store, prepare_info(EvaluationConfig(), model)) as recorder:
+        pass
+    with pytest.raises(DataError, match="there was none"):
+        write_report(store.open(recorder.name), tmp_path / "report.html")
+    run = record(tmp_path)
+    with pytest.raises(DataError, match="cannot be written"):
+        write_report(run, tmp_path / "missing" / "report.html")
+    assert len(TOKENS) == run.info.model["vocabulary_size"]
