@@ -59,8 +59,9 @@ def figure_layout(description: str, x: str, y: str, *, models: int = 1) -> dict:
     """
     layout = base_layout(height=HEIGHT, description=description)
     layout["margin"] |= {"l": 48, "t": 12, "b": 44}
-    layout["xaxis"]["title"] = {"text": x, "standoff": 8}
-    layout["yaxis"]["title"] = {"text": y, "standoff": 8}
+    font = {"size": 13}
+    layout["xaxis"]["title"] = {"text": x, "standoff": 8, "font": font}
+    layout["yaxis"]["title"] = {"text": y, "standoff": 8, "font": font}
     if models > 1:
         add_legend(layout)
     return layout
