@@ -160,15 +160,16 @@ def word_starts(encoding: Encoding, special_ids: frozenset[int]) -> np.ndarray:
         bool [T], false for special tokens.
 
     Source:
-        The rule of transformers' `DataCollatorForLanguageModeling` with `whole_word_mask`, except
-        that a blank inside a token's span counts as a gap: there some SentencePiece tokenizers
-        run all words of a text together.
+        The rule of transformers' `DataCollatorForLanguageModeling` with `whole_word_mask`, but
+        for two cases: a blank inside a token's span counts as a gap (else some SentencePiece
+        tokenizers run all words of a text together), and two tokens that share a character, as
+        byte-level ones do for `é`, have no gap between them.
     """
     real = hideable(np.array(encoding.ids), special_ids)
     starts = real.copy()
     for index in range(1, len(encoding)):
         span, before = encoding.spans[index], encoding.spans[index - 1]
-        gap = span.start != before.end or encoding.text[span.start : span.start + 1].isspace()
+        gap = span.start > before.end or encoding.text[span.start : span.start + 1].isspace()
         starts[index] = real[index] and (gap or not real[index - 1])
     return starts
 

@@ -1,0 +1,152 @@
+"""Evaluation of real tiny models against loops that use transformers and torch alone."""
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import SENTENCES, quiet
+from torch.nn.functional import cross_entropy
+
+from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
+from fillmask_ui.masking import MaskRecipe, hide_encoding, word_starts
+from fillmask_ui.masking_stream import CollatorMasks
+from fillmask_ui.models import load_model
+from fillmask_ui.records import SkippedText
+
+FAMILIES = ("bert", "roberta", "xlm-roberta")
+TEXTS = [*SENTENCES, "  ", "Two words.", "cafés — the café's, 1,234!", " ".join(SENTENCES)]
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def family(request, tiny_models):
+    """(our model on ONNX Runtime, transformers' tokenizer and model) of one family."""
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    folder = tiny_models.folder(request.param)
+    with quiet():
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        model = AutoModelForMaskedLM.from_pretrained(folder).eval()
+    return load_model(folder), tokenizer, model
+
+
+def measured(rows):
+    return {row.id: row for row in rows if not isinstance(row, SkippedText)}
+
+
+def test_the_published_evaluator_to_five_digits(family):
+    """winml-cli's loop, written again: a batch of one, the collator, torch's cross_entropy."""
+    from transformers import DataCollatorForLanguageModeling
+
+    ours, tokenizer, model = family
+    collator = DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15, seed=42)
+    total, count = 0.0, 0
+    for text in TEXTS:
+        if not text.strip():
+            continue
+        encoded = tokenizer(text, truncation=True, max_length=ours.max_tokens)
+        batch = collator([torch.tensor(encoded["input_ids"])])
+        with torch.no_grad():
+            logits = model(input_ids=batch["input_ids"]).logits[0]
+        labels = batch["labels"][0]
+        total += cross_entropy(logits, labels, ignore_index=-100, reduction="sum").item()
+        count += int((labels != -100).sum())
+
+    config = EvaluationConfig(mask_stream="collator").resolved(ours.max_tokens)
+    masks = CollatorMasks(ours.vocabulary, config)
+    summary = summarize(evaluate(ours, TEXTS, config, masks=masks))
+    assert summary.model.tokens == count > 20
+    assert summary.model.mean_nll_nats == pytest.approx(total / count, abs=1e-5)
+
+
+def test_pseudo_perplexity_equals_one_forward_pass_a_token(family):
+    """Salazar et al. 2020, written again: each token hidden alone, full logits, a batch of one."""
+    ours, tokenizer, model = family
+    texts = TEXTS[:4]
+    losses = []
+    for text in texts:
+        ids = torch.tensor(tokenizer(text)["input_ids"])
+        for place in range(len(ids)):
+            if ids[place].item() in tokenizer.all_special_ids:
+                continue
+            seen = ids.clone()
+            seen[place] = tokenizer.mask_token_id
+            with torch.no_grad():
+                logits = model(input_ids=seen[None]).logits[0, place]
+            losses.append(cross_entropy(logits, ids[place]).item())
+    config = EvaluationConfig("pseudo-perplexity")
+    summary = summarize(evaluate(ours, texts, config), config=config)
+    assert summary.model.tokens == len(losses)
+    assert summary.model.mean_nll_nats == pytest.approx(np.mean(losses), abs=1e-5)
+    assert summary.model.perplexity == pytest.approx(np.exp(np.mean(losses)), rel=1e-5)
+
+
+def test_seeded_masks_equal_the_collator_with_a_reseeded_generator(family):
+    """Real tokenizers, special tokens and all."""
+    from transformers import DataCollatorForLanguageModeling
+
+    ours, tokenizer, _ = family
+    for example_id, text in enumerate(TEXTS):
+        encoded = tokenizer(text)["input_ids"]
+        collator = DataCollatorForLanguageModeling(
+            tokenizer, return_tensors="np", mlm_probability=0.3
+        )
+        collator.generator = np.random.default_rng([42, example_id])
+        expected = collator([list(encoded)])
+        hidden = hide_encoding(
+            ours.vocabulary.encode(text),
+            ours.vocabulary,
+            seed=42,
+            example_id=example_id,
+            recipe=MaskRecipe(0.3),
+        )
+        np.testing.assert_array_equal(hidden.input_ids, expected["input_ids"][0])
+        labels = expected["labels"][0]
+        np.testing.assert_array_equal(hidden.cols, np.flatnonzero(labels != -100))
+
+
+def test_whole_words_are_what_stands_between_blanks(family):
+    ours, _, _ = family
+    vocabulary = ours.vocabulary
+    for text in SENTENCES:
+        encoding = vocabulary.encode(text)
+        starts = np.flatnonzero(word_starts(encoding, vocabulary.special_ids))
+        found = [encoding.text[encoding.spans[place].start :].split()[0] for place in starts]
+        assert found == text.split()
+
+
+def test_spans_point_at_the_token_in_its_sentence(family):
+    ours, _, _ = family
+    rows = measured(evaluate(ours, SENTENCES, EvaluationConfig("pseudo-perplexity")))
+    for row in rows.values():
+        # Byte-level tokens may share a character.
+        covered = {place for start, end in row.spans for place in range(start, end)}
+        assert {p for p in covered if not row.text[p].isspace()} == {
+            p for p, character in enumerate(row.text) if not character.isspace()
+        }
+        assert row.characters == len(row.text)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [EvaluationConfig("pseudo-perplexity"), EvaluationConfig(recipe=MaskRecipe.whole_words(0.4))],
+    ids=lambda config: config.signature,
+)
+def test_real_tokenizers_are_compared_by_character(tiny_models, config):
+    first, second = (load_model(tiny_models.folder(name)) for name in ("bert", "roberta"))
+    texts = [text.lower() for text in SENTENCES]
+    summary = summarize(evaluate(first, texts, config, baseline=second), config=config)
+    assert summary.comparison.unit == "character"
+    assert summary.texts >= 10
+    assert summary.model.characters == summary.baseline.characters
+    assert summary.model.tokens != summary.baseline.tokens
+
+
+def test_two_runtimes_of_one_model_pass(tiny_models):
+    folder = tiny_models.folder("bert")
+    first, second = (load_model(folder, runtime=runtime) for runtime in ("onnx", "torch"))
+    config = EvaluationConfig("uniform")
+    summary = summarize(evaluate(first, SENTENCES, config, baseline=second), config=config)
+    comparison = summary.comparison
+    assert abs(comparison.relative_change) < 1e-5
+    assert comparison.verdict.label == "PASS"
+    assert comparison.agreement == 1.0
+    assert comparison.max_abs_logit_difference < 1e-3
