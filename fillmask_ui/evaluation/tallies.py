@@ -268,10 +268,10 @@ class LargestTokens:
 
         Args:
             row: the text.
-            values: float64 [M], large for what is to be shown.
+            values: float64 [M], large for what is to be shown; -inf is never shown.
         """
         least = self._heap[0][0] if len(self._heap) == self.size else -np.inf
-        for index in np.flatnonzero(values >= least):
+        for index in np.flatnonzero((values >= least) & (values > -np.inf)):
             # Ties go to the earlier text and position, whatever came first.
             key = (float(values[index]), -row.id, -int(row.cols[index]))
             self._push((*key, token_example(row, index)))

@@ -4,9 +4,11 @@ from fillmask_ui.runs.compare import compare
 from fillmask_ui.runs.export import FORMATS, export
 from fillmask_ui.runs.record import Recorder, prepare_info, resume, start
 from fillmask_ui.runs.store import Run, RunInfo, RunStore, default_root
+from fillmask_ui.runs.tokens import FoundTokens, tokens_between
 
 __all__ = [
     "FORMATS",
+    "FoundTokens",
     "Recorder",
     "Run",
     "RunInfo",
@@ -17,4 +19,5 @@ __all__ = [
     "prepare_info",
     "resume",
     "start",
+    "tokens_between",
 ]
