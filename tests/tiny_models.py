@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tiny_tokenizers import SENTENCES as SENTENCES
+from tiny_tokenizers import TOKENIZERS
 
 from fillmask_ui.protocol import Vocabulary
 
@@ -33,35 +34,6 @@ FAMILIES = (
     "mpnet",
     "modernbert",
     "esm",
-)
-
-SENTENCES = (
-    "The cat sat on the mat and looked at the birds.",
-    "A quick brown fox jumps over the lazy dog.",
-    "The capital of France is a city on a river.",
-    "She walked to the café because the morning was cold.",
-    "Nobody knows what the weather will be like tomorrow.",
-    "The opposite of hot is cold, and the opposite of up is down.",
-    "Children were playing in the garden behind the old house.",
-    "He opened the door, looked around and slowly walked in.",
-    "Reading and writing are taught in the first years of school.",
-    "The museum sells souvenirs; the souvenir shop is always full.",
-    "Walden Pond is beautifully blue in the early summer.",
-    "Lunch was delicious, but dinner was better than lunch.",
-    "Water boils at one hundred degrees and freezes at zero.",
-    "The teacher asked the students to open their books.",
-    "We took the train to the sea and slept all the way.",
-    "The river runs from the mountains down to the ocean.",
-)
-
-PROTEINS = (
-    "MKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQAPILSRVGDGTQDNLSGAEKAVQVKVKALPDAQ",
-    "MALWMRLLPLLALLALWGPDPAAAFVNQHLCGSHLVEALYLVCGERGFFYTPKTRREAEDLQVGQV",
-)
-
-# The alphabet of ESM-2, in its order.
-ESM_ALPHABET = (
-    "<cls> <pad> <eos> <unk> L A G V S E R T I D P K Q N F Y M H W C X B U Z O . - <null_1> <mask>"
 )
 
 _HIDDEN, _LAYERS, _HEADS, _INNER = 32, 2, 4, 64
@@ -149,7 +121,7 @@ def make_model(family: str, folder: Path) -> None:
     import torch
     from transformers import AutoConfig, AutoModelForMaskedLM
 
-    tokenizer = _TOKENIZERS[family]()
+    tokenizer = TOKENIZERS[family]()
     tokenizer.save_pretrained(folder)
     torch_state = torch.random.get_rng_state()
     torch.manual_seed(20)
@@ -259,162 +231,6 @@ def quiet():
             transformers_logging.set_verbosity(verbosity)
             transformers_logging.enable_progress_bar()
 
-
-@dataclass(frozen=True)
-class _Trained:
-    vocab: Any
-    merges: list[tuple[str, str]]
-
-
-def _word_pieces(specials: list[str]) -> dict[str, int]:
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
-
-    raw = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    raw.normalizer = normalizers.BertNormalizer()
-    raw.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    raw.train_from_iterator(
-        SENTENCES,
-        trainers.WordPieceTrainer(vocab_size=300, special_tokens=specials, show_progress=False),
-    )
-    return raw.get_vocab()
-
-
-def _byte_level(specials: list[str]) -> _Trained:
-    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
-
-    raw = Tokenizer(models.BPE())
-    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    raw.train_from_iterator(
-        SENTENCES,
-        trainers.BpeTrainer(
-            vocab_size=420,
-            special_tokens=specials,
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-            show_progress=False,
-        ),
-    )
-    model = json.loads(raw.to_str())["model"]
-    return _Trained(model["vocab"], [tuple(pair) for pair in model["merges"]])
-
-
-def _unigram(specials: list[str], unk: str) -> list[tuple[str, float]]:
-    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
-
-    raw = Tokenizer(models.Unigram())
-    raw.pre_tokenizer = pre_tokenizers.Metaspace()
-    raw.train_from_iterator(
-        SENTENCES,
-        trainers.UnigramTrainer(
-            vocab_size=200, special_tokens=specials, unk_token=unk, show_progress=False
-        ),
-    )
-    vocab = json.loads(raw.to_str())["model"]["vocab"]
-    return [(token, score) for token, score in vocab]
-
-
-_BERT_SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-_ROBERTA_SPECIALS = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-
-
-def _mask(text: str) -> Any:
-    """A mask token that swallows the blank to its left, as the published tokenizers have it."""
-    from tokenizers import AddedToken
-
-    return AddedToken(text, lstrip=True, special=True)
-
-
-def _bert_tokenizer() -> Any:
-    from transformers import BertTokenizer
-
-    return BertTokenizer(vocab=_word_pieces(_BERT_SPECIALS), model_max_length=64)
-
-
-def _roberta_tokenizer() -> Any:
-    from transformers import RobertaTokenizer
-
-    trained = _byte_level(_ROBERTA_SPECIALS)
-    return RobertaTokenizer(
-        vocab=trained.vocab, merges=trained.merges, mask_token=_mask("<mask>"), model_max_length=64
-    )
-
-
-def _xlm_roberta_tokenizer() -> Any:
-    from transformers import XLMRobertaTokenizer
-
-    return XLMRobertaTokenizer(
-        vocab=_unigram(_ROBERTA_SPECIALS, "<unk>"), mask_token=_mask("<mask>"), model_max_length=64
-    )
-
-
-def _albert_tokenizer() -> Any:
-    from transformers import AlbertTokenizer
-
-    specials = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
-    return AlbertTokenizer(
-        vocab=_unigram(specials, "<unk>"), mask_token=_mask("[MASK]"), model_max_length=64
-    )
-
-
-def _deberta_tokenizer() -> Any:
-    from transformers import DebertaV2Tokenizer
-
-    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    return DebertaV2Tokenizer(vocab=_unigram(specials, "[UNK]"), model_max_length=64)
-
-
-def _mpnet_tokenizer() -> Any:
-    from transformers import MPNetTokenizer
-
-    specials = ["<s>", "<pad>", "</s>", "[UNK]", "<mask>"]
-    return MPNetTokenizer(vocab=_word_pieces(specials), model_max_length=64)
-
-
-def _modernbert_tokenizer() -> Any:
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast
-
-    trained = _byte_level(_BERT_SPECIALS)
-    raw = Tokenizer(models.BPE(vocab=trained.vocab, merges=trained.merges))
-    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    raw.decoder = decoders.ByteLevel()
-    raw.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=raw,
-        pad_token="[PAD]",
-        unk_token="[UNK]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        mask_token=_mask("[MASK]"),
-        model_max_length=64,
-        model_input_names=["input_ids", "attention_mask"],
-    )
-
-
-def _esm_tokenizer() -> Any:
-    import tempfile
-
-    from transformers import EsmTokenizer
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "vocab.txt"
-        path.write_text("\n".join(ESM_ALPHABET.split()), encoding="utf-8")
-        return EsmTokenizer(str(path), model_max_length=64)
-
-
-_TOKENIZERS: dict[str, Callable[[], Any]] = {
-    "bert": _bert_tokenizer,
-    "roberta": _roberta_tokenizer,
-    "xlm-roberta": _xlm_roberta_tokenizer,
-    "distilbert": _bert_tokenizer,
-    "albert": _albert_tokenizer,
-    "electra": _bert_tokenizer,
-    "deberta-v2": _deberta_tokenizer,
-    "mpnet": _mpnet_tokenizer,
-    "modernbert": _modernbert_tokenizer,
-    "esm": _esm_tokenizer,
-}
 
 _SHAPE: dict[str, Any] = {
     "hidden_size": _HIDDEN,

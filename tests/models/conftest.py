@@ -1,11 +1,14 @@
-"""Loaded tiny models, shared by the tests of this folder."""
+"""Loaded tiny models and folders with changed ONNX files, shared by the tests of this folder."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
+import numpy as np
 import pytest
-from tiny_models import TinyModels
+from tiny_models import TinyModels, batch_of, export_onnx, texts_for
 
 from fillmask_ui.models import load_model
 from fillmask_ui.protocol import MaskedLM
@@ -23,3 +26,50 @@ def loaded(tiny_models: TinyModels) -> Callable[[str, str], MaskedLM]:
         return models[family, runtime]
 
     return get
+
+
+def plain_folder(tiny_models: TinyModels, family: str, target: Path) -> Path:
+    """Config and tokenizer without weights."""
+    target.mkdir(parents=True, exist_ok=True)
+    for path in tiny_models.folder(family, onnx=False).iterdir():
+        if path.is_file() and path.suffix != ".safetensors":
+            shutil.copy(path, target)
+    return target
+
+
+@pytest.fixture
+def variant(tiny_models, tmp_path):
+    """`variant(change, family)`: a folder whose model.onnx is the plain export, changed."""
+
+    def make(change: Callable[[Path, Path], None], family: str = "bert") -> Path:
+        folder = plain_folder(tiny_models, family, tmp_path / family)
+        change(tiny_models.folder(family) / "onnx" / "model.onnx", folder / "model.onnx")
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def exported(tiny_models, tmp_path):
+    """`exported(family, **changes)`: a folder with an export of its own."""
+
+    def make(family: str, **changes) -> Path:
+        folder = plain_folder(tiny_models, family, tmp_path / family)
+        export_onnx(tiny_models.folder(family, onnx=False), folder / "model.onnx", **changes)
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def agrees(loaded):
+    """`agrees(model, atol)`: equal to PyTorch on texts of different lengths."""
+
+    def check(model, family: str = "bert", atol: float = 1e-4) -> None:
+        reference = loaded(family, "torch")
+        batch = batch_of(reference.vocabulary, texts_for(family, reference.vocabulary.mask_token))
+        wanted, got = reference.logits_at(*batch), model.logits_at(*batch)
+        assert got.dtype == np.float32
+        np.testing.assert_allclose(got, wanted, atol=atol)
+
+    return check

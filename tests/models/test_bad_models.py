@@ -6,7 +6,6 @@ import json
 import shutil
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import onnx
@@ -372,32 +371,3 @@ def test_without_pytorch_the_message_says_how_to_install_it(tiny_models):
     assert runtime == "onnx"
     assert "pip install 'fillmask-ui[torch]'" in message
     assert ran.stderr == ""
-
-
-@pytest.mark.parametrize("runtime", ["onnx", "torch"])
-def test_loading_says_nothing(copy, runtime, capfd):
-    load_model(copy(), runtime=runtime)
-    captured = capfd.readouterr()
-    assert captured.out == captured.err == ""
-
-
-@pytest.mark.parametrize("runtime", ["onnx", "torch"])
-def test_many_threads_at_once(loaded, runtime):
-    model = loaded("bert", runtime)
-    texts = [f"{'the ' * n}[MASK] cat" for n in range(8)]
-    wanted = [model.logits_at(*batch_of(model.vocabulary, [text])) for text in texts]
-    wrong: list[str] = []
-
-    def work(start: int) -> None:
-        for step in range(25):
-            number = (start + step) % len(texts)
-            got = model.logits_at(*batch_of(model.vocabulary, [texts[number]]))
-            if not np.allclose(got, wanted[number], atol=1e-4):
-                wrong.append(texts[number])
-
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []

@@ -5,7 +5,6 @@ The reference is the same weights on PyTorch, which `test_families` holds agains
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,60 +12,10 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from tiny_models import TinyModels, batch_of, export_onnx, quiet, texts_for
+from tiny_models import batch_of
 
-from fillmask_ui import scoring
 from fillmask_ui.errors import ModelError
 from fillmask_ui.models import load_model
-
-Change = Callable[[Path, Path], None]
-
-
-def plain_folder(tiny_models: TinyModels, family: str, target: Path) -> Path:
-    """Config and tokenizer without weights."""
-    target.mkdir(parents=True, exist_ok=True)
-    for path in tiny_models.folder(family, onnx=False).iterdir():
-        if path.is_file() and path.suffix != ".safetensors":
-            shutil.copy(path, target)
-    return target
-
-
-@pytest.fixture
-def variant(tiny_models, tmp_path):
-    """`variant(change, family)`: a folder whose model.onnx is the plain export, changed."""
-
-    def make(change: Change, family: str = "bert") -> Path:
-        folder = plain_folder(tiny_models, family, tmp_path / family)
-        change(tiny_models.folder(family) / "onnx" / "model.onnx", folder / "model.onnx")
-        return folder
-
-    return make
-
-
-@pytest.fixture
-def exported(tiny_models, tmp_path):
-    """`exported(family, **changes)`: a folder with an export of its own."""
-
-    def make(family: str, **changes) -> Path:
-        folder = plain_folder(tiny_models, family, tmp_path / family)
-        export_onnx(tiny_models.folder(family, onnx=False), folder / "model.onnx", **changes)
-        return folder
-
-    return make
-
-
-@pytest.fixture
-def agrees(loaded):
-    """`agrees(model, atol)`: equal to PyTorch on texts of different lengths."""
-
-    def check(model, family: str = "bert", atol: float = 1e-4) -> None:
-        reference = loaded(family, "torch")
-        batch = batch_of(reference.vocabulary, texts_for(family, reference.vocabulary.mask_token))
-        wanted, got = reference.logits_at(*batch), model.logits_at(*batch)
-        assert got.dtype == np.float32
-        np.testing.assert_allclose(got, wanted, atol=atol)
-
-    return check
 
 
 def test_int32_inputs(exported, agrees):
@@ -220,7 +169,7 @@ def test_external_data(variant, agrees):
     )
 
 
-def external(location: str) -> Change:
+def external(location: str) -> Callable[[Path, Path], None]:
     """Put the weights where `location` says, relative to the folder of the graph."""
 
     def change(source: Path, target: Path) -> None:
@@ -289,80 +238,6 @@ def test_external_data_missing(variant):
     (folder / "shared.data").unlink()
     with pytest.raises(ModelError, match=r"shared\.data.* missing"):
         load_model(folder)
-
-
-@pytest.mark.parametrize("family", ["bert", "roberta"])
-def test_dynamic_int8(variant, loaded, family):
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
-    def change(source: Path, target: Path) -> None:
-        with quiet():
-            quantize_dynamic(source, target, weight_type=QuantType.QInt8, per_channel=True)
-
-    model = load_model(variant(change, family))
-    assert model.signature.precision == "int8"
-    assert model.signature.parameters is None
-    close_to_full(model, loaded(family, "torch"), family)
-
-
-def test_qdq(variant, loaded):
-    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
-
-    reference = loaded("bert", "torch")
-    batch = batch_of(reference.vocabulary, texts_for("bert", "[MASK]"))
-
-    class Reader(CalibrationDataReader):
-        def __init__(self) -> None:
-            zeros = np.zeros_like(batch.input_ids)
-            names = ("input_ids", "attention_mask", "token_type_ids")
-            values = (batch.input_ids, batch.attention_mask, zeros)
-            self.left = [dict(zip(names, values, strict=True))]
-
-        def get_next(self):
-            return self.left.pop() if self.left else None
-
-    def change(source: Path, target: Path) -> None:
-        with quiet():
-            quantize_static(
-                source,
-                target,
-                Reader(),
-                quant_format=QuantFormat.QDQ,
-                op_types_to_quantize=["MatMul"],
-            )
-
-    model = load_model(variant(change))
-    operators = {n.op_type for n in onnx.load(variant(change) / "model.onnx").graph.node}
-    assert "DequantizeLinear" in operators
-    assert model.signature.precision == "int8"
-    close_to_full(model, reference, "bert")
-
-
-def test_four_bit(variant, loaded):
-    from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
-
-    def change(source: Path, target: Path) -> None:
-        with quiet():
-            quantizer = MatMulNBitsQuantizer(onnx.load(source), block_size=16, is_symmetric=True)
-            quantizer.process()
-            quantizer.model.save_model_to_file(str(target))
-
-    folder = variant(change)
-    operators = {n.op_type for n in onnx.load(folder / "model.onnx").graph.node}
-    assert "MatMulNBits" in operators
-    model = load_model(folder)
-    assert model.signature.precision == "int4"
-    close_to_full(model, loaded("bert", "torch"), "bert", correlation=0.8)
-
-
-def close_to_full(model, reference, family: str, correlation: float = 0.97) -> None:
-    """Quantized, so not equal, but plainly the same model."""
-    batch = batch_of(reference.vocabulary, texts_for(family, reference.vocabulary.mask_token))
-    full, small = reference.logits_at(*batch), model.logits_at(*batch)
-    assert not np.array_equal(full, small)
-    for one, other in zip(full, small, strict=True):
-        assert np.corrcoef(one, other)[0, 1] > correlation
-    np.testing.assert_allclose(np.exp(scoring.log_probabilities(small)).sum(axis=1), 1.0, atol=1e-9)
 
 
 def test_a_big_batch_runs_in_pieces(loaded, monkeypatch):

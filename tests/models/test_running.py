@@ -1,0 +1,40 @@
+"""Loaded models in daily use: silent, and safe to call from many threads."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+from tiny_models import batch_of
+
+from fillmask_ui.models import load_model
+
+
+@pytest.mark.parametrize("runtime", ["onnx", "torch"])
+def test_loading_says_nothing(tiny_models, runtime, capfd):
+    load_model(tiny_models.folder("bert"), runtime=runtime)
+    captured = capfd.readouterr()
+    assert captured.out == captured.err == ""
+
+
+@pytest.mark.parametrize("runtime", ["onnx", "torch"])
+def test_many_threads_at_once(loaded, runtime):
+    model = loaded("bert", runtime)
+    texts = [f"{'the ' * n}[MASK] cat" for n in range(8)]
+    wanted = [model.logits_at(*batch_of(model.vocabulary, [text])) for text in texts]
+    wrong: list[str] = []
+
+    def work(start: int) -> None:
+        for step in range(25):
+            number = (start + step) % len(texts)
+            got = model.logits_at(*batch_of(model.vocabulary, [texts[number]]))
+            if not np.allclose(got, wanted[number], atol=1e-4):
+                wrong.append(texts[number])
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
