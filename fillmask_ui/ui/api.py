@@ -1,18 +1,94 @@
 """The endpoints for programs: stable names, documented types."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: Gradio reads the types below while the page is built.
 
 import dataclasses
-from typing import Any
+from typing import Any, TypedDict
 
 import gradio as gr
 
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.filling import split_words
+from fillmask_ui.ui.explore_view import MAX_TOP_K
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.widgets import text_html
 
-MAX_TOP_K = 100
+
+class CandidateJson(TypedDict):
+    """One token of the vocabulary at one mask."""
+
+    rank: int
+    token_id: int
+    token: str
+    word: str
+    probability: float
+    nll_nats: float | None
+
+
+class PartJson(TypedDict):
+    """One sub-token of a scored word."""
+
+    token_id: int
+    token: str
+    nll_nats: float | None
+
+
+class ScoredJson(TypedDict):
+    """A word that was asked about."""
+
+    word: str
+    nll_nats: float | None
+    probability: float
+    rank: int | None
+    parts: list[PartJson]
+
+
+class MaskJson(TypedDict):
+    """What the model says at one mask."""
+
+    position: int
+    entropy_nats: float
+    candidates: list[CandidateJson]
+    scored: list[ScoredJson]
+
+
+class JointPartJson(TypedDict):
+    """One factor of a joint filling."""
+
+    position: int
+    token_id: int
+    token: str
+    word: str
+    nll_nats: float | None
+
+
+class JointJson(TypedDict):
+    """All masks filled together."""
+
+    text: str
+    nll_nats: float | None
+    log_probability_nats: float | None
+    parts: list[JointPartJson]
+
+
+class FillingJson(TypedDict):
+    """What `fillmask-ui predict --json` prints."""
+
+    text: str
+    model: str
+    signature: str
+    masks: list[MaskJson]
+    joint: list[JointJson]
+
+
+class ModelJson(TypedDict):
+    """A model at hand."""
+
+    reference: str
+    runtimes: list[str]
+    size_bytes: int
+    where: str
+    note: str
 
 
 def build(session: Session) -> None:
@@ -22,39 +98,29 @@ def build(session: Session) -> None:
         session: the models that all visitors share.
     """
 
-    def predict(text: str, model: str = "", top_k: int = 5, candidates: str = "") -> dict:
-        """Most probable words at each mask of a text.
+    def predict(text: str, model: str = "", top_k: int = 5, candidates: str = "") -> FillingJson:
+        """Most probable words at each mask of a text, as `fillmask-ui predict --json` prints them.
 
         Args:
             text: a sentence with [MASK], <mask> or ___.
             model: a model's reference; empty for the page's default model.
             top_k: candidates listed for each mask, 1 to 100.
             candidates: words to score at each mask, separated by commas.
-
-        Returns:
-            What `fillmask-ui predict --json` prints.
         """
         return _said(predicted, session, text, model, top_k, candidates)
 
-    def score_candidates(text: str, candidates: str, model: str = "") -> list[list[dict]]:
-        """Probability and NLL of given words at each mask of a text.
+    def score_candidates(text: str, candidates: str, model: str = "") -> list[list[ScoredJson]]:
+        """Probability and NLL of given words: one list a mask, one entry a word.
 
         Args:
             text: a sentence with [MASK], <mask> or ___.
             candidates: words of any number of tokens, separated by commas.
             model: a model's reference; empty for the page's default model.
-
-        Returns:
-            One list a mask, one entry a word: word, nll_nats, probability, rank, parts.
         """
         return _said(scored, session, text, candidates, model)
 
-    def models() -> list[dict]:
-        """Models at hand without a network.
-
-        Returns:
-            One entry a model; `reference` is what the other endpoints take as `model`.
-        """
+    def models() -> list[ModelJson]:
+        """Models at hand without a network; the other endpoints take a `reference` as `model`."""
         return _said(listed, session)
 
     for endpoint in (predict, score_candidates, models):
@@ -72,7 +138,8 @@ def predicted(
     if not 1 <= top_k <= MAX_TOP_K:
         raise OptionError(f"top_k was {top_k}: give a number from 1 to {MAX_TOP_K}")
     loaded = session.model(model)
-    return session.fill(loaded, text, top_k=top_k, words=split_words(candidates)).to_dict()
+    filling = session.fill(loaded, text, top_k=top_k, words=split_words(candidates))
+    return filling.to_dict()
 
 
 def scored(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
-from fillmask_ui.ui import api, explore, guide, widgets
+from fillmask_ui.ui import api, evaluate, explore, guide, widgets
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.theme import theme
 
@@ -17,6 +17,7 @@ TITLE = "Fill-mask explorer"
 # Name in the address, label, what builds it; the first is where the page opens.
 TABS = (
     ("explore", "Explore", explore.build),
+    ("evaluate", "Evaluate", evaluate.build),
     ("guide", "Guide", guide.build),
 )
 _HEADER = f"""
@@ -44,12 +45,12 @@ def build_app(
     with gr.Blocks(
         title=TITLE, analytics_enabled=False, delete_cache=(3600, 3600), fill_width=False
     ) as demo:
+        api.build(session)  # first, so that no event of a tab takes one of its names
         widgets.html_block(_HEADER, js_on_load=widgets.static("header.js"), elem_id="header")
         with gr.Tabs(elem_id="tabs") as tabs:
             for name, label, build in TABS:
                 with gr.Tab(label, id=name):
                     build(session)
-        api.build(session)
         _wire_tabs(demo, tabs)
     demo.queue(max_size=64 if public else None, default_concurrency_limit=4, api_open=not public)
     return demo
@@ -86,7 +87,7 @@ def launch_options(public: bool = False) -> dict[str, Any]:
     """
     options: dict[str, Any] = {
         "theme": theme(),
-        "css": widgets.static("page.css"),
+        "css": widgets.static("page.css") + widgets.static("evaluate.css"),
         "head": f"<script>{widgets.static('page.js')}</script>",
         "run_history": False,
         "ssr_mode": False,

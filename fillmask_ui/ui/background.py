@@ -14,6 +14,38 @@ Result = TypeVar("Result")
 PATIENCE_SECONDS = 0.4
 
 
+class Turns:
+    """The order of one visitor's questions, kept in a `gr.State`.
+
+    Questions are numbered by the page. An answer that comes after the answer to a later question
+    is dropped, and a question that was given up is answered no more.
+    """
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.answered = 0
+        self.given_up = 0
+
+    def ask(self, number: int) -> None:
+        """A question comes in."""
+        self.asked = max(self.asked, number)
+
+    def give_up(self) -> None:
+        """No question that has come in so far needs an answer."""
+        self.given_up = self.asked
+
+    def wants(self, number: int) -> bool:
+        """Whether the question still needs its answer."""
+        return number >= self.answered and number > self.given_up
+
+    def answer(self, number: int) -> bool:
+        """Whether the answer may be shown; from then on no earlier one may."""
+        if not self.wants(number):
+            return False
+        self.answered = number
+        return True
+
+
 @dataclass(frozen=True)
 class Waiting:
     """The work goes on.
@@ -49,19 +81,13 @@ def run_in_background(
         `Waiting` while it runs, `Done` at its end.
 
     Raises:
-        Exception: what the work raised.
+        RuntimeError: if the work raised; what it raised is on the server's log.
     """
     news: queue.SimpleQueue = queue.SimpleQueue()
     outcome: list[Result] = []
-    failure: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            outcome.append(work(news.put))
-        except BaseException as error:  # noqa: BLE001 - raised again below, in the event's thread
-            failure.append(error)
-
-    thread = threading.Thread(target=run, daemon=True, name="explore")
+    thread = threading.Thread(
+        target=lambda: outcome.append(work(news.put)), daemon=True, name="page-work"
+    )
     thread.start()
     thread.join(PATIENCE_SECONDS)
     latest = Waiting()
@@ -71,6 +97,6 @@ def run_in_background(
             latest = Waiting(progress.message, progress.fraction)
         yield latest
         thread.join(PATIENCE_SECONDS)
-    if failure:
-        raise failure[0]
+    if not outcome:
+        raise RuntimeError("the page's work failed; the log of the server says why")
     yield Done(outcome[0])

@@ -8,7 +8,6 @@ edited by hand.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -152,8 +151,6 @@ def fill_in(draft: Draft, vocabulary: Vocabulary, mask: int, token_id: int) -> D
     if exact is None:
         # Some sequences of tokens can be written in no text; then what reads well.
         exact = joined if vocabulary.is_continuation(token_id) else apart
-        if exact == apart and _run_together(left, word):
-            exact = spaced
     return Draft(exact, _without(_padded(draft.hidden, len(positions)), mask))
 
 
@@ -203,9 +200,3 @@ def _padded(hidden: tuple[str | None, ...], count: int) -> tuple[str | None, ...
 
 def _without(hidden: tuple[str | None, ...], index: int) -> tuple[str | None, ...]:
     return (*hidden[:index], *hidden[index + 1 :])
-
-
-def _run_together(left: str, word: str) -> bool:
-    """Whether two words would stand without a blank in a script that writes them."""
-    ends = (left[-1:], word[:1])
-    return all(c.isalnum() and unicodedata.east_asian_width(c) not in "WF" for c in ends)

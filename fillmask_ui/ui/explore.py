@@ -11,7 +11,7 @@ import gradio as gr
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.records import Filling
 from fillmask_ui.ui import address, widgets
-from fillmask_ui.ui.background import Done, run_in_background
+from fillmask_ui.ui.background import Done, Turns, run_in_background
 from fillmask_ui.ui.editing import Draft
 from fillmask_ui.ui.explore_view import (
     MAX_TOP_K,
@@ -37,6 +37,7 @@ EXAMPLES = (
     "They sat on the [MASK] of the river to fish.",
 )
 DEFAULT_TOP_K = 10
+_SETTLE = "() => { window.fillmask.settle?.(); }"
 DOWNLOADS = ("CSV", "JSON", "CSV, all tokens")
 
 
@@ -152,7 +153,7 @@ def build(session: Session) -> None:
             details,
             filling,
             draft,
-        ),  # fmt: skip
+        ),
         run,
     )
     _wire_clicks(session, inputs, strip, [candidates.row, joint.row], examples)
@@ -161,27 +162,29 @@ def build(session: Session) -> None:
 
 
 def _wire_prediction(session: Session, inputs: _Inputs, outputs: _Outputs, run: gr.Button) -> None:
-    settled = widgets.pulse()
+    settled, echo, turns = widgets.pulse(), widgets.echo(), gr.State(Turns())
 
-    def predict(*values: Any) -> Iterator[tuple]:
-        yield from predictions(session, Question(*values))
+    def predict(turns: Turns, number: str, *values: Any) -> Iterator[tuple]:
+        yield from predictions(session, Question(*values), turns, int(number))
 
-    # One event for every change, of whose calls the latest is kept: answers come in the order
-    # of the questions, so that no stale one overwrites a newer one.
-    predicted = gr.on(
-        [settled.submit, run.click, inputs.text.submit],
+    # One event for every change: while a question is being answered, the latest one waits.
+    settled.submit(
         predict,
-        _members(inputs),
-        _members(outputs),
+        [turns, settled, *_members(inputs)],
+        [echo, *_members(outputs)],
         show_progress="hidden",
         trigger_mode="always_last",
         concurrency_limit=8,
         api_visibility="private",
     )
-    for component in (inputs.text, inputs.words, inputs.top_k, inputs.unit, inputs.selected):
-        component.change(None, js="() => { window.fillmask.settle?.(); }")
-    # A model that takes long to load must not hold up the choice of another one.
-    inputs.model.change(None, js="() => { window.fillmask.settle?.(); }", cancels=[predicted])
+    changing = (inputs.text, inputs.top_k, inputs.words, inputs.unit, inputs.selected)
+    triggers = [*(part.change for part in changing), run.click, inputs.text.submit]
+    gr.on(triggers, None, js=_SETTLE)
+    # A model that takes long to load must not hold up the choice of another one. Only once
+    # what went before is given up, the next question is asked.
+    inputs.model.change(
+        Turns.give_up, turns, None, queue=False, show_progress="hidden", api_visibility="private"
+    ).then(None, js=_SETTLE)
 
 
 def _wire_clicks(
@@ -233,9 +236,19 @@ def _wire_address(session: Session, inputs: _Inputs) -> None:
     kept = [inputs.text, inputs.model, inputs.top_k, inputs.words, inputs.unit]
 
     def load(request: gr.Request) -> tuple:
-        state = address.read(request.query_params, default, most=MAX_TOP_K, units=UNITS)
-        picker = gr.Dropdown(choices=widgets.model_choices(session), value=state.model)
-        return state.text, picker, state.k, state.words, state.unit
+        asked = request.query_params
+        state = address.read(asked, default, most=MAX_TOP_K, units=UNITS)
+        picker = {"choices": widgets.model_choices(session)}
+        if "model" in asked:
+            picker["value"] = state.model
+        # What is not in the address stays: a quick visitor may have begun to type.
+        return (
+            state.text if "text" in asked else gr.skip(),
+            gr.Dropdown(**picker),
+            state.k if "k" in asked else gr.skip(),
+            state.words if "words" in asked else gr.skip(),
+            state.unit if "unit" in asked else gr.skip(),
+        )
 
     widgets.page().load(load, None, kept, show_progress="hidden", api_visibility="private").then(
         None, js="() => { window.fillmask.loaded = true; window.fillmask.settle?.(); }"
@@ -248,19 +261,25 @@ def _wire_address(session: Session, inputs: _Inputs) -> None:
     )
 
 
-def predictions(session: Session, question: Question) -> Iterator[tuple]:
-    """Updates of the tab's outputs: while the answer takes time, then the answer.
+def predictions(session: Session, question: Question, turns: Turns, number: int) -> Iterator[tuple]:
+    """Updates of the echo and the tab's outputs: while the answer takes time, then the answer.
 
     Args:
         session: the page's models.
         question: the inputs.
+        turns: of this visitor; where a later question was answered, nothing more is told.
+        number: of the question.
     """
+    turns.ask(number)
     for state in run_in_background(lambda tell: answer(session, question, tell)):
         if isinstance(state, Done):
-            yield shown(state.result)
+            if turns.answer(number):
+                yield (str(number), *shown(state.result))
+        elif not turns.wants(number):
+            return
         else:
             busy = widgets.notice_html("busy", state.message or "Working…", state.fraction)
-            yield (busy, *[gr.skip()] * (len(fields(_Outputs)) - 1))
+            yield (gr.skip(), busy, *[gr.skip()] * (len(fields(_Outputs)) - 1))
 
 
 def shown(found: Answer) -> tuple:

@@ -115,9 +115,10 @@ def answer(
 
 
 def sentence(error: FillmaskError) -> str:
-    """An error as a sentence: a capital, and nothing that a browser cannot be sent."""
+    """An error as a sentence, with a capital unless it starts with a name."""
     message = str(error)
-    return message[:1].upper() + message[1:]
+    starts_with_word = message.split(" ", 1)[0].isalpha()
+    return message[:1].upper() + message[1:] if starts_with_word else message
 
 
 def _nothing_hidden(model: MaskedLM, encoding: Encoding, draft: Draft, strip: str) -> Answer:
@@ -165,7 +166,7 @@ def _predicted(
         draft=draft,
         filling=filling,
         selected=selected,
-        choices=tuple(_choice(filling, draft, number) for number in range(count)),
+        choices=tuple(_choice(draft, number) for number in range(count)),
         stats=results.stats_html(mask, model.signature.vocabulary_size, unit, original),
         figure=plots.candidates_figure(mask, unit=unit, marked=marked, key_prefix=prefix),
         chart_note=(
@@ -181,7 +182,7 @@ def _predicted(
     )
 
 
-def _choice(filling: Filling, draft: Draft, number: int) -> str:
+def _choice(draft: Draft, number: int) -> str:
     word = draft.hidden[number] if number < len(draft.hidden) else None
     return f"Mask {number + 1}" + (f" ({word})" if word else "")
 

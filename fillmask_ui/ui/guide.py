@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from fillmask_ui.ui.session import Session
 
 
-def build(session: Session) -> None:  # noqa: ARG001
+def build(_session: Session) -> None:
     """Create the tab's components.
 
     Args:
-        session: the models that all visitors share.
+        _session: as for every tab; this one needs none.
     """
     gr.Markdown(static("guide.md"), elem_classes="fm-guide")

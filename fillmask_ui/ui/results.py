@@ -14,6 +14,10 @@ from fillmask_ui.records import Encoding, Filling, JointFilling, MaskFilling, Sc
 from fillmask_ui.ui.editing import Draft, can_hide
 from fillmask_ui.ui.widgets import Cell, Column, Row, facts_html, table_html, text_html
 
+_CSV_COLUMNS = (
+    *("mask", "position", "rank", "word", "token", "token_id"),
+    *("probability", "nll_nats", "nll_bits", "cumulative_probability"),
+)
 # A longer text is read in the box, not as a thousand buttons.
 MAX_STRIP_TOKENS = 600
 
@@ -282,16 +286,12 @@ def filling_csv(filling: Filling) -> str:
     """All candidates of all masks, one a line, numbers unrounded."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(
-        ["mask", "position", "rank", "word", "token", "token_id", "probability"]
-        + ["nll_nats", "nll_bits", "cumulative_probability"]
-    )
+    writer.writerow(_CSV_COLUMNS)
     for number, mask in enumerate(filling.masks, start=1):
         cumulative = 0.0
         for c in mask.candidates:
             cumulative += c.probability
-            writer.writerow(
-                [number, mask.position, c.rank, c.word, c.token, c.token_id, repr(c.probability)]
-                + [repr(c.nll_nats), repr(c.nll_bits), repr(cumulative)]
-            )
+            names = (c.rank, c.word, c.token, c.token_id)
+            figures = (c.probability, c.nll_nats, c.nll_bits, cumulative)
+            writer.writerow([number, mask.position, *names, *map(repr, figures)])
     return out.getvalue()

@@ -45,18 +45,18 @@ def page() -> gr.Blocks:
 
 
 def printable(text: str) -> str:
-    """Text that any browser can be sent: lone surrogates become escapes.
+    r"""Text that any browser can be sent: lone surrogates become escapes.
 
-    >>> printable("a\\ud800")
-    'a\\\\ud800'
+    >>> printable("a\ud800")
+    'a\\ud800'
     """
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def text_html(text: str) -> str:
-    """Text as HTML that shows just that text, invisible control characters made visible.
+    r"""Text as HTML that shows just that text, invisible control characters made visible.
 
-    >>> text_html("<b>\\x00")
+    >>> text_html("<b>\x00")
     '&lt;b&gt;␀'
     """
     return html.escape(printable(text).translate(_SHOWN_CONTROLS))
@@ -202,7 +202,8 @@ def html_block(value: str = "", *, js_on_load: str | None = None, **options: obj
 def chips_html(texts: Sequence[str], label: str) -> str:
     """Short texts to click on, in the order given."""
     items = "".join(
-        f'<button type="button" class="fm-chip" dir="auto" data-key="{i}">{text_html(text)}</button>'
+        f'<button type="button" class="fm-chip" dir="auto" data-key="{i}">{text_html(text)}'
+        "</button>"
         for i, text in enumerate(texts)
     )
     return f'<div class="fm-chips" role="group" aria-label="{text_html(label)}">{items}</div>'
@@ -258,5 +259,13 @@ def model_picker(session: Session, **options: object) -> gr.Dropdown:
 
 
 def pulse(**options: object) -> gr.HTML:
-    """Its event `submit` fires once inputs have stopped changing; `fillmask.settle()` asks for it."""
-    return html_block("", js_on_load=static("pulse.js"), visible="hidden", **options)
+    """Its event `submit` fires once inputs stop changing; `fillmask.settle()` asks for it.
+
+    Its value is the number of the latest change; an `echo` is given it with the answer.
+    """
+    return html_block("0", js_on_load=static("pulse.js"), visible="hidden", **options)
+
+
+def echo(**options: object) -> gr.HTML:
+    """Takes the number of the change that has been answered."""
+    return html_block("0", js_on_load=static("echo.js"), visible="hidden", **options)

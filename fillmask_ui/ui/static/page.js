@@ -25,7 +25,10 @@
     change(kept);
   };
 
-  page.remember_tab = (tab, plain) => change({ tab: tab === plain ? null : tab });
+  // Opening a page selects its first tab, before the one asked for is known.
+  page.remember_tab = (tab, plain) => {
+    if (page.loaded) change({ tab: tab === plain ? null : tab });
+  };
 
   page.save = (name, type, content) => {
     const link = document.createElement("a");

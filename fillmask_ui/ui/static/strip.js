@@ -39,7 +39,8 @@ watch("value", () => {
   enter(all[0]);
   if (focused === null) return;
   const lost = document.activeElement === document.body || document.activeElement === null;
-  if (lost) all[Math.min(focused, all.length - 1)].focus({ preventScroll: true });
+  const same = all.filter((button) => Number(button.dataset.place) === focused).at(-1);
+  if (lost) (same ?? all.at(-1)).focus({ preventScroll: true });
   focused = null;
 });
 if (buttons().length) enter(buttons()[0]);

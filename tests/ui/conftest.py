@@ -1,0 +1,128 @@
+"""A page on 127.0.0.1 with the embedded model, and a real browser, both started once."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from table_model import TableModel
+
+from fillmask_ui.models import LoadProgress, ModelStore, load_model
+from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.ui.session import Session
+
+CHROMIUM_ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@dataclass
+class Gates:
+    """What a test opens for the page's slow models to go on."""
+
+    loaded: threading.Event = field(default_factory=threading.Event)
+    answered: threading.Event = field(default_factory=threading.Event)
+    asked: threading.Event = field(default_factory=threading.Event)
+
+
+class HeldModel:
+    """The embedded model, whose first answer waits for the test."""
+
+    def __init__(self, model: MaskedLM, gates: Gates) -> None:
+        self.vocabulary, self.max_tokens = model.vocabulary, model.max_tokens
+        self.signature = model.signature
+        self._model, self._gates, self._held = model, gates, True
+
+    def logits_at(self, *arrays: Any) -> Any:
+        if self._held:
+            self._held = False
+            self._gates.asked.set()
+            assert self._gates.answered.wait(60)
+        return self._model.logits_at(*arrays)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page that is being served.
+
+    Attributes:
+        url: where.
+        gates: of its models `held` (answers late) and `far` (loads late).
+        store: its models.
+    """
+
+    url: str
+    gates: Gates
+    store: ModelStore
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+@pytest.fixture(scope="session")
+def served() -> Iterator[Page]:
+    from fillmask_ui.ui.app import build_app, launch_options
+
+    gates = Gates()
+
+    def load(reference: str, **options: Any) -> MaskedLM:
+        if reference == "held":
+            return HeldModel(load_model("embedded"), gates)
+        if reference == "far":
+            report = options["on_progress"]
+            report(LoadProgress("download", "fetching <b>far</b>", 25, 100))
+            assert gates.loaded.wait(60)
+            return load_model("embedded:int8")
+        return load_model(reference, **options)
+
+    store = ModelStore(loader=load)
+    demo = build_app(store)
+    port = free_port()
+    demo.launch(
+        server_name="127.0.0.1",
+        server_port=port,
+        prevent_thread_lock=True,
+        quiet=True,
+        **launch_options(),
+    )
+    try:
+        yield Page(f"http://127.0.0.1:{port}/", gates, store)
+    finally:
+        demo.close(verbose=False)
+
+
+# Not for the whole session: while it runs, nothing else in this thread may run an event loop.
+@pytest.fixture(scope="module")
+def browser(served: Page) -> Iterator[Any]:
+    """Debian's chromium, or the first chromium on the path; without one the tests fail."""
+    import shutil
+
+    from playwright.sync_api import sync_playwright
+
+    program = next(
+        (p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None
+    )
+    assert program, "the browser tests need chromium: apt-get install chromium"
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=program, args=CHROMIUM_ARGUMENTS)
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def session() -> Session:
+    """Of a small table model that needs no file; its name is the reference."""
+    return Session(ModelStore(loader=lambda reference, **_: TableModel()), "table")

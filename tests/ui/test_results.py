@@ -1,0 +1,150 @@
+"""Tables, strips and files: numbers unrounded, text always text."""
+
+import csv
+import io
+import json
+import math
+import re
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from table_model import SPECIAL, TableModel, TableVocabulary
+
+from fillmask_ui.filling import fill
+from fillmask_ui.records import Candidate, MaskFilling, ScoredPart, ScoredWord
+from fillmask_ui.ui import results, widgets
+from fillmask_ui.ui.editing import Draft
+
+EVIL = "<script>alert(1)</script>\"><img src=x onerror=alert(2)>${alert(3)}{{value}}'&amp;"
+TWO = "the [MASK] sat on the [MASK]."
+
+
+class Tags(HTMLParser):
+    """The tags and attributes that a browser would see, and the text."""
+
+    def __init__(self, source):
+        super().__init__()
+        self.names, self.attributes, self.text = set(), set(), ""
+        self.feed(source)
+
+    def handle_starttag(self, tag, attrs):
+        self.names.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def evil_model():
+    return TableModel(vocabulary=TableVocabulary((*SPECIAL, EVIL, "<b>", "the", ".", "##<i>")))
+
+
+def all_html(text=f"the [MASK] {EVIL} [MASK]."):
+    model = evil_model()
+    filling = fill(model, text, top_k=None, candidates=["the"])
+    draft = Draft(filling.encoding.text, (EVIL, None))
+    scored = ScoredWord(EVIL, 1.0, math.exp(-1), None, (ScoredPart(1, EVIL, 0.5),) * 2)
+    mask = filling.masks[0]
+    yield results.strip_html(draft, filling.encoding, model.vocabulary, filling)
+    yield results.stats_html(mask, 9, "nats", scored)
+    yield results.candidates_html(mask, "nats", "key:0:", scored)
+    yield results.scored_html([scored], "bits", scored)
+    yield results.joint_html(filling.joint, "nats", "version")
+    yield results.details_html(filling, mask)
+    yield widgets.notice_html("error", EVIL)
+    yield widgets.chips_html([EVIL], EVIL)
+    yield widgets.table_html(EVIL, [widgets.Column(EVIL, EVIL)], [], EVIL)
+
+
+def test_text_of_others_is_never_markup():
+    found = list(all_html())
+    assert any("&lt;script&gt;" in source for source in found)
+    for source in found:
+        tags = Tags(source)
+        assert not tags.names & {"script", "img", "b", "i"}, source
+        assert not {name for name in tags.attributes if name.startswith("on")}
+
+
+def test_special_tokens_stay_visible():
+    model = evil_model()
+    filling = fill(model, "the [MASK].", top_k=None)
+    text = Tags(results.candidates_html(filling.masks[0], "nats", "")).text
+    for token in (*SPECIAL, "<b>"):
+        assert token in text
+
+
+@given(st.text(alphabet=st.characters()))
+def test_any_text_can_be_sent_and_reads_as_itself(text):
+    shown = widgets.text_html(text)
+    shown.encode("utf-8")
+    assert not re.search(r"[<>\"'\x00-\x1f\u202e]", shown)
+    clean = "".join(c for c in text if not widgets.text_html(c).startswith(("⟨", "\\u")))
+    if clean == text and text.isprintable():
+        assert Tags(shown).text == text
+
+
+def test_lone_surrogates_and_bidirectional_marks_are_shown():
+    assert widgets.text_html("a\ud800b\u202ec\x00") == "a\\ud800b⟨U+202E⟩c␀"
+
+
+def test_the_csv_holds_every_number_to_the_last_digit():
+    filling = fill(TableModel(), TWO, top_k=5)
+    rows = list(csv.DictReader(io.StringIO(results.filling_csv(filling))))
+    expected = [(n, mask, c) for n, mask in enumerate(filling.masks, 1) for c in mask.candidates]
+    assert len(rows) == len(expected) == 10
+    total = 0.0
+    for row, (number, mask, candidate) in zip(rows, expected, strict=True):
+        total = candidate.probability + (0.0 if candidate.rank == 1 else total)
+        assert (int(row["mask"]), int(row["position"])) == (number, mask.position)
+        assert (int(row["rank"]), row["word"]) == (candidate.rank, candidate.word)
+        assert (row["token"], int(row["token_id"])) == (candidate.token, candidate.token_id)
+        assert float(row["probability"]) == candidate.probability
+        assert float(row["nll_nats"]) == candidate.nll_nats
+        assert float(row["nll_bits"]) == candidate.nll_nats / math.log(2)
+        assert float(row["cumulative_probability"]) == total
+
+
+def test_csv_and_json_survive_strange_tokens():
+    filling = fill(evil_model(), "the [MASK].", top_k=None)
+    rows = list(csv.DictReader(io.StringIO(results.filling_csv(filling))))
+    assert EVIL in {row["token"] for row in rows}
+    assert json.loads(filling.to_json()) == filling.to_dict()
+
+
+def test_the_strip_shows_what_the_model_sees():
+    model = TableModel()
+    encoding = model.vocabulary.encode("zebra quickly [MASK].")
+    source = results.strip_html(
+        Draft(encoding.text, ("cat",)), encoding, model.vocabulary, selected=0
+    )
+    assert [t for t in re.findall(r">([^<>]+)<", source) if t.strip()] == [
+        *("[CLS]", "[UNK]", "quick", "ly", "MASK", ".", "[SEP]")
+    ]
+    assert source.count('data-action="hide"') == 4
+    assert 'aria-label="mask 1: put cat back"' in source
+    assert "fm-mask-number" not in source  # one mask needs no number
+
+
+def test_a_long_text_is_not_made_into_buttons():
+    model = TableModel(max_tokens=5000)
+    encoding = model.vocabulary.encode("cat " * results.MAX_STRIP_TOKENS)
+    assert results.strip_html(Draft(encoding.text), encoding, model.vocabulary) == ""
+
+
+@pytest.mark.parametrize("token", ["the", "sat"])
+def test_the_row_of_the_hidden_word_is_marked(token):
+    model = TableModel()
+    mask = fill(model, TWO, top_k=None).masks[0]
+    part = ScoredPart(model.vocabulary.ids[token], token, 1.0)
+    source = results.candidates_html(mask, "nats", "", ScoredWord(token, 1.0, 0.4, 3, (part,)))
+    (marked,) = re.findall(r'<tr class="fm-marked".*?</tr>', source)
+    assert f'<code dir="auto">{token}</code>' in marked
+
+
+def test_an_impossible_token_has_infinite_loss_and_no_probability():
+    certain = Candidate(1, 5, "the", "the", 1.0, 0.0)
+    impossible = Candidate(2, 6, "a", "a", 0.0, math.inf)
+    source = results.candidates_html(MaskFilling(1, 0.0, (certain, impossible)), "bits", "")
+    assert Tags(source).text.endswith("2aa60inf100.0%")
