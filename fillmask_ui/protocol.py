@@ -21,6 +21,7 @@ class Vocabulary(Protocol):
         size: number of tokens that the tokenizer knows; at most the width V of the logits.
         mask_id: id of the mask token.
         mask_token: its string, `[MASK]` or `<mask>`.
+        unk_id: id of the token for what the vocabulary cannot spell; None if it can spell all.
         pad_id: id used to fill up shorter texts of a batch.
         special_ids: ids of all special tokens, the mask among them.
     """
@@ -28,6 +29,7 @@ class Vocabulary(Protocol):
     size: int
     mask_id: int
     mask_token: str
+    unk_id: int | None
     pad_id: int
     special_ids: frozenset[int]
 

@@ -71,7 +71,7 @@ class TableVocabulary:
     """
 
     mask_token = "[MASK]"
-    pad_id, unknown_id, cls_id, sep_id, mask_id = range(5)
+    pad_id, unk_id, cls_id, sep_id, mask_id = range(5)
     special_ids = frozenset(range(5))
 
     def __init__(self, tokens=TOKENS):
@@ -106,7 +106,7 @@ class TableVocabulary:
                     start = end
                     break
             else:
-                return [(self.unknown_id, 0, len(word))]
+                return [(self.unk_id, 0, len(word))]
         return pieces
 
     def encode_word(self, word, before=" "):

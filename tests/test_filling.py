@@ -178,7 +178,12 @@ def test_k_out_of_range(k):
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [([" "], "has no tokens"), (["[MASK]"], "is itself a mask"), ([], "no candidate words")],
+    [
+        (["😀"], "cannot be spelled"),
+        ([" "], "has no tokens"),
+        (["[MASK]"], "is itself a mask"),
+        ([], "no candidate words"),
+    ],
 )
 def test_candidates_that_cannot_be_scored(words, message):
     with pytest.raises(OptionError, match=message):

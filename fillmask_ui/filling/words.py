@@ -28,7 +28,7 @@ def split_into_tokens(
     """Sub-tokens of words at a mask, by what stands to the left of that mask.
 
     Raises:
-        OptionError: if a word has no tokens or is itself a mask.
+        OptionError: if a word has no tokens, cannot be spelled or is itself a mask.
         TextError: if the text would be too long with the word in it.
     """
     start = encoding.spans[position].start
@@ -39,6 +39,11 @@ def split_into_tokens(
         if not ids:
             raise OptionError(
                 f"the candidate {word!r} has no tokens in this model's vocabulary: leave it out"
+            )
+        if model.vocabulary.unk_id in ids:
+            raise OptionError(
+                f"the candidate {word!r} cannot be spelled in this model's vocabulary, so it has no "
+                "probability of its own: leave it out"
             )
         if model.vocabulary.mask_id in ids:
             raise OptionError(f"the candidate {word!r} is itself a mask: give a word")
