@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.progress import TaskID
+
     from fillmask_ui.models import LoadProgress
 
 
@@ -27,13 +29,19 @@ def download_progress() -> Iterator[Callable[[LoadProgress], None]]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        tasks: dict[str, object] = {}
+        tasks: dict[str, TaskID] = {}
 
         def update(progress: LoadProgress) -> None:
-            if progress.name not in tasks:
-                tasks[progress.name] = bar.add_task(progress.name, total=progress.total_bytes)
+            # Reading a file from the disk is too short for a bar.
+            if progress.stage != "download":
+                return
+            if progress.stage not in tasks:
+                tasks[progress.stage] = bar.add_task(progress.message)
             bar.update(
-                tasks[progress.name], completed=progress.done_bytes, total=progress.total_bytes
+                tasks[progress.stage],
+                description=progress.message,
+                completed=progress.done_bytes or 0,
+                total=progress.total_bytes,
             )
 
         yield update

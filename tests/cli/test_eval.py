@@ -1,9 +1,11 @@
 """eval, runs and report as their user calls them, over the embedded model and texts."""
 
+import contextlib
 import io
 import json
 import math
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -316,6 +318,65 @@ def test_a_killed_run_resumes_to_the_same_figures(fillmask, tmp_path, monkeypatc
     again = fillmask("eval", "--resume", rows.parent.name, "--json")
     assert "is done already" in again.stderr
     assert again.json == found
+
+
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
+    options = ("--samples", "60", "--batch-tokens", "64")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fillmask_ui", "eval", *options],
+        env={**os.environ, "FILLMASK_UI_RUNS": str(tmp_path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not any(path.stat().st_size for path in tmp_path.glob("*/rows.jsonl")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    asked = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert time.monotonic() - asked < 10
+    assert process.returncode == 130
+    (run_folder,) = tmp_path.iterdir()
+    assert f"fillmask-ui eval --resume {run_folder.name}" in said
+    assert "Traceback" not in said
+    assert json.loads((run_folder / "run.json").read_text())["state"] == "stopped"
+
+
+def test_a_terminal_gets_a_bar_with_the_time_left(tmp_path):
+    arguments = [sys.executable, "-m", "fillmask_ui", "eval", *FAST, "--batch-tokens", "64"]
+    main, other = os.openpty()
+    process = subprocess.Popen(
+        arguments,
+        env={
+            **os.environ,
+            "FILLMASK_UI_RUNS": str(tmp_path),
+            "TERM": "xterm-256color",
+            "COLUMNS": "120",
+        },
+        stdout=subprocess.DEVNULL,
+        stderr=other,
+        stdin=subprocess.DEVNULL,
+    )
+    os.close(other)
+    shown = b""
+    # Linux ends a terminal whose last writer is gone with an error.
+    with os.fdopen(main, "rb", buffering=0) as terminal, contextlib.suppress(OSError):
+        while part := terminal.read(4096):
+            shown += part
+    assert process.wait(60) == 0, shown.decode()
+    text = shown.decode()
+    assert "8/8" in text
+    assert re.search(r"\d:\d\d:\d\d", text)
+    assert "mean NLL" in text
+
+
+def test_a_pipe_gets_quiet_lines_and_no_bar(fillmask):
+    result = fillmask("eval", *FAST)
+    assert result.stderr.splitlines() == [line for line in result.stderr.splitlines() if line]
+    assert len(result.stderr.splitlines()) <= 3
+    assert "\r" not in result.stderr
 
 
 def test_resume_takes_no_other_choices(fillmask):
