@@ -85,6 +85,14 @@ def train(
         bool, typer.Option("--compile", help="Fuse with torch.compile; needs a C++ compiler.")
     ] = False,
     checkpoint_minutes: Annotated[float, typer.Option(help="Between two checkpoints.")] = 10.0,
+    blend: Annotated[
+        bool,
+        typer.Option(
+            "--blend",
+            help="At the end, average with the initial weights at the share that is best on "
+            "the validation paragraphs.",
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option(help="Of everything random.")] = 42,
 ) -> None:
     """Train a masked language model on text, from weights or from scratch.
@@ -113,6 +121,7 @@ def train(
         seed=seed,
         device=device,
         compile=compile_model,
+        blend=blend,
     )
     request = RunRequest(
         texts=tuple(TextSource.parse(name) for name in text),

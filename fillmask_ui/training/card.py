@@ -36,7 +36,10 @@ def write_card(request: PackageRequest, made: Package) -> Path:
     asked = read_request(request.source)
     log = request.source / "log.jsonl"
     if asked is not None and log.exists():
-        parts += [training_section(asked, read_log(log)), retrace_section(asked, request)]
+        parts.append(training_section(asked, read_log(log)))
+        if asked["recipe"].get("blend"):
+            parts.append(blend_section(request.source))
+        parts.append(retrace_section(asked, request))
     if made.search is not None:
         parts.append(scheme_section(made))
     parts.append(files_section(made.folder))
@@ -167,6 +170,24 @@ def training_section(asked: dict[str, Any], log: list[LogRow]) -> str:
     )
 
 
+def blend_section(source: Path) -> str:
+    """The shares of trained weights that were measured, and the one that was taken."""
+    trials = json.loads((source / "blend.json").read_text(encoding="utf-8"))
+    rows = [
+        [f"{one['share']:.0%}", f"{one['nll_nats']:.3f}", f"{one['top1']:.1%}"]
+        for one in sorted(trials, key=lambda one: -one["share"])
+    ]
+    return "\n\n".join(
+        [
+            "## Average with the start",
+            "The final weights are an average of the trained weights and those that training "
+            f"started from; {trials[0]['share']:.0%} of the trained ones was best on the same "
+            "validation paragraphs:",
+            table(["trained weights", "cross-entropy", "top-1"], rows),
+        ]
+    )
+
+
 def retrace_section(asked: dict[str, Any], request: PackageRequest) -> str:
     """The two commands, with plain file names."""
     train = ["fillmask-ui", "train"]
@@ -183,8 +204,7 @@ def retrace_section(asked: dict[str, Any], request: PackageRequest) -> str:
         value = asked["recipe"][name]
         if value is not None and value != defaults[name]:
             train += [option, f"{value:g}" if isinstance(value, float) else str(value)]
-    if asked["recipe"]["compile"]:
-        train.append("--compile")
+    train += [option for name, option in _FLAGS.items() if asked["recipe"].get(name)]
     train += ["-o", "run"]
     package = ["fillmask-ui", "package", "run", "-o", "model"]
     texts = {"--calibration": request.calibration, "--evaluate": request.evaluate}
@@ -214,6 +234,9 @@ _OPTIONS = {
     "device": "--device",
     "seed": "--seed",
 }
+
+
+_FLAGS = {"compile": "--compile", "blend": "--blend"}
 
 
 def _source(source: TextSource) -> str:

@@ -33,6 +33,8 @@ class Recipe:
         seed: of everything random.
         device: torch device.
         compile: whether torch.compile fuses the body.
+        blend: whether the end is an average with the initial weights, at the share that is best
+            on the validation segments.
     """
 
     minutes: float | None = None
@@ -52,6 +54,7 @@ class Recipe:
     seed: int = 42
     device: str = "cpu"
     compile: bool = False
+    blend: bool = False
 
     def __post_init__(self) -> None:
         if (self.minutes is None) == (self.steps is None):

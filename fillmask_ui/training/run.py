@@ -7,6 +7,7 @@ Layout of the folder:
     tokenizer/           the tokenizer of the run (trained or trimmed where asked)
     checkpoint.pt        to resume from
     log.jsonl            one LogRow a line
+    blend.json           the shares that were measured at the end, where asked for, the best first
     config.json, ...     the trained model, a Hugging Face folder, when the run is over
 """
 
@@ -23,6 +24,7 @@ import torch
 
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.models.quiet import quiet_transformers
+from fillmask_ui.training.blend import blend_with_start, copy_weights
 from fillmask_ui.training.corpus import TextSource, read_paragraphs, tokenize_once
 from fillmask_ui.training.loop import Trainer
 from fillmask_ui.training.recipe import LogRow, Recipe
@@ -66,11 +68,13 @@ class PreparedRun:
         trainer: ready to run, resumed if the folder held a checkpoint.
         output: folder of the run.
         resumed: whether a checkpoint was found.
+        start: a copy of the initial weights, where the recipe averages with them at the end.
     """
 
     trainer: Trainer
     output: Path
     resumed: bool
+    start: dict[str, torch.Tensor] | None = None
 
     @property
     def checkpoint(self) -> Path:
@@ -81,12 +85,19 @@ class PreparedRun:
         return self.output / "log.jsonl"
 
     def rows(self, log_every: int = 10) -> Iterator[LogRow]:
-        """Train; each row is in the log before it is yielded; the model is saved at the end."""
+        """Train; each row is in the log before it is yielded; the model is saved at the end.
+
+        What is averaged at the end is the model, never the checkpoint.
+        """
         with self.log.open("a", encoding="utf-8") as log:
             for row in self.trainer.run(self.checkpoint, log_every):
                 log.write(json.dumps(row.to_dict()) + "\n")
                 log.flush()
                 yield row
+        if self.start is not None:
+            trials = [one.to_dict() for one in blend_with_start(self.trainer, self.start)]
+            text = json.dumps(trials, indent=2) + "\n"
+            (self.output / "blend.json").write_text(text, encoding="utf-8")
         with quiet_transformers():
             self.trainer.model.save_pretrained(self.output)
             self.trainer.tokenizer.save_pretrained(self.output)
@@ -142,6 +153,8 @@ def prepare(request: RunRequest, recipe: Recipe) -> PreparedRun:
     Raises:
         FillmaskError: for texts, models, options or checkpoints that cannot be used.
     """
+    if recipe.blend and request.init is None:
+        raise OptionError("averaging with the start (--blend) needs weights to start from: --init")
     if request.threads:
         torch.set_num_threads(request.threads)
     output = request.output
@@ -150,8 +163,8 @@ def prepare(request: RunRequest, recipe: Recipe) -> PreparedRun:
     sources = list(request.texts)
     cache = output / "tokens.npz"
     if request.init is not None:
-        start = load_weights(request.init, _attention(recipe.device))
-        model, tokenizer = start.model, start.tokenizer
+        loaded = load_weights(request.init, _attention(recipe.device))
+        model, tokenizer = loaded.model, loaded.tokenizer
         if request.vocabulary_size and request.vocabulary_size != model.config.vocab_size:
             whole = tokenize_once(
                 sources, tokenizer, recipe.block_tokens, output / "tokens-untrimmed.npz"
@@ -172,7 +185,8 @@ def prepare(request: RunRequest, recipe: Recipe) -> PreparedRun:
     tokenizer.save_pretrained(output / "tokenizer")
     segments = tokenize_once(sources, tokenizer, recipe.block_tokens, cache)
     trainer = Trainer(model, tokenizer, segments, recipe)
-    prepared = PreparedRun(trainer, output, (output / "checkpoint.pt").exists())
+    start = copy_weights(trainer.model) if recipe.blend else None
+    prepared = PreparedRun(trainer, output, (output / "checkpoint.pt").exists(), start)
     if prepared.resumed:
         trainer.load(prepared.checkpoint)
     _write_request(request, recipe, trainer)
