@@ -12,7 +12,9 @@ import plotly.graph_objects as go
 from fillmask_ui.plots import ACCENT, MUTED, SECOND, base_layout, label
 
 HEIGHT = 320
-COLOURS = (ACCENT, SECOND)
+_COLOURS = (ACCENT, SECOND)
+# Two lines that lie on each other are both seen.
+_DASHES = {ACCENT: "solid", SECOND: "dash"}
 Names = tuple[str, ...]
 
 
@@ -78,7 +80,7 @@ def named(models: Sequence[Any], names: Names) -> list[tuple[Any, str, str]]:
     """Each model with its name as a label, and its colour."""
     return [
         (figures, label(name, 32), colour)
-        for figures, name, colour in zip(models, names, COLOURS, strict=False)
+        for figures, name, colour in zip(models, names, _COLOURS, strict=False)
     ]
 
 
@@ -94,6 +96,11 @@ def headings(heading: str, names: Names, models: int) -> list[str]:
 def table_rows(*columns: np.ndarray) -> tuple[tuple[Any, ...], ...]:
     """Columns of equal length as rows of plain numbers."""
     return tuple(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def line(colour: str, width: float) -> dict[str, Any]:
+    """How a model's line is drawn: the second one dashed."""
+    return {"color": colour, "width": width, "dash": _DASHES[colour]}
 
 
 def diagonal(end: float) -> go.Scatter:

@@ -8,7 +8,15 @@ from typing import Any
 import plotly.graph_objects as go
 
 from fillmask_ui.evaluation import GroupFigures, ModelFigures
-from fillmask_ui.plots_evaluation.chart import Chart, Names, Table, diagonal, figure_layout, named
+from fillmask_ui.plots_evaluation.chart import (
+    Chart,
+    Names,
+    Table,
+    diagonal,
+    figure_layout,
+    line,
+    named,
+)
 
 _GROUPS = {
     "position": (
@@ -71,7 +79,7 @@ def loss_by_group(
             },
             mode="markers" if split in ("part", "kind") else "lines+markers",
             marker={"color": colour, "size": 9},
-            line={"color": colour, "width": 1.5},
+            line=line(colour, 1.5),
             name=name,
             customdata=[group.tokens for group in groups],
             hovertemplate="%{x}: %{y:.3f} nats over %{customdata:,} tokens<extra></extra>",
@@ -145,7 +153,7 @@ def calibration(models: Sequence[ModelFigures], *, names: Names = ("model", "bas
                 "color": colour,
                 "size": [6 + 18 * (slot.tokens / figures.tokens) ** 0.5 for slot in bins],
             },
-            line={"color": colour, "width": 1.5},
+            line=line(colour, 1.5),
             name=name,
             customdata=[slot.tokens for slot in bins],
             hovertemplate="stated %{x:.1%}, right %{y:.1%} of %{customdata:,}<extra></extra>",

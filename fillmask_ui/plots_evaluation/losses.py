@@ -18,6 +18,7 @@ from fillmask_ui.plots_evaluation.chart import (
     add_legend,
     figure_layout,
     headings,
+    line,
     named,
     table_rows,
 )
@@ -116,7 +117,7 @@ def loss_distribution(
             x=np.concatenate([[0.0], figures.histogram.edges[kept + 1]]),
             y=np.concatenate([[0.0], share[kept]]),
             mode="lines",
-            line={"color": colour, "width": 2.5},
+            line=line(colour, 2.5),
             name=name,
             hovertemplate="%{y:.1%} at most %{x:.2f} nats<extra></extra>",
         )
@@ -162,6 +163,7 @@ def loss_by_kind(models: Sequence[ModelFigures], *, names: Names = ("model", "ba
                 side=side if len(models) > 1 else "both",
                 name=name,
                 legendgroup=name,
+                scalegroup=f"{name} {group.name}",
                 showlegend=len(models) > 1 and group is figures.by_kind[0],
                 line={"color": colour, "width": 1.5},
                 box={"visible": True, "width": 0.12},

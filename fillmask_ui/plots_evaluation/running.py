@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from fillmask_ui.plots_evaluation.chart import Chart, Names, Table, figure_layout, named
+from fillmask_ui.plots_evaluation.chart import Chart, Names, Table, figure_layout, line, named
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def running_mean(history: Sequence[MeanSoFar], *, names: Names = ("model", "base
             x=texts,
             y=[entry.means[index] for entry in history],
             mode="lines+markers" if len(history) < 3 else "lines",
-            line={"color": colour, "width": 2.5},
+            line=line(colour, 2.5),
             name=name,
             hovertemplate="%{y:.4f} nats after %{x:,} texts<extra></extra>",
         )

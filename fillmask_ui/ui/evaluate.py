@@ -22,6 +22,8 @@ _WELCOME = (
     "expects there, and the loss is how surprised it is by what was hidden. Press Run; with a "
     "second model both see the same masks, and a verdict says whether they differ."
 )
+# Once another tab is open, its beginning is what is to be seen.
+_TO_TOP = "() => { if (document.querySelector('#sentence')?.offsetParent) scrollTo(0, 0); }"
 _QUIET = {"show_progress": "hidden", "api_visibility": "private"}
 # More may be asked for at a time than run at a time: who waits is told so, and can cancel.
 _JOBS = {"concurrency_limit": 16, "concurrency_id": "evaluate", **_QUIET}
@@ -63,9 +65,8 @@ def _wire_jobs(bench: Workbench, controls: evaluate_controls.Controls, parts: Pa
         for update in view.resumed(bench, visitor(request), name or "", log=log):
             yield changes(parts, update)
 
-    def cancel(request: gr.Request) -> str:
+    def cancel(request: gr.Request) -> None:
         bench.cancel(visitor(request))
-        return widgets.notice_html("busy", "Stopping…")
 
     def broken() -> dict:
         words = "The page failed at this; the log of the server says why."
@@ -84,7 +85,7 @@ def _wire_jobs(bench: Workbench, controls: evaluate_controls.Controls, parts: Pa
     # A fault of the page itself must not leave it waiting for ever.
     for job in jobs:
         job.failure(broken, None, parts.outputs(), **_QUIET)
-    parts.cancel.click(cancel, None, parts.notice, queue=False, **_QUIET)
+    parts.cancel.click(cancel, None, None, queue=False, **_QUIET)
     widgets.page().unload(leave)
 
 
@@ -111,23 +112,29 @@ def _wire_tokens(bench: Workbench, parts: Parts) -> None:
         yield {
             explore["sentence"]: target.text,
             explore["model"]: target.model,
+            explore["words"]: target.words,
             explore["tabs"]: gr.Tabs(selected="explore"),
         }
 
     def counts(request: gr.Request, shown: Shown, kind: str) -> Any:
         if not shown.run:
             return gr.skip()
-        summary = bench.result(visitor(request), shown).summary
+        try:
+            summary = bench.result(visitor(request), shown).summary
+        except FillmaskError:
+            return gr.skip()  # the run was deleted; its charts are still on the page
         return view.histogram(summary, log=kind == LOGARITHMIC).figure
 
-    explore = {name: component(name) for name in ("sentence", "model", "tabs")}
+    explore = {name: component(name) for name in ("sentence", "model", "words", "tabs")}
     gr.on(
         [parts.order.input, parts.low.change, parts.high.change],
         choose,
         [parts.shown, parts.order, parts.low, parts.high],
         parts.outputs(),
         trigger_mode="always_last",
-        **_QUIET,
+        show_progress="minimal",
+        show_progress_on=parts.tokens,
+        api_visibility="private",
     )
     parts.tokens.row(
         click,
@@ -135,6 +142,8 @@ def _wire_tokens(bench: Workbench, parts: Parts) -> None:
         [parts.side, *explore.values()],
         trigger_mode="always_last",
         **_QUIET,
+    ).then(
+        None, js="() => { if (document.querySelector('#sentence')?.offsetParent) scrollTo(0, 0); }"
     )
     histogram = parts.slots["loss-histogram"].plot
     parts.counts.change(counts, [parts.shown, parts.counts], histogram, **_QUIET)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 NEWS_SECONDS = 1.0
 ABANDONED_SECONDS = 60.0
 # How long a cancelled job is waited for before the page goes on without it.
-STOP_SECONDS = 1.2
+STOP_SECONDS = 0.7
 MAX_HISTORY = 200
 
 
@@ -342,7 +342,9 @@ def watch(job: Job, pause: Callable[[Job, float], bool] = Job.wait) -> Iterator[
                 yield news
                 return
             if job.cancelled:
-                cancelled_at = cancelled_at or time.monotonic()
+                if cancelled_at is None:
+                    cancelled_at = time.monotonic()
+                    yield replace(news, state="waiting", message="Stopping…", fraction=None)
                 if time.monotonic() - cancelled_at > STOP_SECONDS:
                     # The batch at hand ends by itself; what it gives is stored or not, as it may.
                     yield replace(news, state="stopped", message="")

@@ -112,7 +112,7 @@ def _card_html(letter: str, name: str, summary: Summary, figures: ModelFigures) 
     unit = "" if pseudo else " nats"
     spread = f"95 % interval {between(interval, 4)}{unit}" if interval else "no interval yet"
     skipped = sum(summary.skipped.values())
-    basis = f"{figures.tokens:,} tokens of {summary.texts:,} texts"
+    basis = f"{counted(figures.tokens, 'token')} of {counted(summary.texts, 'text')}"
     return (
         f'<div class="fm-card"><span class="fm-card-name"><b>{letter}</b> {text_html(name)}</span>'
         f'<span class="fm-card-metric">{text_html(metric)}</span>'
@@ -208,11 +208,20 @@ def _pair_facts(summary: Summary) -> Iterable[tuple[str, str]]:
 
 def _text_facts(summary: Summary) -> Iterable[tuple[str, str]]:
     for reason, count in summary.skipped.items():
-        yield f"Skipped: {reason}", f"{count:,} texts"
+        yield f"Skipped: {reason}", counted(count, "text")
     if summary.model.truncated:
-        yield "Cut at the end", f"{summary.model.truncated:,} texts"
+        yield "Cut at the end", counted(summary.model.truncated, "text")
     if summary.model.left_out:
-        yield "Unknown or special, not scored", f"{summary.model.left_out:,} tokens"
+        yield "Unknown or special, not scored", counted(summary.model.left_out, "token")
+
+
+def counted(count: int, what: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "text"), counted(2000, "text")
+    ('1 text', '2,000 texts')
+    """
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def progress_html(news: News) -> str:

@@ -265,10 +265,12 @@ class InExplore:
     Attributes:
         text: with one token hidden.
         model: reference of model A.
+        words: the hidden word, to be scored there; blank for a part of a word.
     """
 
     text: str
     model: str
+    words: str
 
 
 def in_explore(bench: Workbench, visitor: str, shown: Shown, token: TokenExample) -> InExplore:
@@ -280,7 +282,16 @@ def in_explore(bench: Workbench, visitor: str, shown: Shown, token: TokenExample
     (view, *_) = bench.views(visitor, shown, token)
     (choice, *_) = bench.choices(visitor, shown)
     prompt = masked(token, view.model.vocabulary.mask_token, MAX_TEXT_CHARACTERS)
-    return InExplore(prompt.text, choice["reference"])
+    return InExplore(prompt.text, choice["reference"], hidden_word(token))
+
+
+def hidden_word(token: TokenExample) -> str:
+    """The hidden token as a word that Explore can score; blank where it is a part of one."""
+    before, after = token.text[: token.start], token.text[token.end :]
+    hidden = token.text[token.start : token.end]
+    inside = hidden[:1].isalnum() and before[-1:].isalnum()
+    word = hidden.strip()
+    return "" if inside or after[:1].isalnum() or "," in word else word
 
 
 def side_by_side(
