@@ -278,7 +278,7 @@ def judge(
     if interval is None or math.isnan(change):
         return Verdict("INCONCLUSIVE")
     if limits.band(interval.low) == limits.band(interval.high):
-        return Verdict(limits.band(change))
+        return Verdict(limits.band(interval.low))
     needed = 0.0
     for border in (limits.pass_below, limits.risk_below):
         if not interval.low < border <= interval.high:

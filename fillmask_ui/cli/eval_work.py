@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -159,11 +160,10 @@ def _work(
     if not quiet:
         print_head(recorder.info, texts.report)
     sys.stderr.write(f"run {recorder.name}\n")
+    rows = recorder.measure(model, texts, baseline=baseline, masks=masks, heartbeat=True)
     try:
-        with eval_progress(texts.report.expected) as show:
-            for item in recorder.measure(
-                model, texts, baseline=baseline, masks=masks, heartbeat=True
-            ):
+        with eval_progress(texts.report.expected) as show, closing(rows):
+            for item in rows:
                 if isinstance(item, Heartbeat):
                     show(item.texts, recorder.running)
     except KeyboardInterrupt:

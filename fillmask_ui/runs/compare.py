@@ -77,8 +77,8 @@ def _paired(first: Run, second: Run) -> Iterator[EvaluatedText | SkippedText]:
                 start += len(line)
     seen = set()
     with path.open("rb") if offsets else io.BytesIO() as file:
-        for values in first.lines():
-            row = row_from_dict(values)
+        for number, values in enumerate(first.lines(), start=1):
+            row = row_from_dict(values, first.folder / ROWS_FILE, number)
             seen.add(row.id)
             if row.id not in offsets:
                 yield SkippedText(row.id, ONE_RUN_ONLY)
@@ -90,7 +90,7 @@ def _paired(first: Run, second: Run) -> Iterator[EvaluatedText | SkippedText]:
                     f"text {row.id} differs between {first.info.name} and {second.info.name}: the "
                     "runs have other texts; evaluate both over the same"
                 )
-            yield _pair(row, row_from_dict(other), first, second)
+            yield _pair(row, row_from_dict(other, path, 0), first, second)
     yield from (SkippedText(index, ONE_RUN_ONLY) for index in offsets if index not in seen)
 
 

@@ -59,6 +59,7 @@ class Recorder:
     _file: BinaryIO | None = None
     _checksums: dict[int, int] = field(default_factory=dict)
     _done: set[int] = field(default_factory=set)
+    _measuring: bool = False
 
     @property
     def name(self) -> str:
@@ -93,6 +94,7 @@ class Recorder:
         if baseline is not None and self.info.baseline is not None:
             _check_same("baseline", self.info.baseline, baseline.signature)
         self._set(state=RUNNING, error=None)
+        self._measuring = True
         rows = evaluate(
             model,
             self._watched(examples),
@@ -167,6 +169,9 @@ class Recorder:
         self._set(state=DONE, result=summary.to_dict())
 
     def _set(self, **changes: Any) -> None:
+        if self._lock is None:
+            # Closed: a generator that is dropped late must not touch what is another's by now.
+            return
         self.info = replace(self.info, **changes)
         try:
             write_info(self.folder, self.info)
@@ -180,7 +185,9 @@ class Recorder:
             # it as stopped.
 
     def close(self) -> None:
-        """Release the run; harmless if done before."""
+        """Release the run; harmless if done before. A run under way is then `stopped`."""
+        if self._lock is not None and self._measuring and self.info.state == RUNNING:
+            self._set(state=STOPPED)
         if self._file is not None:
             try:
                 self._file.close()
@@ -256,7 +263,7 @@ def _read_back(recorder: Recorder, path: Path) -> int:
             raise DataError(f"line {number} of {path} repeats text {values['id']}: evaluate again")
         recorder._done.add(values["id"])
         recorder._checksums[values["id"]] = values["checksum"]
-        recorder.running.add(row_from_dict(values))
+        recorder.running.add(row_from_dict(values, path, number))
     return 0
 
 

@@ -123,8 +123,8 @@ class Run:
         Raises:
             DataError: if a line before the last cannot be read.
         """
-        for line in self.lines():
-            yield row_from_dict(line)
+        for number, line in enumerate(self.lines(), start=1):
+            yield row_from_dict(line, self.folder / ROWS_FILE, number)
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """`rows` as plain values."""
@@ -334,11 +334,27 @@ def parse_line(line: bytes, path: Path, number: int) -> dict[str, Any]:
     return values
 
 
-def row_from_dict(values: Mapping[str, Any]) -> EvaluatedText | SkippedText:
-    """A row from its plain values."""
-    if "skipped" in values:
-        return SkippedText(values["id"], values["skipped"])
-    return EvaluatedText.from_dict(values)
+def row_from_dict(
+    values: Mapping[str, Any], path: Path, number: int
+) -> EvaluatedText | SkippedText:
+    """A row from its plain values.
+
+    Args:
+        values: of one line.
+        path: of the file, for the message.
+        number: of the line, for the message.
+
+    Raises:
+        DataError: if a field is missing or of another kind.
+    """
+    try:
+        if "skipped" in values:
+            return SkippedText(values["id"], values["skipped"])
+        return EvaluatedText.from_dict(values)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(
+            f"line {number} of {path} lacks or misspells a field ({error}): evaluate again"
+        ) from error
 
 
 def _slug(name: str) -> str:

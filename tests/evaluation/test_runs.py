@@ -316,6 +316,30 @@ def test_a_broken_line_in_the_middle(store):
     store.delete(run.info.name)
 
 
+@pytest.mark.parametrize("line", ['{"id": 3}', '{"id": 3, "nll_nats": "x"}', "[]", "7"])
+def test_a_line_that_is_no_row(store, line):
+    run = record(store)
+    path = run.folder / "rows.jsonl"
+    path.write_text(path.read_text() + line + "\n")
+    number = len(TEXTS) + 1
+    with pytest.raises(DataError, match=f"line {number} of"):
+        run.summary()
+    with pytest.raises(DataError, match=f"line {number} of"):
+        resume(store, run.info.name)
+
+
+def test_a_generator_dropped_late_does_not_touch_a_closed_run(store):
+    model = TableModel(1)
+    with start(store, prepare_info(CONFIG, model)) as recorder:
+        rows = recorder.measure(model, TEXTS)
+        next(rows)
+    assert store.open(recorder.name).info.state == STOPPED
+    with resume(store, recorder.name) as again:
+        list(again.measure(model, TEXTS))
+    rows.close()
+    assert store.open(recorder.name).info.state == "done"
+
+
 def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     store = RunStore(tmp_path / "file" / "runs")
