@@ -23,16 +23,24 @@ _PUBLIC = {
     "fill": "fillmask_ui.filling",
     "score_candidates": "fillmask_ui.filling",
     "nll_nats": "fillmask_ui.scoring",
+    "EvaluationConfig": "fillmask_ui.evaluation",
+    "evaluate": "fillmask_ui.evaluation",
+    "summarize": "fillmask_ui.evaluation",
+    "compare": "fillmask_ui.runs",
     "FillmaskError": "fillmask_ui.errors",
 }
 
 __all__ = [
+    "EvaluationConfig",
     "FillmaskError",
     "available_models",
+    "compare",
+    "evaluate",
     "fill",
     "load_model",
     "nll_nats",
     "score_candidates",
+    "summarize",
 ]
 
 
