@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -83,12 +85,12 @@ class Workbench:
 
     def __init__(self, session: Session, root: Path | None = None) -> None:
         self.session = session
-        self._scratch = tempfile.TemporaryDirectory(
-            prefix="fillmask-ui-", ignore_cleanup_errors=True
-        )
+        # For files to download and the runs of a public page; gone when the server ends.
+        self._scratch = Path(tempfile.mkdtemp(prefix="fillmask-ui-"))
+        weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
         if root is None:
             root = (
-                Path(self._scratch.name) / "visitors"
+                self._scratch / "visitors"
                 if session.public
                 else default_root(os.environ, sys.platform, Path.home())
             )
@@ -257,7 +259,7 @@ class Workbench:
             DataError: if it is unknown, or the disk is full.
         """
         run = self.store(visitor).open(name)
-        folder = Path(tempfile.mkdtemp(dir=self._scratch.name))
+        folder = Path(tempfile.mkdtemp(dir=self._scratch))
         target = folder / f"{run.info.name}.{file_format}"
         export(run, target, file_format)
         return target

@@ -1,0 +1,80 @@
+"""What the tests of the Evaluate tab share: models by name, texts in a file, jobs at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from table_model import TableModel, letter_vocabulary, sample_texts
+
+from fillmask_ui.errors import ModelError
+from fillmask_ui.models import ModelStore
+from fillmask_ui.ui.evaluate_job import watch
+from fillmask_ui.ui.evaluate_request import UPLOAD, Form
+from fillmask_ui.ui.evaluate_runs import Workbench
+from fillmask_ui.ui.session import Session
+
+VISITOR = "visitor1"
+TEXTS = sample_texts(60, seed=5)
+
+
+class HeldModel(TableModel):
+    """Answers a number of calls, then waits for the test at each one."""
+
+    def __init__(self, *arguments, free_calls=10**9, **options):
+        super().__init__(*arguments, **options)
+        self.free_calls = free_calls
+        self.reached, self.open = threading.Event(), threading.Event()
+
+    def logits_at(self, *inputs):
+        if len(self.calls) >= self.free_calls:
+            self.reached.set()
+            assert self.open.wait(60)
+        return super().logits_at(*inputs)
+
+
+def models():
+    """A fresh model a name."""
+    return {
+        "table": HeldModel(1),
+        "noisy": HeldModel(1, noise=0.3),
+        "chance": HeldModel(1, scale=0.0),
+        "letters": HeldModel(2, vocabulary=letter_vocabulary()),
+    }
+
+
+def workbench(root, *, public=False, known=None):
+    known = known or models()
+
+    def load(reference, **_):
+        if reference not in known:
+            raise ModelError(f"no model {reference!r}")
+        return known[reference]
+
+    session = Session(ModelStore(loader=load), "table", public=public)
+    return Workbench(session, root)
+
+
+def upload(folder, texts=TEXTS, name="texts.txt"):
+    path = folder / name
+    path.write_text("".join(text + "\n" for text in texts), "utf-8")
+    return str(path)
+
+
+def form(folder, **choices):
+    """Of an upload of `TEXTS`, all of them, in their order."""
+    return Form(
+        **{"where": UPLOAD, "upload": upload(folder), "samples": 0, "shuffle": False} | choices
+    )
+
+
+def finish(job):
+    """All news of a job."""
+    return list(watch(job))
+
+
+def until(condition, seconds=30.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)

@@ -1,0 +1,343 @@
+"""Jobs and runs of the Evaluate tab: the numbers of `evaluate`, kept whatever happens."""
+
+import time
+
+import numpy as np
+import pytest
+from evaluate_page import (
+    TEXTS,
+    VISITOR,
+    HeldModel,
+    finish,
+    form,
+    models,
+    until,
+    upload,
+    workbench,
+)
+from table_model import TableModel
+
+from fillmask_ui.errors import DataError, FillmaskError
+from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
+from fillmask_ui.runs import compare
+from fillmask_ui.ui import evaluate_job
+from fillmask_ui.ui.evaluate_job import History
+from fillmask_ui.ui.evaluate_request import BATCH_TOKENS, PUBLIC_TOKENS
+from fillmask_ui.ui.evaluate_runs import Shown
+
+PSEUDO = {"metric": "pseudo-perplexity"}
+
+
+def direct(config=None, baseline=None, model=None):
+    """The same evaluation without a page."""
+    config = config or EvaluationConfig(batch_tokens=BATCH_TOKENS)
+    rows = list(evaluate(model or TableModel(1), TEXTS, config, baseline=baseline))
+    return summarize(rows, config=config, vocabulary_size=TableModel(1).signature.vocabulary_size)
+
+
+def begun(bench, folder, **choices):
+    return bench.begin(VISITOR, form(folder, **choices))
+
+
+def test_a_job_ends_with_the_numbers_of_evaluate(tmp_path):
+    last = finish(begun(workbench(tmp_path / "runs"), tmp_path))[-1]
+    assert last.state == "done"
+    assert last.summary.to_dict() == direct().to_dict()
+    assert last.history[-1].means[0] == pytest.approx(last.summary.model.mean_nll_nats)
+    assert last.history[-1].texts == last.summary.texts
+
+
+def test_two_models_end_with_the_verdict_of_evaluate(tmp_path):
+    last = finish(begun(workbench(tmp_path / "runs"), tmp_path, baseline="noisy"))[-1]
+    expected = direct(baseline=TableModel(1, noise=0.3))
+    assert last.summary.to_dict() == expected.to_dict()
+    assert last.summary.comparison.verdict == expected.comparison.verdict
+
+
+def test_the_stored_run_shows_what_the_job_showed(tmp_path):
+    bench = workbench(tmp_path / "runs")
+    last = finish(begun(bench, tmp_path, baseline="noisy"))[-1]
+    result = bench.result(VISITOR, Shown(last.info.name))
+    assert result.summary.to_dict() == last.summary.to_dict()
+    assert result.history == last.history
+    assert [run.info.name for run in bench.runs(VISITOR).runs] == [last.info.name]
+
+
+def test_a_cancelled_job_stops_soon_keeps_its_rows_and_resumes_to_the_same_digits(tmp_path):
+    known = models()
+    known["table"].free_calls = 20
+    bench = workbench(tmp_path / "runs", known=known)
+    job = begun(bench, tmp_path, **PSEUDO)
+    known["table"].free_calls = len(known["table"].calls) + 1
+    assert known["table"].reached.wait(30)
+    began = time.monotonic()
+    bench.cancel(VISITOR)
+    last = finish(job)[-1]  # although the model hangs
+    assert time.monotonic() - began < 2
+    assert last.state == "stopped"
+    known["table"].open.set()
+    (run,) = bench.runs(VISITOR).runs
+    until(lambda: run.state == "stopped")
+    kept = run.row_count
+    assert kept < len(TEXTS)
+    known["table"].free_calls = 10**9
+    resumed = finish(bench.resume(VISITOR, run.info.name))[-1]
+    assert resumed.state == "done"
+    config = EvaluationConfig("pseudo-perplexity", batch_tokens=BATCH_TOKENS)
+    assert resumed.summary.to_dict() == direct(config).to_dict()
+    assert resumed.history[-1].texts == resumed.summary.texts
+
+
+def test_a_job_that_nobody_watches_stops_by_itself(tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluate_job, "ABANDONED_SECONDS", 0.05)
+    known = models()
+    known["table"].free_calls = 1
+    bench = workbench(tmp_path / "runs", known=known)
+    begun(bench, tmp_path, **PSEUDO)
+    assert known["table"].reached.wait(30)
+    time.sleep(0.1)
+    known["table"].open.set()
+    (run,) = bench.runs(VISITOR).runs
+    until(lambda: run.state == "stopped")
+    assert bench.store(VISITOR).open(run.info.name).info.state == "stopped"
+
+
+def test_a_closed_browser_stops_the_job_and_keeps_the_rows(tmp_path):
+    known = models()
+    known["table"].free_calls = 3
+    bench = workbench(tmp_path / "runs", known=known)
+    job = begun(bench, tmp_path, **PSEUDO)
+    news = evaluate_job.watch(job)
+    next(news)
+    assert known["table"].reached.wait(30)
+    news.close()
+    assert job.cancelled
+    known["table"].open.set()
+    (run,) = bench.runs(VISITOR).runs
+    until(lambda: run.state == "stopped")
+
+
+def test_news_come_while_it_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluate_job, "NEWS_SECONDS", 0.0)
+    known = models()
+    known["table"].free_calls = 6
+    bench = workbench(tmp_path / "runs", known=known)
+    job = begun(bench, tmp_path, **PSEUDO)
+    assert known["table"].reached.wait(30)
+    news = job.news
+    assert news.state == "running"
+    assert news.expected == len(TEXTS)
+    assert 0 < news.fraction < 1
+    assert news.seconds_left > 0
+    assert news.summary.model.tokens > 0
+    known["table"].open.set()
+    assert finish(job)[-1].state == "done"
+
+
+def test_jobs_beyond_the_slots_wait_and_can_be_cancelled(tmp_path):
+    known = models()
+    known["table"].free_calls = 0
+    bench = workbench(tmp_path / "runs", known=known, public=True)
+    choices = {"samples": 20, "max_tokens": 64}
+    first = bench.begin("one", form(tmp_path, **choices))
+    assert known["table"].reached.wait(30)
+    second = bench.begin("two", form(tmp_path, **choices))
+    until(lambda: "Waiting" in second.news.message)
+    bench.cancel("two")
+    assert finish(second)[-1].state == "stopped"
+    assert bench.runs("two").runs == ()
+    known["table"].open.set()
+    assert finish(first)[-1].state == "done"
+
+
+def test_a_second_job_of_one_visitor_stops_the_first(tmp_path):
+    known = models()
+    known["table"].free_calls = 1
+    bench = workbench(tmp_path / "runs", known=known)
+    first = begun(bench, tmp_path)
+    second = begun(bench, tmp_path, model="noisy")
+    assert first.cancelled
+    known["table"].open.set()
+    assert finish(second)[-1].state == "done"
+
+
+@pytest.mark.parametrize(
+    ("texts", "choices", "said"),
+    [
+        ([], {}, "empty"),
+        (["", "  "], {}, "blank"),
+        (["a cat"], {"model": "unknown"}, "no model 'unknown'"),
+        (["a cat"], {"max_tokens": 1000}, "the model takes at most 64"),
+        (["a cat"], {"baseline": "letters"}, "different tokenizers"),
+        (["zzz", "qqq"], {}, "no text could be measured"),
+        (["a cat"], {"column": "text"}, "plain text has no columns"),
+    ],
+)
+def test_bad_input_is_said_and_leaves_nothing_behind(tmp_path, texts, choices, said):
+    bench = workbench(tmp_path / "runs")
+    choices = {"upload": upload(tmp_path, texts, "bad.txt")} | choices
+    try:
+        last = finish(begun(bench, tmp_path, **choices))[-1]
+    except FillmaskError as error:
+        message = str(error)
+    else:
+        assert last.state == "failed"
+        message = last.message
+    assert said in message
+
+
+def test_a_model_near_chance_is_said(tmp_path):
+    last = finish(begun(workbench(tmp_path / "runs"), tmp_path, model="chance"))[-1]
+    assert any("near chance" in alarm for alarm in last.summary.alarms)
+
+
+def test_tokenizers_that_differ_are_compared_by_character(tmp_path):
+    bench = workbench(tmp_path / "runs")
+    last = finish(begun(bench, tmp_path, baseline="letters", **PSEUDO))[-1]
+    assert last.summary.comparison.unit == "character"
+    assert bench.result(VISITOR, Shown(last.info.name)).history == last.history
+
+
+def test_two_stored_runs_are_compared(tmp_path):
+    bench = workbench(tmp_path / "runs")
+    names = [
+        finish(begun(bench, tmp_path, model=model))[-1].info.name for model in ("table", "noisy")
+    ]
+    result = bench.result(VISITOR, Shown(*names))
+    store = bench.store(VISITOR)
+    assert result.summary.to_dict() == compare(*(store.open(n) for n in names)).to_dict()
+    assert result.info.baseline["name"] == TableModel(1, noise=0.3).signature.name
+    assert [c["reference"] for c in bench.choices(VISITOR, Shown(*names))] == ["table", "noisy"]
+
+
+def test_a_run_that_is_done_cannot_be_resumed(tmp_path):
+    bench = workbench(tmp_path / "runs")
+    last = finish(begun(bench, tmp_path))[-1]
+    with pytest.raises(DataError, match="nothing is left"):
+        bench.resume(VISITOR, last.info.name)
+
+
+def test_a_run_started_on_the_command_line_goes_on_here(tmp_path):
+    """The two faces write the same run.json; options of `load_model` are handed on."""
+    from fillmask_ui.corpora import TextSource
+    from fillmask_ui.runs import prepare_info, start
+
+    asked = {}
+    session_model = TableModel(1)
+
+    def load(reference, **options):
+        asked.update(options)
+        return session_model
+
+    bench = workbench(tmp_path / "runs")
+    bench.session.store._loader = load
+    source = TextSource("file", upload(tmp_path), shuffle=False)
+    info = prepare_info(
+        EvaluationConfig(),
+        session_model,
+        texts={**source.to_dict(), "signature": str(source)},
+        choices={
+            "model": {"reference": "table", "runtime": "torch", "threads": 2, "dtype": None},
+            "baseline": None,
+        },
+    )
+    with start(bench.store(VISITOR), info) as recorder:
+        name = recorder.name
+    last = finish(bench.resume(VISITOR, name))[-1]
+    assert last.state == "done"
+    assert {k: v for k, v in asked.items() if k != "on_progress"} == {
+        "runtime": "torch",
+        "threads": 2,
+    }
+    assert last.summary.model.mean_nll_nats == direct().model.mean_nll_nats
+
+
+def test_deleting_a_run_takes_its_upload_and_not_that_of_another(tmp_path):
+    bench = workbench(tmp_path / "runs")
+    first, second = (finish(begun(bench, tmp_path))[-1].info.name for _ in range(2))
+    uploads = tmp_path / "runs" / "uploads"
+    assert bench.delete(VISITOR, first) == first
+    assert len(list(uploads.iterdir())) == 1
+    bench.delete(VISITOR, second)
+    assert not list(uploads.iterdir())
+    assert bench.runs(VISITOR).runs == ()
+
+
+def test_a_run_of_another_version_is_listed_with_its_reason(tmp_path):
+    bench = workbench(tmp_path / "runs")
+    name = finish(begun(bench, tmp_path))[-1].info.name
+    path = tmp_path / "runs" / name / "run.json"
+    path.write_text(path.read_text().replace('"format": 1', '"format": 99'))
+    listing = bench.runs(VISITOR)
+    assert listing.runs == ()
+    assert "format 99" in listing.unreadable[0]
+
+
+@pytest.mark.parametrize("file_format", ["csv", "json"])
+def test_a_run_is_a_file_to_download(tmp_path, file_format):
+    bench = workbench(tmp_path / "runs")
+    last = finish(begun(bench, tmp_path))[-1]
+    path = bench.file(VISITOR, last.info.name, file_format)
+    assert path.name == f"{last.info.name}.{file_format}"
+    text = path.read_text()
+    if file_format == "csv":
+        assert len(text.splitlines()) == 1 + last.summary.model.tokens
+    else:
+        assert f'"mean_nll_nats": {last.summary.model.mean_nll_nats!r}' in text
+
+
+def test_visitors_of_a_public_page_do_not_see_each_other(tmp_path):
+    bench = workbench(tmp_path / "runs", public=True)
+    choices = form(tmp_path, samples=10, max_tokens=PUBLIC_TOKENS // 2)
+    name = finish(bench.begin("one", choices))[-1].info.name
+    assert [run.info.name for run in bench.runs("one").runs] == [name]
+    assert bench.runs("two").runs == ()
+    with pytest.raises(DataError):
+        bench.result("two", Shown(name))
+    for strange in ("", "../one", "a/b"):
+        with pytest.raises(DataError, match="reload"):
+            bench.store(strange)
+
+
+def test_on_a_public_page_other_models_are_refused(tmp_path):
+    bench = workbench(tmp_path / "runs", public=True)
+    choices = form(tmp_path, samples=10, max_tokens=64, model="/etc/passwd")
+    last = finish(bench.begin("one", choices))[-1]
+    assert last.state == "failed"
+    assert "not offered" in last.message
+
+
+def test_a_fault_of_the_program_ends_the_job_with_a_message(tmp_path, monkeypatch):
+    class Broken(HeldModel):
+        def logits_at(self, *inputs):
+            raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("threading.excepthook", lambda _: None)  # the log of the server
+    bench = workbench(tmp_path / "runs", known={"table": Broken(1)})
+    last = finish(begun(bench, tmp_path))[-1]
+    assert last.state == "failed"
+    assert "log of the server" in last.message
+    assert [run.state for run in bench.runs(VISITOR).runs] == ["stopped"]
+
+
+def test_the_history_is_the_mean_of_the_rows_so_far():
+    rows = [row for row in evaluate(TableModel(1), TEXTS) if hasattr(row, "scores")]
+    history = History()
+    for row in rows:
+        history.add(row)
+    for entry in history.means():
+        losses = np.concatenate([row.scores.nll_nats for row in rows[: entry.texts]])
+        assert entry.means[0] == pytest.approx(losses.mean())
+    assert history.means()[-1].texts == len(rows)
+
+
+def test_a_long_history_is_thinned(monkeypatch):
+    monkeypatch.setattr(evaluate_job, "MAX_HISTORY", 8)
+    history = History()
+    rows = [row for row in evaluate(TableModel(1), TEXTS) if hasattr(row, "scores")]
+    for row in rows:
+        history.add(row)
+    found = [entry.texts for entry in history.means()]
+    assert len(found) <= 9
+    assert found == sorted(set(found))
+    assert found[-1] == len(rows)

@@ -1,0 +1,192 @@
+"""The controls of the Evaluate tab, read: a request, or a message that says what to change."""
+
+import pytest
+from evaluate_page import form, upload
+
+from fillmask_ui.corpora import TextSource, open_texts
+from fillmask_ui.errors import FillmaskError
+from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.masking import MaskRecipe
+from fillmask_ui.ui.evaluate_request import (
+    PUBLIC_TEXTS,
+    PUBLIC_TEXTS_ONE_BY_ONE,
+    PUBLIC_TOKENS,
+    Form,
+    drop_upload,
+    read_form,
+    source_of,
+)
+
+
+def test_the_page_as_it_opens_measures_embedded_texts_by_cross_entropy(tmp_path):
+    request = read_form(Form(), tmp_path)
+    assert request.source == TextSource(samples=100, seed=42)
+    assert request.config == EvaluationConfig(batch_tokens=request.config.batch_tokens)
+    assert (request.model, request.baseline) == ("embedded", "")
+    assert request.label == "texts:embedded|samples:100|shuffle:42"
+    assert request.choices() == {"model": {"reference": "embedded"}, "baseline": None}
+
+
+def test_boxes_that_nobody_touched_may_hold_nothing(tmp_path):
+    empty = Form(column=None, dataset=None, dataset_name=None, revision=None, model=None)
+    assert read_form(empty, tmp_path) == read_form(Form(), tmp_path)
+
+
+def test_options_reach_the_config(tmp_path):
+    request = read_form(
+        Form(
+            seed=7,
+            mask_probability=0.3,
+            shares="1, 0 0",
+            max_tokens=64,
+            samples=0,
+            shuffle=False,
+            pass_percent=1,
+            risk_percent=2,
+        ),
+        tmp_path,
+    )
+    assert request.config.recipe == MaskRecipe(0.3, 1.0, 0.0, 0.0)
+    assert (request.config.seed, request.config.max_tokens) == (7, 64)
+    assert (request.source.samples, request.source.shuffle) == (None, False)
+    assert (request.limits.pass_below, request.limits.risk_below) == (0.01, 0.02)
+
+
+@pytest.mark.parametrize(
+    ("metric", "wanted"),
+    [
+        ("pseudo-perplexity", {"within_word": True}),
+        ("suffix", {"suffix_tokens": 3}),
+        ("uniform", {}),
+    ],
+)
+def test_a_metric_takes_its_own_options_and_leaves_those_of_others(tmp_path, metric, wanted):
+    choices = Form(metric=metric, within_word=True, suffix_tokens=3, mask_probability=0.5)
+    config = read_form(choices, tmp_path).config
+    assert config == EvaluationConfig(metric, batch_tokens=config.batch_tokens, **wanted)
+
+
+def test_whole_words_are_shown_as_masks(tmp_path):
+    config = read_form(Form(whole_word=True), tmp_path).config
+    assert config.recipe == MaskRecipe.whole_words()
+
+
+def test_an_upload_is_kept_beside_the_runs_under_a_name_of_its_contents(tmp_path):
+    request = read_form(form(tmp_path), tmp_path / "runs")
+    again = read_form(form(tmp_path), tmp_path / "runs")
+    assert request == again
+    (tmp_path / "texts.txt").unlink()  # the browser's copy is deleted after a while
+    with open_texts(source_of(request.texts())) as texts:
+        assert sum(1 for _ in texts) == 60
+    (tmp_path / "other").mkdir()
+    own = upload(tmp_path / "other", ["a cat"])
+    other = read_form(form(tmp_path, upload=own), tmp_path / "runs")
+    assert other.source.where != request.source.where
+    assert str(tmp_path) not in request.label
+
+
+def test_a_kept_upload_goes_with_the_last_run_that_has_it(tmp_path):
+    request = read_form(form(tmp_path), tmp_path / "runs")
+    kept = tmp_path / "runs" / "uploads"
+    drop_upload(request.texts(), [request.texts()], tmp_path / "runs")
+    assert len(list(kept.iterdir())) == 1
+    drop_upload(request.texts(), [], tmp_path / "runs")
+    assert not list(kept.iterdir())
+
+
+def test_a_file_that_was_no_upload_is_never_removed(tmp_path):
+    path = upload(tmp_path)
+    drop_upload(TextSource("file", path).to_dict(), [], tmp_path / "runs")
+    assert (tmp_path / "texts.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "by", "wanted"),
+    [("a.txt", "paragraph", "paragraph"), ("a.jsonl", "paragraph", "line")],
+)
+def test_only_plain_text_has_paragraphs(tmp_path, name, by, wanted):
+    choices = form(tmp_path, upload=upload(tmp_path, name=name), by=by)
+    assert read_form(choices, tmp_path / "runs").source.by == wanted
+
+
+def test_a_data_set_is_named_with_its_choices(tmp_path):
+    source = read_form(
+        Form(
+            where="dataset",
+            dataset=" org/name ",
+            dataset_name="small",
+            split="train",
+            revision="main",
+            streaming=True,
+            column="body",
+        ),
+        tmp_path,
+    ).source
+    assert source == TextSource(
+        kind="dataset",
+        where="org/name",
+        config="small",
+        split="train",
+        revision="main",
+        streaming=True,
+        column="body",
+        samples=100,
+    )
+
+
+def test_a_file_of_this_machine_can_be_named_as_a_data_set(tmp_path):
+    path = upload(tmp_path)
+    choices = Form(where="dataset", dataset=path, by="paragraph")
+    source = read_form(choices, tmp_path / "runs").source
+    assert (source.kind, source.where, source.by) == ("file", path, "paragraph")
+
+
+@pytest.mark.parametrize(
+    ("choices", "said"),
+    [
+        ({"mask_probability": 0}, "above 0"),
+        ({"mask_probability": 2}, "it was 2"),
+        ({"mask_probability": None}, "mask probability is missing"),
+        ({"shares": "0.8 0.1"}, "three numbers"),
+        ({"shares": "a b c"}, "three numbers"),
+        ({"shares": "0.8 0.1 0.2"}, "add up to 1"),
+        ({"samples": -1}, "number of texts must be a whole number"),
+        ({"samples": 1.5}, "it was 1.5"),
+        ({"seed": None}, "seed is missing"),
+        ({"max_tokens": 2}, "at least 3"),
+        ({"pass_percent": 10, "risk_percent": 5}, "must lie below"),
+        ({"metric": "suffix", "suffix_tokens": 0}, "tokens at the end"),
+        ({"metric": "<b>"}, "unknown metric"),
+        ({"where": "upload"}, "no file was uploaded"),
+        ({"where": "upload", "upload": "/nowhere/x.txt"}, "upload it again"),
+        ({"where": "dataset"}, "no data set was named"),
+        ({"where": "dataset", "dataset": "-"}, "no data set was named"),
+        ({"where": "elsewhere"}, "unknown place"),
+        ({"column": "output=x"}, "input_column"),
+    ],
+)
+def test_what_makes_no_sense_is_said(tmp_path, choices, said):
+    with pytest.raises(FillmaskError, match=said):
+        read_form(Form(**choices), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("choices", "said"),
+    [
+        ({"samples": PUBLIC_TEXTS + 1}, f"at most {PUBLIC_TEXTS} texts"),
+        ({"samples": 0}, "all were asked for"),
+        (
+            {"metric": "pseudo-perplexity", "samples": PUBLIC_TEXTS_ONE_BY_ONE + 1},
+            f"at most {PUBLIC_TEXTS_ONE_BY_ONE} texts by pseudo-perplexity",
+        ),
+        ({"max_tokens": 0}, f"set max tokens to {PUBLIC_TOKENS}"),
+        ({"max_tokens": PUBLIC_TOKENS + 1}, f"{PUBLIC_TOKENS} tokens or fewer"),
+        ({"where": "dataset", "dataset": "/etc/passwd"}, "fetches no data sets"),
+        ({"where": "dataset", "dataset": "org/name"}, "fetches no data sets"),
+    ],
+)
+def test_a_public_page_says_its_limits(tmp_path, choices, said):
+    allowed = {"samples": 10, "max_tokens": PUBLIC_TOKENS}
+    assert read_form(Form(**allowed), tmp_path, public=True).source.samples == 10
+    with pytest.raises(FillmaskError, match=said):
+        read_form(Form(**allowed | choices), tmp_path, public=True)

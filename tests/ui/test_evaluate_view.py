@@ -1,0 +1,396 @@
+"""What the Evaluate tab shows: the right tokens, the right words, and text that is only text."""
+
+import json
+import math
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from evaluate_page import TEXTS, VISITOR, finish, form, models, upload, workbench
+from table_model import SPECIAL, WORDS, TableModel, TableVocabulary
+
+from fillmask_ui.evaluation import EvaluationConfig, summarize
+from fillmask_ui.evaluation import evaluate as measure
+from fillmask_ui.evaluation.summary import FLATTERY
+from fillmask_ui.runs import prepare_info
+from fillmask_ui.statistics import Interval, Verdict
+from fillmask_ui.ui import evaluate, evaluate_results, evaluate_tokens
+from fillmask_ui.ui import evaluate_view as view
+from fillmask_ui.ui.evaluate_job import News
+from fillmask_ui.ui.evaluate_runs import Shown
+from fillmask_ui.ui.evaluate_tokens import DIFFERENT, FLIPPED, WORST, Choice, find
+
+EVIL = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
+
+
+class Tags(HTMLParser):
+    """The tags and attributes that a browser would see, and the text."""
+
+    def __init__(self, source):
+        super().__init__()
+        self.names, self.attributes, self.text = set(), set(), ""
+        self.feed(source)
+
+    def handle_starttag(self, tag, attrs):
+        self.names.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def rows_of(baseline=None, config=None, model=None, texts=TEXTS):
+    rows = evaluate_rows(model or TableModel(1), texts, config, baseline)
+    return [row for row in rows if hasattr(row, "scores")]
+
+
+def evaluate_rows(model, texts, config, baseline):
+    return list(measure(model, texts, config, baseline=baseline))
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return rows_of(TableModel(1, noise=0.3))
+
+
+def flat(rows):
+    """(loss A, loss B, best guess A, best guess B, text, position) of every token."""
+    for row in rows:
+        yield from zip(
+            row.scores.nll_nats,
+            row.baseline.nll_nats,
+            row.scores.top_ids,
+            row.baseline.top_ids,
+            [row.id] * len(row.cols),
+            row.cols,
+            strict=True,
+        )
+
+
+@pytest.mark.parametrize("choice", [Choice(), Choice(low=2.0, high=3.5), Choice(low=1e9)])
+def test_the_worst_tokens_are_those_of_a_plain_sort(pair, choice):
+    found = find(pair, choice)
+    fitting = [t for t in flat(pair) if choice.low <= t[0] < choice.high]
+    expected = sorted(fitting, key=lambda t: (-t[0], t[4], t[5]))[: evaluate_tokens.SHOWN]
+    assert found.count == len(fitting)
+    assert [(t.id, t.position, t.nll_nats) for t in found.tokens] == [
+        (t[4], t[5], t[0]) for t in expected
+    ]
+
+
+def test_the_largest_differences_and_the_flips(pair):
+    different = find(pair, Choice(DIFFERENT)).tokens
+    expected = sorted((abs(t[0] - t[1]) for t in flat(pair)), reverse=True)
+    assert [abs(t.difference_nats) for t in different] == expected[: len(different)]
+    flipped = find(pair, Choice(FLIPPED))
+    assert flipped.count == sum(t[2] != t[3] for t in flat(pair))
+    assert all(t.top_token != t.baseline_top_token for t in flipped.tokens)
+
+
+def test_one_model_has_no_differences():
+    assert find(rows_of(), Choice(DIFFERENT)).count == 0
+
+
+def test_a_large_run_is_looked_through_up_to_a_limit_that_is_said(pair, monkeypatch):
+    monkeypatch.setattr(evaluate_tokens, "MAX_TEXTS", 5)
+    found = find(pair, Choice())
+    assert (found.texts, found.all_texts) == (5, False)
+    assert "first 5 texts" in evaluate_tokens.tokens_html(found, Choice(), pair=True)
+
+
+def evil_rows():
+    vocabulary = TableVocabulary((*SPECIAL, "<b>", "<script>", *WORDS))
+    model = TableModel(vocabulary=vocabulary)
+    model.signature = replace(model.signature, name=EVIL)
+    text = f"the <b> {EVIL} cat"
+    rows = evaluate_rows(model, [text] * 3, EvaluationConfig("pseudo-perplexity"), model)
+    return model, rows
+
+
+def test_text_of_others_is_never_markup():
+    model, rows = evil_rows()
+    summary = summarize(rows)
+    info = replace(
+        prepare_info(EvaluationConfig("pseudo-perplexity"), model, baseline=model),
+        name=EVIL,
+        error=EVIL,
+        notes=(EVIL,),
+    )
+    found = find(rows, Choice(WORST))
+    token = replace(found.tokens[0], text=EVIL + "cat" + EVIL, start=len(EVIL), end=len(EVIL) + 3)
+    views = [evaluate_tokens.View("A", model, 1.0)]
+    sources = [
+        evaluate_results.figures_html(summary, info),
+        evaluate_tokens.tokens_html(replace(found, tokens=(token,)), Choice(), pair=True),
+        evaluate_tokens.side_by_side_html(token, views, 2000),
+        evaluate_results.progress_html(News("failed", EVIL, info=info)),
+        evaluate_results.progress_html(News("waiting", EVIL)),
+        evaluate_results.progress_html(News("stopped", info=info)),
+        evaluate_results.runs_html([], [EVIL]),
+    ]
+    for chart in view._charts(summary, (), log=True).values():
+        sources += [
+            evaluate_results.chart_head_html(replace(chart, title=EVIL, note=EVIL)),
+            evaluate_results.chart_table_html(chart),
+        ]
+    assert sum("&lt;script&gt;" in source for source in sources) >= 7
+    for source in sources:
+        tags = Tags(source)
+        assert not tags.names & {"script", "img"}, source
+        assert not {name for name in tags.attributes if name.startswith("on")}
+
+
+def test_the_figures_are_those_of_the_summary(pair):
+    config = EvaluationConfig()
+    summary = summarize(pair, config=config)
+    info = prepare_info(config, TableModel(1), baseline=TableModel(1, noise=0.3))
+    source = evaluate_results.figures_html(summary, info)
+    for figures in (summary.model, summary.baseline):
+        assert f"{figures.mean_nll_nats:.4f}" in Tags(source).text
+        values = re.findall(r'data-value="([^"]+)"', source)
+        assert repr(figures.mean_nll_nats) in values
+        assert repr(figures.top1_accuracy) in values
+    assert info.signature in Tags(source).text
+    assert FLATTERY in Tags(source).text
+    masks = next(g for g in summary.model.by_kind if g.name == "mask")
+    assert f"Mask tokens alone: {masks.mean_nll_nats:.4f}" in Tags(source).text
+
+
+@pytest.mark.parametrize(
+    ("verdict", "interval", "said"),
+    [
+        (Verdict("PASS"), Interval(-0.01, 0.02, "bootstrap-t"), "Pass"),
+        (Verdict("REGRESSION"), Interval(0.2, 0.3, "bootstrap-t"), "Regression"),
+        (Verdict("INCONCLUSIVE", 120), Interval(0.0, 0.3, "bootstrap-t"), "About 120 more texts"),
+        (Verdict("INCONCLUSIVE"), None, "may not settle"),
+    ],
+)
+def test_a_verdict_is_said_in_words(pair, verdict, interval, said):
+    summary = summarize(pair)
+    comparison = replace(summary.comparison, verdict=verdict, interval=interval)
+    info = prepare_info(EvaluationConfig(), TableModel(1), baseline=TableModel(1))
+    source = evaluate_results.figures_html(replace(summary, comparison=comparison), info)
+    assert said in Tags(source).text
+
+
+def test_a_model_near_chance_is_an_error_on_the_page():
+    model = TableModel(scale=0.0)
+    summary = summarize(rows_of(model=model), vocabulary_size=model.signature.vocabulary_size)
+    info = prepare_info(EvaluationConfig(), model)
+    source = evaluate_results.figures_html(summary, info)
+    assert 'role="alert"' in source
+    assert "near chance" in source
+
+
+def test_progress_says_how_much_and_how_long():
+    running = News("running", seen=40, expected=100, fraction=0.4, seconds_left=75.0)
+    assert "40 of 100 texts, about 2 min left" in evaluate_results.progress_html(running)
+    assert 'value="0.4000"' in evaluate_results.progress_html(running)
+    unknown = evaluate_results.progress_html(News("running", seen=3))
+    assert "3 texts" in unknown
+    assert "Stopped before" in evaluate_results.progress_html(News("stopped"))
+
+
+def test_only_the_asked_token_is_masked():
+    token = find(rows_of(), Choice()).tokens[0]
+    masked = evaluate_tokens.masked(token, "[MASK]", 2000)
+    assert masked.text == token.text[: token.start] + "[MASK]" + token.text[token.end :]
+    assert masked.number == 0
+
+
+def test_masks_that_stood_in_the_text_are_counted():
+    token = find(rows_of(texts=["a [MASK] the cat ran"] * 20), Choice()).tokens[0]
+    masked = evaluate_tokens.masked(token, "[MASK]", 2000)
+    assert masked.text.count("[MASK]") == 2
+    assert masked.number == (1 if token.start > 2 else 0)
+
+
+def test_a_long_text_is_cut_around_the_token():
+    token = find(rows_of(texts=["cat " * 30] * 3), Choice()).tokens[0]
+    token = replace(token, text="a" * 5000 + token.text[token.start : token.end] + "b" * 5000,
+                    start=5000, end=5000 + token.end - token.start)  # fmt: skip
+    assert evaluate_tokens.masked(token, "[MASK]", 100).text == "a" * 50 + "[MASK]" + "b" * 50
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "end", "word"),
+    [
+        ("the cat sat", 4, 7, "cat"),
+        ("the cat sat", 3, 7, "cat"),
+        ("quickly", 0, 5, ""),
+        ("quickly", 5, 7, ""),
+        ("a, b", 1, 2, ""),
+        ("end.", 3, 4, "."),
+    ],
+)
+def test_a_hidden_word_is_asked_about_unless_it_is_a_part_of_one(text, start, end, word):
+    token = replace(find(rows_of(), Choice()).tokens[0], text=text, start=start, end=end)
+    assert view.hidden_word(token) == word
+
+
+@pytest.fixture
+def done(tmp_path):
+    """A workbench with one run of two models."""
+    bench = workbench(tmp_path / "runs")
+    updates = list(view.evaluation(bench, VISITOR, form(tmp_path, baseline="noisy"), log=False))
+    return bench, updates[-1]
+
+
+def test_the_page_after_a_run_has_everything(done):
+    _, page = done
+    assert page.busy is False
+    assert set(page.charts) == set(view.CHARTS)
+    assert page.tokens.pair
+    assert page.tokens.choice.order == DIFFERENT
+    assert page.shown.run in page.runs.names
+    assert page.runs.chosen == page.shown.run
+
+
+def test_a_stored_run_makes_the_same_page(done):
+    bench, page = done
+    again = view.stored(bench, VISITOR, page.shown, log=False)
+    assert again.figures == page.figures
+    assert again.tokens.html == page.tokens.html
+    for name, chart in page.charts.items():
+        assert again.charts[name].table == chart.table
+
+
+def test_a_click_shows_what_both_models_say(done):
+    bench, page = done
+    token = page.tokens.found[0]
+    last = list(view.side_by_side(bench, VISITOR, page.shown, token))[-1]
+    assert Tags(last.side).text.count("Loss in the evaluation") == 2
+    assert f"{token.nll_nats:.4f}" in last.side
+    assert f"{token.baseline_nll_nats:.4f}" in last.side
+
+
+def test_a_token_opens_in_explore_under_the_model_of_the_run(done):
+    bench, page = done
+    token = page.tokens.found[0]
+    target = view.in_explore(bench, VISITOR, page.shown, token)
+    assert target.model == "table"
+    assert "[MASK]" in target.text
+
+
+def test_a_model_that_is_gone_is_said_in_place(done):
+    bench, page = done
+
+    def gone(reference, **_):
+        raise view.FillmaskError(f"{reference} is gone")
+
+    bench.session.store = type(bench.session.store)(loader=gone)
+    last = list(view.side_by_side(bench, VISITOR, page.shown, page.tokens.found[0]))[-1]
+    assert "is gone" in last.side
+
+
+def test_the_brush_chooses_tokens(done):
+    bench, page = done
+    update = view.chosen_tokens(bench, VISITOR, page.shown, WORST, 2.0, 3.0)
+    assert update.tokens.found
+    assert all(2.0 <= token.nll_nats < 3.0 for token in update.tokens.found)
+    assert "from 2 to 3 nats" in update.tokens.html
+    every = view.chosen_tokens(bench, VISITOR, page.shown, DIFFERENT, None, None)
+    assert every.tokens.html == page.tokens.html
+    assert view.chosen_tokens(bench, VISITOR, Shown(), WORST, None, None).tokens is None
+
+
+def test_tokens_of_two_compared_runs_are_paired(tmp_path):
+    bench = workbench(tmp_path / "runs")
+    names = []
+    for model in ("table", "noisy"):
+        job = bench.begin(VISITOR, form(tmp_path, model=model))
+        names.append(finish(job)[-1].info.name)
+    shown = Shown(*names)
+    page = view.stored(bench, VISITOR, shown, log=False)
+    assert "scatter" in page.charts
+    update = view.chosen_tokens(bench, VISITOR, shown, DIFFERENT, None, None)
+    expected = find(rows_of(TableModel(1, noise=0.3)), Choice(DIFFERENT))
+    assert [(t.id, t.position) for t in update.tokens.found] == [
+        (t.id, t.position) for t in expected.tokens
+    ]
+
+
+def test_bad_input_changes_nothing_but_the_message(tmp_path):
+    bench = workbench(tmp_path / "runs")
+    bad = form(tmp_path, mask_probability=2)
+    *_, last = view.evaluation(bench, VISITOR, bad, log=False)
+    assert "above 0" in last.notice
+    assert last.busy is False
+    assert (last.figures, last.charts, last.tokens, last.shown) == (None, None, None, None)
+    empty = form(tmp_path, upload=upload(tmp_path, [], "empty.txt"))
+    *_, last = view.evaluation(bench, VISITOR, empty, log=False)
+    assert "empty" in last.notice
+    assert last.figures is None
+
+
+def test_runs_that_do_not_compare_are_said_and_nothing_is_lost(tmp_path):
+    bench = workbench(tmp_path / "runs")
+    names = [
+        finish(bench.begin(VISITOR, form(tmp_path, seed=seed)))[-1].info.name for seed in (1, 2)
+    ]
+    page = view.stored(bench, VISITOR, Shown(*names), log=False)
+    assert "measured different things" in page.notice
+    assert page.figures is None
+    unknown = view.stored(bench, VISITOR, Shown("nowhere"), log=False)
+    assert "Unknown run" in unknown.notice
+
+
+def test_a_stopped_run_is_shown_with_what_it_has_and_resumes(tmp_path):
+    known = models()
+    known["table"].free_calls = 6
+    bench = workbench(tmp_path / "runs", known=known)
+    updates = view.evaluation(bench, VISITOR, form(tmp_path, metric="pseudo-perplexity"), log=False)
+    next(updates)
+    next(updates)
+    assert known["table"].reached.wait(30)
+    bench.cancel(VISITOR)
+    *_, last = updates
+    assert "Stopped after" in last.notice
+    known["table"].open.set()
+    name = last.runs.names[0]
+    *_, end = view.resumed(bench, VISITOR, name, log=False)
+    assert end.shown.run == name
+    assert f"of {len(TEXTS)} texts" in end.figures
+    *_, refused = view.resumed(bench, VISITOR, name, log=False)
+    assert "nothing is left" in refused.notice
+
+
+def test_deleting_says_so_and_an_unknown_name_too(done):
+    bench, page = done
+    update = view.deleted(bench, VISITOR, page.shown.run)
+    assert "was deleted" in update.notice
+    assert update.runs.names == ()
+    assert "Unknown run" in view.deleted(bench, VISITOR, page.shown.run).notice
+
+
+def test_the_counts_can_be_on_a_logarithmic_axis(done):
+    bench, page = done
+    log = view.stored(bench, VISITOR, page.shown, log=True)
+    assert log.charts["loss-histogram"].figure.layout.yaxis.type == "log"
+    assert page.charts["loss-histogram"].figure.layout.yaxis.type is None
+
+
+class Event:
+    """What a chart sends."""
+
+    def __init__(self, **values):
+        self.__dict__.update(values)
+
+
+def test_a_bar_and_a_brush_are_ranges():
+    assert evaluate.range_of_bar(Event(key="0.5:1")) == (0.5, 1.0)
+    assert evaluate.range_of_bar(Event(key="<b>")) == (None, None)
+    assert evaluate.range_of_brush(Event(low=-0.4, high=1.239)) == (0.0, 1.24)
+    assert evaluate.range_of_brush(Event(low=None, high=None)) == (None, None)
+
+
+def test_charts_can_be_sent_with_every_number(done):
+    _, page = done
+    for chart in page.charts.values():
+        json.loads(chart.figure.to_json())
+        shown = re.findall(r'data-value="([^"]+)"', evaluate_results.chart_table_html(chart))
+        numbers = [v for row in chart.table.rows for v in row if isinstance(v, (int, float))]
+        assert sorted(map(float, shown)) == sorted(map(float, numbers))
+    assert math.isfinite(np.sum(page.charts["loss-histogram"].table.rows[0][2]))
