@@ -225,7 +225,7 @@ def _print_joint(console: Console, filling: Filling, unit: str, scale: float) ->
     table.add_column(f"NLL ({unit})", justify="right")
     table.add_column("Each given those before it")
     for joint in filling.joint:
-        parts = " + ".join(f"{part.word} {part.nll_nats * scale:.3f}" for part in joint.parts)
+        parts = " + ".join(f"{part.token} {part.nll_nats * scale:.3f}" for part in joint.parts)
         table.add_row(
             Text(joint.text),
             f"{joint.probability:.3g}",
