@@ -42,6 +42,7 @@ def build_app(
 
         store = ModelStore()
     session = Session(store, default_model, public=public)
+    session.preload()
     with gr.Blocks(
         title=TITLE, analytics_enabled=False, delete_cache=(3600, 3600), fill_width=False
     ) as demo:

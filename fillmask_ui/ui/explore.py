@@ -23,7 +23,7 @@ from fillmask_ui.ui.explore_view import (
     clicked_token,
     whole_vocabulary,
 )
-from fillmask_ui.ui.results import filling_csv
+from fillmask_ui.ui.results import filling_csv, selector_html
 from fillmask_ui.ui.session import Session
 
 EXAMPLES = (
@@ -50,7 +50,7 @@ class _Inputs:
     top_k: gr.Slider
     words: gr.Textbox
     unit: gr.Radio
-    selected: gr.Radio
+    selected: gr.Number
     draft: gr.State
 
 
@@ -60,7 +60,8 @@ class _Outputs:
 
     notice: gr.HTML
     strip: gr.HTML
-    selected: gr.Radio
+    selected: gr.Number
+    selector: gr.HTML
     stats: gr.HTML
     chart: gr.Plot
     chart_note: gr.HTML
@@ -101,15 +102,9 @@ def build(session: Session) -> None:
         with gr.Column(elem_classes="fm-result", min_width=280):
             notice = widgets.html_block(widgets.notice_html("none"), elem_id="notice")
             strip = widgets.token_strip(elem_id="strip", visible=False)
-            selected = gr.Radio(
-                [("Mask 1", 0)],
-                value=0,
-                label="Mask shown",
-                show_label=False,
-                container=False,
-                visible=False,
-                elem_id="mask",
-            )
+            # A number and no gr.Radio, which refuses what an earlier answer did not offer.
+            selected = gr.Number(0, precision=0, visible="hidden")
+            selector = widgets.clickable_table(visible=False, elem_id="mask")
             stats = widgets.html_block("", visible=False, elem_id="stats")
             chart = gr.Plot(show_label=False, visible=False, elem_id="chart")
             chart_note = widgets.html_block("", visible=False)
@@ -142,6 +137,7 @@ def build(session: Session) -> None:
             notice,
             strip,
             selected,
+            selector,
             stats,
             chart,
             chart_note,
@@ -157,6 +153,7 @@ def build(session: Session) -> None:
         run,
     )
     _wire_clicks(session, inputs, strip, [candidates.row, joint.row], examples)
+    selector.row(_chosen, None, selected, show_progress="hidden", api_visibility="private")
     _wire_downloads(session, inputs, filling, buttons)
     _wire_address(session, inputs)
 
@@ -238,20 +235,19 @@ def _wire_address(session: Session, inputs: _Inputs) -> None:
     def load(request: gr.Request) -> tuple:
         asked = request.query_params
         state = address.read(asked, default, most=MAX_TOP_K, units=UNITS)
-        picker = {"choices": widgets.model_choices(session)}
-        if "model" in asked:
-            picker["value"] = state.model
         # What is not in the address stays: a quick visitor may have begun to type.
         return (
             state.text if "text" in asked else gr.skip(),
-            gr.Dropdown(**picker),
+            state.model if "model" in asked else gr.skip(),
             state.k if "k" in asked else gr.skip(),
             state.words if "words" in asked else gr.skip(),
             state.unit if "unit" in asked else gr.skip(),
         )
 
     widgets.page().load(load, None, kept, show_progress="hidden", api_visibility="private").then(
-        None, js="() => { window.fillmask.loaded = true; window.fillmask.settle?.(); }"
+        None,
+        js="() => { window.fillmask.loaded = true; "
+        "if (window.location.search) window.fillmask.settle?.(); }",
     )
     gr.on(
         [component.change for component in kept],
@@ -285,12 +281,11 @@ def predictions(session: Session, question: Question, turns: Turns, number: int)
 def shown(found: Answer) -> tuple:
     """An answer as updates of the tab's outputs, in the order of `_Outputs`."""
     some = found.filling is not None
-    several = len(found.choices) > 1
-    choices = [(widgets.printable(name), number) for number, name in enumerate(found.choices)]
     return (
         widgets.notice_html(found.kind, found.notice),
         _html(found.strip),
-        gr.Radio(choices=choices or [("Mask 1", 0)], value=found.selected, visible=several),
+        found.selected,
+        _html(selector_html(found.choices, found.selected)),
         _html(found.stats),
         gr.Plot(found.figure, visible=some),
         _html(f'<p class="fm-note">{found.chart_note}</p>' if found.chart_note else ""),
@@ -327,6 +322,10 @@ def on_candidate(session: Session, question: Question, key: str) -> tuple[Any, A
     except FillmaskError:
         return gr.skip(), gr.skip(), gr.skip()
     return draft.text, draft, 0
+
+
+def _chosen(event: gr.EventData) -> int:
+    return int(event.key)
 
 
 def on_example(number: str) -> tuple[str, Draft, int]:

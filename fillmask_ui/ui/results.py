@@ -146,6 +146,18 @@ def stats_html(
     return facts_html(facts, "This mask in figures")
 
 
+def selector_html(choices: Sequence[str], selected: int) -> str:
+    """One button a mask; nothing where there is no choice."""
+    if len(choices) < 2:
+        return ""
+    buttons = "".join(
+        f'<button type="button" class="fm-choice" dir="auto" data-key="{number}" '
+        f'aria-pressed="{str(number == selected).lower()}">{text_html(name)}</button>'
+        for number, name in enumerate(choices)
+    )
+    return f'<div class="fm-choices" role="group" aria-label="Mask shown">{buttons}</div>'
+
+
 def candidates_html(
     mask: MaskFilling, unit: str, key_prefix: str, original: ScoredWord | None = None
 ) -> str:

@@ -6,12 +6,13 @@ one model cost one model.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from fillmask_ui.errors import ModelError, OptionError, TextError
+from fillmask_ui.errors import FillmaskError, ModelError, OptionError, TextError
 from fillmask_ui.filling import fill, score_candidates
 
 if TYPE_CHECKING:
@@ -43,6 +44,16 @@ class Session:
         self.public = public
         self._fillings: OrderedDict[tuple, Filling] = OrderedDict()
         self._lock = threading.Lock()
+
+    def preload(self) -> None:
+        """Begin to load the default model, so that the first visitor need not wait for it."""
+
+        def load() -> None:
+            # Whoever then asks for the model is told what is wrong with it.
+            with contextlib.suppress(FillmaskError):
+                self.store.get(self.default_model)
+
+        threading.Thread(target=load, daemon=True, name="preload").start()
 
     def models(self) -> tuple[AvailableModel, ...]:
         """What is at hand without a network."""

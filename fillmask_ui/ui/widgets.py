@@ -252,7 +252,7 @@ def model_picker(session: Session, **options: object) -> gr.Dropdown:
         value=session.default_model,
         label="Model",
         info="at hand" if session.public else "or type org/name, a folder, an .onnx file",
-        allow_custom_value=not session.public,
+        allow_custom_value=True,  # the session says what may be loaded, and why not
         filterable=True,
         **options,
     )

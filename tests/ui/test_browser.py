@@ -78,8 +78,8 @@ def command_line(text, *options):
 def page(browser, served):
     """A new visitor's page. No foreign host is asked, no script error or dialog comes up."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(15_000)
-    expect.set_options(timeout=15_000)
+    context.set_default_timeout(20_000)
+    expect.set_options(timeout=20_000)
     page = context.new_page()
     hosts, trouble = set(), []
     page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
@@ -143,12 +143,13 @@ def test_a_late_answer_never_overwrites_a_newer_one(explorer, page, served):
     explorer.open(model="held", text=first)
     assert served.gates.asked.wait(30)
     expect(explorer.notice).to_contain_text("Working")
-    shown = []
-    page.expose_function("saw", lambda found: shown.append(found))
     page.evaluate(
-        """() => new MutationObserver(() => window.saw(
-            document.querySelector("#strip [data-version]")?.dataset.version ?? ""))
-            .observe(document.body, {subtree: true, childList: true})"""
+        """() => {
+            window.seen = [];
+            new MutationObserver(() => window.seen.push(
+                document.querySelector("#strip [data-version]")?.dataset.version))
+                .observe(document.body, { subtree: true, childList: true });
+        }"""
     )
     explorer.sentence.fill(second)
     page.wait_for_function("text => document.location.search.includes(text)", arg="second")
@@ -157,7 +158,7 @@ def test_a_late_answer_never_overwrites_a_newer_one(explorer, page, served):
     expect(explorer.notice).to_be_hidden()
     model = served.store.get("embedded")
     assert explorer.numbers() == of_mask(fill(model, second, top_k=10).to_dict()["masks"][0])
-    seen = [found for found in shown if found]
+    seen = page.evaluate("window.seen")
     assert version(first) not in seen[seen.index(version(second)) :]
 
 
@@ -217,8 +218,8 @@ def test_bad_texts_are_answered_in_words_and_stay_in_the_box(explorer, page):
 
 def test_text_is_never_executed(explorer, page):
     """The page fixture fails on any dialog; here nothing may have become an element either."""
-    text = f"The [MASK] {EVIL} [MASK]."
-    explorer.open(text=text, words=EVIL, model="embedded").see(text)
+    text = f"The [MASK] {EVIL}."
+    explorer.open(text=text, words="<img src=x onerror=alert(2)>").see(text)
     page.get_by_role("button", name="hide script").first.click()
     expect(page.locator("#scored")).to_contain_text("<img src=x onerror=alert(2)>")
     expect(page.locator("#stats")).to_contain_text("Hidden word")
@@ -303,7 +304,9 @@ def test_several_masks_each_have_their_list_and_are_filled_together(explorer, pa
     page.get_by_role("button", name="show candidates of mask 2").click()
     expect(explorer.rows.first).to_have_attribute("data-key", re.compile(":1:"))
     assert explorer.numbers() == of_mask(masks[1])
-    page.get_by_role("radio", name="Mask 1").check()
+    choices = page.get_by_role("group", name="Mask shown").get_by_role("button")
+    expect(choices.nth(1)).to_have_attribute("aria-pressed", "true")
+    choices.nth(0).click()
     expect(explorer.rows.first).to_have_attribute("data-key", re.compile(":0:"))
     joint = page.locator("#joint tbody tr")
     expect(joint).to_have_count(len(expected.joint))
@@ -365,8 +368,8 @@ def test_a_narrow_screen_shows_everything_in_readable_colours(explorer, page, th
     for label in ("#chart .ytick text", "#chart .xtick text", "#chart .bartext"):
         fill_colour = page.locator(label).first.evaluate("text => getComputedStyle(text).fill")
         assert fill_colour == ink, label
-    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert (sum(map(int, re.findall(r"\d+", dark)[:3])) < 128) == (theme == "dark")
+    bright = sum(map(int, re.findall(r"\d+", ink)[:3])) > 3 * 128
+    assert bright == (theme == "dark")
     expect(page.get_by_role("img", name=re.compile("Bar chart of the 10 most"))).to_be_visible()
 
 

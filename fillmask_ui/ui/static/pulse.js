@@ -37,10 +37,12 @@ page.answered = (number) => {
 };
 
 setInterval(() => {
-  const waiting = timer === null && answered < asked && Date.now() - asked_at > 2_000;
-  if (!waiting || repeats > 2) return;
+  const overdue = timer === null && answered < asked && Date.now() - asked_at > 4_000;
+  const working = document.querySelector("#notice .fm-busy");
+  if (!overdue || working || repeats > 2) return;
   repeats += 1;
   ask();
 }, 500);
 
-if (page.loaded) page.settle();
+// An address without parameters holds no other state to wait for.
+if (page.loaded || !window.location.search) page.settle();
