@@ -234,3 +234,18 @@ def test_a_foreign_checkpoint_is_refused(tmp_path, text_file, config_file):
     torch.save({"model": {}}, tmp_path / "checkpoint.pt")
     with pytest.raises(DataError, match="no checkpoint of this run"):
         prepare(request, small())
+
+
+def test_the_plot_holds_both_losses(tmp_path, text_file, config_file):
+    _, rows = run(tmp_path, text_file, config_file(), small(steps=4, validation_minutes=1e-9))
+    training, validation = loss_figure(rows).data
+    assert list(training.x) == [row.tokens for row in rows]
+    assert list(training.y) == [row.train_nll_nats for row in rows]
+    assert list(validation.y) == [row.validation_nll_nats for row in rows]
+    assert f"{rows[-1].train_nll_nats:.3f}" in loss_figure(rows).layout.meta["description"]
+
+
+def test_a_broken_log_is_named(tmp_path):
+    (tmp_path / "log.jsonl").write_text('{"step": 1}\n')
+    with pytest.raises(DataError, match=r"log\.jsonl is no training log"):
+        read_log(tmp_path / "log.jsonl")
