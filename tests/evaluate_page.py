@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 
@@ -71,6 +72,12 @@ def form(folder, **choices):
 def finish(job):
     """All news of a job."""
     return list(watch(job))
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
 
 
 def until(condition, seconds=30.0):

@@ -244,6 +244,7 @@ class Job:
             for item in items:
                 if not isinstance(item, Heartbeat):
                     self._history.add(item)
+                    self.news = replace(self.news, seen=running.seen)
                 elif time.monotonic() - told_at >= NEWS_SECONDS:
                     self._tell(recorder, texts, item.texts, already, begun_at)
                     # The next news is a second after these, however long they took to make.

@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 import threading
+import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
@@ -31,6 +32,7 @@ LISTED_RUNS = 200
 _KEPT_RESULTS = 6
 # Jobs that measure at a time; the others wait.
 SLOTS, PUBLIC_SLOTS = 2, 1
+LEFT_SECONDS = 4 * 3600
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,11 @@ class Result:
     info: RunInfo
     summary: Summary
     history: tuple[MeanSoFar, ...]
+
+    @property
+    def seen(self) -> int:
+        """Texts measured or skipped."""
+        return self.summary.texts + sum(self.summary.skipped.values())
 
 
 @dataclass(frozen=True)
@@ -115,6 +122,8 @@ class Workbench:
             FillmaskError: for values that make no sense.
         """
         store = self.store(visitor)
+        if self.session.public:
+            self._sweep()
         request = read_form(
             form,
             store.root,
@@ -122,6 +131,15 @@ class Workbench:
             public=self.session.public,
         )
         return self._start(visitor, Job(self.session, store, self._slots, request))
+
+    def _sweep(self) -> None:
+        """Remove what visitors left hours ago, so that strangers cannot fill the disk for good."""
+        if not self._root.is_dir():
+            return
+        now = time.time()
+        for folder in self._root.iterdir():
+            if now - folder.stat().st_mtime > LEFT_SECONDS:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def resume(self, visitor: str, name: str) -> Job:
         """Go on with a stopped run.

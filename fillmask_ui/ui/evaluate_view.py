@@ -153,22 +153,24 @@ def under_way(news: News, *, log: bool) -> Update:
 
 def at_the_end(bench: Workbench, visitor: str, news: News, *, log: bool) -> Update:
     """The page once a job has ended, however it did."""
-    update = Update(notice=progress_html(news), busy=False)
     if news.info is None:
-        return update
-    update = replace(update, runs=run_list(bench, visitor, news.info.name))
-    if news.summary is None:
-        return update
-    result = Result(news.info, news.summary, news.history)
-    return replace(_page(result, Shown(news.info.name), log=log), **_set(update))
-
-
-def _set(update: Update) -> dict:
-    return {
-        name: getattr(update, name)
-        for name in update.__dataclass_fields__
-        if getattr(update, name) is not None
-    }
+        return Update(notice=progress_html(news), busy=False)
+    shown = Shown(news.info.name)
+    page = Update()
+    try:
+        # What is on the disk counts: a job that was stopped may have said less.
+        result = (
+            bench.result(visitor, shown)
+            if news.summary is None or news.state != "done"
+            else Result(news.info, news.summary, news.history)
+        )
+    except FillmaskError:
+        pass  # nothing was measured: the notice says why
+    else:
+        news = replace(news, seen=result.seen)
+        page = _page(result, shown, log=log)
+    listed = run_list(bench, visitor, news.info.name)
+    return replace(page, notice=progress_html(news), busy=False, runs=listed)
 
 
 def stored(bench: Workbench, visitor: str, shown: Shown, *, log: bool) -> Update:

@@ -1,5 +1,6 @@
 """Jobs and runs of the Evaluate tab: the numbers of `evaluate`, kept whatever happens."""
 
+import os
 import time
 
 import numpy as np
@@ -23,7 +24,7 @@ from fillmask_ui.runs import compare
 from fillmask_ui.ui import evaluate_job
 from fillmask_ui.ui.evaluate_job import History
 from fillmask_ui.ui.evaluate_request import BATCH_TOKENS, PUBLIC_TOKENS
-from fillmask_ui.ui.evaluate_runs import Shown
+from fillmask_ui.ui.evaluate_runs import LEFT_SECONDS, Shown
 
 PSEUDO = {"metric": "pseudo-perplexity"}
 
@@ -297,6 +298,18 @@ def test_visitors_of_a_public_page_do_not_see_each_other(tmp_path):
     for strange in ("", "../one", "a/b"):
         with pytest.raises(DataError, match="reload"):
             bench.store(strange)
+
+
+def test_what_visitors_left_hours_ago_is_removed(tmp_path):
+    bench = workbench(tmp_path / "runs", public=True)
+    choices = form(tmp_path, samples=5, max_tokens=64)
+    finish(bench.begin("old", choices))
+    finish(bench.begin("new", choices))
+    long_ago = time.time() - LEFT_SECONDS - 60
+    os.utime(bench.store("old").root, (long_ago, long_ago))
+    finish(bench.begin("new", choices))
+    assert bench.runs("old").runs == ()
+    assert len(bench.runs("new").runs) == 2
 
 
 def test_on_a_public_page_other_models_are_refused(tmp_path):

@@ -1,0 +1,250 @@
+"""The Evaluate tab in a real browser: run, watched, cancelled, resumed, clicked on."""
+
+import csv
+import io
+import json
+import re
+import time
+from pathlib import Path
+
+import pytest
+from evaluate_page import TEXTS, HeldModel, free_port, upload
+from playwright.sync_api import expect
+from table_model import TableModel
+
+from fillmask_ui.corpora import TextSource, open_texts
+from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
+from fillmask_ui.models import ModelStore, load_model
+from fillmask_ui.ui.evaluate_request import BATCH_TOKENS
+
+
+class Bench:
+    """The Evaluate tab through the eyes of who sits before it."""
+
+    def __init__(self, page, url):
+        self.page, self.url = page, url
+        self.notice = page.locator("#evaluate-notice")
+        self.figures = page.locator("#evaluate-figures")
+        self.value = page.locator(".fm-card-value")
+        self.tokens = page.locator("#worst-tokens tbody tr")
+        self.runs = page.locator("#run-list tbody tr")
+
+    def open(self):
+        self.page.goto(f"{self.url}?tab=evaluate")
+        expect(self.page.get_by_role("button", name="Run", exact=True)).to_be_visible()
+        return self
+
+    def model(self, label, reference):
+        box = self.page.get_by_label(label)
+        box.fill(reference)
+        box.press("Enter")
+        expect(box).to_have_value(re.compile(reference))
+
+    def run(self):
+        self.page.get_by_role("button", name="Run", exact=True).click()
+
+    def cancel(self):
+        self.page.get_by_role("button", name="Cancel").click()
+
+    def finished(self):
+        expect(self.figures).to_contain_text("Signature")
+        expect(self.tokens.first).to_be_visible()
+
+    def list_runs(self):
+        self.page.get_by_role("button", name="Stored runs").click()
+        expect(self.page.locator("#run-list")).to_be_visible()
+
+
+@pytest.fixture(scope="module")
+def held():
+    return HeldModel(1)
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory, held):
+    """A page of its own, with runs in a folder of its own."""
+    from fillmask_ui.ui.app import build_app, launch_options
+
+    known = {"table": held, "noisy": TableModel(1, noise=0.3)}
+
+    def load(reference, **options):
+        return known[reference] if reference in known else load_model(reference, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FILLMASK_UI_RUNS", str(tmp_path_factory.mktemp("runs")))
+        demo = build_app(ModelStore(loader=load))
+    port = free_port()
+    demo.launch(
+        server_name="127.0.0.1",
+        server_port=port,
+        prevent_thread_lock=True,
+        quiet=True,
+        **launch_options(),
+    )
+    yield f"http://127.0.0.1:{port}/"
+    demo.close(verbose=False)
+
+
+@pytest.fixture
+def bench(browser, address):
+    """A new visitor. No script error comes up."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    expect.set_options(timeout=60_000)
+    faults = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
+    yield Bench(page, address).open()
+    context.close()
+    assert faults == []
+
+
+def of_texts(bench, tmp_path, **models):
+    """Choose an upload of `TEXTS`, in their order, and models."""
+    page = bench.page
+    page.get_by_label("Upload").check()
+    page.locator("#evaluate input[type=file]").set_input_files(upload(tmp_path))
+    expect(page.locator("#evaluate")).to_contain_text("texts.txt")
+    page.get_by_label("Number of texts").fill("0")
+    page.get_by_role("button", name="More options").click()
+    page.get_by_label("Draw the texts at random").uncheck()
+    for label, reference in models.items():
+        bench.model({"a": "Model A", "b": "Model B"}[label], reference)
+
+
+def test_forty_embedded_texts_end_with_the_numbers_of_evaluate(bench):
+    bench.page.get_by_label("Number of texts").fill("40")
+    bench.run()
+    # Numbers come before the end.
+    expect(bench.notice).to_contain_text(re.compile(r"\d+ of 40 texts"))
+    expect(bench.page.get_by_role("button", name="Cancel")).to_be_enabled()
+    bench.finished()
+    config = EvaluationConfig(batch_tokens=BATCH_TOKENS)
+    with open_texts(TextSource(samples=40)) as texts:
+        rows = list(evaluate(load_model("embedded"), texts, config))
+    expected = summarize(rows, config=config)
+    assert bench.value.inner_text() == f"{expected.model.mean_nll_nats:.4f} nats"
+    low, high = expected.model.interval.low, expected.model.interval.high
+    expect(bench.figures).to_contain_text(f"95 % interval {low:.4f} to {high:.4f} nats")
+    expect(bench.figures).to_contain_text(f"{expected.model.tokens:,} tokens of")
+    worst = expected.worst[0]
+    expect(bench.tokens.first).to_contain_text(worst.token)
+    expect(bench.tokens.first).to_contain_text(f"{worst.nll_nats:.3f}")
+    # Charts are drawn, each with its table.
+    charts = bench.page.locator("#evaluate-charts .js-plotly-plot:visible")
+    expect(charts).to_have_count(8)
+    expect(bench.page.locator(".fm-chart-table:visible")).to_have_count(8)
+    # The worst token opens Explore with itself hidden, under the same model.
+    bench.tokens.first.get_by_role("button").click()
+    expect(bench.page.get_by_role("tab", name="Explore")).to_have_attribute("aria-selected", "true")
+    sentence = bench.page.locator("#sentence textarea")
+    expect(sentence).to_have_value(
+        re.compile(re.escape(worst.text[: worst.start][-20:]) + r"\s?\[MASK\]")
+    )
+    expect(bench.page.locator("#candidates tbody tr").first).to_be_visible()
+
+
+def test_cancel_answers_within_two_seconds_keeps_the_rows_and_resumes(bench, held, tmp_path):
+    held.free_calls = len(held.calls) + 6
+    held.reached.clear()
+    held.open.clear()
+    of_texts(bench, tmp_path, a="table")
+    bench.page.get_by_label("Pseudo-perplexity").check()
+    bench.run()
+    assert held.reached.wait(60)
+    began = time.monotonic()
+    bench.cancel()
+    # The model hangs in a call, as a slow one would.
+    expect(bench.notice).to_contain_text("Stopped after")
+    waited = time.monotonic() - began
+    held.free_calls = 10**9
+    held.open.set()
+    assert waited < 2
+    kept = int(re.search(r"after (\d+) of", bench.notice.inner_text())[1])
+    assert 0 < kept < len(TEXTS)
+    bench.list_runs()
+    bench.page.get_by_role("button", name="Resume").click()
+    bench.finished()
+    config = EvaluationConfig("pseudo-perplexity", batch_tokens=BATCH_TOKENS)
+    expected = summarize(evaluate(TableModel(1), TEXTS, config), config=config)
+    assert bench.value.inner_text() == f"{expected.model.perplexity:,.4f}"
+
+
+def test_two_models_side_by_side_and_the_brush(bench, tmp_path):
+    of_texts(bench, tmp_path, a="table", b="noisy")
+    bench.run()
+    bench.finished()
+    expect(bench.page.locator(".fm-verdict")).to_contain_text("A against B")
+    expect(bench.page.locator("#plot-scatter .js-plotly-plot")).to_be_visible()
+    caption = bench.page.locator("#worst-tokens caption")
+    expect(caption).to_contain_text("largest difference")
+    bench.tokens.first.locator("td.fm-number").first.click()
+    expect(bench.page.locator(".fm-sides table")).to_have_count(2)
+    chart = bench.page.locator("#plot-loss-histogram")
+    chart.scroll_into_view_if_needed()
+    box = chart.locator(".nsewdrag").first.bounding_box()
+    height = box["y"] + box["height"] / 2
+    mouse = bench.page.mouse
+    mouse.move(box["x"] + 0.2 * box["width"], height)
+    mouse.down()
+    mouse.move(box["x"] + 0.3 * box["width"], height, steps=4)
+    mouse.move(box["x"] + 0.4 * box["width"], height, steps=4)
+    mouse.up()
+    expect(caption).to_contain_text("with a loss from")
+    low, high = map(float, re.search(r"from ([\d.]+) to ([\d.]+)", caption.inner_text()).groups())
+    losses = bench.page.eval_on_selector_all(
+        "#worst-tokens tbody tr td:nth-child(2)", "cells => cells.map(c => +c.dataset.value)"
+    )
+    assert losses
+    assert all(low <= loss < high for loss in losses)
+
+
+def test_bad_input_is_said_and_nothing_is_lost(bench, tmp_path):
+    of_texts(bench, tmp_path, a="noisy")
+    bench.run()
+    bench.finished()
+    before = bench.figures.inner_text()
+    bench.page.get_by_label("Mask probability").fill("2")
+    bench.run()
+    expect(bench.notice.get_by_role("alert")).to_contain_text("it was 2")
+    assert bench.figures.inner_text() == before
+    expect(bench.page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
+
+
+def test_stored_runs_outlive_the_browser_and_are_files(bench, tmp_path):
+    of_texts(bench, tmp_path, a="noisy")
+    bench.run()
+    bench.finished()
+    value = bench.value.inner_text()
+    bench.page.close()
+    bench = Bench(bench.page.context.new_page(), bench.url).open()
+    bench.list_runs()
+    count = bench.runs.count()
+    bench.runs.first.get_by_role("button").click()
+    bench.finished()
+    assert bench.value.inner_text() == value
+    files = {}
+    for name in ("CSV", "JSON"):
+        with bench.page.expect_download() as download:
+            bench.page.locator(f"#run-{name.lower()}").click()
+        files[name] = Path(download.value.path()).read_text("utf-8")
+    losses = [float(row["nll_nats"]) for row in csv.DictReader(io.StringIO(files["CSV"]))]
+    assert value == f"{sum(losses) / len(losses):.4f} nats"
+    assert json.loads(files["JSON"])["summary"]["tokens"] == len(losses)
+    bench.page.on("dialog", lambda dialog: dialog.accept())
+    bench.page.get_by_role("button", name="Delete").click()
+    expect(bench.notice).to_contain_text("was deleted")
+    expect(bench.runs).to_have_count(count - 1)
+
+
+def test_nothing_sticks_out_of_a_narrow_screen(bench, tmp_path):
+    bench.page.set_viewport_size({"width": 390, "height": 844})
+    of_texts(bench, tmp_path, a="table", b="noisy")
+    bench.run()
+    bench.finished()
+    bench.list_runs()
+    for place in ("#evaluate", "#evaluate-charts", "#evaluate-tokens", "#runs"):
+        box = bench.page.locator(place).bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390, place
