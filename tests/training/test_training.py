@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from fillmask_ui.errors import DataError, FillmaskError, OptionError
+from fillmask_ui.plots import loss_figure
 from fillmask_ui.training.corpus import TextSource
 from fillmask_ui.training.masks import hide
 from fillmask_ui.training.network import (
