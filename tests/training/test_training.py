@@ -1,5 +1,6 @@
 """The loop on tiny models: it learns, it resumes, its parts agree with plain references."""
 
+import json
 import shutil
 
 import numpy as np
@@ -8,6 +9,7 @@ import torch
 
 from fillmask_ui.errors import DataError, FillmaskError, OptionError
 from fillmask_ui.plots import loss_figure
+from fillmask_ui.training.blend import SHARES, copy_weights
 from fillmask_ui.training.corpus import TextSource
 from fillmask_ui.training.masks import hide
 from fillmask_ui.training.network import (
@@ -20,6 +22,7 @@ from fillmask_ui.training.optimizer import Optimizers
 from fillmask_ui.training.recipe import Recipe
 from fillmask_ui.training.run import RunRequest, prepare, read_log
 from fillmask_ui.training.scratch import new_model, train_tokenizer
+from fillmask_ui.training.weights import load_weights
 
 
 def small(**changes):
@@ -142,6 +145,28 @@ def test_packed_rows_give_the_loss_of_segments_alone(family, tokenizer, config_f
 def test_a_sliding_window_needs_its_own_mask(tokenizer, config_file):
     model = new_model(config_file("modernbert"), tokenizer, "eager")
     assert find_segment_form(HiddenPositionModel(model)) == SegmentForm(True, 0, window=4)
+
+
+def test_the_end_is_the_best_average_with_the_start(tmp_path, text_file, config_file):
+    run(tmp_path / "a", text_file, config_file(), small(steps=20))
+    source = (TextSource(text_file),)
+    request = RunRequest(source, tmp_path / "b", init=str(tmp_path / "a"))
+    prepared = prepare(request, small(steps=15, learning_rate=0.03, blend=True))
+    start = copy_weights(prepared.trainer.model)
+    last = list(prepared.rows())[-1]
+    trials = json.loads((tmp_path / "b" / "blend.json").read_text())
+    assert sorted(one["share"] for one in trials) == sorted(SHARES)
+    best = min(trials, key=lambda one: one["nll_nats"])
+    assert trials[0] == best
+    whole = next(one for one in trials if one["share"] == 1)
+    assert whole["nll_nats"] == pytest.approx(last.validation_nll_nats)
+    saved = load_weights(tmp_path / "b").model.state_dict()
+    trained = torch.load(tmp_path / "b" / "checkpoint.pt", weights_only=True)["model"]
+    for name, tensor in saved.items():
+        expected = (1 - best["share"]) * start[name] + best["share"] * trained[name]
+        torch.testing.assert_close(tensor, expected)
+    with pytest.raises(OptionError, match="--init"):
+        run(tmp_path / "c", text_file, config_file(), small(blend=True))
 
 
 def test_plain_form_hides_padding_only():
