@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from fillmask_ui import plots
 from fillmask_ui.errors import FillmaskError, OptionError, TextError
@@ -15,8 +15,6 @@ from fillmask_ui.ui.editing import Draft
 from fillmask_ui.ui.session import check_text
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
     from fillmask_ui.protocol import MaskedLM
     from fillmask_ui.records import Encoding
     from fillmask_ui.ui.session import Session
@@ -61,7 +59,7 @@ class Answer:
         selected: number of the mask shown, from 0.
         choices: one short name a mask.
         stats: figures of the mask shown, HTML.
-        figure: its best candidates.
+        figure: its best candidates, a plotly figure.
         chart_note: what the chart leaves out.
         candidates: its table, HTML.
         scored: table of the words asked about, HTML.
@@ -77,7 +75,7 @@ class Answer:
     selected: int = 0
     choices: tuple[str, ...] = ()
     stats: str = ""
-    figure: go.Figure | None = None
+    figure: Any | None = None
     chart_note: str = ""
     candidates: str = ""
     scored: str = ""

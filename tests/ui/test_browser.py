@@ -78,8 +78,8 @@ def command_line(text, *options):
 def page(browser, served):
     """A new visitor's page. No foreign host is asked, no script error or dialog comes up."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(20_000)
-    expect.set_options(timeout=20_000)
+    context.set_default_timeout(60_000)
+    expect.set_options(timeout=60_000)
     page = context.new_page()
     hosts, trouble = set(), []
     page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))

@@ -1,0 +1,83 @@
+"""The page as a whole: what it loads, what it opens, how it starts."""
+
+import json
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import gradio as gr
+import pytest
+from table_model import TableModel
+
+from fillmask_ui.errors import ModelError
+from fillmask_ui.models import ModelStore
+from fillmask_ui.ui.app import TABS, build_app, launch_options
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture
+def store():
+    return ModelStore(loader=lambda reference, **_: TableModel())
+
+
+def test_the_space_has_its_page_at_the_top_of_app_py():
+    assert isinstance(runpy.run_path(str(ROOT / "app.py"))["demo"], gr.Blocks)
+
+
+def test_only_three_endpoints_are_public(store):
+    demo = build_app(store, "table")
+    names = {fn.api_name for fn in demo.fns.values() if fn.api_visibility == "public" and fn.fn}
+    assert names == {"predict", "score_candidates", "models"}
+
+
+def test_a_public_page_is_hardened(store):
+    demo = build_app(store, "table", public=True)
+    assert demo._queue.max_size == 64
+    assert demo.api_open is False
+    assert demo.analytics_enabled is False
+    options = launch_options(public=True)
+    assert options["run_history"] is False
+    assert options["ssr_mode"] is False
+    assert options["enable_monitoring"] is False
+    assert options["max_threads"] <= 16
+    assert "allowed_paths" not in options
+    assert "share" not in options
+
+
+def test_tabs_have_names_for_the_address():
+    names = [name for name, _, _ in TABS]
+    assert names[0] == "explore"
+    assert len(set(names)) == len(names)
+
+
+def test_the_theme_asks_no_foreign_host():
+    options = launch_options()
+    css = options["theme"]._get_theme_css() + options["css"] + options["head"]
+    assert "http" not in css.replace("http://www.w3.org/", "")
+
+
+def test_a_default_model_that_cannot_load_is_said_on_the_page_and_stops_nothing():
+    def refuse(*_, **__):
+        raise ModelError("no such model")
+
+    assert isinstance(build_app(ModelStore(loader=refuse), "nowhere"), gr.Blocks)
+
+
+def test_the_page_needs_no_torch():
+    script = (
+        "import json, sys\n"
+        "from fillmask_ui.models import ModelStore\n"
+        "from fillmask_ui.ui.app import build_app\n"
+        "from fillmask_ui.ui.explore_view import Question, answer\n"
+        "from fillmask_ui.ui.session import Session\n"
+        "store = ModelStore()\n"
+        "build_app(store)\n"
+        "found = answer(Session(store), Question('The cat sat on the [MASK].'))\n"
+        "print(json.dumps([found.kind, 'torch' in sys.modules]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, check=True, timeout=120, cwd=ROOT
+    )
+    assert json.loads(done.stdout.splitlines()[-1]) == ["none", False]
