@@ -12,6 +12,7 @@ from fillmask_ui.cli.main import app
 from fillmask_ui.errors import DataError, ModelError, OptionError
 from fillmask_ui.models import load_model
 from fillmask_ui.records import SkippedText
+from fillmask_ui.training.card import blend_section
 from fillmask_ui.training.corpus import TextSource
 from fillmask_ui.training.folder import write_weights
 from fillmask_ui.training.measure import measure_cloze, measure_text, read_cloze
@@ -114,6 +115,17 @@ def test_the_card_says_what_was_measured(packaged, trained, cloze_file, text_fil
     assert measure_cloze(model, read_cloze(cloze_file)).top5 == full["cloze"]["top5"]
     lines = text_file.read_text().splitlines()[9::10]
     assert measure_text(model, lines).nll_nats == pytest.approx(full["text"]["nll_nats"])
+
+
+def test_the_card_shows_the_shares_of_an_average(tmp_path):
+    trials = [
+        {"share": 0.6, "nll_nats": 3.1, "top1": 0.25},
+        {"share": 1.0, "nll_nats": 3.2, "top1": 0.2},
+    ]
+    (tmp_path / "blend.json").write_text(json.dumps(trials))
+    lines = blend_section(tmp_path).splitlines()
+    assert any("60% of the trained ones was best" in line for line in lines)
+    assert lines[-2:] == ["| 100% | 3.200 | 20.0% |", "| 60% | 3.100 | 25.0% |"]
 
 
 def test_held_out_loss_is_torchs_cross_entropy(packaged, text_file):
