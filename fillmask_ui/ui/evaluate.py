@@ -25,8 +25,9 @@ _WELCOME = (
 # Once another tab is open, its beginning is what is to be seen.
 _TO_TOP = "() => { if (document.querySelector('#sentence')?.offsetParent) scrollTo(0, 0); }"
 _QUIET = {"show_progress": "hidden", "api_visibility": "private"}
-# More may be asked for at a time than run at a time: who waits is told so, and can cancel.
-_JOBS = {"concurrency_limit": 16, "concurrency_id": "evaluate", **_QUIET}
+# More may be asked for at a time than run at a time: who waits is told so, and can cancel. Each
+# takes a thread of the page, so that not too many may wait.
+_JOBS = {"concurrency_limit": 6, "concurrency_id": "evaluate", **_QUIET}
 
 
 def build(session: Session, root: Path | None = None) -> None:

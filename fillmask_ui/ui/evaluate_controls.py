@@ -123,7 +123,7 @@ def build(session: Session) -> Controls:
         value="",
         label="Model B, the baseline",
         info="measured on identical masks",
-        allow_custom_value=not session.public,
+        allow_custom_value=True,
         filterable=True,
         elem_id="evaluate-baseline",
     )

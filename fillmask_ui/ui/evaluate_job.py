@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 NEWS_SECONDS = 1.0
 ABANDONED_SECONDS = 60.0
 # How long a cancelled job is waited for before the page goes on without it.
-STOP_SECONDS = 0.7
+STOP_SECONDS = 0.4
 MAX_HISTORY = 200
 
 
@@ -132,10 +132,16 @@ class Job:
         self._ended = threading.Event()
         self._asked_at = time.monotonic()
         self._history = History()
+        self._after: Job | None = None
         self.news = News(message="Starting…")
 
-    def begin(self) -> None:
-        """Go to work in a thread."""
+    def begin(self, after: Job | None = None) -> None:
+        """Go to work in a thread.
+
+        Args:
+            after: a job that is being stopped; its end is waited for, as both may write one run.
+        """
+        self._after = after
         threading.Thread(target=self._work, daemon=True, name="evaluation").start()
 
     def cancel(self) -> None:
@@ -175,6 +181,11 @@ class Job:
         self.news = replace(self.news, message=message, fraction=fraction)
 
     def _measure(self) -> None:
+        while self._after is not None and not self._after._ended.wait(0.2):
+            self._say("Waiting for the evaluation before to stop…")
+            if self._unwanted:
+                break
+        self._after = None
         while not self._slots.acquire(timeout=0.2):
             self._say("Waiting for another evaluation to end…")
             if self._unwanted:
@@ -244,7 +255,9 @@ class Job:
             for item in items:
                 if not isinstance(item, Heartbeat):
                     self._history.add(item)
-                    self.news = replace(self.news, seen=running.seen)
+                    self.news = replace(
+                        self.news, seen=running.seen, expected=texts.report.expected
+                    )
                 elif time.monotonic() - told_at >= NEWS_SECONDS:
                     self._tell(recorder, texts, item.texts, already, begun_at)
                     # The next news is a second after these, however long they took to make.

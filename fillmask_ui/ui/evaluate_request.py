@@ -22,8 +22,6 @@ EMBEDDED, UPLOAD, DATASET = "embedded", "upload", "dataset"
 PUBLIC_TEXTS = 200
 PUBLIC_TEXTS_ONE_BY_ONE = 40
 PUBLIC_TOKENS = 128
-# Small batches: news about once a second, and a quick stop.
-BATCH_TOKENS = 1024
 _UPLOADS = "uploads"
 
 
@@ -168,7 +166,6 @@ def _config(form: Form) -> EvaluationConfig:
         suffix_tokens=suffix,
         seed=_whole("the seed", form.seed, least=0),
         max_tokens=_whole("max tokens", form.max_tokens, least=0) or None,
-        batch_tokens=BATCH_TOKENS,
     )
 
 

@@ -314,7 +314,7 @@ def runs_html(runs: Sequence[Run], unreadable: Sequence[str] = (), chosen: str =
         Column("Run"),
         Column("Metric", narrow=False),
         Column("A"),
-        Column("B"),
+        Column("B", narrow=False),
         Column("Texts", number=True),
         Column("Value", number=True),
         Column("Verdict", narrow=False),

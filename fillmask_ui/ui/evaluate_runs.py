@@ -159,7 +159,7 @@ class Workbench:
             self._jobs[visitor] = job
         if before is not None:
             before.cancel()
-        job.begin()
+        job.begin(after=before)
         return job
 
     def cancel(self, visitor: str) -> None:

@@ -134,11 +134,11 @@ def tokens_html(found: Found, choice: Choice, *, pair: bool) -> str:
     columns = [
         Column("Token", "The token to be found; click it to open the sentence in Explore"),
         Column("Loss A" if pair else "Loss", "In nats", number=True),
-        *([Column("Loss B", "In nats", number=True)] if pair else []),
+        *([Column("Loss B", "In nats", number=True, narrow=False)] if pair else []),
         *([Column("A − B", "Difference of the losses, in nats", number=True)] if pair else []),
         Column("Rank", "Of the token to be found, under A", number=True, narrow=False),
         Column("A says" if pair else "Model says", "The most probable token"),
-        *([Column("B says", "The most probable token")] if pair else []),
+        *([Column("B says", "The most probable token", narrow=False)] if pair else []),
         Column("Model saw", narrow=False),
         Column("Sentence"),
     ]

@@ -133,8 +133,11 @@ def watched(bench: Workbench, visitor: str, job: Job, *, log: bool) -> Iterator[
     for news in watch(job):
         if not news.ended:
             yield under_way(news, log=log)
-        else:
-            yield at_the_end(bench, visitor, news, log=log)
+            continue
+        if news.state == "stopped":
+            # The answer first: all the charts take a moment.
+            yield Update(notice=progress_html(news), busy=False)
+        yield at_the_end(bench, visitor, news, log=log)
 
 
 def under_way(news: News, *, log: bool) -> Update:

@@ -15,7 +15,6 @@ from table_model import TableModel
 from fillmask_ui.corpora import TextSource, open_texts
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.models import ModelStore, load_model
-from fillmask_ui.ui.evaluate_request import BATCH_TOKENS
 
 
 class Bench:
@@ -120,7 +119,7 @@ def test_forty_embedded_texts_end_with_the_numbers_of_evaluate(bench):
     expect(bench.notice).to_contain_text(re.compile(r"\d+ of 40 texts"))
     expect(bench.page.get_by_role("button", name="Cancel")).to_be_enabled()
     bench.finished()
-    config = EvaluationConfig(batch_tokens=BATCH_TOKENS)
+    config = EvaluationConfig()
     with open_texts(TextSource(samples=40)) as texts:
         rows = list(evaluate(load_model("embedded"), texts, config))
     expected = summarize(rows, config=config)
@@ -165,9 +164,10 @@ def test_cancel_answers_within_two_seconds_keeps_the_rows_and_resumes(bench, hel
     assert 0 < kept < len(TEXTS)
     bench.list_runs()
     bench.page.get_by_role("button", name="Resume").click()
-    bench.finished()
-    config = EvaluationConfig("pseudo-perplexity", batch_tokens=BATCH_TOKENS)
+    config = EvaluationConfig("pseudo-perplexity")
     expected = summarize(evaluate(TableModel(1), TEXTS, config), config=config)
+    expect(bench.figures).to_contain_text(f"tokens of {expected.texts} texts")
+    bench.finished()
     assert bench.value.inner_text() == f"{expected.model.perplexity:,.4f}"
 
 

@@ -21,7 +21,7 @@ from fillmask_ui.ui.evaluate_request import (
 def test_the_page_as_it_opens_measures_embedded_texts_by_cross_entropy(tmp_path):
     request = read_form(Form(), tmp_path)
     assert request.source == TextSource(samples=100, seed=42)
-    assert request.config == EvaluationConfig(batch_tokens=request.config.batch_tokens)
+    assert request.config == EvaluationConfig()
     assert (request.model, request.baseline) == ("embedded", "")
     assert request.label == "texts:embedded|samples:100|shuffle:42"
     assert request.choices() == {"model": {"reference": "embedded"}, "baseline": None}
@@ -63,7 +63,7 @@ def test_options_reach_the_config(tmp_path):
 def test_a_metric_takes_its_own_options_and_leaves_those_of_others(tmp_path, metric, wanted):
     choices = Form(metric=metric, within_word=True, suffix_tokens=3, mask_probability=0.5)
     config = read_form(choices, tmp_path).config
-    assert config == EvaluationConfig(metric, batch_tokens=config.batch_tokens, **wanted)
+    assert config == EvaluationConfig(metric, **wanted)
 
 
 def test_whole_words_are_shown_as_masks(tmp_path):
