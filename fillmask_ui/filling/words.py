@@ -42,8 +42,8 @@ def split_into_tokens(
             )
         if model.vocabulary.unk_id in ids:
             raise OptionError(
-                f"the candidate {word!r} cannot be spelled in this model's vocabulary, so it has no "
-                "probability of its own: leave it out"
+                f"the candidate {word!r} cannot be spelled in this model's vocabulary, so it has "
+                "no probability of its own: leave it out"
             )
         if model.vocabulary.mask_id in ids:
             raise OptionError(f"the candidate {word!r} is itself a mask: give a word")
