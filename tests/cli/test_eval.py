@@ -321,7 +321,8 @@ def test_a_killed_run_resumes_to_the_same_figures(fillmask, tmp_path, monkeypatc
 
 
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
-    options = ("--samples", "60", "--batch-tokens", "64")
+    # Minutes of work, so that it cannot be over before the signal arrives.
+    options = ("--metric", "pseudo-perplexity", "--batch-tokens", "512")
     process = subprocess.Popen(
         [sys.executable, "-m", "fillmask_ui", "eval", *options],
         env={**os.environ, "FILLMASK_UI_RUNS": str(tmp_path)},
