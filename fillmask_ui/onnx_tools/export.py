@@ -125,7 +125,7 @@ def export_onnx(model: Any) -> onnx.ModelProto:
             )
     except ModuleNotFoundError as error:
         raise ModelError(
-            f"exporting needs {error.name}: pip install 'fillmask-ui[torch]' onnxscript"
+            f"exporting needs {error.name}: pip install 'fillmask-ui[torch]'"
         ) from error
     except torch.onnx.OnnxExporterError as error:
         reason = str(error).strip().splitlines()[0]
