@@ -51,6 +51,7 @@ def loss_histogram(
     add_legend(layout)
     layout["yaxis"] |= {"type": "log"} if log else {"rangemode": "tozero"}
     layout |= {"barmode": "overlay", "bargap": 0.06, "dragmode": "select", "selectdirection": "h"}
+    layout["modebar"] = {"remove": ["lasso2d", "select2d"]}
     figure = go.Figure(layout=layout)
     for (figures, name, colour), counts in zip(named(models, names), bars.counts, strict=True):
         figure.add_bar(

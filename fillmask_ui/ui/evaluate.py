@@ -148,25 +148,16 @@ def _wire_tokens(bench: Workbench, parts: Parts) -> None:
     )
     histogram = parts.slots["loss-histogram"].plot
     parts.counts.change(counts, [parts.shown, parts.counts], histogram, **_QUIET)
+    script = widgets.static("brush.js").replace("CHARTS_ID", "evaluate-charts")
+    script = script.replace("CHART_ID", histogram.elem_id)
+    brush = widgets.html_block("", js_on_load=script, visible="hidden")
     ends = [parts.low, parts.high]
-    bars = widgets.chart_bridge(histogram.elem_id)
-    bars.mark(range_of_bar, None, ends, **_QUIET)
-    brush = widgets.html_block(
-        "",
-        js_on_load=widgets.static("brush.js").replace("CHART_ID", histogram.elem_id),
-        visible="hidden",
-    )
-    brush.range(range_of_brush, None, ends, **_QUIET)
+    brush.range(chosen_range, None, ends, **_QUIET)
+    parts.any_loss.click(lambda: (None, None), None, ends, **_QUIET)
 
 
-def range_of_bar(event: gr.EventData) -> tuple[float | None, float | None]:
-    """The losses that a clicked bar stands for."""
-    low, _, high = str(event.key).partition(":")
-    return _nats(low), _nats(high)
-
-
-def range_of_brush(event: gr.EventData) -> tuple[float | None, float | None]:
-    """The losses that were brushed; none when the choice was taken back."""
+def chosen_range(event: gr.EventData) -> tuple[float | None, float | None]:
+    """The losses that were chosen on the histogram; none when the choice was taken back."""
     low, high = _nats(event.low), _nats(event.high)
     return (None if low is None else max(0.0, low)), high
 

@@ -41,6 +41,7 @@ class Parts:
     order: gr.Radio
     low: gr.Number
     high: gr.Number
+    any_loss: gr.Button
     tokens: gr.HTML
     side: gr.HTML
     found: gr.State
@@ -116,6 +117,7 @@ def _build_tokens(parts: dict[str, Any]) -> None:
             parts["high"] = gr.Number(
                 None, label="to (nats)", minimum=0, min_width=110, elem_id="loss-to"
             )
+            parts["any_loss"] = gr.Button("Any loss", size="sm", elem_id="any-loss")
         widgets.html_block(
             '<p class="fm-note">Drag across the histogram above, or click one of its bars, to '
             "choose tokens by their loss.</p>"

@@ -90,7 +90,7 @@ def bench(browser, address):
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
     page.set_default_timeout(60_000)
-    expect.set_options(timeout=60_000)
+    expect.set_options(timeout=30_000)
     faults = []
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
@@ -198,6 +198,17 @@ def test_two_models_side_by_side_and_the_brush(bench, tmp_path):
     )
     assert losses
     assert all(low <= loss < high for loss in losses)
+    # The choice can be taken back; a click on a bar chooses its tokens.
+    bench.page.get_by_role("button", name="Any loss").click()
+    expect(caption).not_to_contain_text("with a loss from")
+    chart.scroll_into_view_if_needed()
+    box = chart.locator(".nsewdrag").first.bounding_box()
+    bar = chart.locator(".barlayer .point path").nth(4).bounding_box()
+    mouse.move(bar["x"] + bar["width"] / 2, box["y"] + 0.9 * box["height"])
+    expect(chart.locator(".hovertext")).to_be_visible()
+    mouse.click(bar["x"] + bar["width"] / 2, box["y"] + 0.9 * box["height"])
+    expect(caption).to_contain_text("with a loss from")
+    expect(chart.get_by_role("img", name="Histogram of the loss")).to_be_visible()
 
 
 def test_bad_input_is_said_and_nothing_is_lost(bench, tmp_path):

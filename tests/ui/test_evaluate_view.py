@@ -379,11 +379,11 @@ class Event:
         self.__dict__.update(values)
 
 
-def test_a_bar_and_a_brush_are_ranges():
-    assert evaluate.range_of_bar(Event(key="0.5:1")) == (0.5, 1.0)
-    assert evaluate.range_of_bar(Event(key="<b>")) == (None, None)
-    assert evaluate.range_of_brush(Event(low=-0.4, high=1.239)) == (0.0, 1.24)
-    assert evaluate.range_of_brush(Event(low=None, high=None)) == (None, None)
+def test_what_the_histogram_sends_is_a_range():
+    assert evaluate.chosen_range(Event(low=0.5, high=1)) == (0.5, 1.0)
+    assert evaluate.chosen_range(Event(low=-0.4, high=1.239)) == (0.0, 1.24)
+    assert evaluate.chosen_range(Event(low=None, high=None)) == (None, None)
+    assert evaluate.chosen_range(Event(low="<b>", high=[])) == (None, None)
 
 
 def test_charts_can_be_sent_with_every_number(done):

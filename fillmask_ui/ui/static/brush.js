@@ -1,16 +1,38 @@
-// A stretch of the chart inside #CHART_ID chosen by dragging, as the event `range`. A click on the
-// background chooses all again. Every update mounts a new chart: hook each one once.
-const host = () => document.getElementById("CHART_ID");
+// Charts of the Evaluate tab. Each is described to screen readers. A stretch of the one inside
+// #CHART_ID is chosen by dragging, or by a click on a bar, as the event `range`; a double click
+// takes the choice back. Every update mounts a new chart: hook each one once.
+let clicked_at = 0;
+
+function describe(chart) {
+  chart.setAttribute("role", "img");
+  chart.setAttribute("aria-label", chart.layout?.meta?.description ?? "Chart");
+}
+
+function choose(chart) {
+  chart.on("plotly_click", ({ points }) => {
+    const [low, high] = String(points?.[0]?.customdata ?? "").split(":");
+    clicked_at = Date.now();
+    if (high) trigger("range", { low: Number(low), high: Number(high) });
+  });
+  chart.on("plotly_selected", (event) => {
+    const [low, high] = event?.range?.x ?? [];
+    if (high !== undefined) trigger("range", { low, high });
+  });
+  // A click on a bar may count as one that takes an earlier choice back.
+  chart.on("plotly_deselect", () =>
+    setTimeout(() => {
+      if (Date.now() - clicked_at > 400) trigger("range", { low: null, high: null });
+    }, 150),
+  );
+}
 
 function hook() {
-  const chart = host()?.querySelector(".js-plotly-plot");
-  if (!chart?.on || chart.dataset.brushed) return;
-  chart.dataset.brushed = "yes";
-  chart.on("plotly_selected", (event) => {
-    const [low, high] = event?.range?.x ?? [null, null];
-    trigger("range", { low, high });
-  });
-  chart.on("plotly_deselect", () => trigger("range", { low: null, high: null }));
+  for (const chart of document.querySelectorAll("#CHARTS_ID .js-plotly-plot")) {
+    if (!chart.on || chart.dataset.hooked) continue;
+    chart.dataset.hooked = "yes";
+    describe(chart);
+    if (chart.closest("#CHART_ID")) choose(chart);
+  }
 }
 
 new MutationObserver(hook).observe(document.body, { childList: true, subtree: true });
