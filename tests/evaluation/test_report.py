@@ -1,10 +1,9 @@
 """A run as a page: complete, self-contained, escaped, drawn by a real browser."""
 
 import re
-import shutil
 
 import pytest
-from playwright.sync_api import sync_playwright
+from chromium import chromium
 from table_model import TOKENS, TableModel, TableVocabulary, sample_texts
 
 from fillmask_ui.errors import DataError
@@ -58,10 +57,7 @@ def test_the_page_asks_for_nothing_and_draws_every_chart(tmp_path):
     target = tmp_path / "report.html"
     write_report(run, target)
     requests, errors = [], []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
+    with chromium() as browser:
         page = browser.new_page()
         page.on("request", lambda request: requests.append(request.url))
         page.on("pageerror", lambda error: errors.append(str(error)))
@@ -69,7 +65,6 @@ def test_the_page_asks_for_nothing_and_draws_every_chart(tmp_path):
         page.wait_for_function("document.querySelectorAll('.main-svg').length > 0")
         drawn = page.locator(".js-plotly-plot").count()
         shown = page.locator('[role="img"]').count()
-        browser.close()
     assert requests == [target.as_uri()]
     assert errors == []
     assert drawn == shown

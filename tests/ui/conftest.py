@@ -9,21 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from chromium import chromium
 from table_model import TableModel
 
 from fillmask_ui.models import LoadProgress, ModelStore, load_model
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.ui.session import Session
-
-CHROMIUM_ARGUMENTS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 
 
 @dataclass
@@ -107,19 +98,9 @@ def served() -> Iterator[Page]:
 # Not for the whole session: while it runs, nothing else in this thread may run an event loop.
 @pytest.fixture(scope="module")
 def browser(served: Page) -> Iterator[Any]:
-    """Debian's chromium, or the first chromium on the path; without one the tests fail."""
-    import shutil
-
-    from playwright.sync_api import sync_playwright
-
-    program = next(
-        (p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None
-    )
-    assert program, "the browser tests need chromium: apt-get install chromium"
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=program, args=CHROMIUM_ARGUMENTS)
+    """Without one the tests fail."""
+    with chromium() as running:
         yield running
-        running.close()
 
 
 @pytest.fixture

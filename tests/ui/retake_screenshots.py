@@ -1,17 +1,16 @@
 """Take the README's pictures again, from the page as it is.
 
-python tests/ui/retake_screenshots.py [FOLDER]    (assets/ if not given; needs chromium)
+PYTHONPATH=tests python tests/ui/retake_screenshots.py [FOLDER]    (assets/ if not given)
 """
 
 from __future__ import annotations
 
-import shutil
 import socket
 import sys
 from pathlib import Path
 from urllib.parse import urlencode
 
-from playwright.sync_api import sync_playwright
+from chromium import chromium
 
 from fillmask_ui.ui.app import build_app, launch_options
 
@@ -32,11 +31,7 @@ def main(folder: Path) -> None:
     demo = build_app()
     options = launch_options()
     demo.launch(server_name="127.0.0.1", server_port=port, prevent_thread_lock=True, **options)
-    with sync_playwright() as playwright:
-        program = shutil.which("chromium") or shutil.which("google-chrome")
-        browser = playwright.chromium.launch(
-            executable_path=program, args=["--no-sandbox", "--disable-gpu"]
-        )
+    with chromium() as browser:
         for name, theme, width, height in PICTURES:
             page = browser.new_page(viewport={"width": width, "height": height})
             page.set_default_timeout(120_000)
@@ -48,7 +43,6 @@ def main(folder: Path) -> None:
             page.screenshot(path=folder / name, animations="disabled")
             print(folder / name, (folder / name).stat().st_size, "bytes")
             page.close()
-        browser.close()
     demo.close()
 
 

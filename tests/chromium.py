@@ -1,0 +1,34 @@
+"""The browser of the tests: Debian's chromium, or the first chromium on the path."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A running Playwright browser; a machine without one fails, it does not skip."""
+    from playwright.sync_api import sync_playwright
+
+    program = next((found for found in map(shutil.which, PROGRAMS) if found), None)
+    assert program, "the browser tests need chromium: apt-get install chromium"
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        try:
+            yield running
+        finally:
+            running.close()
