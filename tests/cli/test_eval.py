@@ -329,6 +329,8 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        # A job in the background of a shell inherits that Ctrl-C is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 60
     while not any(path.stat().st_size for path in tmp_path.glob("*/rows.jsonl")):

@@ -1,5 +1,6 @@
 """Export, shared weights and int8 on tiny models, against PyTorch and against plain arithmetic."""
 
+import copy
 import json
 import struct
 
@@ -36,9 +37,9 @@ def exported(family, tokenizer, config_file):
                 parameter.copy_(parameter.half().float())
         _EXPORTED[family] = model, export_onnx(model)
     model, graph = _EXPORTED[family]
-    copy = onnx.ModelProto()
-    copy.CopyFrom(graph)
-    return model, copy
+    own = onnx.ModelProto()
+    own.CopyFrom(graph)
+    return model, own
 
 
 def run(graph, arrays, folder=None):
@@ -98,8 +99,7 @@ def test_other_files_are_no_safetensors(tmp_path, content):
 
 def test_shared_weights_change_nothing_but_the_size(tmp_path, tokenizer, config_file):
     model, graph = exported("bert", tokenizer, config_file)
-    model.half().save_pretrained(tmp_path)
-    model.float()
+    copy.deepcopy(model).half().save_pretrained(tmp_path)
     arrays = dict(
         zip(
             input_names(model),
@@ -187,7 +187,7 @@ def test_kept_layers_stay_exact_and_the_rest_is_close(tokenizer, config_file):
 
 def test_quantized_weights_are_not_stored_twice(tmp_path, tokenizer, config_file):
     model, graph = exported("bert", tokenizer, config_file)
-    model.half().save_pretrained(tmp_path)
+    copy.deepcopy(model).half().save_pretrained(tmp_path)
     quantized = quantize_dynamic(graph)
     share_weights(quantized, tmp_path / "model.safetensors", "model.safetensors")
     header = json.loads((tmp_path / "config.json").read_text())
