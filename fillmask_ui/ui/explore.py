@@ -27,11 +27,11 @@ from fillmask_ui.ui.results import filling_csv, selector_html
 from fillmask_ui.ui.session import Session
 
 EXAMPLES = (
-    "The capital of France is [MASK].",
+    "Water freezes when it gets very [MASK].",
     "The cat sat on the [MASK].",
     "The opposite of hot is [MASK].",
     "The [MASK] of Walden Pond is so beautifully [MASK].",
-    "Water freezes when it gets very [MASK].",
+    "The capital of France is [MASK].",
     "She poured the [MASK] into a cup and drank it.",
     "A [MASK] treats patients and a [MASK] teaches children.",
     "They sat on the [MASK] of the river to fish.",
