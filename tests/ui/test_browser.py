@@ -99,8 +99,10 @@ def explorer(page, served):
 
 def test_type_mask_fill_switch_and_read_back(explorer, page):
     """Types, masks by click, fills by click, switches model and theme; numbers as on the shell."""
-    explorer.open()
+    explorer.open().see(EXAMPLES[0])
+    page.wait_for_function("window.fillmask.loaded")
     explorer.sentence.fill("")
+    expect(explorer.table).to_be_hidden()
     explorer.sentence.press_sequentially("The capital of Italy is Rome.", delay=5)
     expect(explorer.notice).to_contain_text("No word is hidden yet")
     expect(explorer.table).to_be_hidden()

@@ -91,12 +91,12 @@ def test_a_cancelled_job_stops_soon_keeps_its_rows_and_resumes_to_the_same_digit
 
 
 def test_a_job_that_nobody_watches_stops_by_itself(tmp_path, monkeypatch):
-    monkeypatch.setattr(evaluate_job, "ABANDONED_SECONDS", 0.05)
     known = models()
     known["table"].free_calls = 1
     bench = workbench(tmp_path / "runs", known=known)
     begun(bench, tmp_path, **PSEUDO)
     assert known["table"].reached.wait(30)
+    monkeypatch.setattr(evaluate_job, "ABANDONED_SECONDS", 0.05)
     time.sleep(0.1)
     known["table"].open.set()
     (run,) = bench.runs(VISITOR).runs
