@@ -42,8 +42,9 @@ def train(
         list[str],
         typer.Option(
             metavar="FILE[:SHARE]",
-            help="Text, one paragraph a line, plain or .gz; repeat for several files. A share "
-            "such as :0.4 takes that part of the paragraphs.",
+            help="Text, one paragraph a line, plain or .gz, or a folder of such files; repeat for "
+            "several. A share such as :0.4 takes that part of the paragraphs, :3 reads each "
+            "three times an epoch.",
         ),
     ],
     output: Annotated[

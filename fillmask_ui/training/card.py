@@ -17,7 +17,6 @@ from fillmask_ui.training.recipe import LogRow, Recipe
 from fillmask_ui.training.run import read_log
 
 if TYPE_CHECKING:
-    from fillmask_ui.training.corpus import TextSource
     from fillmask_ui.training.package import Package, PackageRequest
 
 CARD = "README.md"
@@ -122,15 +121,14 @@ def training_section(asked: dict[str, Any], log: list[LogRow]) -> str:
     """The recipe, and the loss over the run."""
     recipe, last = asked["recipe"], log[-1]
     held = min(recipe["validation_segments"], asked["segments"] // 10)
-    texts = ", ".join(
-        one["file"] + (f" ({one['share']:.0%} of its paragraphs)" if one["share"] < 1 else "")
-        for one in asked["texts"]
-    )
+    texts = ", ".join(map(_text, asked["texts"]))
     separate = asked["segment_form"]["separate"]
+    # Where the text changed on the way, a count of passes over it would mean nothing.
+    passes = "" if asked.get("earlier") else f"{last.epoch:.2f} passes, "
     rows = [
         ["weights", f"{asked['parameters']:,}"],
         ["text", f"{texts}: {asked['tokens']:,} tokens, {asked['characters']:,} characters"],
-        ["tokens seen", f"{last.tokens:,}, {last.epoch:.2f} passes, padding not counted"],
+        ["tokens seen", f"{last.tokens:,}, {passes}padding not counted"],
         ["steps", f"{last.step:,} in {last.elapsed_seconds / 60:.0f} minutes"],
         [
             "batch",
@@ -164,10 +162,38 @@ def training_section(asked: dict[str, Any], log: list[LogRow]) -> str:
         [
             "## Training",
             table(["", ""], rows),
+            *earlier_section(asked),
             f"Loss on {held:,} paragraphs kept out of the training text (15 % hidden, 80/10/10):",
             table(["minutes", "tokens", "rate", "cross-entropy", "top-1"], curve),
         ]
     )
+
+
+def earlier_section(asked: dict[str, Any]) -> list[str]:
+    """What the run was asked for before it was resumed with other texts or another recipe."""
+    lines = []
+    for one in asked.get("earlier", []):
+        texts = ", ".join(map(_text, one["texts"]))
+        changed = [
+            f"{name.replace('_', ' ')} {value}"
+            for name, value in one["recipe"].items()
+            if value != asked["recipe"].get(name)
+        ]
+        size = f"{one['characters']:,} characters"
+        lines.append(f"- until step {one['until_step']:,}: {'; '.join([texts, size, *changed])}")
+    if not lines:
+        return []
+    return [
+        "The run was interrupted and went on with other choices; before that:",
+        "\n".join(lines),
+    ]
+
+
+def _text(one: dict[str, Any]) -> str:
+    """A text and its share."""
+    if one["share"] < 1:
+        return f"{one['file']} ({one['share']:.0%} of its paragraphs)"
+    return one["file"] + (f" ({one['share']:g} times an epoch)" if one["share"] > 1 else "")
 
 
 def blend_section(source: Path) -> str:
@@ -192,7 +218,7 @@ def retrace_section(asked: dict[str, Any], request: PackageRequest) -> str:
     """The two commands, with plain file names."""
     train = ["fillmask-ui", "train"]
     for one in asked["texts"]:
-        train += ["--text", one["file"] + (f":{one['share']:g}" if one["share"] < 1 else "")]
+        train += ["--text", _argument(one["file"], one["share"])]
     if asked["init"]:
         train += ["--init", Path(asked["init"]).name, "--vocabulary-size"]
         train.append(str(asked["vocabulary_size"]))
@@ -210,7 +236,7 @@ def retrace_section(asked: dict[str, Any], request: PackageRequest) -> str:
     texts = {"--calibration": request.calibration, "--evaluate": request.evaluate}
     for option, source in texts.items():
         if source is not None:
-            package += [option, _source(source)]
+            package += [option, _argument(source.path.name, source.share)]
     for option, path in (("--cloze", request.cloze), ("--notes", request.notes)):
         if path is not None:
             package += [option, path.name]
@@ -239,8 +265,9 @@ _OPTIONS = {
 _FLAGS = {"compile": "--compile", "blend": "--blend"}
 
 
-def _source(source: TextSource) -> str:
-    return source.path.name + (f":{source.share:g}" if source.share < 1 else "")
+def _argument(name: str, share: float) -> str:
+    """What `TextSource.parse` reads."""
+    return name if share == 1 else f"{name}:{share:g}"
 
 
 def scheme_section(made: Package) -> str:

@@ -19,14 +19,17 @@ import numpy as np
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.models.quiet import quiet_transformers
 
+MAX_SHARE = 100
+
 
 @dataclass(frozen=True)
 class TextSource:
-    """A file of text, one paragraph a line.
+    """Text, one paragraph a line.
 
     Attributes:
-        path: plain or gzip-compressed UTF-8 text.
-        share: part of its paragraphs to use, in (0, 1]; spread evenly over the file.
+        path: plain or gzip-compressed UTF-8 text, or a folder of such `.txt` and `.txt.gz` files.
+        share: how often a paragraph is read in an epoch, on average, in (0, 100]: with 0.4 two
+            paragraphs in five are read, spread evenly; with 3 each is read three times.
     """
 
     path: Path
@@ -37,7 +40,7 @@ class TextSource:
         """`FILE` or `FILE:SHARE`.
 
         Raises:
-            OptionError: for a share outside (0, 1] or a file that does not exist.
+            OptionError: for a share outside (0, 100] or a file that does not exist.
 
         >>> TextSource.parse("/dev/null:0.4").share
         0.4
@@ -51,33 +54,72 @@ class TextSource:
                 name = argument
         else:
             name = argument
-        if not 0 < share <= 1:
-            raise OptionError(f"share {share:g} of {name!r} is outside (0, 1]; write FILE:0.5")
+        if not 0 < share <= MAX_SHARE:
+            raise OptionError(
+                f"share {share:g} of {name!r} is outside (0, {MAX_SHARE}]; write FILE:0.5 for half "
+                "of it, FILE:3 to read it three times an epoch"
+            )
         path = Path(name)
         if not path.exists():
             raise OptionError(f"no text file {name!r}; give UTF-8 text, one paragraph a line")
         return cls(path, share)
 
+    @property
+    def files(self) -> list[Path]:
+        """The file, or those of the folder, by name."""
+        if not self.path.is_dir():
+            return [self.path]
+        return sorted([*self.path.glob("*.txt"), *self.path.glob("*.txt.gz")])
 
-def read_paragraphs(source: TextSource) -> list[str]:
-    """The non-blank lines of a file, thinned to the source's share.
+
+@dataclass(frozen=True)
+class Paragraphs:
+    """The text of a source.
+
+    Attributes:
+        texts: N paragraphs, each that is read at all.
+        copies: int64 [N], how often each is read in an epoch.
+    """
+
+    texts: list[str]
+    copies: np.ndarray
+
+
+def _lines(path: Path) -> list[str]:
+    opened = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rt", encoding="utf-8") as lines:
+            return [line.strip() for line in lines]
+    except (OSError, UnicodeDecodeError, EOFError) as error:
+        raise DataError(f"cannot read {path} as UTF-8 text: {error}") from error
+
+
+def read_source(source: TextSource) -> Paragraphs:
+    """The non-blank lines of a source, each with the number of times that its share gives it.
 
     Raises:
-        DataError: if the file is not UTF-8 text or holds no text.
+        DataError: if a file is not UTF-8 text, or none holds text.
     """
-    opened = gzip.open if source.path.suffix == ".gz" else open
-    try:
-        with opened(source.path, "rt", encoding="utf-8") as lines:
-            paragraphs = [line.strip() for line in lines]
-    except (OSError, UnicodeDecodeError, EOFError) as error:
-        raise DataError(f"cannot read {source.path} as UTF-8 text: {error}") from error
-    paragraphs = [text for text in paragraphs if text]
+    paragraphs = [line for path in source.files for line in _lines(path) if line]
     if not paragraphs:
-        raise DataError(f"{source.path} holds no text; one paragraph a line is wanted")
-    # floor((i + 1) s) > floor(i s) picks an even share without a random generator.
+        raise DataError(
+            f"{source.path} holds no text; a file with one paragraph a line, or a folder of such "
+            ".txt or .txt.gz files, is wanted"
+        )
+    # floor((i + 1) s) - floor(i s) spreads a share evenly without a random generator.
     index = np.arange(len(paragraphs))
-    picked = np.floor((index + 1) * source.share) > np.floor(index * source.share)
-    return [paragraphs[i] for i in np.flatnonzero(picked)]
+    copies = np.floor((index + 1) * source.share) - np.floor(index * source.share)
+    read = np.flatnonzero(copies)
+    return Paragraphs([paragraphs[i] for i in read], copies[read].astype(np.int64))
+
+
+def read_paragraphs(source: TextSource) -> list[str]:
+    """The texts of `read_source`, each once.
+
+    Raises:
+        DataError: as `read_source`.
+    """
+    return read_source(source).texts
 
 
 @dataclass(frozen=True)
@@ -87,11 +129,13 @@ class Segments:
     Attributes:
         ids: int32 [total tokens], special tokens included.
         starts: int64 [N + 1], segment n is `ids[starts[n]:starts[n + 1]]`.
-        characters: number of characters of the text that was read.
+        copies: int64 [N], how often a segment is read in an epoch.
+        characters: number of characters of the text that was read, copies left out.
     """
 
     ids: np.ndarray
     starts: np.ndarray
+    copies: np.ndarray
     characters: int
 
     def __len__(self) -> int:
@@ -126,27 +170,38 @@ def special_frame(tokenizer: Any) -> Frame:
     raise DataError(f"tokenizer frames {inner} as {framed}; the text's ids should stay together")
 
 
-def tokenize(paragraphs: list[str], tokenizer: Any, max_tokens: int) -> Segments:
-    """Paragraphs to segments of at most `max_tokens`; a longer paragraph becomes several."""
+def tokenize(
+    paragraphs: list[str], tokenizer: Any, max_tokens: int, copies: np.ndarray | None = None
+) -> Segments:
+    """Paragraphs to segments of at most `max_tokens`; a longer paragraph becomes several.
+
+    Args:
+        paragraphs: P texts.
+        tokenizer: a fast tokenizer of transformers.
+        max_tokens: special tokens included.
+        copies: [P], how often each is read in an epoch; once where None.
+    """
     frame = special_frame(tokenizer)
     before, after = frame.before, frame.after
     room = max_tokens - len(before) - len(after)
     if room < 1:
         raise OptionError(f"blocks of {max_tokens} tokens leave no room for text; take 16 or more")
     pieces: list[np.ndarray] = []
+    counts: list[int] = []
     for start in range(0, len(paragraphs), 2000):
         with quiet_transformers():  # long paragraphs are cut below, a warning would mislead
             batch = tokenizer(paragraphs[start : start + 2000], add_special_tokens=False)
         for ids in batch["input_ids"]:
-            pieces.extend(
-                np.array(before + ids[cut : cut + room] + after, np.int32)
-                for cut in range(0, len(ids), room)
-            )
+            cuts = range(0, len(ids), room)
+            pieces.extend(np.array(before + ids[c : c + room] + after, np.int32) for c in cuts)
+            counts.append(len(cuts))
     if not pieces:
         raise DataError("the text tokenizes to nothing; is this the right tokenizer?")
     starts = np.zeros(len(pieces) + 1, np.int64)
     np.cumsum([len(piece) for piece in pieces], out=starts[1:])
-    return Segments(np.concatenate(pieces), starts, sum(map(len, paragraphs)))
+    once = np.ones(len(paragraphs), np.int64)
+    of_segments = np.repeat(once if copies is None else copies, counts)
+    return Segments(np.concatenate(pieces), starts, of_segments, sum(map(len, paragraphs)))
 
 
 def tokenize_once(
@@ -154,7 +209,7 @@ def tokenize_once(
 ) -> Segments:
     """`tokenize` for files, kept in `cache` and read from there when nothing has changed."""
     identity = {
-        "files": [[s.path.name, s.path.stat().st_size, s.share] for s in sources],
+        "files": [[f.name, f.stat().st_size, s.share] for s in sources for f in s.files],
         "max_tokens": max_tokens,
         "tokenizer": hashlib.sha256(
             json.dumps(sorted(tokenizer.get_vocab().items())).encode()
@@ -164,15 +219,20 @@ def tokenize_once(
     if cache.exists():
         with np.load(cache) as stored:
             if str(stored["key"]) == key:
-                return Segments(stored["ids"], stored["starts"], int(stored["characters"]))
-    paragraphs = [text for source in sources for text in read_paragraphs(source)]
-    segments = tokenize(paragraphs, tokenizer, max_tokens)
+                return Segments(
+                    stored["ids"], stored["starts"], stored["copies"], int(stored["characters"])
+                )
+    read = [read_source(source) for source in sources]
+    paragraphs = [text for one in read for text in one.texts]
+    copies = np.concatenate([one.copies for one in read])
+    segments = tokenize(paragraphs, tokenizer, max_tokens, copies)
     cache.parent.mkdir(parents=True, exist_ok=True)
     np.savez(
         cache,
         key=np.array(key),
         ids=segments.ids,
         starts=segments.starts,
+        copies=segments.copies,
         characters=np.array(segments.characters),
     )
     return segments
@@ -277,8 +337,11 @@ def pack(segments: Segments, chosen: np.ndarray, block_tokens: int, pad_id: int)
 def epoch_blocks(
     segments: Segments, chosen: np.ndarray, block_tokens: int, pad_id: int, seed: int, epoch: int
 ) -> Blocks:
-    """The rows of one epoch: segments shuffled, packed, rows shuffled; by (seed, epoch) alone."""
+    """The rows of one epoch: segments, each as often as its copies say, shuffled, packed, rows
+    shuffled; by (seed, epoch) alone.
+    """
     generator = np.random.default_rng([seed, epoch])
-    blocks = pack(segments, generator.permutation(chosen), block_tokens, pad_id)
+    read = np.repeat(chosen, segments.copies[chosen])
+    blocks = pack(segments, generator.permutation(read), block_tokens, pad_id)
     order = generator.permutation(len(blocks))
     return Blocks(blocks.ids[order], blocks.segment[order], blocks.position[order])

@@ -2,7 +2,8 @@
 
 Layout of the folder:
 
-    run.json             what was asked: texts, start, recipe, versions
+    run.json             what was asked: texts, start, recipe, versions; what was asked earlier
+                         where a resumed run was given other texts or another recipe
     tokens.npz           the text as token ids
     tokenizer/           the tokenizer of the run (trained or trimmed where asked)
     checkpoint.pt        to resume from
@@ -214,4 +215,20 @@ def _write_request(request: RunRequest, recipe: Recipe, trainer: Trainer) -> Non
         },
     }
     path = request.output / "run.json"
+    content["earlier"] = _earlier(path, content, trainer.state.step)
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _earlier(path: Path, content: dict[str, Any], step: int) -> list[dict[str, Any]]:
+    """What a run was asked for up to `step`, where that differs from what it is asked for now."""
+    if step == 0 or not path.exists():
+        return []
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+        asked = {name: before[name] for name in ("texts", "characters", "recipe")}
+        earlier = list(before.get("earlier", []))
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path} is not what a run wrote: {error}; delete it to go on") from error
+    if any(asked[name] != content[name] for name in asked):
+        earlier.append({"until_step": step, **asked})
+    return earlier

@@ -14,6 +14,7 @@ from fillmask_ui.training.corpus import (
     best_fit,
     epoch_blocks,
     read_paragraphs,
+    read_source,
     special_frame,
     tokenize,
     tokenize_once,
@@ -35,7 +36,32 @@ def test_a_share_takes_paragraphs_evenly(tmp_path):
     assert len(read_paragraphs(TextSource.parse(str(path)))) == 100
 
 
-@pytest.mark.parametrize("share", ["0", "1.5", "-1"])
+def test_a_share_above_one_reads_paragraphs_again(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("a\nb\nc\nd\n", encoding="utf-8")
+    read = read_source(TextSource.parse(f"{path}:2.5"))
+    assert read.texts == ["a", "b", "c", "d"]
+    assert read.copies.tolist() == [2, 3, 2, 3]
+
+
+def test_a_folder_gives_the_text_of_its_files(tmp_path):
+    (tmp_path / "b.txt").write_text("third\n", encoding="utf-8")
+    (tmp_path / "notes.md").write_text("not this\n", encoding="utf-8")
+    with gzip.open(tmp_path / "a.txt.gz", "wt", encoding="utf-8") as file:
+        file.write("first\n\nsecond\n")
+    assert read_paragraphs(TextSource.parse(str(tmp_path))) == ["first", "second", "third"]
+
+
+def test_an_epoch_reads_a_segment_as_often_as_its_copies_say(tokenizer, sentences):
+    texts = sentences[:20]
+    copies = np.array([1, 3] * 10)
+    segments = tokenize(texts, tokenizer, 64, copies)
+    assert segments.copies.tolist() == copies.tolist()
+    blocks = epoch_blocks(segments, np.arange(4), 64, tokenizer.pad_token_id, seed=1, epoch=0)
+    assert (blocks.ids != tokenizer.pad_token_id).sum() == (segments.lengths * copies)[:4].sum()
+
+
+@pytest.mark.parametrize("share", ["0", "101", "-1"])
 def test_a_share_outside_its_range_says_so(text_file, share):
     with pytest.raises(OptionError, match="outside"):
         TextSource.parse(f"{text_file}:{share}")

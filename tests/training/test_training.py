@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import torch
 from fillmask_ui.errors import DataError, FillmaskError, OptionError
 from fillmask_ui.plots import loss_figure
 from fillmask_ui.training.blend import SHARES, copy_weights
+from fillmask_ui.training.card import earlier_section, read_request
 from fillmask_ui.training.corpus import TextSource
 from fillmask_ui.training.masks import hide
 from fillmask_ui.training.network import (
@@ -253,6 +255,35 @@ def test_a_resumed_run_keeps_its_batches(tmp_path, text_file, config_file):
     with pytest.raises(DataError, match="batch_blocks was 4"):
         prepare(request, small(batch_blocks=5))
     assert prepare(request, small(steps=3)).trainer.state.step == 1
+
+
+def test_a_run_that_goes_on_with_other_choices_says_so(tmp_path, text_file, config_file):
+    first = small(steps=1)
+    run(tmp_path, text_file, config_file(), first)
+    again = RunRequest((TextSource(text_file, 3),), tmp_path, config=config_file())
+    list(prepare(again, small(steps=2, learning_rate=1e-3)).rows())
+    prepare(again, small(steps=2, learning_rate=1e-3))  # the same once more adds nothing
+    asked = read_request(tmp_path)
+    (earlier,) = asked["earlier"]
+    assert earlier["until_step"] == 1
+    assert earlier["texts"] == [{"file": text_file.name, "share": 1.0}]
+    assert earlier["recipe"] == asdict(first)
+    told = "\n".join(earlier_section(asked))
+    assert f"until step 1: {text_file.name}; " in told
+    assert "characters; steps 1; learning rate 0.005" in told
+
+
+def test_a_text_that_grew_is_noticed(tmp_path, text_file, config_file):
+    text = tmp_path / "text.txt"
+    text.write_bytes(text_file.read_bytes())
+    run(tmp_path / "run", text, config_file(), small(steps=1))
+    before = read_request(tmp_path / "run")["characters"]
+    with text.open("a", encoding="utf-8") as file:
+        file.write("the dog ran home\n")
+    request = RunRequest((TextSource(text),), tmp_path / "run", config=config_file())
+    prepare(request, small(steps=1))
+    (earlier,) = read_request(tmp_path / "run")["earlier"]
+    assert earlier["characters"] == before
 
 
 def test_a_foreign_checkpoint_is_refused(tmp_path, text_file, config_file):
