@@ -1,44 +1,19 @@
 """evaluate against independent loops with torch's cross_entropy and against its promises."""
 
 import json
-import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
-from table_model import TOKENS, TableModel, TableVocabulary, letter_vocabulary, sample_texts
-from torch.nn.functional import cross_entropy, kl_div, log_softmax
+from evaluated import ALL_CONFIGS, MODEL, TEXTS, all_logits, measured
+from table_model import TOKENS, TableModel, TableVocabulary, letter_vocabulary
+from torch.nn.functional import cross_entropy
 
-from fillmask_ui.errors import ModelOutputError, OptionError
+from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig, Heartbeat, evaluate, summarize
 from fillmask_ui.masking import KINDS, MaskRecipe
 from fillmask_ui.masking_stream import CollatorMasks
-from fillmask_ui.records import Example, SkippedText
-
-MODEL = TableModel(seed=1)
-TEXTS = sample_texts(60, seed=5)
-ALL_CONFIGS = [
-    EvaluationConfig(),
-    EvaluationConfig(recipe=MaskRecipe(0.5, 0.4, 0.3, 0.3), seed=7),
-    EvaluationConfig(recipe=MaskRecipe.whole_words(0.4)),
-    EvaluationConfig("pseudo-perplexity"),
-    EvaluationConfig("pseudo-perplexity", within_word=True),
-    EvaluationConfig("uniform"),
-    EvaluationConfig("suffix", suffix_tokens=3),
-]
-
-
-def measured(rows):
-    return {row.id: row for row in rows if not isinstance(row, SkippedText)}
-
-
-def all_logits(model, ids):
-    """Logits of the inner positions of one text, asked one at a time."""
-    batch = np.array([ids], np.int64)
-    inner = np.arange(1, len(ids) - 1)
-    logits = model.logits_at(batch, np.ones_like(batch), np.zeros_like(inner), inner)
-    return torch.from_numpy(logits)
+from fillmask_ui.records import Example
 
 
 def test_collator_stream_equals_an_independent_loop():
@@ -316,103 +291,3 @@ def test_rows_survive_json_to_the_last_digit():
         back = EvaluatedText.from_dict(json.loads(line))
         assert json.dumps(back.to_dict()) == line
         assert (back.scores.nll_nats == row.scores.nll_nats).all()
-
-
-# Two models
-
-
-@pytest.mark.parametrize("config", ALL_CONFIGS, ids=lambda config: config.signature)
-def test_the_same_model_twice_differs_by_exactly_nothing(config):
-    summary = summarize(evaluate(MODEL, TEXTS, config, baseline=TableModel(seed=1)), config=config)
-    comparison = summary.comparison
-    assert comparison.relative_change == comparison.difference_nats == 0.0
-    assert comparison.interval.low == comparison.interval.high == 0.0
-    assert comparison.mean_kl_nats == comparison.mean_kl_reverse_nats == 0.0
-    assert comparison.mean_abs_logit_difference == comparison.max_abs_logit_difference == 0.0
-    assert (comparison.agreement, comparison.flips) == (1.0, 0)
-    assert comparison.verdict.label == "PASS"
-
-
-def test_both_models_see_identical_masks():
-    other = TableModel(seed=1, noise=0.3)
-    alone = measured(evaluate(other, TEXTS))
-    for row in measured(evaluate(MODEL, TEXTS, baseline=other)).values():
-        np.testing.assert_array_equal(row.cols, alone[row.id].cols)
-        np.testing.assert_array_equal(row.shown_ids, alone[row.id].shown_ids)
-        np.testing.assert_array_equal(row.baseline.nll_nats, alone[row.id].scores.nll_nats)
-
-
-def test_differences_equal_torch():
-    other = TableModel(seed=1, noise=0.3)
-    config = EvaluationConfig("uniform")
-    for row in measured(evaluate(MODEL, TEXTS, config, baseline=other)).values():
-        seen = row.ids.copy()
-        seen[row.cols] = row.shown_ids
-        a, b = (all_logits(model, seen)[row.cols - 1].double() for model in (MODEL, other))
-        forward = kl_div(
-            log_softmax(b, 1), log_softmax(a, 1), reduction="none", log_target=True
-        ).sum(1)
-        backward = kl_div(
-            log_softmax(a, 1), log_softmax(b, 1), reduction="none", log_target=True
-        ).sum(1)
-        np.testing.assert_allclose(row.difference.kl_nats, forward, atol=1e-9)
-        np.testing.assert_allclose(row.difference.kl_reverse_nats, backward, atol=1e-9)
-        np.testing.assert_allclose(row.difference.mean_abs, (a - b).abs().mean(1), rtol=1e-5)
-        np.testing.assert_allclose(row.difference.max_abs, (a - b).abs().amax(1), rtol=1e-5)
-
-
-def test_a_padded_vocabulary_is_compared_over_the_common_tokens():
-    wide = TableModel(seed=1, width=len(TOKENS) + 7)
-    rows = measured(evaluate(MODEL, TEXTS[:5], EvaluationConfig("uniform"), baseline=wide))
-    for row in rows.values():
-        assert (row.difference.kl_nats > 0).all()
-        assert np.isfinite(row.difference.kl_nats).all()
-
-
-def test_other_tokenizers_are_refused_token_by_token():
-    other = TableModel(vocabulary=letter_vocabulary())
-    for config in (EvaluationConfig(), EvaluationConfig("uniform")):
-        with pytest.raises(OptionError, match=r"different tokenizers.*pseudo-perplexity"):
-            next(evaluate(MODEL, TEXTS, config, baseline=other))
-
-
-@pytest.mark.parametrize(
-    "config",
-    [EvaluationConfig("pseudo-perplexity"), EvaluationConfig(recipe=MaskRecipe.whole_words(0.3))],
-    ids=lambda config: config.signature,
-)
-def test_other_tokenizers_are_compared_by_character(config):
-    config = replace(config, max_tokens=24)
-    model = TableModel(seed=1, max_tokens=64)
-    other = TableModel(seed=2, vocabulary=letter_vocabulary(), max_tokens=64)
-    rows = list(evaluate(model, TEXTS, config, baseline=other))
-    summary = summarize(rows, config=config)
-    found = measured(rows)
-    assert len(found) > 20
-    for row in found.values():
-        assert row.baseline is None
-        assert row.characters == row.other.characters > 0
-        assert row.text == row.other.text
-        assert len(row.other.ids) >= len(row.ids)
-    alone = measured(evaluate(other, TEXTS, config))
-    assert all(row.other.to_dict() == alone[index].to_dict() for index, row in found.items())
-    comparison = summary.comparison
-    assert comparison.unit == "character"
-    own = math.fsum(row.scores.nll_nats.sum() for row in found.values())
-    base = math.fsum(row.other.scores.nll_nats.sum() for row in found.values())
-    assert comparison.relative_change == pytest.approx(own / base - 1, rel=1e-12)
-    assert summary.model.nll_per_character_nats == pytest.approx(
-        own / sum(row.characters for row in found.values()), rel=1e-12
-    )
-    assert comparison.agreement is None
-    # Texts that one of the two had to cut are not comparable.
-    assert summary.skipped["tokenizers do not cover the same characters"] > 0
-
-
-def test_a_vocabulary_beyond_the_logits_is_said():
-    small = TableModel(vocabulary=TableVocabulary())
-    small.left, small.right, small.own = (
-        table[:, :10] for table in (small.left, small.right, small.own)
-    )
-    with pytest.raises(ModelOutputError, match="do not belong together"):
-        list(evaluate(small, TEXTS))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from evaluated import measured
 from tiny_models import SENTENCES, quiet
 from torch.nn.functional import cross_entropy
 
@@ -10,7 +11,6 @@ from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.masking import MaskRecipe, hide_encoding, word_starts
 from fillmask_ui.masking_stream import CollatorMasks
 from fillmask_ui.models import load_model
-from fillmask_ui.records import SkippedText
 
 FAMILIES = ("bert", "roberta", "xlm-roberta")
 TEXTS = [*SENTENCES, "  ", "Two words.", "cafés — the café's, 1,234!", " ".join(SENTENCES)]
@@ -26,10 +26,6 @@ def family(request, tiny_models):
         tokenizer = AutoTokenizer.from_pretrained(folder)
         model = AutoModelForMaskedLM.from_pretrained(folder).eval()
     return load_model(folder), tokenizer, model
-
-
-def measured(rows):
-    return {row.id: row for row in rows if not isinstance(row, SkippedText)}
 
 
 def test_the_published_evaluator_to_five_digits(family):

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+import stored_runs
 from chromium import chromium
 from table_model import TOKENS, TableModel, TableVocabulary, sample_texts
 
@@ -22,13 +23,9 @@ class Hostile(TableVocabulary):
 
 
 def record(tmp_path, baseline=None, model=None, texts=None):
-    model = model or TableModel(1)
-    store = RunStore(tmp_path / "runs")
-    info = prepare_info(EvaluationConfig("pseudo-perplexity"), model, baseline=baseline)
-    with start(store, info) as recorder:
-        for _ in recorder.measure(model, texts or sample_texts(40, seed=3), baseline=baseline):
-            pass
-    return store.open(recorder.name)
+    config = EvaluationConfig("pseudo-perplexity")
+    texts = texts or sample_texts(40, seed=3)
+    return stored_runs.record(RunStore(tmp_path / "runs"), model, texts, config, baseline)
 
 
 def without_library(page):

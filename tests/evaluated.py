@@ -1,0 +1,33 @@
+"""A small model, texts and choices for tests of evaluate, and what a plain loop gives."""
+
+import numpy as np
+import torch
+from table_model import TableModel, sample_texts
+
+from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.masking import MaskRecipe
+from fillmask_ui.records import SkippedText
+
+MODEL = TableModel(seed=1)
+TEXTS = sample_texts(60, seed=5)
+ALL_CONFIGS = [
+    EvaluationConfig(),
+    EvaluationConfig(recipe=MaskRecipe(0.5, 0.4, 0.3, 0.3), seed=7),
+    EvaluationConfig(recipe=MaskRecipe.whole_words(0.4)),
+    EvaluationConfig("pseudo-perplexity"),
+    EvaluationConfig("pseudo-perplexity", within_word=True),
+    EvaluationConfig("uniform"),
+    EvaluationConfig("suffix", suffix_tokens=3),
+]
+
+
+def measured(rows):
+    return {row.id: row for row in rows if not isinstance(row, SkippedText)}
+
+
+def all_logits(model, ids):
+    """Logits of the inner positions of one text, asked one at a time."""
+    batch = np.array([ids], np.int64)
+    inner = np.arange(1, len(ids) - 1)
+    logits = model.logits_at(batch, np.ones_like(batch), np.zeros_like(inner), inner)
+    return torch.from_numpy(logits)

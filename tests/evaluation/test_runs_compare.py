@@ -1,0 +1,142 @@
+"""What is made of stored runs: comparisons, exports, tokens."""
+
+import csv
+import json
+from dataclasses import replace
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+from stored_runs import CONFIG, TEXTS, record
+from table_model import TableModel, letter_vocabulary
+
+from fillmask_ui.errors import DataError, OptionError
+from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.records import SkippedText
+from fillmask_ui.runs import (
+    compare,
+    export,
+    tokens_between,
+)
+
+
+def test_two_runs_compare_as_one_with_a_baseline(store):
+    first, second = record(store), record(store, TableModel(1, noise=0.3))
+    expected = record(store, baseline=TableModel(1, noise=0.3)).summary()
+    found = compare(first, second)
+    assert found.comparison.relative_change == expected.comparison.relative_change
+    assert found.comparison.interval == expected.comparison.interval
+    assert found.comparison.agreement == expected.comparison.agreement
+    assert found.baseline.mean_nll_nats == expected.baseline.mean_nll_nats
+    assert found.comparison.mean_kl_nats is None
+    assert found.most_different == expected.most_different
+
+
+def test_a_run_beside_itself_differs_by_nothing(store):
+    run = record(store)
+    comparison = compare(run.folder, run.folder).comparison
+    assert comparison.relative_change == 0
+    assert comparison.verdict.label == "PASS"
+
+
+def test_runs_of_different_choices_do_not_compare(store):
+    first = record(store)
+    second = record(store, config=replace(CONFIG, seed=1))
+    with pytest.raises(DataError, match=r"measured different things.*seed:42.*seed:1"):
+        compare(first, second)
+
+
+def test_runs_over_other_texts_do_not_compare(store):
+    first = record(store)
+    second = record(store, texts=["walk the dog", *TEXTS[1:]])
+    with pytest.raises(DataError, match="text 0 differs"):
+        compare(first, second)
+
+
+def test_texts_in_one_run_only_are_counted(store):
+    first, second = record(store), record(store, texts=TEXTS[:30])
+    summary = compare(first, second)
+    assert summary.skipped["measured in one run only"] == 11
+    assert compare(second, first).texts == summary.texts
+
+
+def test_runs_of_two_tokenizers_compare_by_character(store):
+    other = TableModel(2, vocabulary=letter_vocabulary())
+    first, second = record(store), record(store, other)
+    with pytest.raises(DataError, match="different tokenizers"):
+        compare(first, second)
+    config = EvaluationConfig("pseudo-perplexity")
+    first, second = record(store, config=config), record(store, other, config=config)
+    summary = compare(first, second)
+    assert summary.comparison.unit == "character"
+    own, base = first.summary().model, second.summary().model
+    assert summary.model.nll_per_character_nats == own.nll_per_character_nats
+    assert summary.comparison.relative_change == pytest.approx(
+        own.nll_per_character_nats / base.nll_per_character_nats - 1
+    )
+
+
+def test_exports_hold_every_token(store, tmp_path):
+    run = record(store, baseline=TableModel(1, noise=0.3))
+    summary = run.summary()
+    assert export(run, tmp_path / "run.csv") == summary.model.tokens
+    with (tmp_path / "run.csv").open(newline="") as file:
+        records = list(csv.DictReader(file))
+    assert export(run, tmp_path / "run.parquet") == summary.model.tokens
+    table = pyarrow.parquet.read_table(tmp_path / "run.parquet").to_pylist()
+    assert len(records) == len(table) == summary.model.tokens
+    for ours, theirs in zip(records, table, strict=True):
+        assert list(ours) == list(theirs)
+        assert float(ours["nll_nats"]) == theirs["nll_nats"]
+        assert float(ours["baseline_nll_nats"]) == theirs["baseline_nll_nats"]
+        assert (ours["token"], ours["kind"]) == (theirs["token"], theirs["kind"])
+    mean = np.mean([entry["nll_nats"] for entry in table])
+    assert mean == pytest.approx(summary.model.mean_nll_nats)
+
+
+def test_exports_hold_every_text(store, tmp_path):
+    run = record(store)
+    assert export(run, tmp_path / "run.jsonl") == len(TEXTS)
+    assert (tmp_path / "run.jsonl").read_text().splitlines() == [
+        json.dumps(line, ensure_ascii=False) for line in run.lines()
+    ]
+    assert export(run, tmp_path / "run.json") == len(TEXTS)
+    values = json.loads((tmp_path / "run.json").read_text())
+    assert len(values["rows"]) == len(TEXTS)
+    assert values["summary"] == run.summary().to_dict()
+    assert values["run"]["name"] == run.info.name
+
+
+def test_an_unknown_export_format(store, tmp_path):
+    with pytest.raises(OptionError, match="unknown export format 'xlsx'; known: csv"):
+        export(record(store), tmp_path / "run.xlsx")
+
+
+def test_an_export_that_cannot_be_written(store, tmp_path):
+    with pytest.raises(DataError, match="cannot be written"):
+        export(record(store), tmp_path / "missing" / "run.csv")
+
+
+def test_tokens_in_a_range(store):
+    run = record(store, baseline=TableModel(1, noise=0.3))
+    rows = [row for row in run.rows() if not isinstance(row, SkippedText)]
+    nll = np.concatenate([row.scores.nll_nats for row in rows])
+    found = tokens_between(run, 2.0, 5.0, limit=10)
+    expected = np.sort(nll[(nll >= 2) & (nll < 5)])[::-1]
+    assert found.total == len(expected) > 10
+    assert [example.nll_nats for example in found.examples] == expected[:10].tolist()
+    gaps = np.concatenate([row.scores.nll_nats - row.baseline.nll_nats for row in rows])
+    found = tokens_between(run, -1.0, -0.2, by="difference", limit=1000)
+    assert found.total == len(found.examples) == ((gaps >= -1) & (gaps < -0.2)).sum()
+    assert all(-1 <= example.difference_nats < -0.2 for example in found.examples)
+    assert tokens_between(run, 900, 1000).examples == ()
+
+
+def test_tokens_by_what_a_run_does_not_have(store):
+    run = record(store)
+    with pytest.raises(OptionError, match="no baseline"):
+        tokens_between(run, 0, 1, by="difference")
+    with pytest.raises(OptionError, match="unknown value"):
+        tokens_between(run, 0, 1, by="rank")
+    with pytest.raises(OptionError, match="it was 0"):
+        tokens_between(run, 0, 1, limit=0)

@@ -1,0 +1,201 @@
+"""The store of runs while one is written: kill, resume, lock, full disk, memory."""
+
+import json
+import random
+import signal
+import subprocess
+from dataclasses import replace
+
+import pytest
+import recorded_run
+from stored_runs import CONFIG, TEXTS, record, spawn
+from table_model import TableModel
+
+from fillmask_ui.errors import DataError, NetworkError
+from fillmask_ui.evaluation import evaluate, summarize
+from fillmask_ui.records import SkippedText
+from fillmask_ui.runs import (
+    RunStore,
+    prepare_info,
+    resume,
+    start,
+)
+from fillmask_ui.runs.store import STOPPED
+
+
+@pytest.fixture(scope="module")
+def uninterrupted():
+    model, baseline = recorded_run.models()
+    return list(evaluate(model, recorded_run.TEXTS, recorded_run.CONFIG, baseline=baseline))
+
+
+def test_a_run_killed_at_any_moment_ends_with_the_same_numbers(tmp_path, uninterrupted):
+    rng = random.Random(5)
+    name, kills, dropped = "", 0, 0
+    finished = False
+    while not finished:
+        with spawn(tmp_path, 0.012, name) as process:
+            said = process.stdout.readline().split()
+            name, dropped = said[0], dropped + int(said[1])
+            try:
+                process.wait(timeout=rng.uniform(0.05, 0.5) if kills < 4 else 100)
+                finished = True
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+                kills += 1
+        if not finished:
+            assert RunStore(tmp_path).open(name).state == STOPPED
+    assert kills == 4
+    run = RunStore(tmp_path).open(name)
+    assert run.state == "done"
+    stored = [json.dumps(row.to_dict()) for row in run.rows() if not isinstance(row, SkippedText)]
+    assert stored == [
+        json.dumps(row.to_dict()) for row in uninterrupted if not isinstance(row, SkippedText)
+    ]
+    model, _ = recorded_run.models()
+    expected = summarize(
+        uninterrupted,
+        config=recorded_run.CONFIG.resolved(model.max_tokens),
+        vocabulary_size=model.signature.vocabulary_size,
+    ).to_dict()
+    assert json.dumps(run.info.result) == json.dumps(expected)
+    assert json.dumps(run.summary().to_dict()) == json.dumps(expected)
+
+
+def test_a_half_written_last_line_is_dropped_and_said(store):
+    run = record(store)
+    expected = run.summary().to_dict()
+    path = run.folder / "rows.jsonl"
+    whole = path.read_bytes()
+    for cut in (1, 7, 400):
+        path.write_bytes(whole[:-cut])
+        length = len(path.read_bytes().rsplit(b"\n", 1)[-1])
+        assert length > 0
+        # Readers leave it out.
+        complete = path.read_bytes().count(b"\n")
+        assert len(list(run.rows())) == complete
+        with resume(store, run.info.name) as recorder:
+            assert recorder.dropped_bytes == length
+            assert recorder.running.seen == complete
+            list(recorder.measure(TableModel(1), TEXTS))
+        assert path.read_bytes() == whole
+        assert store.open(run.info.name).summary().to_dict() == expected
+
+
+def test_closing_the_generator_stops_and_keeps_what_is_done(store):
+    model = TableModel(1)
+    with start(store, prepare_info(CONFIG, model)) as recorder:
+        rows = recorder.measure(model, TEXTS)
+        kept = [next(rows) for _ in range(9)]
+        rows.close()
+    run = store.open(recorder.name)
+    assert run.state == STOPPED
+    assert [row.id for row in run.rows()] == [row.id for row in kept]
+    assert run.summary().texts == sum(not isinstance(row, SkippedText) for row in kept)
+    with resume(store, recorder.name) as again:
+        rest = list(again.measure(model, TEXTS))
+    assert len(kept) + len(rest) == len(TEXTS)
+    assert store.open(recorder.name).state == "done"
+
+
+def test_a_lost_network_keeps_the_rows_so_far(store):
+    def texts():
+        yield from ["the cat sat on the mat"] * 700
+        raise NetworkError("the data set's server is gone; try again later")
+
+    model = TableModel(1)
+    with (
+        start(store, prepare_info(CONFIG, model)) as recorder,
+        pytest.raises(NetworkError, match="server is gone"),
+    ):
+        list(recorder.measure(model, texts()))
+    run = store.open(recorder.name)
+    assert run.state == "failed"
+    assert "server is gone" in run.info.error
+    assert run.row_count == 512
+    with resume(store, recorder.name) as again:
+        list(again.measure(model, ["the cat sat on the mat"] * 700))
+    assert store.open(recorder.name).row_count == 700
+
+
+def test_a_full_disk_ends_with_a_message_and_the_rows_so_far(tmp_path, uninterrupted):
+    with spawn(tmp_path, 0, "", 50_000) as process:
+        output, _ = process.communicate(timeout=60)
+    name = output.split()[0]
+    assert process.returncode == 3
+    assert f"make room and resume with --resume {name}" in output
+    run = RunStore(tmp_path).open(name)
+    kept = list(run.rows())
+    assert 5 < len(kept) < len(uninterrupted)
+    assert f"the rows so far, {len(kept)}, are kept" in output
+    with spawn(tmp_path, 0, name) as process:
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert int(output.split()[1]) > 0  # the line that met the end of the disk
+    run = RunStore(tmp_path).open(name)
+    assert [row.id for row in run.rows()] == [row.id for row in uninterrupted]
+
+
+def test_texts_that_changed_are_noticed(store):
+    model = TableModel(1)
+    with start(store, prepare_info(CONFIG, model)) as recorder:
+        rows = recorder.measure(model, TEXTS)
+        first = next(rows).id
+        rows.close()
+    changed = [*TEXTS]
+    changed[first] = "another text"
+    with (
+        resume(store, recorder.name) as again,
+        pytest.raises(DataError, match=f"text {first} is not the one"),
+    ):
+        list(again.measure(model, changed))
+    with (
+        resume(store, recorder.name) as again,
+        pytest.raises(DataError, match="only 0 are still there"),
+    ):
+        list(again.measure(model, TEXTS[:first]))
+
+
+def test_a_model_that_changed_is_noticed(store):
+    run = record(store)
+    with resume(store, run.info.name) as again, pytest.raises(DataError, match="sha256 was"):
+        list(again.measure(TableModel(2), TEXTS))
+    with resume(store, run.info.name) as again, pytest.raises(DataError, match="has no baseline"):
+        list(again.measure(TableModel(1), TEXTS, baseline=TableModel(1)))
+    newer = TableModel(1)
+    newer.signature = replace(newer.signature, versions={"numpy": "99"})
+    with resume(store, run.info.name) as again, pytest.raises(DataError, match="versions was"):
+        list(again.measure(newer, TEXTS))
+
+
+def test_two_processes_never_write_one_run(tmp_path):
+    store = RunStore(tmp_path)
+    with spawn(tmp_path, 0.05) as process:
+        name = process.stdout.readline().split()[0]
+        assert store.open(name).state == "running"
+        with pytest.raises(DataError, match=f"written by another process .process {process.pid}"):
+            resume(store, name)
+        with pytest.raises(DataError, match="is being written"):
+            store.delete(name)
+    # The lock of a killed process is gone with it.
+    with resume(store, name) as recorder:
+        assert recorder.name == name
+
+
+def test_two_writers_in_one_process(store):
+    run = record(store)
+    with resume(store, run.info.name), pytest.raises(DataError, match="another process"):
+        resume(store, run.info.name)
+    resume(store, run.info.name).close()
+
+
+def test_memory_of_many_texts(tmp_path):
+    """Peak memory of 7,000 texts is within 15 % of that of 1,000, in processes of their own."""
+
+    def peak(count):
+        with spawn(tmp_path, 0, "", 10**9, count) as process:
+            output, _ = process.communicate(timeout=100)
+        return int(output.split()[-1])
+
+    assert peak(7000) < 1.15 * peak(1000)
