@@ -73,6 +73,10 @@ def train(
     mask_share: Annotated[
         float, typer.Option(help="Part of the tokens hidden in training; losses are told at 0.15.")
     ] = 0.2,
+    whole_word: Annotated[
+        bool,
+        typer.Option("--whole-word", help="Hide words with all their tokens, in training alone."),
+    ] = False,
     optimizer: Annotated[str, typer.Option(help="adamw or muon.")] = "adamw",
     learning_rate: Annotated[float, typer.Option(help="At the peak.")] = 5e-4,
     warmup: Annotated[float, typer.Option(help="Part of the run that is warm-up.")] = 0.02,
@@ -112,6 +116,7 @@ def train(
         block_tokens=block_tokens,
         batch_blocks=batch_blocks,
         mask_share=mask_share,
+        whole_word=whole_word,
         optimizer=optimizer,
         learning_rate=learning_rate,
         warmup=warmup,

@@ -135,7 +135,7 @@ def training_section(asked: dict[str, Any], log: list[LogRow]) -> str:
             f"{recipe['batch_blocks']} rows of {recipe['block_tokens']} tokens; paragraphs packed, "
             + ("attention and positions for each alone" if separate else "read as one text"),
         ],
-        ["objective", f"{recipe['mask_share']:.0%} of the tokens chosen, 80/10/10"],
+        ["objective", _objective(recipe)],
         [
             "optimizer",
             f"{recipe['optimizer']}, peak rate {recipe['learning_rate']:g}, warm-up "
@@ -262,7 +262,12 @@ _OPTIONS = {
 }
 
 
-_FLAGS = {"compile": "--compile", "blend": "--blend"}
+_FLAGS = {"whole_word": "--whole-word", "compile": "--compile", "blend": "--blend"}
+
+
+def _objective(recipe: dict[str, Any]) -> str:
+    unit = "words, with all their tokens," if recipe.get("whole_word") else "tokens"
+    return f"{recipe['mask_share']:.0%} of the {unit} chosen, 80/10/10"
 
 
 def _argument(name: str, share: float) -> str:

@@ -19,7 +19,7 @@ import torch
 
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.training.corpus import Segments, epoch_blocks, pack, split_validation
-from fillmask_ui.training.masks import hide
+from fillmask_ui.training.masks import continuations, hide
 from fillmask_ui.training.network import HiddenPositionModel, find_segment_form
 from fillmask_ui.training.optimizer import Optimizers, rate_factor
 from fillmask_ui.training.recipe import LogRow, Recipe
@@ -92,6 +92,7 @@ class Trainer:
             self.model, recipe.optimizer, recipe.learning_rate, recipe.weight_decay
         )
         self.special_ids = torch.tensor(sorted(set(tokenizer.all_special_ids)), device=self.device)
+        self.continues = continuations(tokenizer) if recipe.whole_word else None
         split = split_validation(len(segments), recipe.validation_segments)
         self.chosen, self.held = split.training, split.validation
         self.state = _State()
@@ -151,6 +152,7 @@ class Trainer:
             self.model.config.vocab_size,
             recipe.mask_share,
             generator,
+            self.continues,
         )
         self.model.train()
         with self._autocast():

@@ -1,16 +1,21 @@
-"""Fresh masks for each training batch, BERT's 80/10/10 at any share.
+"""Fresh masks for each training batch, BERT's 80/10/10 at any share, by tokens or by whole words.
 
-Axes: B rows, T tokens, M hidden positions.
+Axes: B rows, T tokens, M hidden positions, V vocabulary.
 
 Source:
-    Devlin et al. 2018, arXiv:1810.04805, section 3.1 and appendix A.1.
+    Devlin et al. 2018, arXiv:1810.04805, section 3.1 and appendix A.1; whole words as in the second
+    release of the same authors' code (May 2019), where the tokens of a chosen word are shown, drawn
+    or kept each by its own 80/10/10.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+
+from fillmask_ui.models.marks import Marks
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,25 @@ class Hidden:
     targets: torch.Tensor
 
 
+def continuations(tokenizer: Any) -> torch.Tensor:
+    """Bool [V], true for tokens that continue the word to their left (`##ing`, no `Ġ` or `▁`)."""
+    tokens = tokenizer.get_vocab()
+    marks = Marks.of(tokens)
+    continues = torch.zeros(max(tokens.values()) + 1, dtype=torch.bool)
+    for token, token_id in tokens.items():
+        continues[token_id] = marks.is_continuation(token)
+    return continues
+
+
+def _word_cols(ids: torch.Tensor, ordinary: torch.Tensor, continues: torch.Tensor) -> torch.Tensor:
+    """Int64 [B, T], the column where the word begins that a token belongs to."""
+    cols = torch.arange(ids.shape[1], device=ids.device).expand(ids.shape)
+    inside = continues[ids] & ordinary
+    inside[:, 1:] &= ordinary[:, :-1]
+    inside[:, 0] = False
+    return torch.where(inside, 0, cols).cummax(dim=1).values
+
+
 def hide(
     ids: torch.Tensor,
     special_ids: torch.Tensor,
@@ -37,8 +61,9 @@ def hide(
     vocabulary_size: int,
     share: float,
     generator: torch.Generator,
+    continues: torch.Tensor | None = None,
 ) -> Hidden:
-    """Each ordinary token is chosen with probability `share`.
+    """Each ordinary token, or each word of them, is chosen with probability `share`.
 
     Of the chosen, 80 % become the mask token, 10 % a uniformly drawn token, 10 % stay.
 
@@ -49,9 +74,13 @@ def hide(
         vocabulary_size: random tokens are drawn from [0, vocabulary_size).
         share: in (0, 1).
         generator: decides everything.
+        continues: bool [V] from `continuations`, to choose whole words; tokens where None.
     """
     ordinary = ~torch.isin(ids, special_ids)  # [B, T]
-    chosen = ordinary & (torch.rand(ids.shape, generator=generator, device=ids.device) < share)
+    draw = torch.rand(ids.shape, generator=generator, device=ids.device)
+    if continues is not None:
+        draw = draw.gather(1, _word_cols(ids, ordinary, continues))
+    chosen = ordinary & (draw < share)
     rows, cols = chosen.nonzero(as_tuple=True)  # [M], [M]
     targets = ids[rows, cols]
     fate = torch.rand(rows.shape, generator=generator, device=ids.device)

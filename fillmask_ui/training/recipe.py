@@ -21,6 +21,8 @@ class Recipe:
         block_tokens: T, tokens a row.
         batch_blocks: B, rows a step.
         mask_share: part of the ordinary tokens that is hidden in training.
+        whole_word: whether words are hidden in training, with all their tokens; losses are told
+            for tokens hidden singly all the same.
         optimizer: `adamw` or `muon`.
         learning_rate: at the peak.
         warmup: part of the run that is warm-up.
@@ -42,6 +44,7 @@ class Recipe:
     block_tokens: int = 192
     batch_blocks: int = 20
     mask_share: float = 0.2
+    whole_word: bool = False
     optimizer: str = "adamw"
     learning_rate: float = 5e-4
     warmup: float = 0.02

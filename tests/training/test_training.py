@@ -197,6 +197,57 @@ def test_masks_follow_berts_proportions():
     assert torch.equal(hidden.input_ids[untouched], ids[untouched])
 
 
+def test_whole_words_are_hidden_whole():
+    """Words of one, two and three pieces by hand; a piece behind a special token is a word."""
+    pieces = {1: [10], 2: [11, 50], 3: [12, 51, 52], 0: [1, 53]}
+    continues = torch.zeros(100, dtype=torch.bool)
+    continues[50:60] = True
+    draw = np.random.default_rng(3)
+    ids, words = [], []
+    for _ in range(300):
+        row = [(token, n) for n in range(200) for token in pieces[int(draw.integers(4))]]
+        ids.append([token for token, _ in row[:200]])
+        words.append([n for _, n in row[:200]])
+    ids, words = torch.tensor(ids), torch.tensor(words)
+    special = torch.tensor([0, 1, 2])
+    generator = torch.Generator().manual_seed(4)
+    hidden = hide(ids, special, 2, 100, 0.2, generator, continues)
+    chosen = torch.zeros_like(ids, dtype=torch.bool)
+    chosen[hidden.rows, hidden.cols] = True
+    ordinary = ids != 1
+    assert not chosen[~ordinary].any()
+    together = (words[:, 1:] == words[:, :-1]) & ordinary[:, 1:] & ordinary[:, :-1]
+    assert torch.equal(chosen[:, 1:][together], chosen[:, :-1][together])
+    starts = ordinary.clone()
+    starts[:, 1:] &= ~together
+    share = float(chosen[starts].float().mean())
+    assert abs(share - 0.2) < 5 * (0.2 * 0.8 / int(starts.sum())) ** 0.5
+    # Each piece has its own 80/10/10, as in the code of BERT's authors.
+    shown = hidden.input_ids[hidden.rows, hidden.cols]
+    count = len(shown)
+    assert abs(float((shown == 2).float().mean()) - 0.81) < 5 * (0.8 * 0.2 / count) ** 0.5
+
+
+def test_a_run_hides_the_words_of_its_tokenizer(tmp_path, config_file):
+    """Made-up words of nine letters, which a small vocabulary spells with several pieces."""
+    draw = np.random.default_rng(0)
+    words = ["".join(draw.choice(list("abcdefghij"), 9)) for _ in range(2000)]
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(" ".join(words[i : i + 5]) for i in range(0, 2000, 5)))
+
+    def first_loss(folder, whole_word):
+        request = RunRequest((TextSource(text),), folder, config=config_file(), vocabulary_size=100)
+        trainer = prepare(request, small(steps=1, whole_word=whole_word)).trainer
+        return trainer, next(trainer.run()).train_nll_nats
+
+    trainer, loss = first_loss(tmp_path / "words", True)
+    tokens = trainer.tokenizer.convert_ids_to_tokens(range(len(trainer.tokenizer)))
+    assert trainer.continues.tolist() == [token.startswith("##") for token in tokens]
+    assert trainer.continues.any()
+    _, of_tokens = first_loss(tmp_path / "tokens", False)
+    assert loss != of_tokens
+
+
 def test_muon_takes_the_matrices_and_adamw_the_rest(tokenizer, config_file):
     model = new_model(config_file(), tokenizer, "eager")
     muon, adamw = Optimizers(model, "muon", 1e-3, 0.01).all
