@@ -19,6 +19,11 @@ ALL_CONFIGS = [
     EvaluationConfig("uniform"),
     EvaluationConfig("suffix", suffix_tokens=3),
 ]
+# What every summary says as JSON, on the shell too.
+SUMMARY_KEYS = (
+    *("metric", "mean_nll_nats", "cross_entropy", "interval_95", "tokens", "texts", "skipped"),
+    *("top1_accuracy", "top5_accuracy", "by_kind"),
+)
 
 
 def measured(rows):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -60,14 +61,9 @@ def _lines(data: ByteSource, encoding: str, keep: int) -> Iterator[Lines]:
         yield Lines(stream, data.name, encoding, keep=keep)
 
 
-class _CountedByReading:
-    def count(self) -> int:
-        return sum(1 for _ in self.texts())
-
-
 @dataclass(frozen=True)
-class LineRows(_CountedByReading):
-    """Each line is a text, blank ones included."""
+class _FileRows(ABC):
+    """What the forms of a file share; counted by reading unless a form knows better."""
 
     data: ByteSource
     encoding: str
@@ -75,6 +71,17 @@ class LineRows(_CountedByReading):
     @property
     def name(self) -> str:
         return self.data.name
+
+    def count(self) -> int:
+        return sum(1 for _ in self.texts())
+
+    @abstractmethod
+    def texts(self) -> Iterator[str]: ...
+
+
+@dataclass(frozen=True)
+class LineRows(_FileRows):
+    """Each line is a text, blank ones included."""
 
     def texts(self) -> Iterator[str]:
         # One more than is used, so that a cut can be seen.
@@ -83,15 +90,8 @@ class LineRows(_CountedByReading):
 
 
 @dataclass(frozen=True)
-class ParagraphRows(_CountedByReading):
+class ParagraphRows(_FileRows):
     """Each run of lines that are not blank is a text; its line breaks stay."""
-
-    data: ByteSource
-    encoding: str
-
-    @property
-    def name(self) -> str:
-        return self.data.name
 
     def texts(self) -> Iterator[str]:
         with _lines(self.data, self.encoding, MAX_CHARACTERS + 1) as lines:
@@ -110,16 +110,10 @@ class ParagraphRows(_CountedByReading):
 
 
 @dataclass(frozen=True)
-class JsonRows:
+class JsonRows(_FileRows):
     """Each line that is not blank is a JSON object; one of its fields is the text."""
 
-    data: ByteSource
-    encoding: str
     column: str | None
-
-    @property
-    def name(self) -> str:
-        return self.data.name
 
     def count(self) -> int:
         with _lines(self.data, self.encoding, MAX_ROW_CHARACTERS + 1) as lines:
@@ -159,20 +153,14 @@ def _json_object(line: str, place: str) -> dict[str, object]:
 
 
 @dataclass(frozen=True)
-class TableRows(_CountedByReading):
+class TableRows(_FileRows):
     """Comma- or tab-separated values with a header; quoted fields may span lines.
 
     A tab-separated file follows the same rules for quotes, as spreadsheets write it.
     """
 
-    data: ByteSource
-    encoding: str
     column: str | None
     tabs: bool
-
-    @property
-    def name(self) -> str:
-        return self.data.name
 
     def texts(self) -> Iterator[str]:
         # The limit of the csv module is one for the whole process: raised, never lowered.

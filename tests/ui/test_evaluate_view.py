@@ -4,11 +4,11 @@ import json
 import math
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from evaluate_page import TEXTS, VISITOR, finish, form, models, upload, workbench
+from page_tags import Tags
 from table_model import SPECIAL, WORDS, TableModel, TableVocabulary
 
 from fillmask_ui.evaluation import EvaluationConfig, summarize
@@ -23,22 +23,6 @@ from fillmask_ui.ui.evaluate_runs import Shown
 from fillmask_ui.ui.evaluate_tokens import DIFFERENT, FLIPPED, WORST, Choice, find
 
 EVIL = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
-
-
-class Tags(HTMLParser):
-    """The tags and attributes that a browser would see, and the text."""
-
-    def __init__(self, source):
-        super().__init__()
-        self.names, self.attributes, self.text = set(), set(), ""
-        self.feed(source)
-
-    def handle_starttag(self, tag, attrs):
-        self.names.add(tag)
-        self.attributes |= {name for name, _ in attrs}
-
-    def handle_data(self, data):
-        self.text += data
 
 
 def rows_of(baseline=None, config=None, model=None, texts=TEXTS):

@@ -5,11 +5,11 @@ import io
 import json
 import math
 import re
-from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from page_tags import Tags
 from table_model import SPECIAL, TableModel, TableVocabulary
 
 from fillmask_ui.filling import fill
@@ -19,22 +19,6 @@ from fillmask_ui.ui.editing import Draft
 
 EVIL = "<script>alert(1)</script>\"><img src=x onerror=alert(2)>${alert(3)}{{value}}'&amp;"
 TWO = "the [MASK] sat on the [MASK]."
-
-
-class Tags(HTMLParser):
-    """The tags and attributes that a browser would see, and the text."""
-
-    def __init__(self, source):
-        super().__init__()
-        self.names, self.attributes, self.text = set(), set(), ""
-        self.feed(source)
-
-    def handle_starttag(self, tag, attrs):
-        self.names.add(tag)
-        self.attributes |= {name for name, _ in attrs}
-
-    def handle_data(self, data):
-        self.text += data
 
 
 def evil_model():
