@@ -1,4 +1,4 @@
-"""The primer, the text of plain facts that the embedded model was trained on beside books."""
+"""The primer: sentences and paragraphs that the embedded model was trained on beside books."""
 
 import json
 import re
@@ -14,8 +14,18 @@ RUN = 6  # words
 
 
 @pytest.fixture(scope="module")
-def lines():
+def sentences():
     return read_paragraphs(TextSource(asset("primer")))
+
+
+@pytest.fixture(scope="module")
+def paragraphs():
+    return read_paragraphs(TextSource(asset("primer") / "paragraphs"))
+
+
+@pytest.fixture(scope="module")
+def lines(sentences, paragraphs):
+    return [*sentences, *paragraphs]
 
 
 def words(text):
@@ -33,13 +43,19 @@ def answers(item):
             yield sentence[start : start + size]
 
 
-def test_every_line_is_a_sentence_of_plain_words(lines):
+def test_every_line_is_plain_prose(lines):
     for line in lines:
         assert line.isascii(), line
         assert line == " ".join(line.split()), line
-        assert line[-1] in ".!?\"'", line
-        assert 3 <= len(words(line)) <= 45, line
+        assert line[-1] in ".!?\"')", line
         assert not re.search(r"[*_#<>{}|\[\]]", line), line
+
+
+def test_sentences_are_short_and_paragraphs_are_not(sentences, paragraphs):
+    for line in sentences:
+        assert 3 <= len(words(line)) <= 45, line
+    for line in paragraphs:
+        assert 30 <= len(words(line)) <= 135, line
 
 
 def test_no_line_stands_there_twice(lines):
