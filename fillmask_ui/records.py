@@ -258,7 +258,7 @@ class Filling:
     def to_json(self, indent: int | None = None) -> str:
         """`to_dict` as JSON; an infinite NLL (an impossible token) becomes null."""
         return json.dumps(
-            _finite(self.to_dict()), ensure_ascii=False, allow_nan=False, indent=indent
+            finite(self.to_dict()), ensure_ascii=False, allow_nan=False, indent=indent
         )
 
     def _repr_html_(self) -> str:
@@ -280,14 +280,14 @@ class Filling:
         return "".join(tables)
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """The same value with null for numbers that JSON does not have."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [finite(item) for item in value]
     return value
 
 

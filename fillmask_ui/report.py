@@ -113,7 +113,7 @@ def _verdict(summary: Summary, names: Sequence[str]) -> Iterable[str]:
     change = f"{comparison.relative_change:+.2%}"
     span = _span(comparison.interval, lambda value: f"{value:+.2%}")
     yield (
-        f'<p class="verdict">{comparison.verdict.label}: {summary.metric_name.replace("_", " ")} '
+        f'<p class="verdict">{comparison.verdict.label}: {summary.compared_metric} '
         f"changes by {change}{f' (95 % interval {span})' if span else ''} against "
         f"{_text(names[1])}.</p>"
     )

@@ -47,6 +47,10 @@ class Interval:
         """The interval of an increasing function of the quantity."""
         return Interval(function(self.low), function(self.high), self.method, self.level)
 
+    def not_below(self, least: float) -> Interval:
+        """The interval of a quantity that cannot be smaller."""
+        return self.map(lambda value: max(value, least))
+
 
 @dataclass
 class RatioMoments:
@@ -98,7 +102,7 @@ class RatioMoments:
             level: coverage asked for.
             positive: for a quantity above 0: the interval of its logarithm, carried back.
         """
-        if self.texts < 2 or self.n <= 0 or not math.isfinite(self.xx):
+        if self.texts < 2 or self.n <= 0 or not math.isfinite(self.xx + self.nn):
             return None
         ratio = self.ratio
         residual = self.xx - 2 * ratio * self.xn + ratio * ratio * self.nn
@@ -139,7 +143,7 @@ def ratio_interval(
     if x.shape != n.shape:
         raise ValueError(f"one denominator a numerator is wanted: {x.shape} and {n.shape}")
     count, total = len(x), n.sum()
-    if count < 2 or total <= 0 or not np.isfinite(x).all():
+    if count < 2 or total <= 0 or not np.isfinite([x, n]).all():
         return None
     ratio = x.sum() / total
     residual = x - ratio * n  # [N], sums to 0
@@ -275,6 +279,8 @@ def judge(
     Verdict(label='INCONCLUSIVE', further_texts=126)
     """
     limits = limits or Limits()
+    if change == math.inf:
+        return Verdict("REGRESSION")  # an impossible token: no number of texts brings it back
     if interval is None or math.isnan(change):
         return Verdict("INCONCLUSIVE")
     if limits.band(interval.low) == limits.band(interval.high):

@@ -135,6 +135,78 @@ def test_filled_text_keeps_everything_else_and_joins_continuations():
     )
 
 
+def test_filled_words_stand_apart_where_the_model_sees_words():
+    for text, tokens, expected in (
+        ("the [MASK][MASK].", ("cat", "ran"), "the cat ran."),
+        ("the [MASK][MASK].", ("quick", "##ly"), "the quickly."),
+        ("it was[MASK].", ("old",), "it was old."),
+        ("un[MASK] cat", ("kind",), "un kind cat"),
+        ("un[MASK] cat", ("##able",), "unable cat"),
+    ):
+        encoding = WORDS.encode(text)
+        ids = dict(
+            zip(
+                filling.mask_positions(encoding, WORDS),
+                (WORDS.ids[token] for token in tokens),
+                strict=True,
+            )
+        )
+        found = filling.filled_text(encoding, WORDS, ids)
+        assert found == expected
+        wanted = [ids.get(place, token) for place, token in enumerate(encoding.ids)]
+        assert list(WORDS.encode(found).ids) == wanted
+
+
+def test_a_prediction_of_the_mask_itself_leaves_the_mask():
+    encoding = WORDS.encode("the [MASK] and [MASK]")
+    first, second = filling.mask_positions(encoding, WORDS)
+    tokens = {first: WORDS.mask_id, second: WORDS.ids["ran"]}
+    assert filling.filled_text(encoding, WORDS, tokens) == "the [MASK] and ran"
+
+
+def test_candidates_given_as_one_text_are_refused():
+    """Else its letters would be scored."""
+    for ask in (
+        lambda: filling.fill(MODEL, "the [MASK]", candidates="cold"),
+        lambda: filling.score_candidates(MODEL, "the [MASK]", "cold"),
+    ):
+        with pytest.raises(OptionError, match="give a list of words"):
+            ask()
+
+
+def test_more_work_than_allowed_is_refused_before_the_model_runs():
+    model = TableModel(seed=3)
+    words = ["quickly", "slowness", "cat"]
+    # Two masks, two words of two sub-tokens each: 2 x 2 texts of 7 - 1 + 2 tokens a mask.
+    text, cost = "the [MASK] and [MASK] ran", 2 * 2 * 2 * (7 - 1 + 2)
+    with pytest.raises(OptionError, match=f"read {cost} tokens, and here {cost - 1} are allowed"):
+        filling.score_candidates(model, text, words, most_work=cost - 1)
+    assert model.calls == []
+    allowed = filling.score_candidates(model, text, words, most_work=cost)
+    assert allowed == filling.score_candidates(model, text, words)
+
+
+def test_a_word_of_very_many_tokens_is_scored_in_several_calls():
+    """The limit of rows a call bounds memory: one number a row is kept."""
+    model = TableModel(seed=3, max_tokens=400)
+    word = "quick" + "s" * 70
+    (score,) = filling.score_candidates(model, "the [MASK] ran", [word])[0]
+    assert len(score.parts) == 71
+    assert max(rows for _, rows in model.calls) <= 64
+    by_hand = [
+        *WORDS.encode("the").ids[:-1],
+        *(WORDS.encode_word(word)),
+        *WORDS.encode("ran").ids[1:],
+    ]
+    for part in (0, 63, 64, 70):
+        seen = [
+            WORDS.mask_id if 2 + part <= place < 2 + 71 else token
+            for place, token in enumerate(by_hand)
+        ]
+        expected = probabilities(seen, 2 + part, TableModel(seed=3, max_tokens=400))
+        assert score.parts[part].nll_nats == pytest.approx(-math.log(expected[by_hand[2 + part]]))
+
+
 def test_nll_is_null_in_json_where_it_is_infinite():
     impossible = Candidate(1, 0, "a", "a", 0.0, math.inf)
     mask = MaskFilling(1, 0.0, (impossible,))

@@ -213,9 +213,8 @@ def comparison_lines(summary: Summary) -> Iterator[str]:
     if comparison is None:
         return
     span = words(comparison.interval, lambda value: f"{value:+.2%}")
-    per = "" if comparison.unit == "token" else " per character"
     yield (
-        f"Verdict: {comparison.verdict.label} ({summary.metric_name}{per} changes by "
+        f"Verdict: {comparison.verdict.label} ({summary.compared_metric} changes by "
         f"{comparison.relative_change:+.2%}" + (f", 95 % interval {span})" if span else ")")
     )
     if comparison.verdict.further_texts:

@@ -69,8 +69,7 @@ def model_figures(tally: ModelTally, order: np.ndarray, quick: bool) -> ModelFig
     x, n = column(tally.text_nll, order), column(tally.text_tokens, order)
     characters = column(tally.text_characters, order)
     tokens = int(n.sum())
-    # fsum is exact, so shards in any order give the same last digit.
-    total, covered = math.fsum(x), int(characters.sum())
+    nll, covered = total(x), int(characters.sum())
     calibration = tuple(_calibration(tally))
     histogram = Histogram(
         np.arange(LOSS_BINS + 1) * BIN_NATS,
@@ -79,10 +78,10 @@ def model_figures(tally: ModelTally, order: np.ndarray, quick: bool) -> ModelFig
     return ModelFigures(
         tokens=tokens,
         characters=covered,
-        mean_nll_nats=total / tokens,
-        interval=interval(x, n, quick),
-        nll_per_character_nats=total / covered if covered else math.nan,
-        per_character_interval=interval(x, characters, quick) if covered else None,
+        mean_nll_nats=nll / tokens,
+        interval=_of_losses(x, n, quick),
+        nll_per_character_nats=nll / covered if covered else math.nan,
+        per_character_interval=_of_losses(x, characters, quick) if covered else None,
         median_nll_nats=histogram.quantile(0.5),
         top1_accuracy=float(tally.totals[TOP1] / tokens),
         top5_accuracy=float(tally.totals[TOP5] / tokens),
@@ -108,11 +107,24 @@ def column(values, order: np.ndarray) -> np.ndarray:
     return np.array(values, np.float64)[order]
 
 
+def total(values: np.ndarray) -> float:
+    """Exact sum, so that shards in any order give the same last digit; inf or nan where it is."""
+    if np.isfinite(values).all():
+        return math.fsum(values)
+    with np.errstate(invalid="ignore"):  # inf - inf is nan, which is the answer
+        return float(np.sum(values))
+
+
 def interval(x: np.ndarray, n: np.ndarray, quick: bool) -> Interval | None:
     """Of sum(x) / sum(n) over texts."""
     if not quick:
         return ratio_interval(x, n)
     return RatioMoments(len(x), x.sum(), n.sum(), x @ x, n @ n, x @ n).interval()
+
+
+def _of_losses(x: np.ndarray, n: np.ndarray, quick: bool) -> Interval | None:
+    found = interval(x, n, quick)
+    return found and found.not_below(0.0)
 
 
 def _split(tally: SplitTally, names: tuple[str, ...]) -> tuple[GroupFigures, ...]:

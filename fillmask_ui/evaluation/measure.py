@@ -79,6 +79,8 @@ def evaluate(
         OptionError: if the config asks for what the models cannot give; at the first step.
         ModelOutputError: if a model returns NaN.
     """
+    if isinstance(examples, str | Example):
+        raise OptionError("the examples were one text: give a list of texts, as in [text]")
     models = [model] if baseline is None else [model, baseline]
     config = (config or EvaluationConfig()).resolved(*(entry.max_tokens for entry in models))
     if masks is None and config.mask_stream == "collator":

@@ -205,8 +205,21 @@ def prepare(
         spans=spans,
     )
     whole = config.metric == PSEUDO_PERPLEXITY
-    characters = len(encoding.text.strip()) if whole else len(_covered(prepared))
+    characters = _spelled(encoding, can_hide) if whole else len(_covered(prepared))
     return replace(prepared, characters=characters)
+
+
+def _spelled(encoding: Encoding, can_hide: np.ndarray) -> int:
+    """Characters of a text, those of written tokens that are not scored left out."""
+    text = encoding.text
+    first, end = len(text) - len(text.lstrip()), len(text.rstrip())
+    lost = {
+        place
+        for span, special, scored in zip(encoding.spans, encoding.special, can_hide, strict=True)
+        if not special and not scored
+        for place in range(max(span.start, first), min(span.end, end))
+    }
+    return end - first - len(lost)
 
 
 def _parts(encoding: Encoding, cols: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation.config import PSEUDO_PERPLEXITY, EvaluationConfig
-from fillmask_ui.evaluation.figures import column, interval, model_figures, pair_figures
+from fillmask_ui.evaluation.figures import column, interval, model_figures, pair_figures, total
 from fillmask_ui.evaluation.rows import EvaluatedText
 from fillmask_ui.evaluation.summary import FLATTERY, Comparison, ModelFigures, Summary
 from fillmask_ui.evaluation.tallies import (
@@ -21,6 +21,7 @@ from fillmask_ui.evaluation.tallies import (
     ModelTally,
     PairTally,
     PointSample,
+    gap,
 )
 from fillmask_ui.records import SkippedText
 from fillmask_ui.statistics import Limits, judge
@@ -125,7 +126,7 @@ class RunningSummary:
             self._pair = self._pair or PairTally()
             self._baseline.add(row, row.baseline)
             self._pair.add(row)
-            self._most_different.add(row, np.abs(row.scores.nll_nats - row.baseline.nll_nats))
+            self._most_different.add(row, np.abs(gap(row.scores.nll_nats, row.baseline.nll_nats)))
             self._points.add(row, row.scores.nll_nats, row.baseline.nll_nats)
         else:
             self._points.add(row, row.scores.nll_nats)
@@ -200,16 +201,21 @@ class RunningSummary:
         by_token = self._pair is not None
         own, base = self._model, self._baseline
         x, y = column(own.text_nll, order), column(base.text_nll, order)
+        gaps = gap(x, y)
         units = column(own.text_tokens if by_token else own.text_characters, order)
-        difference_nats = math.fsum(x - y) / math.fsum(units)
-        difference_interval = interval(x - y, units, quick)
-        if self.config is not None and self.config.metric == PSEUDO_PERPLEXITY and by_token:
-            change = math.expm1(difference_nats)
-            change_interval = difference_interval and difference_interval.map(math.expm1)
+        difference_nats = total(gaps) / math.fsum(units)
+        difference_interval = interval(gaps, units, quick)
+        if self.config is not None and self.config.metric == PSEUDO_PERPLEXITY:
+            # Of two tokenizers both perplexities are taken over the baseline's tokens: e^ of a loss
+            # per token means another thing where the tokens are others.
+            tokens = column(base.text_tokens, order)
+            change = _expm1(total(gaps) / math.fsum(tokens))
+            of_tokens = interval(gaps, tokens, quick)
+            change_interval = of_tokens and of_tokens.map(_expm1)
         else:
-            total = math.fsum(y)
-            change = math.fsum(x - y) / total if total else math.nan
-            change_interval = interval(x - y, y, quick)
+            whole = total(y)
+            change = total(gaps) / whole if 0 < whole < math.inf else math.nan
+            change_interval = interval(gaps, y, quick)
         return Comparison(
             unit="token" if by_token else "character",
             texts=len(order),
@@ -233,3 +239,8 @@ class RunningSummary:
                     )
         if any(group.name == "unchanged" for group in model.by_kind):
             yield FLATTERY
+
+
+def _expm1(value: float) -> float:
+    # A broken model can lie further behind than e^x holds.
+    return math.inf if value > 700 else math.expm1(value)

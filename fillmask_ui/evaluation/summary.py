@@ -14,6 +14,7 @@ import numpy as np
 
 from fillmask_ui.evaluation.config import PSEUDO_PERPLEXITY, EvaluationConfig
 from fillmask_ui.evaluation.tallies import TokenExample
+from fillmask_ui.records import finite
 from fillmask_ui.statistics import Interval, Verdict
 
 FLATTERY = (
@@ -188,7 +189,8 @@ class Comparison:
     Attributes:
         unit: `token`, or `character` where the tokenizers differ.
         texts: paired.
-        relative_change: of the metric, model against baseline; 0.03 is 3 % worse.
+        relative_change: of the metric, model against baseline; 0.03 is 3 % worse. Of two
+            tokenizers, see `Summary.compared_metric`.
         interval: of it, paired.
         difference_nats: mean loss of the model less that of the baseline, by unit.
         difference_interval: of it, paired.
@@ -275,6 +277,20 @@ class Summary:
         pseudo = self.config is not None and self.config.metric == PSEUDO_PERPLEXITY
         return "pseudo_perplexity" if pseudo else "cross_entropy"
 
+    @property
+    def compared_metric(self) -> str:
+        """What `relative_change` is a change of, in words.
+
+        Where the tokens of two models differ, both losses are taken over what they share: the
+        characters, or for pseudo-perplexity the number of the baseline's tokens.
+        """
+        name = self.metric_name.replace("_", " ")
+        if self.comparison is None or self.comparison.unit == "token":
+            return name
+        if self.metric_name == "pseudo_perplexity":
+            return f"{name} over the baseline's tokens"
+        return "loss per character"
+
     def metric_of(self, figures: ModelFigures) -> float:
         """The figure that the metric names: the mean, or e^mean."""
         pseudo = self.metric_name == "pseudo_perplexity"
@@ -286,7 +302,10 @@ class Summary:
         return figures.perplexity_interval if pseudo else figures.interval
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values; the shape that `fillmask-ui eval --json` prints."""
+        """Plain JSON-ready values; the shape that `fillmask-ui eval --json` prints.
+
+        What is infinite or undefined, as the loss of an impossible token, becomes None.
+        """
         values = {
             "metric": self.config.metric if self.config else None,
             self.metric_name: self.metric_of(self.model),
@@ -308,7 +327,7 @@ class Summary:
             values["relative_change_interval_95"] = ends(self.comparison.interval)
             values["verdict"] = self.comparison.verdict.label
             values["comparison"] = self.comparison.to_dict()
-        return values
+        return finite(values)
 
 
 def ends(interval: Interval | None) -> list[float] | None:

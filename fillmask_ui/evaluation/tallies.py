@@ -36,6 +36,11 @@ SHOWN_TOKENS = 200
 SAMPLED_POINTS = 3000
 
 
+def gap(own: np.ndarray, base: np.ndarray) -> np.ndarray:
+    """Difference of losses of any shape; 0 where both are infinite, as both are equally wrong."""
+    return np.subtract(own, base, out=np.zeros(np.shape(own)), where=own != base)
+
+
 class SplitTally:
     """Sums for each of G groups, and the moments that give each its interval."""
 
@@ -174,10 +179,8 @@ class PairTally:
             self.apart_tokens += len(own.ranks)
             self.sums += [apart.kl_nats.sum(), apart.kl_reverse_nats.sum(), apart.mean_abs.sum()]
             self.max_abs = max(self.max_abs, float(apart.max_abs.max()))
-        bins = (own.nll_nats - base.nll_nats) / BIN_NATS + DIFFERENCE_BINS / 2
-        np.add.at(
-            self.histogram, np.clip(np.floor(bins), 0, DIFFERENCE_BINS - 1).astype(np.int64), 1
-        )
+        bins = np.floor(gap(own.nll_nats, base.nll_nats) / BIN_NATS + DIFFERENCE_BINS / 2)
+        np.add.at(self.histogram, np.clip(bins, 0, DIFFERENCE_BINS - 1).astype(np.int64), 1)
 
     def merge(self, other: PairTally) -> None:
         """Add the sums of another shard."""

@@ -6,8 +6,10 @@ from fillmask_ui.filling.prompt import (
     encode_masked,
     filled_text,
     mask_positions,
+    mask_range,
     normalise_masks,
     split_words,
+    write_token,
 )
 
 __all__ = [
@@ -18,7 +20,9 @@ __all__ = [
     "filled_text",
     "joint_fillings",
     "mask_positions",
+    "mask_range",
     "normalise_masks",
     "score_candidates",
     "split_words",
+    "write_token",
 ]

@@ -26,7 +26,7 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.filling.joint import joint_fillings
 from fillmask_ui.filling.prompt import encode_masked, mask_positions
 from fillmask_ui.filling.query import ROWS_PER_CALL, log_probabilities_at
-from fillmask_ui.filling.words import split_into_tokens, word_scores
+from fillmask_ui.filling.words import split_into_tokens, word_scores, work
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Candidate, Filling, JointFilling, MaskFilling, ScoredWord
 
@@ -43,6 +43,7 @@ def fill(
     candidates: Sequence[str] = (),
     joint: int = 5,
     beam_width: int = 16,
+    most_work: int | None = None,
 ) -> Filling:
     """What the model puts at each mask of a text.
 
@@ -53,13 +54,16 @@ def fill(
         candidates: words to score at each mask, of any number of sub-tokens.
         joint: joint fillings listed where there are 2 to 16 masks; 0 for none.
         beam_width: hypotheses kept while searching for them; at least `joint` are kept.
+        most_work: tokens that the model may be made to read for candidates of several
+            sub-tokens, over all masks; None for any number.
 
     Returns:
         Masks from left to right; joint fillings best first.
 
     Raises:
         TextError: if the text is blank, has no mask or is too long.
-        OptionError: if a number is out of range or a candidate has no tokens.
+        OptionError: if a number is out of range, a candidate has no tokens or the candidates take
+            more than `most_work`.
         ModelOutputError: if the model returns NaN.
     """
     if top_k is not None and not 1 <= top_k <= MAX_TOP_K:
@@ -72,10 +76,17 @@ def fill(
             f"joint must be 0 or more and the beam width 1 or more; they were {joint} and "
             f"{beam_width}"
         )
+    if isinstance(candidates, str):
+        raise OptionError(
+            f"the candidates were one text, {candidates[:40]!r}: give a list of words, as in "
+            '["cat", "dog"]'
+        )
     encoding = encode_masked(model, text)
     positions = mask_positions(encoding, model.vocabulary)
     # Candidates are checked before the model runs: a typing error should not cost a pass.
     pieces = [split_into_tokens(model, encoding, p, candidates) for p in positions]
+    if most_work is not None:
+        _check_work(sum(work(encoding, words) for words in pieces), most_work)
     masks: list[MaskFilling] = []
     for start in range(0, len(positions), ROWS_PER_CALL):
         chunk = positions[start : start + ROWS_PER_CALL]
@@ -99,8 +110,16 @@ def fill(
     return Filling(encoding, model.signature, tuple(masks), fillings)
 
 
+def _check_work(wanted: int, most: int) -> None:
+    if wanted > most:
+        raise OptionError(
+            f"these candidates at these masks make the model read {wanted:,} tokens, and here "
+            f"{most:,} are allowed: give fewer candidates, fewer masks or a shorter text"
+        )
+
+
 def score_candidates(
-    model: MaskedLM, text: str, words: Sequence[str]
+    model: MaskedLM, text: str, words: Sequence[str], *, most_work: int | None = None
 ) -> tuple[tuple[ScoredWord, ...], ...]:
     """Probability of given words at each mask, whatever the number of their sub-tokens.
 
@@ -108,6 +127,7 @@ def score_candidates(
         model: from `load_model`.
         text: with one mask or more.
         words: at least one; a raw vocabulary string with its mark (`##ing`) counts as itself.
+        most_work: as for `fill`.
 
     Returns:
         One tuple a mask, from left to right, of one entry a word, in the order given.
@@ -115,12 +135,12 @@ def score_candidates(
     Raises:
         TextError: if the text is blank, has no mask or is too long, also once the mask has
             widened.
-        OptionError: if no word is given or one has no tokens.
+        OptionError: if no word is given, one has no tokens or all take more than `most_work`.
         ModelOutputError: if the model returns NaN.
     """
     if not words:
         raise OptionError("no candidate words were given: separate them by commas, as in: cat, dog")
-    filling = fill(model, text, top_k=1, candidates=words, joint=0)
+    filling = fill(model, text, top_k=1, candidates=words, joint=0, most_work=most_work)
     return tuple(mask.scored for mask in filling.masks)
 
 

@@ -64,26 +64,58 @@ def mask_positions(encoding: Encoding, vocabulary: Vocabulary) -> tuple[int, ...
     return tuple(i for i, token_id in enumerate(encoding.ids) if token_id == vocabulary.mask_id)
 
 
-def filled_text(encoding: Encoding, vocabulary: Vocabulary, token_ids: Mapping[int, int]) -> str:
-    """The text with tokens written where masks stand; everything else stays as typed.
+def mask_range(encoding: Encoding, vocabulary: Vocabulary, mask: int) -> tuple[int, int]:
+    """First character of a mask and one past its last; `mask` counts from the left, from 0."""
+    span = encoding.spans[mask_positions(encoding, vocabulary)[mask]]
+    # A mask token may take in the blanks around it (RoBERTa's does on the left).
+    start = encoding.text.index(vocabulary.mask_token, span.start)
+    return start, start + len(vocabulary.mask_token)
 
-    A token that continues the word to its left (`##ing`) is joined to it.
+
+def write_token(encoding: Encoding, vocabulary: Vocabulary, mask: int, token_id: int) -> str:
+    """The text with a token in place of a mask, everything else as typed.
+
+    Blanks are added or taken away where that makes the model see just that token: `##ing` joins
+    the word to its left, a token that begins a word stands apart.
+
+    Args:
+        encoding: of the text.
+        vocabulary: that gives the word.
+        mask: number of the mask from the left, from 0.
+        token_id: in [0, V).
+    """
+    position = mask_positions(encoding, vocabulary)[mask]
+    wanted = (*encoding.ids[:position], token_id, *encoding.ids[position + 1 :])
+    start, end = mask_range(encoding, vocabulary, mask)
+    left, right = encoding.text[:start], encoding.text[end:]
+    word = vocabulary.word(token_id)
+    joined, apart = left.rstrip() + word + right, left + word + right
+    spaced = left + " " + word + right
+    options = [apart, joined, spaced, left + word + " " + right, left + " " + word + " " + right]
+    exact = next((text for text in options if vocabulary.encode(text).ids == wanted), None)
+    if exact is None:
+        # Some sequences of tokens can be written in no text; then what reads well.
+        return joined if vocabulary.is_continuation(token_id) else apart
+    return exact
+
+
+def filled_text(encoding: Encoding, vocabulary: Vocabulary, token_ids: Mapping[int, int]) -> str:
+    """`write_token` for several masks, from left to right.
 
     Args:
         encoding: of the text.
         vocabulary: that gives the words.
         token_ids: position of a mask to the token that fills it; other masks stay.
     """
-    pieces: list[str] = []
-    end = 0
-    for position in sorted(token_ids):
-        span, token_id = encoding.spans[position], token_ids[position]
-        before = encoding.text[end : span.start]
-        if vocabulary.is_continuation(token_id):
-            before = before.rstrip()
-        pieces += [before, vocabulary.word(token_id)]
-        end = span.end
-    return "".join(pieces) + encoding.text[end:]
+    mask = 0
+    filled = encoding
+    for position in mask_positions(encoding, vocabulary):
+        token_id = token_ids.get(position, vocabulary.mask_id)
+        if token_id == vocabulary.mask_id:
+            mask += 1
+        elif mask < len(mask_positions(filled, vocabulary)):
+            filled = vocabulary.encode(write_token(filled, vocabulary, mask, token_id))
+    return filled.text
 
 
 def split_words(text: str) -> tuple[str, ...]:

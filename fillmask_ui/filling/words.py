@@ -9,7 +9,7 @@ import numpy as np
 
 from fillmask_ui import scoring
 from fillmask_ui.errors import OptionError, TextError
-from fillmask_ui.filling.query import log_probabilities_at
+from fillmask_ui.filling.query import ROWS_PER_CALL, log_probabilities_at
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Encoding, ScoredPart, ScoredWord
 
@@ -113,6 +113,18 @@ def _left_to_right(
     texts = [
         (*before, *ids[:part], *[hidden] * (len(ids) - part), *after) for part in range(len(ids))
     ]
-    positions = [position + part for part in range(len(ids))]
-    log_probs = log_probabilities_at(model, texts, positions)  # [n, V]
-    return scoring.target_nll_nats(log_probs, np.array(ids, dtype=np.int64))
+    targets = np.array(ids, dtype=np.int64)
+    nlls = []
+    # A call at a time down to one number a row: n x V logits of a long word would not fit.
+    for start in range(0, len(ids), ROWS_PER_CALL):
+        rows = range(start, min(start + ROWS_PER_CALL, len(ids)))
+        at = [position + part for part in rows]
+        log_probs = log_probabilities_at(model, [texts[part] for part in rows], at)  # [m, V]
+        nlls.append(scoring.target_nll_nats(log_probs, targets[rows.start : rows.stop]))
+    return np.concatenate(nlls)
+
+
+def work(encoding: Encoding, words: Sequence[TokenizedWord]) -> int:
+    """Tokens that the model reads to score words at one mask beyond the pass that all share."""
+    lengths = [len(word.ids) for word in words if len(word.ids) > 1]
+    return sum(length * (len(encoding) - 1 + length) for length in lengths)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fillmask_ui.filling import mask_positions, normalise_masks
+from fillmask_ui.filling import mask_positions, mask_range, normalise_masks, write_token
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Encoding
 
@@ -121,7 +121,7 @@ def restore(draft: Draft, vocabulary: Vocabulary, mask: int) -> Draft:
     """
     if not 0 <= mask < len(draft.hidden) or draft.hidden[mask] is None:
         return draft
-    start, end = _mask_range(vocabulary.encode(draft.text), vocabulary, mask)
+    start, end = mask_range(vocabulary.encode(draft.text), vocabulary, mask)
     word = draft.hidden[mask] or ""
     return Draft(draft.text[:start] + word + draft.text[end:], _without(draft.hidden, mask))
 
@@ -139,19 +139,8 @@ def fill_in(draft: Draft, vocabulary: Vocabulary, mask: int, token_id: int) -> D
     positions = mask_positions(encoding, vocabulary)
     if not 0 <= mask < len(positions):
         return draft
-    position = positions[mask]
-    wanted = (*encoding.ids[:position], token_id, *encoding.ids[position + 1 :])
-    start, end = _mask_range(encoding, vocabulary, mask)
-    left, right = draft.text[:start], draft.text[end:]
-    word = vocabulary.word(token_id)
-    joined, apart = left.rstrip() + word + right, left + word + right
-    spaced = left + " " + word + right
-    options = [apart, joined, spaced, left + word + " " + right, left + " " + word + " " + right]
-    exact = next((text for text in options if vocabulary.encode(text).ids == wanted), None)
-    if exact is None:
-        # Some sequences of tokens can be written in no text; then what reads well.
-        exact = joined if vocabulary.is_continuation(token_id) else apart
-    return Draft(exact, _without(_padded(draft.hidden, len(positions)), mask))
+    text = write_token(encoding, vocabulary, mask, token_id)
+    return Draft(text, _without(_padded(draft.hidden, len(positions)), mask))
 
 
 def fill_all(draft: Draft, vocabulary: Vocabulary, token_ids: tuple[int, ...]) -> Draft:
@@ -185,13 +174,6 @@ def _hidden_range(encoding: Encoding, token: int) -> tuple[int, int]:
     while start < end and encoding.text[start].isspace():
         start += 1
     return start, end
-
-
-def _mask_range(encoding: Encoding, vocabulary: Vocabulary, mask: int) -> tuple[int, int]:
-    span = encoding.spans[mask_positions(encoding, vocabulary)[mask]]
-    # A mask token may take in the blanks around it (RoBERTa's does on the left).
-    start = encoding.text.index(vocabulary.mask_token, span.start)
-    return start, start + len(vocabulary.mask_token)
 
 
 def _padded(hidden: tuple[str | None, ...], count: int) -> tuple[str | None, ...]:

@@ -10,7 +10,13 @@ from table_model import TOKENS, TableModel, TableVocabulary, letter_vocabulary
 from torch.nn.functional import cross_entropy
 
 from fillmask_ui.errors import OptionError
-from fillmask_ui.evaluation import EvaluationConfig, Heartbeat, evaluate, summarize
+from fillmask_ui.evaluation import (
+    EvaluationConfig,
+    Heartbeat,
+    RunningSummary,
+    evaluate,
+    summarize,
+)
 from fillmask_ui.masking import KINDS, MaskRecipe
 from fillmask_ui.masking_stream import CollatorMasks
 from fillmask_ui.records import Example
@@ -291,3 +297,36 @@ def test_rows_survive_json_to_the_last_digit():
         back = EvaluatedText.from_dict(json.loads(line))
         assert json.dumps(back.to_dict()) == line
         assert (back.scores.nll_nats == row.scores.nll_nats).all()
+
+
+def test_characters_of_unknown_tokens_are_left_out():
+    """A tokenizer must not look better for what it cannot spell."""
+    config = EvaluationConfig("pseudo-perplexity")
+    known, unknown = measured(
+        evaluate(MODEL, ["the cat sat", " the cat zzzzzzzz sat "], config)
+    ).values()
+    assert (known.characters, known.left_out) == (len("the cat sat"), 0)
+    assert (unknown.characters, unknown.left_out) == (len("the cat zzzzzzzz sat") - 8, 1)
+
+
+def test_one_text_in_place_of_a_list_is_refused():
+    for examples in ("the cat sat", Example(0, "the cat sat")):
+        with pytest.raises(OptionError, match="give a list of texts"):
+            next(evaluate(MODEL, examples))
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 12])
+@pytest.mark.parametrize("quick", [True, False])
+def test_the_interval_of_a_loss_never_reaches_below_zero(count, quick):
+    """A loss cannot be negative nor a perplexity smaller than 1, however few the texts."""
+    running = RunningSummary()
+    for row in evaluate(MODEL, TEXTS[:count], EvaluationConfig("uniform")):
+        # Losses as far apart as they get: one text almost certain, one hopeless.
+        scores = replace(
+            row.scores, nll_nats=row.scores.nll_nats * (100.0 if row.id == 0 else 1e-3)
+        )
+        running.add(replace(row, scores=scores))
+    figures = running.summary(quick=quick).model
+    assert figures.interval.low >= 0
+    assert figures.per_character_interval.low >= 0
+    assert figures.perplexity_interval.low >= 1

@@ -93,7 +93,12 @@ def test_other_tokenizers_are_compared_by_character(config):
     assert comparison.unit == "character"
     own = math.fsum(row.scores.nll_nats.sum() for row in found.values())
     base = math.fsum(row.other.scores.nll_nats.sum() for row in found.values())
-    assert comparison.relative_change == pytest.approx(own / base - 1, rel=1e-12)
+    change = own / base - 1
+    if config.metric == "pseudo-perplexity":
+        tokens = sum(len(row.other.ids) for row in found.values())
+        tokens -= 2 * len(found)  # [CLS] and [SEP]
+        change = math.expm1((own - base) / tokens)
+    assert comparison.relative_change == pytest.approx(change, rel=1e-12)
     assert summary.model.nll_per_character_nats == pytest.approx(
         own / sum(row.characters for row in found.values()), rel=1e-12
     )
@@ -109,3 +114,24 @@ def test_a_vocabulary_beyond_the_logits_is_said():
     )
     with pytest.raises(ModelOutputError, match="do not belong together"):
         list(evaluate(small, TEXTS))
+
+
+def test_an_unused_token_more_changes_no_verdict_on_pseudo_perplexity():
+    """Two tokenizers that split alike must give what one gives: e^ of the loss a token."""
+    config = EvaluationConfig("pseudo-perplexity")
+    base = TableModel(seed=1)
+    worse = TableModel(seed=1, noise=0.3)
+    renamed = TableModel(seed=1, noise=0.3)
+    renamed.vocabulary = TableVocabulary((*TOKENS, "neverused"))
+    one, two = (
+        summarize(evaluate(model, TEXTS, config, baseline=base), config=config)
+        for model in (worse, renamed)
+    )
+    assert (one.comparison.unit, two.comparison.unit) == ("token", "character")
+    perplexities = one.model.perplexity / one.baseline.perplexity
+    assert one.comparison.relative_change == pytest.approx(perplexities - 1)
+    assert two.comparison.relative_change == pytest.approx(perplexities - 1)
+    assert two.comparison.interval.low == pytest.approx(one.comparison.interval.low)
+    assert two.comparison.verdict == one.comparison.verdict
+    assert one.compared_metric == "pseudo perplexity"
+    assert two.compared_metric == "pseudo perplexity over the baseline's tokens"

@@ -1,0 +1,66 @@
+"""Models that call a true token impossible: figures and a verdict come all the same."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from evaluated import TEXTS
+from table_model import TableModel
+
+from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
+
+CONFIGS = [EvaluationConfig("uniform"), EvaluationConfig("pseudo-perplexity")]
+
+
+class ImpossibleModel(TableModel):
+    """Gives some words the logit -inf, so that their loss is infinite."""
+
+    def __init__(self, *words, factor=1.0):
+        super().__init__(seed=1)
+        self.never = [self.vocabulary.ids[word] for word in words]
+        self.factor = factor
+
+    def logits_at(self, *inputs):
+        logits = self.factor * super().logits_at(*inputs)
+        logits[:, self.never] = -np.inf
+        return logits
+
+
+def compared(model, baseline, config):
+    rows = evaluate(model, TEXTS, config, baseline=baseline)
+    summary = summarize(rows, config=config)
+    values = summary.to_dict()
+    assert json.loads(json.dumps(values, allow_nan=False)) == values
+    return summary
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.metric)
+def test_an_impossible_token_is_a_regression(config):
+    summary = compared(ImpossibleModel("cat"), TableModel(seed=1), config)
+    assert summary.model.mean_nll_nats == math.inf
+    assert summary.comparison.relative_change == math.inf
+    assert summary.comparison.verdict.label == "REGRESSION"
+    assert summary.to_dict()["relative_change"] is None
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.metric)
+def test_what_both_call_impossible_makes_no_difference(config):
+    comparison = compared(ImpossibleModel("cat"), ImpossibleModel("cat"), config).comparison
+    assert comparison.difference_nats == 0
+    assert comparison.histogram.total.sum() == comparison.histogram.total.max()
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.metric)
+def test_two_that_call_different_tokens_impossible_cannot_be_judged(config):
+    comparison = compared(ImpossibleModel("cat"), ImpossibleModel("dog"), config).comparison
+    assert math.isnan(comparison.relative_change)
+    assert comparison.verdict.label == "INCONCLUSIVE"
+
+
+def test_a_perplexity_past_all_numbers_is_a_regression():
+    """The loss of logits two hundred times too large: e^ of the difference is no float."""
+    config = EvaluationConfig("pseudo-perplexity")
+    comparison = compared(ImpossibleModel(factor=200.0), TableModel(seed=1), config).comparison
+    assert comparison.difference_nats > 709
+    assert comparison.verdict.label == "REGRESSION"
