@@ -62,8 +62,9 @@ def loss_histogram(
             marker={"color": colour, "opacity": 0.85 if len(models) == 1 else 0.55},
             unselected={"marker": {"opacity": 0.2}},
             showlegend=len(models) > 1,
-            customdata=[f"{a:.6g}:{b:.6g}" for a, b in zip(low, high, strict=True)],
-            hovertemplate="%{customdata} nats: %{y:,} tokens<extra></extra>",
+            customdata=_ranges(low, high),
+            hovertext=[f"{a:.6g} to {b:.6g}" for a, b in zip(low, high, strict=True)],
+            hovertemplate="%{hovertext} nats: %{y:,} tokens<extra></extra>",
         )
         own = "" if len(models) == 1 else f"{name}: "
         for what, value, dash in (
@@ -90,10 +91,25 @@ def loss_histogram(
     return Chart(
         "loss-histogram",
         "Loss of a token",
-        "The last bar also holds the few tokens beyond it.",
+        "The first and last bar also hold the few tokens that lie beyond.",
         figure,
         Table(tuple(columns), table_rows(low, high, *bars.counts, *shares)),
     )
+
+
+def _ranges(low: np.ndarray, high: np.ndarray) -> list[str]:
+    """`from:to` of the losses that each bar counts; the last one ends nowhere.
+
+    Args:
+        low: float64 [bars], where each begins, in nats.
+        high: where each ends.
+
+    >>> _ranges(np.array([0.5, 1.0]), np.array([1.0, 1.5]))
+    ['0:1', '1:']
+    """
+    starts, ends = [f"{a:.6g}" for a in low], [f"{b:.6g}" for b in high]
+    starts[0], ends[-1] = "0", ""
+    return [f"{a}:{b}" for a, b in zip(starts, ends, strict=True)]
 
 
 def loss_distribution(

@@ -118,13 +118,8 @@ def _wire_tokens(bench: Workbench, parts: Parts) -> None:
         }
 
     def counts(request: gr.Request, shown: Shown, kind: str) -> Any:
-        if not shown.run:
-            return gr.skip()
-        try:
-            summary = bench.result(visitor(request), shown).summary
-        except FillmaskError:
-            return gr.skip()  # the run was deleted; its charts are still on the page
-        return view.histogram(summary, log=kind == LOGARITHMIC).figure
+        chart = view.recounted(bench, visitor(request), shown, log=kind == LOGARITHMIC)
+        return gr.skip() if chart is None else chart.figure
 
     explore = {name: component(name) for name in ("sentence", "model", "words", "tabs")}
     gr.on(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fillmask_ui.ui.session import Session
 
 PLACES = {EMBEDDED: "Embedded", UPLOAD: "Upload", DATASET: "Data set"}
-FILES = [".txt", ".csv", ".tsv", ".jsonl", ".parquet", ".gz"]
+FILES = [".txt", ".csv", ".tsv", ".jsonl", ".gz"]
 METRIC_LABELS = {
     "cross-entropy": "Cross-entropy",
     "pseudo-perplexity": "Pseudo-perplexity",
@@ -82,9 +82,10 @@ def build(session: Session) -> Controls:
         places = [place for place in places if place[1] != DATASET]
     parts: dict[str, Any] = {"where": gr.Radio(places, value=EMBEDDED, label="Texts")}
     with gr.Column(visible=False) as of_upload:
-        parts["upload"] = gr.File(
-            label="Text, CSV, TSV, JSON lines or parquet", file_types=FILES, height=110
-        )
+        label, kinds = "Text, CSV, TSV or JSON lines", FILES
+        if not session.public:
+            label, kinds = "Text, CSV, TSV, JSON lines or parquet", [*FILES, ".parquet"]
+        parts["upload"] = gr.File(label=label, file_types=kinds, height=110)
     with gr.Column(visible=False) as of_dataset:
         parts["dataset"] = gr.Textbox(
             label="Data set",
@@ -127,19 +128,17 @@ def build(session: Session) -> Controls:
         filterable=True,
         elem_id="evaluate-baseline",
     )
+    # What a number may be is checked by `read_form`, which says which one is wrong and why: the
+    # components' own limits would refuse or round it without a word.
     with gr.Row():
         parts["samples"] = gr.Number(
             plain.samples,
             label="Number of texts",
             info="0 for all",
-            minimum=0,
-            precision=0,
             min_width=90,
             elem_id="evaluate-samples",
         )
-        parts["seed"] = gr.Number(
-            42, label="Seed", info="of masks and order", minimum=0, precision=0, min_width=90
-        )
+        parts["seed"] = gr.Number(42, label="Seed", info="of masks and order", min_width=90)
     with gr.Accordion("More options", open=False):
         parts["shuffle"] = gr.Checkbox(value=True, label="Draw the texts at random")
         with gr.Column() as of_cross_entropy:
@@ -156,13 +155,11 @@ def build(session: Session) -> Controls:
         with gr.Column(visible=False) as of_pseudo:
             parts["within_word"] = gr.Checkbox(label="Hide the rest of the word too")
         with gr.Column(visible=False) as of_suffix:
-            parts["suffix_tokens"] = gr.Number(8, label="Tokens at the end", minimum=1, precision=0)
+            parts["suffix_tokens"] = gr.Number(8, label="Tokens at the end")
         parts["max_tokens"] = gr.Number(
             PUBLIC_TOKENS if session.public else 0,
             label="Max tokens",
             info="longer texts are cut; 0 for the model's own limit",
-            minimum=0,
-            precision=0,
         )
         with gr.Row():
             parts["pass_percent"] = gr.Number(

@@ -149,6 +149,12 @@ class Job:
         self._stop.set()
 
     @property
+    def reads(self) -> str:
+        """Path of the file whose texts it measures, or will; blank for none or a stored run's."""
+        ended = self._ended.is_set()
+        return self._request.source.where if self._request and not ended else ""
+
+    @property
     def cancelled(self) -> bool:
         return self._stop.is_set()
 
@@ -317,15 +323,24 @@ def chosen_model(
     Raises:
         ModelError: if it cannot be loaded, or is not offered on a public page.
     """
-    plain = {"reference": "", "runtime": "auto"}
-    options = {
+    options = options_of(choice)
+    if not options or session.public:
+        return session.model(choice["reference"], on_progress)
+    return session.store.get(choice["reference"], **options, on_progress=on_progress)
+
+
+def options_of(choice: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked for beside the reference of a model.
+
+    >>> options_of({"reference": "embedded", "runtime": "auto", "threads": None, "dtype": "int8"})
+    {'dtype': 'int8'}
+    """
+    plain = {"runtime": "auto"}
+    return {
         name: value
         for name, value in choice.items()
         if value is not None and name != "reference" and value != plain.get(name)
     }
-    if not options or session.public:
-        return session.model(choice["reference"], on_progress)
-    return session.store.get(choice["reference"], **options, on_progress=on_progress)
 
 
 def _masks(model: MaskedLM, config: EvaluationConfig) -> Masks | None:

@@ -112,11 +112,9 @@ def _build_tokens(parts: dict[str, Any]) -> None:
                 [WORST, DIFFERENT, FLIPPED], value=WORST, label="Order", elem_id="token-order"
             )
             parts["low"] = gr.Number(
-                None, label="Loss from (nats)", minimum=0, min_width=110, elem_id="loss-from"
+                None, label="Loss from (nats)", min_width=110, elem_id="loss-from"
             )
-            parts["high"] = gr.Number(
-                None, label="to (nats)", minimum=0, min_width=110, elem_id="loss-to"
-            )
+            parts["high"] = gr.Number(None, label="to (nats)", min_width=110, elem_id="loss-to")
             parts["any_loss"] = gr.Button("Any loss", size="sm", elem_id="any-loss")
         widgets.html_block(
             '<p class="fm-note">Drag across the histogram above, or click one of its bars, to '

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,13 +13,13 @@ from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.evaluation.config import CROSS_ENTROPY, PSEUDO_PERPLEXITY, SUFFIX
 from fillmask_ui.masking import DEFAULT_SHARES, MaskRecipe
 from fillmask_ui.statistics import Limits
+from fillmask_ui.ui.evaluate_uploads import check_public_upload, keep_upload
 
 EMBEDDED, UPLOAD, DATASET = "embedded", "upload", "dataset"
 # What a stranger may ask of a public page; about a minute of one processor.
 PUBLIC_TEXTS = 200
 PUBLIC_TEXTS_ONE_BY_ONE = 40
 PUBLIC_TOKENS = 128
-_UPLOADS = "uploads"
 
 
 @dataclass(frozen=True)
@@ -194,6 +191,8 @@ def _source(form: Form, samples: int | None, root: Path, *, public: bool) -> Tex
     if form.where == UPLOAD:
         if not form.upload:
             raise OptionError("no file was uploaded: choose one, or pick the embedded texts")
+        if public:
+            check_public_upload(Path(form.upload))
         kept = keep_upload(Path(form.upload), root)
         by = "paragraph" if form.by == "paragraph" and _plain(kept) else "line"
         return TextSource("file", str(kept), column=column, by=by, **drawn)
@@ -238,7 +237,7 @@ def _number(what: str, value: float | None) -> float:
 
 def _whole(what: str, value: float | None, *, least: int) -> int:
     number = _number(what, value)
-    if number != int(number) or number < least:
+    if not number.is_integer() or number < least:
         raise OptionError(f"{what} must be a whole number, {least} or more; it was {number:g}")
     return int(number)
 
@@ -263,57 +262,6 @@ def _public_config(config: EvaluationConfig) -> EvaluationConfig:
             f"{PUBLIC_TOKENS}; it was {config.max_tokens or 'the limit of the model'}"
         )
     return config
-
-
-def keep_upload(path: Path, root: Path) -> Path:
-    """A lasting copy of an uploaded file, under a name that its contents decide.
-
-    Raises:
-        DataError: if it is gone or cannot be kept.
-    """
-    try:
-        digest = _sha256(path)
-        kept = root / _UPLOADS / f"{digest[:12]}-{path.name}"
-        if not kept.exists():
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            _link_or_copy(path, kept)
-    except OSError as error:
-        raise DataError(
-            f"the uploaded file {path.name} cannot be kept ({error.strerror}): upload it again"
-        ) from error
-    return kept
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
-
-
-def _link_or_copy(path: Path, kept: Path) -> None:
-    try:
-        os.link(path, kept)
-    except OSError:  # another disk, or one without links
-        half = kept.with_suffix(kept.suffix + ".new")
-        shutil.copyfile(path, half)
-        half.replace(kept)
-
-
-def drop_upload(texts: Mapping[str, Any], others: list[Mapping[str, Any]], root: Path) -> None:
-    """Remove the kept upload of a deleted run, unless another run has the same.
-
-    Args:
-        texts: of the deleted run's run.json.
-        others: of the remaining runs'.
-        root: where runs are kept.
-    """
-    where = texts.get("where") or ""
-    kept = Path(where)
-    used = {other.get("where") for other in others}
-    if where and kept.parent == root / _UPLOADS and where not in used:
-        kept.unlink(missing_ok=True)
 
 
 def source_of(texts: Mapping[str, Any]) -> TextSource:

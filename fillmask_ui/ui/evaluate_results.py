@@ -82,7 +82,7 @@ def figures_html(summary: Summary, info: RunInfo, *, final: bool = True) -> str:
     """
     parts = [_headline_html(summary, info)]
     if summary.comparison is not None:
-        parts.append(_verdict_html(summary.comparison))
+        parts.append(_verdict_html(summary, summary.comparison))
     parts += [notice_html("error", _sentence(text)) for text in summary.alarms if text != FLATTERY]
     if final:
         parts.append(_details_html(summary, info))
@@ -123,14 +123,14 @@ def _card_html(letter: str, name: str, summary: Summary, figures: ModelFigures) 
     )
 
 
-def _verdict_html(comparison: Comparison) -> str:
+def _verdict_html(summary: Summary, comparison: Comparison) -> str:
     kind, label = _VERDICTS[comparison.verdict.label]
     change = f"A against B: {signed_percent(comparison.relative_change)}"
     if comparison.interval is not None:
         low, high = comparison.interval.low, comparison.interval.high
         change += f", 95 % interval {signed_percent(low)} to {signed_percent(high)}"
     if comparison.unit == "character":
-        change += "; compared per character, as the tokenizers differ"
+        change += f"; {summary.compared_metric}, as the tokenizers differ"
     further = comparison.verdict.further_texts
     more = (
         f" About {further:,} more texts of this kind would settle it."
@@ -235,7 +235,7 @@ def progress_html(news: News) -> str:
     notes = " ".join(_sentence(note) for note in (news.info.notes if news.info else ()))
     if news.state == "failed":
         kept = " What was measured is kept in the list of runs." if news.seen else ""
-        return notice_html("error", f"{_capital(news.message)}.{kept}".replace("..", "."))
+        return notice_html("error", f"{_capital(news.message).rstrip('.')}.{kept}")
     if news.state == "stopped":
         if news.info is None:
             return notice_html("hint", "Stopped before anything was measured.")

@@ -10,19 +10,19 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.evaluation import EvaluatedText, RunningSummary, Summary
+from fillmask_ui.evaluation import RunningSummary, Summary
 from fillmask_ui.plots_evaluation import MeanSoFar
-from fillmask_ui.records import SkippedText
 from fillmask_ui.runs import Run, RunInfo, RunStore, compare, default_root, export
 from fillmask_ui.ui.evaluate_job import History, Job, chosen_model
-from fillmask_ui.ui.evaluate_request import Form, drop_upload, read_form
-from fillmask_ui.ui.evaluate_tokens import Choice, Found, View, find, paired
+from fillmask_ui.ui.evaluate_request import Form, read_form
+from fillmask_ui.ui.evaluate_tokens import MAX_TEXTS, Choice, Found, View, find, paired
+from fillmask_ui.ui.evaluate_uploads import drop_upload
 
 if TYPE_CHECKING:
     from fillmask_ui.evaluation import TokenExample
@@ -105,6 +105,8 @@ class Workbench:
         self._slots = threading.Semaphore(PUBLIC_SLOTS if session.public else SLOTS)
         self._jobs: dict[str, Job] = {}
         self._results: OrderedDict[tuple, Result] = OrderedDict()
+        self._files: dict[tuple[str, str], Path] = {}
+        self._logarithmic: set[str] = set()
         self._lock = threading.Lock()
 
     def store(self, visitor: str) -> RunStore:
@@ -169,11 +171,28 @@ class Workbench:
             job.cancel()
 
     def forget(self, visitor: str) -> None:
-        """A visitor has left: stop their job."""
+        """A visitor has left: stop their job, keep nothing for them but their runs."""
         with self._lock:
             job = self._jobs.pop(visitor, None)
+            left = [key for key in self._files if key[0] == visitor]
+            folders = [self._files.pop(key) for key in left]
+            self._logarithmic.discard(visitor)
         if job is not None:
             job.cancel()
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def keep_axis(self, visitor: str, *, log: bool) -> None:
+        """Remember whether the visitor wants the counts of histograms on a logarithmic axis."""
+        with self._lock:
+            if log:
+                self._logarithmic.add(visitor)
+            else:
+                self._logarithmic.discard(visitor)
+
+    def has_log_axis(self, visitor: str) -> bool:
+        """What `keep_axis` was told last."""
+        return visitor in self._logarithmic
 
     def runs(self, visitor: str) -> Listing:
         """Stored runs, newest first."""
@@ -217,10 +236,11 @@ class Workbench:
         """
         store = self.store(visitor)
         run = store.open(shown.run)
-        rows: Iterator[EvaluatedText | SkippedText] = run.rows()
-        if shown.other:
-            rows = paired(run, store.open(shown.other))
-        return find(rows, choice)
+        if not shown.other:
+            return find(run.rows(), choice)
+        other = store.open(shown.other)
+        found = find(paired(run, other), choice)
+        return replace(found, all_texts=found.all_texts and other.row_count <= MAX_TEXTS)
 
     def choices(self, visitor: str, shown: Shown) -> list[Mapping[str, Any]]:
         """How the models of what is shown were asked for: A, and B where there is one.
@@ -267,17 +287,24 @@ class Workbench:
         run = store.open(name)
         texts = run.info.texts
         gone = store.delete(run.folder.name)
-        drop_upload(texts, [other.info.texts for other in self.runs(visitor).runs], store.root)
+        with self._lock:
+            used = [job.reads for job in self._jobs.values()]
+        drop_upload(texts, store, used)
         return gone
 
     def file(self, visitor: str, name: str, file_format: str) -> Path:
-        """A run as a file to download.
+        """A run as a file to download, in place of the visitor's last one of this format.
 
         Raises:
             DataError: if it is unknown, or the disk is full.
         """
         run = self.store(visitor).open(name)
         folder = Path(tempfile.mkdtemp(dir=self._scratch))
+        with self._lock:
+            before = self._files.get((visitor, file_format))
+            self._files[visitor, file_format] = folder
+        if before is not None:
+            shutil.rmtree(before, ignore_errors=True)
         target = folder / f"{run.info.name}.{file_format}"
         export(run, target, file_format)
         return target

@@ -212,6 +212,7 @@ class _Open:
 def _cells(token: TokenExample, index: int, *, pair: bool) -> list:
     difference = token.difference_nats
     own = f"{token.top_token} {percent(token.top_probability)}"
+    more = f"{own}; show what {'both models say' if pair else 'the model says'} here"
     cells = [_Open(token, index), Cell(f"{token.nll_nats:.3f}", token.nll_nats, kind="number")]
     if pair:
         base = token.baseline_nll_nats
@@ -219,7 +220,9 @@ def _cells(token: TokenExample, index: int, *, pair: bool) -> list:
             Cell("" if base is None else f"{base:.3f}", base, kind="number"),
             Cell("" if difference is None else f"{difference:+.3f}", difference, kind="number"),
         ]
-    cells += [Cell(f"{token.rank:,}", token.rank, kind="number"), Cell(own, kind="code")]
+    # The row's own button, for those who come by keyboard.
+    guess = Cell(own, kind="action", title=more)
+    cells += [Cell(f"{token.rank:,}", token.rank, kind="number"), guess]
     if pair:
         cells.append(Cell(token.baseline_top_token or "", kind="code"))
     return [*cells, Cell(token.kind), _Sentence(token)]

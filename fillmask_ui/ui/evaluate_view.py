@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from fillmask_ui.errors import FillmaskError
+from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.evaluation import Summary, TokenExample
 from fillmask_ui.plots_evaluation import Chart, charts, loss_histogram, running_mean
 from fillmask_ui.ui.address import MAX_TEXT_CHARACTERS
 from fillmask_ui.ui.background import Done, run_in_background
-from fillmask_ui.ui.evaluate_job import Job, News, watch
+from fillmask_ui.ui.evaluate_job import Job, News, chosen_model, options_of, watch
 from fillmask_ui.ui.evaluate_request import Form
 from fillmask_ui.ui.evaluate_results import figures_html, names_of, progress_html, runs_html
 from fillmask_ui.ui.evaluate_runs import Result, Shown, Workbench
@@ -106,33 +106,40 @@ def evaluation(bench: Workbench, visitor: str, form: Form, *, log: bool) -> Iter
         bench: the page's jobs and runs.
         visitor: who asks.
         form: the controls.
-        log: counts of the histogram on a logarithmic axis.
+        log: counts of the histogram on a logarithmic axis, until the reader says otherwise.
     """
+    bench.keep_axis(visitor, log=log)
     yield Update(notice=notice_html("busy", "Starting…"), busy=True)
     try:
         job = bench.begin(visitor, form)
     except FillmaskError as error:
         yield error_update(error)
         return
-    yield from watched(bench, visitor, job, log=log)
+    yield from watched(bench, visitor, job)
 
 
 def resumed(bench: Workbench, visitor: str, name: str, *, log: bool) -> Iterator[Update]:
     """Go on with a stopped run and tell how it goes; arguments as for `evaluation`."""
+    bench.keep_axis(visitor, log=log)
     yield Update(notice=notice_html("busy", "Starting…"), busy=True)
     try:
         job = bench.resume(visitor, name)
     except FillmaskError as error:
         yield error_update(error)
         return
-    yield from watched(bench, visitor, job, log=log)
+    yield from watched(bench, visitor, job)
 
 
-def watched(bench: Workbench, visitor: str, job: Job, *, log: bool) -> Iterator[Update]:
+def watched(bench: Workbench, visitor: str, job: Job) -> Iterator[Update]:
     """How a job goes, until its end."""
+    drawn: tuple[Summary | None, bool] = (None, False)
     for news in watch(job):
+        log = bench.has_log_axis(visitor)
         if not news.ended:
-            yield under_way(news, log=log)
+            # The same charts once more would close an opened table and break off a drag.
+            same = news.summary is drawn[0] and log == drawn[1]
+            drawn = (news.summary, log)
+            yield in_words(news) if same else under_way(news, log=log)
             continue
         if news.state == "stopped":
             # The answer first: all the charts take a moment.
@@ -140,9 +147,14 @@ def watched(bench: Workbench, visitor: str, job: Job, *, log: bool) -> Iterator[
         yield at_the_end(bench, visitor, news, log=log)
 
 
+def in_words(news: News) -> Update:
+    """How far a job is, and no more."""
+    return Update(notice=progress_html(news), busy=True)
+
+
 def under_way(news: News, *, log: bool) -> Update:
     """The page while a job runs."""
-    update = Update(notice=progress_html(news), busy=True)
+    update = in_words(news)
     if news.summary is None or news.info is None:
         return update
     return replace(
@@ -151,6 +163,8 @@ def under_way(news: News, *, log: bool) -> Update:
         charts=_charts(news.summary, news.history, log=log, live=True),
         side="",
         tokens=Tokens("", (), Choice(), pair=False),
+        # What is asked of a stored run must not be answered from the one before.
+        shown=Shown(),
     )
 
 
@@ -187,14 +201,14 @@ def stored(bench: Workbench, visitor: str, shown: Shown, *, log: bool) -> Update
     """
     try:
         result = bench.result(visitor, shown)
-        state = bench.store(visitor).open(shown.run).state
+        run = bench.store(visitor).open(shown.run)
     except FillmaskError as error:
         return replace(error_update(error), busy=None)
     words = {
         "stopped": "This run was stopped: these are the figures of the texts measured so far.",
-        "failed": f"This run failed: {result.info.error}",
+        "failed": f"This run failed: {run.info.error}",
         "running": "This run is being measured: these are the figures of the texts so far.",
-    }.get(state, "")
+    }.get(run.state, "")
     notice = notice_html("hint", words) if words else notice_html("none")
     page = _page(result, shown, log=log)
     return replace(page, notice=notice, runs=run_list(bench, visitor, shown.run))
@@ -237,6 +251,20 @@ def histogram(summary: Summary, *, log: bool) -> Chart:
     return loss_histogram(models, names=names_of(summary), log=log)
 
 
+def recounted(bench: Workbench, visitor: str, shown: Shown, *, log: bool) -> Chart | None:
+    """The histogram of the run on the page once the reader has chosen the axis of its counts.
+
+    None where no stored run is shown: one that is being measured is drawn anew as it goes on.
+    """
+    bench.keep_axis(visitor, log=log)
+    if not shown.run:
+        return None
+    try:
+        return histogram(bench.result(visitor, shown).summary, log=log)
+    except FillmaskError:
+        return None  # the run was deleted; its charts are still on the page
+
+
 def chosen_tokens(
     bench: Workbench, visitor: str, shown: Shown, order: str, low: float | None, high: float | None
 ) -> Update:
@@ -252,7 +280,8 @@ def chosen_tokens(
     """
     if not shown.run:
         return Update()
-    choice = Choice(order, low or 0.0, math.inf if high is None else high)
+    # No loss is below 0, whatever was typed.
+    choice = Choice(order, max(0.0, low or 0.0), math.inf if high is None else max(0.0, high))
     try:
         found = bench.tokens(visitor, shown, choice)
         pair = len(bench.choices(visitor, shown)) > 1
@@ -282,11 +311,20 @@ def in_explore(bench: Workbench, visitor: str, shown: Shown, token: TokenExample
     """What Explore is to show for a token of the table.
 
     Raises:
-        FillmaskError: if the run does not say which model it had, or that cannot be loaded.
+        FillmaskError: if the run does not say which model it had, that cannot be loaded, or Explore
+            cannot be told which it was.
     """
-    (view, *_) = bench.views(visitor, shown, token)
     (choice, *_) = bench.choices(visitor, shown)
-    prompt = masked(token, view.model.vocabulary.mask_token, MAX_TEXT_CHARACTERS)
+    # How many threads measured changes nothing that a model says.
+    options = {name: value for name, value in options_of(choice).items() if name != "threads"}
+    if options and not bench.session.public:
+        made = ", ".join(f"{name.replace('_', '-')} {value}" for name, value in options.items())
+        raise OptionError(
+            f"this run was made with {made}, which Explore cannot be told: click the row instead "
+            "to see what this model says"
+        )
+    model = chosen_model(bench.session, choice)
+    prompt = masked(token, model.vocabulary.mask_token, MAX_TEXT_CHARACTERS)
     return InExplore(prompt.text, choice["reference"], hidden_word(token))
 
 

@@ -21,6 +21,7 @@ from fillmask_ui.ui.explore_view import (
     answer,
     clicked_candidate,
     clicked_token,
+    sentence,
     whole_vocabulary,
 )
 from fillmask_ui.ui.results import filling_csv, selector_html
@@ -154,7 +155,7 @@ def build(session: Session) -> None:
     )
     _wire_clicks(session, inputs, strip, [candidates.row, joint.row], examples)
     selector.row(_chosen, None, selected, show_progress="hidden", api_visibility="private")
-    _wire_downloads(session, inputs, filling, buttons)
+    _wire_downloads(session, inputs, filling, notice, buttons)
     _wire_address(session, inputs)
 
 
@@ -206,25 +207,26 @@ def _wire_clicks(
 
 
 def _wire_downloads(
-    session: Session, inputs: _Inputs, filling: gr.State, buttons: list[gr.Button]
+    session: Session,
+    inputs: _Inputs,
+    filling: gr.State,
+    notice: gr.HTML,
+    buttons: list[gr.Button],
 ) -> None:
-    def everything(*values: Any) -> str:
-        found = whole_vocabulary(session, Question(*values))
-        return "" if found is None else filling_csv(found)
+    def everything(*values: Any) -> tuple[str, Any]:
+        return everything_csv(session, Question(*values))
 
     file = gr.Textbox(visible="hidden", elem_id="file")
     shown_csv, shown_json, all_csv = buttons
-    for button, make, given, name, kind in (
-        (shown_csv, csv_of, filling, "fillmask.csv", "text/csv"),
-        (shown_json, json_of, filling, "fillmask.json", "application/json"),
-        (all_csv, everything, _members(inputs), "fillmask-all.csv", "text/csv"),
+    for button, make, given, made, name, kind in (
+        (shown_csv, csv_of, filling, file, "fillmask.csv", "text/csv"),
+        (shown_json, json_of, filling, file, "fillmask.json", "application/json"),
+        (all_csv, everything, _members(inputs), [file, notice], "fillmask-all.csv", "text/csv"),
     ):
         # The file goes to the browser and is saved there: none is left on the server.
-        button.click(make, given, file, show_progress="hidden", api_visibility="private").then(
-            None,
-            file,
-            file,
-            js=f"(text) => {{ window.fillmask.save('{name}', '{kind}', text); return ''; }}",
+        save = f"if (text) window.fillmask.save('{name}', '{kind}', text);"
+        button.click(make, given, made, show_progress="hidden", api_visibility="private").then(
+            None, file, file, js=f"(text) => {{ {save} return ''; }}"
         )
 
 
@@ -337,6 +339,14 @@ def on_example(number: str) -> tuple[str, Draft, int]:
 def csv_of(filling: Filling | None) -> str:
     """What is shown as CSV."""
     return "" if filling is None else filling_csv(filling)
+
+
+def everything_csv(session: Session, question: Question) -> tuple[str, Any]:
+    """All tokens at each mask as CSV and no notice, or nothing and why."""
+    try:
+        return filling_csv(whole_vocabulary(session, question)), gr.skip()
+    except FillmaskError as error:
+        return "", widgets.notice_html("error", sentence(error))
 
 
 def json_of(filling: Filling | None) -> str:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from fillmask_ui.ui.session import Session
 
 MAX_TOP_K = 100
+# Masks whose whole vocabulary is written to a file; each is tens of thousands of lines.
+MAX_WHOLE_MASKS = 16
 UNITS = ("nats", "bits")
 
 
@@ -127,9 +129,11 @@ def _nothing_hidden(model: MaskedLM, encoding: Encoding, draft: Draft, strip: st
             "nothing was cut"
         )
     mask = model.vocabulary.mask_token
+    # A very long text has no strip to click on.
+    click = "click one below, or " if strip else ""
     return Answer(
         "hint",
-        f"No word is hidden yet: click one below, or write {mask} or ___ in its place.",
+        f"No word is hidden yet: {click}write {mask} or ___ in its place.",
         strip=strip,
         draft=draft,
     )
@@ -191,9 +195,9 @@ def _original(session: Session, model: MaskedLM, draft: Draft, selected: int) ->
     if word is None:
         return None
     try:
-        return session.score(model, draft.text, [word])[selected][0]
+        return session.score_at(model, draft.text, word, selected)
     except (OptionError, TextError):
-        # The word has no tokens, or the text is too long once the mask has widened.
+        # The word has no tokens or too many, or the text is too long once the mask has widened.
         return None
 
 
@@ -265,10 +269,16 @@ def _current(session: Session, question: Question) -> tuple[MaskedLM, Draft]:
     return model, editing.carried(question.draft, question.text, model.vocabulary.mask_token)
 
 
-def whole_vocabulary(session: Session, question: Question) -> Filling | None:
-    """All tokens at each mask of the text, for a file; None where there is nothing to predict."""
-    try:
-        model, draft = _current(session, question)
-        return session.fill(model, draft.text, top_k=None)
-    except FillmaskError:
-        return None  # the notice on the page already says what is wrong
+def whole_vocabulary(session: Session, question: Question) -> Filling:
+    """All tokens at each mask of the text, for a file.
+
+    Raises:
+        FillmaskError: if nothing can be predicted, or the file would be too large.
+    """
+    model, draft = _current(session, question)
+    if len(draft.hidden) > MAX_WHOLE_MASKS:
+        raise OptionError(
+            f"the text has {len(draft.hidden)} masks, and a file of all tokens has at most "
+            f"{MAX_WHOLE_MASKS}: leave some masks out, or download what is shown"
+        )
+    return session.fill(model, draft.text, top_k=None)

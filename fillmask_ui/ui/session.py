@@ -10,10 +10,12 @@ import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fillmask_ui.errors import FillmaskError, ModelError, OptionError, TextError
-from fillmask_ui.filling import fill, score_candidates
+from fillmask_ui.filling import encode_masked, fill, mask_positions, score_candidates
+from fillmask_ui.filling.query import log_probabilities_at
+from fillmask_ui.filling.words import split_into_tokens, word_scores, work
 
 if TYPE_CHECKING:
     from fillmask_ui.models import AvailableModel, ModelStore
@@ -23,7 +25,13 @@ if TYPE_CHECKING:
 # Far above any model's limit in tokens, far below what would keep a tokenizer busy.
 MAX_CHARACTERS = 50_000
 MAX_WORDS = 100
-_KEPT_FILLINGS = 128
+# Tokens that a model is made to read for words of several sub-tokens while someone waits.
+MAX_WORK = 200_000
+# Answers that are kept, and the candidates and scored words of all of them together.
+_KEPT_ANSWERS = 128
+_KEPT_CANDIDATES = 100_000
+
+Kept = TypeVar("Kept")
 
 
 class Session:
@@ -42,7 +50,7 @@ class Session:
         self.store = store
         self.default_model = default_model
         self.public = public
-        self._fillings: OrderedDict[tuple, Filling] = OrderedDict()
+        self._answers: OrderedDict[tuple, tuple[Any, int]] = OrderedDict()  # and its size
         self._lock = threading.Lock()
 
     def preload(self) -> None:
@@ -85,21 +93,19 @@ class Session:
     def fill(
         self, model: MaskedLM, text: str, *, top_k: int | None, words: Sequence[str] = ()
     ) -> Filling:
-        """`fill`, remembered: a change of unit or of the mask shown costs no model call."""
+        """`fill` within the page's limits, remembered.
+
+        A change of unit or of the mask shown costs no model call.
+        """
         check_text(text)
         check_words(words)
-        key = (str(model.signature), id(model), text, top_k, tuple(words))
-        with self._lock:
-            if key in self._fillings:
-                self._fillings.move_to_end(key)
-                return self._fillings[key]
-        filling = fill(model, text, top_k=top_k, candidates=words)
-        if top_k is not None:  # whole vocabularies are too large to keep
-            with self._lock:
-                self._fillings[key] = filling
-                while len(self._fillings) > _KEPT_FILLINGS:
-                    self._fillings.popitem(last=False)
-        return filling
+
+        def make() -> Filling:
+            return fill(model, text, top_k=top_k, candidates=words, most_work=MAX_WORK)
+
+        if top_k is None:  # whole vocabularies are too large to keep
+            return make()
+        return self._remembered(("fill", *_key(model, text), top_k, tuple(words)), make, _size)
 
     def score(
         self, model: MaskedLM, text: str, words: Sequence[str]
@@ -107,7 +113,61 @@ class Session:
         """`score_candidates` within the page's limits."""
         check_text(text)
         check_words(words)
-        return score_candidates(model, text, words)
+        return score_candidates(model, text, words, most_work=MAX_WORK)
+
+    def score_at(self, model: MaskedLM, text: str, word: str, mask: int) -> ScoredWord:
+        """The score of a word at one mask, remembered; other masks cost nothing.
+
+        Args:
+            model: that scores it.
+            text: with masks.
+            word: of any number of sub-tokens.
+            mask: its number from the left, from 0.
+
+        Raises:
+            TextError: if the text cannot be used, or is too long once the mask has widened.
+            OptionError: if the word has no tokens, or too many.
+        """
+        check_text(text)
+        return self._remembered(
+            ("score", *_key(model, text), word, mask),
+            lambda: _scored_at(model, text, word, mask),
+            lambda _: 1,
+        )
+
+    def _remembered(
+        self, key: tuple, make: Callable[[], Kept], size: Callable[[Kept], int]
+    ) -> Kept:
+        with self._lock:
+            if key in self._answers:
+                self._answers.move_to_end(key)
+                return self._answers[key][0]
+        answer = make()
+        with self._lock:
+            self._answers[key] = answer, size(answer)
+            total = sum(own for _, own in self._answers.values())
+            while len(self._answers) > _KEPT_ANSWERS or total > _KEPT_CANDIDATES:
+                _, (_, dropped) = self._answers.popitem(last=False)
+                total -= dropped
+        return answer
+
+
+def _key(model: MaskedLM, text: str) -> tuple:
+    return str(model.signature), id(model), text
+
+
+def _size(filling: Filling) -> int:
+    return sum(len(mask.candidates) + len(mask.scored) for mask in filling.masks)
+
+
+def _scored_at(model: MaskedLM, text: str, word: str, mask: int) -> ScoredWord:
+    encoding = encode_masked(model, text)
+    position = mask_positions(encoding, model.vocabulary)[mask]
+    pieces = split_into_tokens(model, encoding, position, [word])
+    if work(encoding, pieces) > MAX_WORK:
+        raise OptionError(f"the word {word[:40]!r} has too many sub-tokens to be scored here")
+    log_probs = log_probabilities_at(model, [encoding.ids], [position])  # [1, V]
+    return word_scores(model, encoding, position, pieces, log_probs)[0]
 
 
 def check_text(text: str) -> None:

@@ -293,6 +293,12 @@ def test_what_is_shown_can_be_saved(explorer, page, served):
     rows = list(csv.DictReader(io.StringIO(content)))
     assert len(rows) == 2 * expected.signature.vocabulary_size
     assert sum(float(row["probability"]) for row in rows) == pytest.approx(2)
+    # Of many masks that file would be too large.
+    text = "[MASK] " * 17
+    explorer.sentence.fill(text)
+    explorer.see(text)
+    page.get_by_role("button", name="CSV, all tokens", exact=True).click()
+    expect(explorer.notice).to_contain_text("at most 16")
 
 
 def test_several_masks_each_have_their_list_and_are_filled_together(explorer, page, served):

@@ -132,7 +132,7 @@ def test_forty_embedded_texts_end_with_the_numbers_of_evaluate(bench):
     expect(charts).to_have_count(8)
     expect(bench.page.locator(".fm-chart-table:visible")).to_have_count(8)
     # The worst token opens Explore with itself hidden, under the same model.
-    bench.tokens.first.get_by_role("button").click()
+    bench.tokens.first.get_by_role("button").first.click()
     expect(bench.page.get_by_role("tab", name="Explore")).to_have_attribute("aria-selected", "true")
     sentence = bench.page.locator("#sentence textarea")
     expect(sentence).to_have_value(
@@ -181,6 +181,11 @@ def test_two_models_side_by_side_and_the_brush(bench, tmp_path):
     expect(caption).to_contain_text("largest difference")
     bench.tokens.first.locator("td.fm-number").first.click()
     expect(bench.page.locator(".fm-sides table")).to_have_count(2)
+    # So does the row's button, by keyboard.
+    second = bench.tokens.nth(1)
+    second.get_by_role("button").nth(1).press("Enter")
+    loss = float(second.locator("td.fm-number").first.get_attribute("data-value"))
+    expect(bench.page.locator(".fm-sides")).to_contain_text(f"{loss:.4f} nats")
     chart = bench.page.locator("#plot-loss-histogram")
     chart.scroll_into_view_if_needed()
     box = chart.locator(".nsewdrag").first.bounding_box()
@@ -209,6 +214,10 @@ def test_two_models_side_by_side_and_the_brush(bench, tmp_path):
     mouse.click(bar["x"] + bar["width"] / 2, box["y"] + 0.9 * box["height"])
     expect(caption).to_contain_text("with a loss from")
     expect(chart.get_by_role("img", name="Histogram of the loss")).to_be_visible()
+    # The last bar ends nowhere.
+    click = "chart => chart.emit('plotly_click', { points: [{ customdata: '3:' }] })"
+    chart.locator(".js-plotly-plot").evaluate(click)
+    expect(caption).to_contain_text("with a loss from 3 to any nats")
 
 
 def test_bad_input_is_said_and_nothing_is_lost(bench, tmp_path):

@@ -21,10 +21,11 @@ from table_model import TableModel
 from fillmask_ui.errors import DataError, FillmaskError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.runs import compare
-from fillmask_ui.ui import evaluate_job
+from fillmask_ui.ui import evaluate_job, evaluate_runs, evaluate_tokens
 from fillmask_ui.ui.evaluate_job import History
 from fillmask_ui.ui.evaluate_request import PUBLIC_TOKENS
 from fillmask_ui.ui.evaluate_runs import LEFT_SECONDS, Shown
+from fillmask_ui.ui.evaluate_tokens import DIFFERENT, Choice
 
 PSEUDO = {"metric": "pseudo-perplexity"}
 
@@ -265,11 +266,48 @@ def test_deleting_a_run_takes_its_upload_and_not_that_of_another(tmp_path):
     assert bench.runs(VISITOR).runs == ()
 
 
+def spoil(bench, name):
+    """Make a stored run one of another version."""
+    path = bench.store(VISITOR).root / name / "run.json"
+    path.write_text(path.read_text().replace('"format": 1', '"format": 99'))
+
+
+def test_an_upload_stays_for_runs_that_are_not_listed(tmp_path, monkeypatch):
+    """Those of another version, and those beyond the newest."""
+    monkeypatch.setattr(evaluate_runs, "LISTED_RUNS", 1)
+    bench = workbench(tmp_path / "runs")
+    first, second = (finish(begun(bench, tmp_path))[-1].info.name for _ in range(2))
+    other = upload(tmp_path, TEXTS[:9], "other.txt")
+    finish(begun(bench, tmp_path, upload=other))
+    kept = tmp_path / "runs" / "uploads"
+    bench.delete(VISITOR, second)
+    assert len(list(kept.iterdir())) == 2
+    spoil(bench, first)
+    bench.delete(VISITOR, finish(begun(bench, tmp_path))[-1].info.name)
+    assert len(list(kept.iterdir())) == 2
+
+
+def test_an_upload_stays_for_a_job_that_has_no_run_yet(tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluate_runs, "SLOTS", 1)
+    known = models()
+    bench = workbench(tmp_path / "runs", known=known)
+    name = finish(begun(bench, tmp_path))[-1].info.name
+    known["table"].free_calls = len(known["table"].calls)
+    other = upload(tmp_path, ["a cat sat on the mat"] * 9, "other.txt")
+    first = bench.begin("one", form(tmp_path, upload=other))
+    assert known["table"].reached.wait(30)
+    waiting = bench.begin("two", form(tmp_path))
+    bench.delete(VISITOR, name)
+    known["table"].open.set()
+    assert [finish(job)[-1].state for job in (first, waiting)] == ["done", "done"]
+    bench.delete(VISITOR, waiting.news.info.name)
+    assert [path.name[13:] for path in (tmp_path / "runs" / "uploads").iterdir()] == ["other.txt"]
+
+
 def test_a_run_of_another_version_is_listed_with_its_reason(tmp_path):
     bench = workbench(tmp_path / "runs")
     name = finish(begun(bench, tmp_path))[-1].info.name
-    path = tmp_path / "runs" / name / "run.json"
-    path.write_text(path.read_text().replace('"format": 1', '"format": 99'))
+    spoil(bench, name)
     listing = bench.runs(VISITOR)
     assert listing.runs == ()
     assert "format 99" in listing.unreadable[0]
@@ -286,6 +324,29 @@ def test_a_run_is_a_file_to_download(tmp_path, file_format):
         assert len(text.splitlines()) == 1 + last.summary.model.tokens
     else:
         assert f'"mean_nll_nats": {last.summary.model.mean_nll_nats!r}' in text
+
+
+def test_files_to_download_do_not_pile_up(tmp_path):
+    bench = workbench(tmp_path / "runs")
+    name = finish(begun(bench, tmp_path))[-1].info.name
+    table = bench.file(VISITOR, name, "csv")
+    files = [bench.file(VISITOR, name, "json") for _ in range(3)]
+    assert [path.exists() for path in (table, *files)] == [True, False, False, True]
+    bench.forget(VISITOR)
+    assert not table.exists()
+    assert not files[-1].exists()
+
+
+def test_a_pair_of_runs_that_is_cut_says_so(tmp_path, monkeypatch):
+    bench = workbench(tmp_path / "runs")
+    names = [finish(begun(bench, tmp_path))[-1].info.name for _ in range(2)]
+    choice = Choice(DIFFERENT)
+    assert bench.tokens(VISITOR, Shown(*names), choice).all_texts
+    for module in (evaluate_runs, evaluate_tokens):
+        monkeypatch.setattr(module, "MAX_TEXTS", 5)
+    found = bench.tokens(VISITOR, Shown(*names), choice)
+    assert found.texts <= 5
+    assert not found.all_texts
 
 
 def test_visitors_of_a_public_page_do_not_see_each_other(tmp_path):

@@ -11,6 +11,7 @@ from fillmask_ui import plots_evaluation as plots
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.plots_evaluation.bins import MAX_BARS, bars_of
 from fillmask_ui.plots_evaluation.pairs import MAX_POINTS
+from fillmask_ui.ui.evaluate_tokens import Choice, find
 
 TEXTS = sample_texts(120, seed=3)
 PSEUDO = EvaluationConfig("pseudo-perplexity")
@@ -63,6 +64,20 @@ def test_the_histogram_counts_every_token_as_numpy_does(pair, which):
     assert [row[2 + which] for row in found.table.rows] == expected.tolist()
     assert list(found.figure.data[which].y) == expected.tolist()
     assert found.table.rows[-1][4 + which] == 1.0
+
+
+def test_a_click_on_a_bar_finds_what_the_bar_counts():
+    """Also at both ends, beyond which a few tokens lie."""
+    rows = [row for row in rows_of(config=PSEUDO) if hasattr(row, "scores")]
+    for row in rows:
+        row.scores.nll_nats[:] += 3
+    rows[0].scores.nll_nats[0], rows[1].scores.nll_nats[0] = 0.33, 33.3
+    bars = chart(rows, "loss-histogram").figure.data[0]
+    assert float(bars.hovertext[0].split(" to ")[0]) > 0.33
+    assert float(bars.hovertext[-1].split(" to ")[1]) < 33.3
+    for data, count in zip(bars.customdata, bars.y, strict=True):
+        low, high = data.split(":")
+        assert find(rows, Choice(low=float(low), high=float(high or "inf"))).count == count
 
 
 def test_mean_and_median_stand_where_numpy_puts_them(pair):

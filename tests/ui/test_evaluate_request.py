@@ -1,5 +1,8 @@
 """The controls of the Evaluate tab, read: a request, or a message that says what to change."""
 
+import gzip
+import math
+
 import pytest
 from evaluate_page import form, upload
 
@@ -7,15 +10,16 @@ from fillmask_ui.corpora import TextSource, open_texts
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.masking import MaskRecipe
+from fillmask_ui.runs import RunStore
 from fillmask_ui.ui.evaluate_request import (
     PUBLIC_TEXTS,
     PUBLIC_TEXTS_ONE_BY_ONE,
     PUBLIC_TOKENS,
     Form,
-    drop_upload,
     read_form,
     source_of,
 )
+from fillmask_ui.ui.evaluate_uploads import PUBLIC_BYTES, PUBLIC_ROWS, drop_upload
 
 
 def test_the_page_as_it_opens_measures_embedded_texts_by_cross_entropy(tmp_path):
@@ -85,19 +89,51 @@ def test_an_upload_is_kept_beside_the_runs_under_a_name_of_its_contents(tmp_path
     assert str(tmp_path) not in request.label
 
 
-def test_a_kept_upload_goes_with_the_last_run_that_has_it(tmp_path):
+def test_a_kept_upload_goes_unless_a_job_still_reads_it(tmp_path):
     request = read_form(form(tmp_path), tmp_path / "runs")
-    kept = tmp_path / "runs" / "uploads"
-    drop_upload(request.texts(), [request.texts()], tmp_path / "runs")
+    kept, store = tmp_path / "runs" / "uploads", RunStore(tmp_path / "runs")
+    drop_upload(request.texts(), store, used=[request.source.where])
     assert len(list(kept.iterdir())) == 1
-    drop_upload(request.texts(), [], tmp_path / "runs")
+    drop_upload(request.texts(), store)
     assert not list(kept.iterdir())
 
 
 def test_a_file_that_was_no_upload_is_never_removed(tmp_path):
     path = upload(tmp_path)
-    drop_upload(TextSource("file", path).to_dict(), [], tmp_path / "runs")
+    drop_upload(TextSource("file", path).to_dict(), RunStore(tmp_path / "runs"))
     assert (tmp_path / "texts.txt").exists()
+
+
+def public_upload(folder, name, content):
+    (folder / name).write_bytes(content)
+    asked = Form(where="upload", upload=str(folder / name), samples=10, max_tokens=PUBLIC_TOKENS)
+    return read_form(asked, folder / "runs", public=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("many.txt.gz", gzip.compress(b"a\n" * 3_000_000, 1), f"at most {PUBLIC_ROWS:,} lines"),
+        ("many.txt", b"a\n" * (PUBLIC_ROWS + 1), "upload a part of it"),
+        ("long.txt.gz", gzip.compress(bytes(PUBLIC_BYTES + 1), 1), "20 MB of text, decompressed"),
+        ("cut.txt.gz", gzip.compress(b"a cat\n" * 99)[:-9], "cannot be decompressed"),
+        ("plain.txt.gz", b"a cat\n", "without .gz"),
+        ("texts.parquet", b"PAR1", "reads no parquet"),
+        ("texts.docx", b"PK", "unknown kind of file"),
+    ],
+)
+def test_an_upload_that_is_too_much_for_a_public_page_is_refused(tmp_path, name, content, said):
+    with pytest.raises(FillmaskError, match=said) as error:
+        public_upload(tmp_path, name, content)
+    assert str(tmp_path) not in str(error.value)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_upload_may_be_as_large_as_a_public_page_says(tmp_path):
+    content = gzip.compress(b"a\n" * PUBLIC_ROWS, 1)
+    request = public_upload(tmp_path, "most.txt.gz", content)
+    with open_texts(request.source) as texts:
+        assert texts.report.available == PUBLIC_ROWS
 
 
 @pytest.mark.parametrize(
@@ -152,7 +188,9 @@ def test_a_file_of_this_machine_can_be_named_as_a_data_set(tmp_path):
         ({"shares": "0.8 0.1 0.2"}, "add up to 1"),
         ({"samples": -1}, "number of texts must be a whole number"),
         ({"samples": 1.5}, "it was 1.5"),
+        ({"samples": math.inf}, "it was inf"),
         ({"seed": None}, "seed is missing"),
+        ({"seed": 1.5}, "the seed must be a whole number"),
         ({"max_tokens": 2}, "at least 3"),
         ({"pass_percent": 10, "risk_percent": 5}, "must lie below"),
         ({"metric": "suffix", "suffix_tokens": 0}, "tokens at the end"),

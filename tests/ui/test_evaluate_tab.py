@@ -5,6 +5,7 @@ import pytest
 from evaluate_page import workbench
 
 from fillmask_ui.ui import evaluate, evaluate_controls
+from fillmask_ui.ui import evaluate_view as view
 from fillmask_ui.ui.app import build_app, launch_options
 from fillmask_ui.ui.evaluate_request import PUBLIC_TOKENS, Form
 from fillmask_ui.ui.evaluate_view import CHARTS
@@ -25,9 +26,35 @@ def test_the_controls_are_the_fields_of_the_form_with_its_defaults(tmp_path):
     assert shown == plain
 
 
+def test_numbers_reach_what_checks_them(tmp_path):
+    """The components themselves refuse and round nothing."""
+    numbers = [c for c in controls(tmp_path, public=False).members() if isinstance(c, gr.Number)]
+    assert len(numbers) == 7
+    for component in numbers:
+        assert [component.preprocess(value) for value in (-1, 1.5)] == [-1, 1.5]
+
+
+@pytest.mark.parametrize(
+    ("choices", "said"),
+    [
+        ({"samples": -1}, "The number of texts must be a whole number"),
+        ({"seed": 1.5}, "The seed must be a whole number, 0 or more; it was 1.5"),
+        ({"max_tokens": -1}, "Max tokens must be a whole number"),
+        ({"metric": "suffix", "suffix_tokens": 0}, "The number of tokens at the end"),
+        ({"mask_probability": -1}, "it was -1"),
+    ],
+)
+def test_a_wrong_number_is_said_with_its_name(tmp_path, choices, said):
+    *_, last = view.evaluation(workbench(tmp_path), "anybody", Form(**choices), log=False)
+    assert 'role="alert"' in last.notice
+    assert said in last.notice
+    assert last.busy is False
+
+
 def test_a_public_page_offers_no_data_sets(tmp_path):
     made = controls(tmp_path, public=True)
     assert [value for _, value in made.where.choices] == ["embedded", "upload"]
+    assert ".parquet" not in made.upload.file_types
     assert made.max_tokens.value == PUBLIC_TOKENS
     private = controls(tmp_path, public=False)
     assert [value for _, value in private.where.choices] == ["embedded", "upload", "dataset"]

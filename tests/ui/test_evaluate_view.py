@@ -11,6 +11,7 @@ from evaluate_page import TEXTS, VISITOR, finish, form, models, upload, workbenc
 from page_tags import Tags
 from table_model import SPECIAL, WORDS, TableModel, TableVocabulary
 
+from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig, summarize
 from fillmask_ui.evaluation import evaluate as measure
 from fillmask_ui.evaluation.summary import FLATTERY
@@ -258,6 +259,44 @@ def test_a_token_opens_in_explore_under_the_model_of_the_run(done):
     assert "[MASK]" in target.text
 
 
+def explored(bench, page, **options):
+    """What Explore is told of a run whose model was asked for with options."""
+    path = bench.store(VISITOR).root / page.shown.run / "run.json"
+    values = json.loads(path.read_text())
+    values["choices"]["model"] |= options
+    path.write_text(json.dumps(values))
+    return view.in_explore(bench, VISITOR, page.shown, page.tokens.found[0])
+
+
+def test_a_model_that_explore_cannot_be_told_is_not_shown_as_another(done):
+    bench, page = done
+    assert explored(bench, page, runtime="auto", dtype=None, threads=2).model == "table"
+    with pytest.raises(OptionError, match=r"onnx-file onnx/small\.onnx, .* click the row"):
+        explored(bench, page, onnx_file="onnx/small.onnx")
+
+
+def test_opening_explore_loads_one_model_alone(done):
+    bench, page = done
+    loads = []
+
+    def load(reference, **_):
+        loads.append(reference)
+        return TableModel(1)
+
+    bench.session.store = type(bench.session.store)(loader=load)
+    view.in_explore(bench, VISITOR, page.shown, page.tokens.found[0])
+    assert loads == ["table"]
+
+
+def test_a_row_of_tokens_can_be_chosen_by_keyboard(done):
+    _, page = done
+    first = page.tokens.html.split("<tr")[2]
+    opens, shows = re.findall(r"<button[^>]*>", first)
+    assert 'data-key="open:0"' in opens
+    assert "data-key" not in shows  # a click on it is one on its row
+    assert 'data-key="show:0"' in first
+
+
 def test_a_model_that_is_gone_is_said_in_place(done):
     bench, page = done
 
@@ -275,6 +314,9 @@ def test_the_brush_chooses_tokens(done):
     assert update.tokens.found
     assert all(2.0 <= token.nll_nats < 3.0 for token in update.tokens.found)
     assert "from 2 to 3 nats" in update.tokens.html
+    below = view.chosen_tokens(bench, VISITOR, page.shown, WORST, -2.0, 3.0)
+    assert "from 0 to 3 nats" in below.tokens.html
+    assert view.chosen_tokens(bench, VISITOR, page.shown, WORST, 1.0, -1.0).tokens.found == ()
     every = view.chosen_tokens(bench, VISITOR, page.shown, DIFFERENT, None, None)
     assert every.tokens.html == page.tokens.html
     assert view.chosen_tokens(bench, VISITOR, Shown(), WORST, None, None).tokens is None
@@ -341,6 +383,49 @@ def test_a_stopped_run_is_shown_with_what_it_has_and_resumes(tmp_path):
     assert "nothing is left" in refused.notice
 
 
+def test_a_run_that_failed_later_says_why(tmp_path):
+    """Its figures were shown, and kept, while it was only stopped."""
+    bench = workbench(tmp_path / "runs")
+    name = finish(bench.begin(VISITOR, form(tmp_path)))[-1].info.name
+    path = tmp_path / "runs" / name / "run.json"
+    for state, error, said in (
+        ("stopped", None, "was stopped"),
+        ("failed", "the texts are not the same", "failed: the texts are not the same"),
+    ):
+        values = json.loads(path.read_text()) | {"state": state, "error": error}
+        path.write_text(json.dumps(values))
+        assert said in view.stored(bench, VISITOR, Shown(name), log=False).notice
+
+
+def test_a_message_keeps_its_dots():
+    shown = evaluate_results.progress_html(News("failed", "../a.csv has no column 'x'; see ../b."))
+    assert "../a.csv has no column &#x27;x&#x27;; see ../b.<" in shown
+
+
+def test_charts_are_drawn_once_for_the_same_figures(done, monkeypatch):
+    bench, page = done
+    summaries = [bench.result(VISITOR, page.shown).summary]
+    summaries.append(replace(summaries[0]))
+    info = bench.store(VISITOR).open(page.shown.run).info
+    running = News("running", info=info, expected=60)
+    seen = [summaries[0]] * 3 + [summaries[1]] * 2
+    told = [running, *(replace(running, seen=n, summary=s) for n, s in enumerate(seen))]
+    monkeypatch.setattr(view, "watch", lambda _: iter(told))
+    updates = view.watched(bench, VISITOR, None)
+    drawn = []
+    for update in updates:
+        assert update.busy
+        assert (update.figures is None) == (update.charts is None) == (update.shown is None)
+        if update.charts is None:
+            drawn.append("nothing")
+            continue
+        drawn.append(update.charts["loss-histogram"].figure.layout.yaxis.type or "linear")
+        assert update.shown == Shown()
+        # The switch, while it runs: what is drawn next follows it.
+        assert view.recounted(bench, VISITOR, update.shown, log=True) is None
+    assert drawn == ["nothing", "linear", "log", "nothing", "log", "nothing"]
+
+
 def test_deleting_says_so_and_an_unknown_name_too(done):
     bench, page = done
     update = view.deleted(bench, VISITOR, page.shown.run)
@@ -354,6 +439,22 @@ def test_the_counts_can_be_on_a_logarithmic_axis(done):
     log = view.stored(bench, VISITOR, page.shown, log=True)
     assert log.charts["loss-histogram"].figure.layout.yaxis.type == "log"
     assert page.charts["loss-histogram"].figure.layout.yaxis.type is None
+    for switch, axis in ((True, "log"), (False, None)):
+        drawn = view.recounted(bench, VISITOR, page.shown, log=switch)
+        assert drawn.figure.layout.yaxis.type == axis
+        assert bench.has_log_axis(VISITOR) == switch
+    assert view.recounted(bench, VISITOR, Shown("nowhere"), log=True) is None
+    bench.forget(VISITOR)
+    assert not bench.has_log_axis(VISITOR)
+
+
+def test_the_switch_is_kept_until_the_end_of_a_run(tmp_path):
+    bench = workbench(tmp_path / "runs")
+    updates = view.evaluation(bench, VISITOR, form(tmp_path), log=False)
+    next(updates)
+    view.recounted(bench, VISITOR, Shown(), log=True)
+    *_, last = updates
+    assert last.charts["loss-histogram"].figure.layout.yaxis.type == "log"
 
 
 class Event:
@@ -367,6 +468,7 @@ def test_what_the_histogram_sends_is_a_range():
     assert evaluate.chosen_range(Event(low=0.5, high=1)) == (0.5, 1.0)
     assert evaluate.chosen_range(Event(low=-0.4, high=1.239)) == (0.0, 1.24)
     assert evaluate.chosen_range(Event(low=None, high=None)) == (None, None)
+    assert evaluate.chosen_range(Event(low=16, high=None)) == (16.0, None)
     assert evaluate.chosen_range(Event(low="<b>", high=[])) == (None, None)
 
 

@@ -1,24 +1,27 @@
 """What the Explore tab shows, from plain inputs."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from table_model import TableModel
 
-from fillmask_ui.errors import ModelError, NetworkError
+from fillmask_ui.errors import FillmaskError, ModelError, NetworkError, OptionError
 from fillmask_ui.filling import fill, score_candidates
 from fillmask_ui.models import ModelStore
+from fillmask_ui.ui import explore
 from fillmask_ui.ui.editing import Draft
 from fillmask_ui.ui.explore_view import (
+    MAX_WHOLE_MASKS,
     Question,
     answer,
     clicked_candidate,
     clicked_token,
     whole_vocabulary,
 )
-from fillmask_ui.ui.results import version_of
+from fillmask_ui.ui.results import MAX_STRIP_TOKENS, version_of
 from fillmask_ui.ui.session import MAX_CHARACTERS, MAX_WORDS, Session
 
 TEXT = "the cat [MASK] on the mat."
@@ -168,6 +171,47 @@ def test_one_model_call_serves_a_change_of_unit_and_of_mask():
     assert len(model.calls) > calls
 
 
+def test_the_hidden_word_is_scored_at_its_own_mask_and_once():
+    model = TableModel()
+    session = Session(ModelStore(loader=lambda *_, **__: model), "table")
+    question = Question("[MASK] " * 20, draft=Draft("[MASK] " * 20, ("walked",) * 20))
+    session.fill(model, question.text, top_k=10)
+    calls = len(model.calls)
+    found = answer(session, replace(question, selected=7))
+    # One row for the mask, and one a sub-token.
+    assert sum(rows for _, rows in model.calls[calls:]) == 1 + 2
+    (word,) = score_candidates(TableModel(), question.text, ["walked"])[7]
+    assert f"loss {word.nll_nats:.3f} nats" in found.stats
+    calls = len(model.calls)
+    answer(session, replace(question, selected=7, unit="bits"))
+    assert len(model.calls) == calls
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda session, words: session.fill(TableModel(), TEXT, top_k=5, words=words),
+        lambda session, words: session.score(TableModel(), TEXT, words),
+        lambda session, words: session.score_at(TableModel(), TEXT, words[0], 0),
+    ],
+)
+def test_words_that_would_take_hours_are_refused(session, monkeypatch, ask):
+    ask(session, ["walked"])
+    monkeypatch.setattr("fillmask_ui.ui.session.MAX_WORK", 10)
+    with pytest.raises(OptionError, match=r"too many|fewer"):
+        ask(session, ["talked"])
+
+
+def test_what_is_kept_is_bounded_by_its_candidates(session, monkeypatch):
+    monkeypatch.setattr("fillmask_ui.ui.session._KEPT_CANDIDATES", 25)
+    model = session.model("")
+    for text in ("a [MASK]", "the [MASK]", "the [MASK] [MASK]"):
+        session.fill(model, text, top_k=10)
+    assert [size for _, size in session._answers.values()] == [20]
+    assert len(session.fill(model, "[MASK] " * 5, top_k=10).masks) == 5
+    assert not session._answers
+
+
 def test_a_click_on_a_token_hides_it_and_shows_its_mask(session):
     text = "the [MASK] sat on the mat."
     click = clicked_token(session, Question(text), 6, "hide", version_of(text))
@@ -226,4 +270,27 @@ def test_the_whole_vocabulary_adds_up_to_one(session):
     for mask in filling.masks:
         assert len(mask.candidates) == filling.signature.vocabulary_size
         assert math.isclose(sum(c.probability for c in mask.candidates), 1, abs_tol=1e-9)
-    assert whole_vocabulary(session, Question("no mask")) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("no mask", "no mask"),
+        ("[MASK] " * (MAX_WHOLE_MASKS + 1), f"has at most {MAX_WHOLE_MASKS}"),
+    ],
+)
+def test_a_file_of_all_tokens_that_cannot_be_had_is_said(session, text, said):
+    with pytest.raises(FillmaskError, match=said):
+        whole_vocabulary(session, Question(text))
+    content, notice = explore.everything_csv(session, Question(text))
+    assert content == ""
+    assert said in notice
+
+
+def test_a_text_without_a_strip_says_nothing_of_clicks():
+    model = TableModel(max_tokens=2000)
+    session = Session(ModelStore(loader=lambda *_, **__: model), "table")
+    found = answer(session, Question("cat " * MAX_STRIP_TOKENS))
+    assert found.strip == ""
+    assert "No word is hidden" in found.notice
+    assert "click" not in found.notice

@@ -12,7 +12,9 @@ function choose(chart) {
   chart.on("plotly_click", ({ points }) => {
     const [low, high] = String(points?.[0]?.customdata ?? "").split(":");
     clicked_at = Date.now();
-    if (high) trigger("range", { low: Number(low), high: Number(high) });
+    if (high === undefined) return;
+    // The last bar has no end: it also holds what lies beyond.
+    trigger("range", { low: Number(low), high: high ? Number(high) : null });
   });
   chart.on("plotly_selected", (event) => {
     const [low, high] = event?.range?.x ?? [];

@@ -1,0 +1,126 @@
+"""Uploaded files: kept beside the runs as long as one needs them, and weighed on a public page."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import shutil
+import zlib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from fillmask_ui.corpora import TextSource
+from fillmask_ui.errors import DataError, OptionError
+from fillmask_ui.runs import RunStore
+from fillmask_ui.runs.store import RUN_FILE
+
+# What a stranger may upload to a public page, once decompressed: to draw a sample, all rows are
+# read and counted.
+PUBLIC_BYTES = 20_000_000
+PUBLIC_ROWS = 200_000
+_UPLOADS = "uploads"
+_BLOCK_BYTES = 1 << 16
+_DIGITS = 12
+
+
+def check_public_upload(path: Path) -> None:
+    """Refuse a file that is small only as it was sent.
+
+    Args:
+        path: of the file that the page received.
+
+    Raises:
+        OptionError: if it is too large once decompressed, or of a kind that is not known.
+        DataError: if it is gone or damaged.
+    """
+    source = TextSource("file", path.name)
+    if source.layout == "parquet":
+        # Its rows may be of any size, whatever the file says of itself.
+        raise OptionError(
+            "this public page reads no parquet: upload the texts as .txt, .csv or .jsonl (also .gz)"
+        )
+    size = rows = 0
+    try:
+        with gzip.open(path) if source.compressed else path.open("rb") as file:
+            while block := file.read(_BLOCK_BYTES):
+                size += len(block)
+                rows += block.count(b"\n")
+                if size > PUBLIC_BYTES or rows > PUBLIC_ROWS:
+                    raise OptionError(
+                        f"this public page reads at most {PUBLIC_ROWS:,} lines and "
+                        f"{PUBLIC_BYTES / 1e6:g} MB of text, decompressed; {path.name} has more: "
+                        "upload a part of it, or run it on your own machine"
+                    )
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(
+            f"{path.name} cannot be decompressed ({error}): upload it again, or without .gz at the "
+            "end of its name if it is plain text"
+        ) from error
+    except OSError as error:
+        raise _gone(path, error) from error
+
+
+def keep_upload(path: Path, root: Path) -> Path:
+    """A lasting copy of an uploaded file, under a name that its contents decide.
+
+    Raises:
+        DataError: if it is gone or cannot be kept.
+    """
+    try:
+        digest = _sha256(path)
+        kept = root / _UPLOADS / f"{digest[:_DIGITS]}-{path.name}"
+        if not kept.exists():
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            _link_or_copy(path, kept)
+    except OSError as error:
+        raise _gone(path, error) from error
+    return kept
+
+
+def _gone(path: Path, error: OSError) -> DataError:
+    return DataError(
+        f"the uploaded file {path.name} cannot be kept ({error.strerror}): upload it again"
+    )
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _link_or_copy(path: Path, kept: Path) -> None:
+    try:
+        os.link(path, kept)
+    except OSError:  # another disk, or one without links
+        half = kept.with_suffix(kept.suffix + ".new")
+        shutil.copyfile(path, half)
+        half.replace(kept)
+
+
+def drop_upload(texts: Mapping[str, Any], store: RunStore, used: Collection[str] = ()) -> None:
+    """Remove the kept upload of a deleted run, unless another run may need it.
+
+    Args:
+        texts: of the deleted run's run.json.
+        store: of the remaining runs.
+        used: paths that jobs read which may have no run yet.
+    """
+    where = texts.get("where") or ""
+    kept = Path(where)
+    if not where or kept.parent != store.root / _UPLOADS or where in used:
+        return
+    if not any(_may_name(store.root / name, kept.name[:_DIGITS]) for name in store.names()):
+        kept.unlink(missing_ok=True)
+
+
+def _may_name(folder: Path, digest: str) -> bool:
+    """Whether run.json names an upload; of any version, and also where it cannot be read."""
+    try:
+        return digest.encode() in (folder / RUN_FILE).read_bytes()
+    except OSError:
+        return True
