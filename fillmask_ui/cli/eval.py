@@ -20,6 +20,7 @@ from fillmask_ui.cli.options import (
     Runtime,
     Threads,
     Tokenizer,
+    given_options,
 )
 from fillmask_ui.errors import DataError, OptionError, unknown
 
@@ -161,7 +162,7 @@ def evaluate(
         )
     if resume is not None:
         _refuse_other_options(context)
-        outcome = go_on(resume, quiet=as_json)
+        outcome = go_on(resume, quiet=as_json, judged=fail_on is not None)
     else:
         from fillmask_ui.corpora import parse_column, text_source
         from fillmask_ui.evaluation import EvaluationConfig
@@ -204,7 +205,8 @@ def evaluate(
     text = json.dumps(values, ensure_ascii=False)
     if output is not None:
         try:
-            output.write_text(text + "\n", "utf-8")
+            # As on standard output: the name of a text file may hold bytes that are not UTF-8.
+            output.write_text(text + "\n", "utf-8", errors="backslashreplace")
         except OSError as error:
             raise DataError(
                 f"{output} cannot be written ({error.strerror}); the run is kept as {outcome.name}"
@@ -255,12 +257,7 @@ def _baseline_choice(
 
 
 def _refuse_other_options(context: typer.Context) -> None:
-    given = [
-        parameter.opts[0]
-        for parameter in context.command.params
-        if parameter.name not in _BESIDE_RESUME
-        and context.get_parameter_source(parameter.name).name == "COMMANDLINE"
-    ]
+    given = given_options(context, beside=_BESIDE_RESUME)
     if given:
         raise OptionError(
             f"a resumed run has its own choices: leave out {', '.join(given)}, or start a new run"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.cli.options import ModelChoice, load
+from fillmask_ui.errors import DataError, OptionError
 
 if TYPE_CHECKING:
     from fillmask_ui.corpora import Texts, TextSource
@@ -87,17 +88,26 @@ def start_new(plan: Plan, *, quiet: bool) -> Outcome:
             return _work(recorder, model, baseline, texts, masks, quiet=quiet)
 
 
-def go_on(name: str, *, quiet: bool) -> Outcome:
+def go_on(name: str, *, quiet: bool, judged: bool) -> Outcome:
     """Measure what a stopped run lacks; a run that is done is only shown.
 
     Args:
         name: of the run.
         quiet: print nothing on standard output.
+        judged: whether the verdict decides the exit code.
+
+    Raises:
+        OptionError: if a verdict is wanted of a run that has no baseline.
+        DataError: if the texts have changed, or the run does not say what they and its model are.
     """
     from fillmask_ui.corpora import open_texts
     from fillmask_ui.runs import resume
 
     with resume(store(), name) as recorder:
+        if judged and recorder.info.baseline is None:
+            raise OptionError(
+                f"--fail-on needs a baseline, and run {recorder.name} has none: leave it out"
+            )
         if recorder.dropped_bytes:
             sys.stderr.write(
                 f"dropped a half-written last line of {recorder.dropped_bytes} bytes\n"
@@ -107,6 +117,7 @@ def go_on(name: str, *, quiet: bool) -> Outcome:
             return _outcome(recorder, quiet=quiet)
         plan = _plan_of(recorder.info)
         with open_texts(plan.source) as texts:
+            recorder.check_texts(texts)
             model, baseline = _models(plan)
             masks = _masks(model, plan.config)
             return _work(recorder, model, baseline, texts, masks, quiet=quiet)
@@ -115,14 +126,20 @@ def go_on(name: str, *, quiet: bool) -> Outcome:
 def _plan_of(info: RunInfo) -> Plan:
     from fillmask_ui.corpora import TextSource
 
-    own, other = info.choices["model"], info.choices["baseline"]
-    return Plan(
-        ModelChoice(**own),
-        ModelChoice(**other) if other else None,
-        info.config,
-        TextSource(**{key: info.texts[key] for key in TextSource.__dataclass_fields__}),
-        info.limits,
-    )
+    try:
+        own, other = info.choices["model"], info.choices["baseline"]
+        return Plan(
+            ModelChoice(**own),
+            ModelChoice(**other) if other else None,
+            info.config,
+            TextSource(**{key: info.texts[key] for key in TextSource.__dataclass_fields__}),
+            info.limits,
+        )
+    except (KeyError, TypeError) as error:
+        raise DataError(
+            f"run {info.name} does not say how its model and texts were asked for (it was made "
+            "from Python): resume it there, with fillmask_ui.runs.resume"
+        ) from error
 
 
 def _models(plan: Plan) -> tuple[MaskedLM, MaskedLM | None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import io
-import os
 import sys
 
 import typer
@@ -13,6 +12,8 @@ from fillmask_ui.errors import FillmaskError, OptionError, TextError
 
 # One file a command; each offers register(app). The order is that of the help text.
 COMMANDS = ("serve", "predict", "models", "eval", "runs", "report", "train", "package")
+# Those that are done once nobody reads on; an evaluation or a training is not.
+_PRINTING = (["predict"], ["models"], ["runs"])
 
 app = typer.Typer(
     name="fillmask-ui",
@@ -39,10 +40,11 @@ def run() -> None:
         app(prog_name="fillmask-ui")
     except FillmaskError as error:
         fail(error)
-    except BrokenPipeError:
-        # The reader has gone (`| head`): nobody is left to tell, and nothing is wrong.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(0) from None
+    except SystemExit as exit_:
+        # The reader has gone (`| head`), of which typer makes a 1.
+        if isinstance(exit_.__context__, BrokenPipeError) and sys.argv[1:2] in _PRINTING:
+            raise SystemExit(0) from None
+        raise
     except KeyboardInterrupt:
         sys.stderr.write("\ninterrupted\n")
         raise SystemExit(130) from None

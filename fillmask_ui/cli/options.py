@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -61,6 +62,21 @@ class ModelChoice:
     device: str | None = None
     dtype: str | None = None
     threads: int | None = None
+
+
+def given_options(context: typer.Context, *, beside: Collection[str] = ()) -> list[str]:
+    """Names of the options that were written on the command line, as `--model`.
+
+    Args:
+        context: of the command.
+        beside: parameters that do not count.
+    """
+    return [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name not in beside
+        and context.get_parameter_source(parameter.name).name == "COMMANDLINE"
+    ]
 
 
 def load(choice: ModelChoice) -> MaskedLM:

@@ -121,9 +121,16 @@ def _read_texts(texts: Sequence[str], file: str | None) -> Iterator[str]:
             "no text was given: write one in quotes, as in: "
             'fillmask-ui predict "The capital of France is [MASK]." or name a --file'
         )
-    if file is not None and file != "-" and not Path(file).is_file():
+    if file is not None and file != "-" and not _is_file(file):
         raise OptionError(f"no file {file!r}: give an existing text file, or - for standard input")
     return _all_texts(texts, file)
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).is_file()
+    except OSError:  # a folder that may not be entered, or a sentence in place of a name
+        return False
 
 
 def _all_texts(texts: Sequence[str], file: str | None) -> Iterator[str]:
@@ -132,20 +139,28 @@ def _all_texts(texts: Sequence[str], file: str | None) -> Iterator[str]:
         return
     found = False
     name = "standard input" if file == "-" else repr(file)
-    with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-            except UnicodeDecodeError as error:
-                raise DataError(
-                    f"line {number} of {name} is not UTF-8 (byte {error.start}): save the file as "
-                    "UTF-8"
-                ) from error
-            if text.strip():
-                found = True
-                yield text
+    for number, line in enumerate(_byte_lines(file, name), start=1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"line {number} of {name} is not UTF-8 (byte {error.start}): save the file as UTF-8"
+            ) from error
+        if text.strip():
+            found = True
+            yield text
     if not found and not texts:
         raise DataError(f"{name} has no text: one sentence a line is wanted")
+
+
+def _byte_lines(file: str, name: str) -> Iterator[bytes]:
+    try:
+        with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as lines:
+            yield from lines
+    except OSError as error:
+        raise DataError(
+            f"{name} cannot be read ({error.strerror or error}): check that it may be read"
+        ) from error
 
 
 def print_filling(filling: Filling, *, bits: bool) -> None:

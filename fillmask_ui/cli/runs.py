@@ -130,7 +130,9 @@ def delete(
 ) -> None:
     """Delete runs."""
     found = store()
-    names = [found.open(name).info.name if name not in found.names() else name for name in runs]
+    known = found.names()
+    # One run may be named twice, by its name and as `latest`.
+    names = dict.fromkeys(name if name in known else found.open(name).info.name for name in runs)
     if not yes:
         if not sys.stdin.isatty():
             raise OptionError("nobody is there to be asked: confirm with --yes")

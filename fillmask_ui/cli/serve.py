@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import urllib.request
 from typing import Annotated
 
 import typer
 
-from fillmask_ui.cli.options import Model
+from fillmask_ui.cli.options import Model, given_options
 from fillmask_ui.errors import OptionError
 
 
@@ -25,7 +27,7 @@ def serve(
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="Port; the first free one from 7860 if not given."),
+        typer.Option(min=1, max=65535, help="Port; the first free one from 7860 if not given."),
     ] = None,
     model: Model = "embedded",
     public: Annotated[
@@ -44,6 +46,7 @@ def serve(
         typer.echo(f"fillmask-ui {__version__}")
         raise typer.Exit
     if context.invoked_subcommand is not None:
+        _refuse_options_before(context)
         return
     from fillmask_ui.cli.progress import download_progress
     from fillmask_ui.models import ModelStore
@@ -54,6 +57,7 @@ def serve(
         # A model that cannot be loaded is said here, not to the first visitor.
         store.get(model, on_progress=update)
     demo = build_app(store, model, public=public)
+    _pass_proxies_by(host)
     try:
         demo.launch(
             server_name=host, server_port=port, inbrowser=open_browser, **launch_options(public)
@@ -64,3 +68,25 @@ def serve(
             f"{f'port {port}' if port else 'any port from 7860'}: {error}; choose another with "
             "--host or --port"
         ) from error
+
+
+def _refuse_options_before(context: typer.Context) -> None:
+    """An option of the page does nothing for a command, and is most likely meant for it."""
+    given, command = given_options(context), context.invoked_subcommand
+    if given:
+        raise OptionError(
+            f"{', '.join(given)} before {command!r} belongs to the page, which is not started: "
+            f"write it after {command!r}, or leave it out"
+        )
+
+
+def _pass_proxies_by(host: str | None) -> None:
+    """Let Gradio, which asks the page whether it is up, reach this machine without a proxy.
+
+    Only where the environment names a proxy: the variable alone would hide those of the system.
+    """
+    named = urllib.request.getproxies_environment()
+    if not named.keys() - {"no"}:
+        return
+    direct = dict.fromkeys([named.get("no", ""), "localhost", "127.0.0.1", host or ""])
+    os.environ["NO_PROXY"] = os.environ["no_proxy"] = ",".join(filter(None, direct))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -103,7 +105,8 @@ def train(
     """Train a masked language model on text, from weights or from scratch.
 
     The folder of the run holds the log, a plot of the loss, a checkpoint and, at the end, the
-    model. The same command goes on where an interrupted run stopped.
+    model. The same command goes on where an interrupted run stopped; Ctrl-C ends the step under
+    way, saves and stops.
     """
     need_torch()
     from fillmask_ui.training.corpus import TextSource
@@ -139,20 +142,31 @@ def train(
     )
     run = prepare(request, recipe)
     typer.echo(describe(run))
-    with training_progress() as show:
-        for row in run.rows():
+    with training_progress() as show, interruption() as stop:
+        for row in run.rows(stop=stop):
             show(row)
+    if not run.trainer.finished:
+        typer.echo(
+            f"stopped; step {run.trainer.state.step:,} is in {run.checkpoint}: the same command "
+            "goes on from there",
+            err=True,
+        )
+        raise typer.Exit(130)
     _write_plot(output / "loss.html", read_log(run.log))
     typer.echo(f"done: model, log and loss.html in {output}")
 
 
 def describe(run: PreparedRun) -> str:
     """One paragraph on what will happen."""
+    from fillmask_ui.training.weights import tell_missing
+
     trainer = run.trainer
     segments = trainer.segments
     parameters = sum(parameter.numel() for parameter in trainer.model.parameters())
     form = "each on its own" if trainer.network.form.separate else "together"
     went = f"resumed at step {trainer.state.step:,}; " if run.resumed else ""
+    if run.missing:
+        went += f"{tell_missing(run.missing)}; "
     return (
         f"{went}{len(segments.ids):,} tokens of text in {len(segments):,} segments, read {form}; "
         f"{trainer.model.config.model_type} with {parameters:,} weights, "
@@ -189,6 +203,27 @@ def training_progress() -> Iterator[Callable[[LogRow], None]]:
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("warming up", total=1.0)
         yield lambda row: bar.update(task, completed=row.progress, description=row_text(row))
+
+
+@contextmanager
+def interruption() -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C was pressed; a second one interrupts at once, as everywhere."""
+    asked = threading.Event()
+    usual = signal.getsignal(signal.SIGINT)
+    # Only the main thread may handle signals, and a job in the background ignores this one.
+    if threading.current_thread() is not threading.main_thread() or not callable(usual):
+        yield asked.is_set
+        return
+
+    def handle(_number: int, _frame: object) -> None:
+        asked.set()
+        signal.signal(signal.SIGINT, usual)
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield asked.is_set
+    finally:
+        signal.signal(signal.SIGINT, usual)
 
 
 def _write_plot(path: Path, rows: list[LogRow]) -> None:

@@ -112,15 +112,12 @@ def _decoded(stream: BinaryIO, name: str, encoding: str) -> Iterator[str]:
         chunk = _read(stream, name)
         if offset == 0:
             _check_beginning(chunk, name, encoding)
-        pending = len(decoder.getstate()[0])
+        pending = decoder.getstate()[0]
         try:
             piece = decoder.decode(chunk, final=not chunk)
-        except UnicodeDecodeError as error:
-            place = offset - pending + error.start
-            bad = error.object[error.start : error.start + 1].hex()
-            raise DataError(
-                f"{name} is not {encoding} text: byte 0x{bad} at offset {place:,} "
-                f"({error.reason}); give its encoding, e.g. --encoding latin-1 or cp1252"
+        except UnicodeError as error:
+            raise _undecodable(
+                error, name, encoding, pending + chunk, offset - len(pending)
             ) from error
         offset += len(chunk)
         if piece and not begun:
@@ -129,6 +126,24 @@ def _decoded(stream: BinaryIO, name: str, encoding: str) -> Iterator[str]:
             yield piece
         if not chunk:
             return
+
+
+def _undecodable(
+    error: UnicodeError, name: str, encoding: str, data: bytes, offset: int
+) -> DataError:
+    """The error for data, read at an offset of the stream, that is no text."""
+    # Up to Python 3.12 it has no place.
+    if "start with BOM" in str(error):
+        return DataError(
+            f"{name} has no byte order mark, which {encoding} needs; "
+            f"{_with_order(codecs.lookup(encoding).name, data)}"
+        )
+    place = offset + error.start
+    bad = error.object[error.start : error.start + 1].hex()
+    return DataError(
+        f"{name} is not {encoding} text: byte 0x{bad} at offset {place:,} "
+        f"({error.reason}); give its encoding, e.g. --encoding latin-1 or cp1252"
+    )
 
 
 def _read(stream: BinaryIO, name: str) -> bytes:
@@ -151,5 +166,16 @@ def _check_beginning(chunk: bytes, name: str, encoding: str) -> None:
     if b"\0" in chunk and not wide:
         raise DataError(
             f"{name} is a binary file (a zero byte at offset {chunk.index(0):,}); text was "
-            "wanted. If it is UTF-16 text, give the encoding utf-16 (--encoding utf-16)"
+            f"wanted. If it is UTF-16 text, {_with_order('utf-16', chunk)}"
         )
+
+
+def _with_order(codec: str, start: bytes) -> str:
+    r"""The remedy for wide text without a byte order mark: its zero bytes tell the order.
+
+    >>> _with_order("utf-16", b"t\0e\0")
+    'give the encoding utf-16-le (--encoding utf-16-le)'
+    """
+    little = start[1::2].count(0) >= start[::2].count(0)
+    found = f"{codec}-{'le' if little else 'be'}"
+    return f"give the encoding {found} (--encoding {found})"

@@ -137,7 +137,8 @@ class JsonRows(_FileRows):
 def _json_object(line: str, place: str) -> dict[str, object]:
     _check_length(line, place)
     try:
-        record = json.loads(line)
+        # No number is a text, and Python refuses an integer of thousands of digits.
+        record = json.loads(line, parse_int=float)
     except json.JSONDecodeError as error:
         raise DataError(
             f"{place}: not JSON ({error.msg} at character {error.pos}); each line must be one "

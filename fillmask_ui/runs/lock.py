@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
@@ -9,6 +10,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fillmask_ui.errors import DataError
+
+# What the operating system says of a lock that another holds (EDEADLK: on Windows).
+_HELD = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 
 
 class RunLock:
@@ -21,12 +25,22 @@ class RunLock:
         name: of the run, for the message.
 
     Raises:
-        DataError: if another process, or another writer in this one, holds it.
+        DataError: if another process, or another writer in this one, holds it, or the file
+            system has no locks.
     """
 
     def __init__(self, path: Path, name: str) -> None:
         self._file: BinaryIO | None = path.open("ab+")
-        if not _take_patiently(self._file):
+        try:
+            taken = _take_patiently(self._file)
+        except OSError as error:
+            self.release()
+            raise DataError(
+                f"{path} cannot be locked ({error.strerror}), so two processes could write one "
+                "run: name a folder on another file system with the environment variable "
+                "FILLMASK_UI_RUNS"
+            ) from error
+        if not taken:
             self._file.seek(0)
             holder = self._file.read(32).decode("ascii", "replace").strip()
             self.release()
@@ -58,8 +72,10 @@ def _take_patiently(file: BinaryIO) -> bool:
 def _take(file: BinaryIO) -> bool:
     try:
         _lock(file)
-    except OSError:
-        return False
+    except OSError as error:
+        if error.errno in _HELD:
+            return False
+        raise
     return True
 
 
@@ -85,5 +101,10 @@ def is_locked(path: Path) -> bool:
     """Whether some process writes the run right now."""
     if not path.exists():
         return False
-    with path.open("rb") as file:
-        return not _take(file)
+    # NFS locks only what is open for writing.
+    with path.open("rb+" if os.access(path, os.W_OK) else "rb") as file:
+        try:
+            return not _take(file)
+        except OSError:
+            # Where nothing can be locked, nobody writes.
+            return False

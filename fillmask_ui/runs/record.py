@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from fillmask_ui.corpora import Texts
 from fillmask_ui.errors import DataError, FillmaskError
 from fillmask_ui.evaluation import (
     EvaluatedText,
@@ -93,6 +94,11 @@ class Recorder:
             raise DataError(f"run {self.name} has {'no' if baseline else 'a'} baseline")
         if baseline is not None and self.info.baseline is not None:
             _check_same("baseline", self.info.baseline, baseline.signature)
+        if isinstance(examples, Texts):
+            self.check_texts(examples)
+            if not self._done:
+                counted = {"available": examples.report.available}
+                self._set(texts={**self.info.texts, **counted})
         self._set(state=RUNNING, error=None)
         self._measuring = True
         rows = evaluate(
@@ -119,6 +125,22 @@ class Recorder:
         except BaseException as error:
             self._set(state=STOPPED, error=f"{type(error).__name__}: {error}")
             raise
+
+    def check_texts(self, texts: Texts) -> None:
+        """Refuse texts that cannot be those of the run, before anything is measured.
+
+        One row more or less makes another permutation, in which the texts that are missing come
+        before the stored ones whose absence would show.
+
+        Raises:
+            DataError: if the data has another number of rows than when the run began.
+        """
+        then, now = self.info.texts.get("available"), texts.report.available
+        if then is not None and now is not None and then != now:
+            raise DataError(
+                f"the texts had {then:,} rows when run {self.name} began and have {now:,} now: put "
+                "them back as they were, or start a new run"
+            )
 
     def note(self, notes: Iterable[str]) -> None:
         """Store what a reader should know of the texts."""

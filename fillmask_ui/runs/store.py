@@ -44,7 +44,8 @@ class RunInfo:
         config: what is measured.
         model: signature of the model, as `ModelSignature.to_dict` gives it.
         baseline: of the second model; None without one.
-        texts: where the texts come from: `TextSource.to_dict` and its `signature`.
+        texts: where the texts come from: `TextSource.to_dict`, its `signature`, and how many rows
+            were `available` when the run began.
         choices: whatever else is needed to start it again (how the models were asked for).
         limits: borders of the verdict.
         versions: of this package and of what the models ran on.
@@ -294,6 +295,8 @@ def read_info(folder: Path) -> RunInfo:
         )
     try:
         known = {name: values[name] for name in RunInfo.__dataclass_fields__}
+        # A folder that was copied or renamed is a run of its own.
+        known["name"] = folder.absolute().name
         known["config"] = EvaluationConfig.from_dict(values["config"])
         known["limits"] = Limits(**values["limits"])
         known["notes"] = tuple(values["notes"])
@@ -313,7 +316,8 @@ def write_info(folder: Path, info: RunInfo) -> None:
     path = folder / RUN_FILE
     fresh = path.with_suffix(".new")
     with fresh.open("w", encoding="utf-8") as file:
-        json.dump(info.to_dict(), file, ensure_ascii=False, indent=1)
+        # Escapes, as the name of a text file may hold bytes that UTF-8 cannot write.
+        json.dump(info.to_dict(), file, indent=1)
         file.flush()
         os.fsync(file.fileno())
     fresh.replace(path)

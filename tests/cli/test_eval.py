@@ -11,15 +11,19 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+import urllib.request
+from dataclasses import dataclass, replace
 
 import pytest
 from evaluated import SUMMARY_KEYS
+from table_model import TableModel
 
 from fillmask_ui import load_model
 from fillmask_ui.cli.main import run
+from fillmask_ui.cli.serve import _pass_proxies_by
 from fillmask_ui.corpora import open_texts, text_source
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
+from fillmask_ui.runs import RunStore, prepare_info, start
 
 FAST = ("--samples", "8", "--max-tokens", "32")
 
@@ -369,6 +373,104 @@ def test_a_pipe_gets_quiet_lines_and_no_bar(fillmask):
     assert result.stderr.splitlines() == [line for line in result.stderr.splitlines() if line]
     assert len(result.stderr.splitlines()) <= 3
     assert "\r" not in result.stderr
+
+
+def stopped(folder):
+    """Make a finished run one that lacks its last row."""
+    values = json.loads((folder / "run.json").read_text())
+    values |= {"state": "stopped", "result": None}
+    (folder / "run.json").write_text(json.dumps(values))
+    rows = (folder / "rows.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "rows.jsonl").write_bytes(b"".join(rows[:-1]))
+    return values
+
+
+def test_a_text_file_that_has_grown_is_refused_before_a_model_is_loaded(fillmask, tmp_path):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("The cat sat on the mat.\nRain fell on the old town.\n")
+    options = ("--dataset", texts, "--metric", "uniform", "--json")
+    whole = fillmask("eval", *options).json
+    folder = tmp_path / "runs" / whole["run"]
+    values = stopped(folder)
+    kept = (folder / "rows.jsonl").read_bytes()
+    lines = texts.read_text()
+    texts.write_text(lines + "A dog ran home.\n")
+    missing = {**values["choices"], "model": {"reference": "missing.onnx"}}
+    (folder / "run.json").write_text(json.dumps({**values, "choices": missing}))
+    result = fillmask("eval", "--resume", "latest")
+    assert result.returncode == 1
+    assert f"had 2 rows when run {folder.name} began and have 3 now" in result.stderr
+    assert (folder / "rows.jsonl").read_bytes() == kept
+    texts.write_text(lines)
+    (folder / "run.json").write_text(json.dumps(values))
+    assert fillmask("eval", "--resume", "latest", "--json").json == whole
+
+
+def test_a_run_recorded_from_python_is_resumed_there(fillmask, tmp_path):
+    store = RunStore(tmp_path / "runs")
+    start(store, prepare_info(EvaluationConfig(), TableModel(1))).close()
+    result = fillmask("eval", "--resume", "latest")
+    assert result.returncode == 1
+    assert "resume it there, with fillmask_ui.runs.resume" in result.stderr
+
+
+@pytest.mark.parametrize("state", ["stopped", "done"])
+def test_a_resumed_run_without_a_baseline_has_no_verdict_to_fail_on(fillmask, tmp_path, state):
+    store = RunStore(tmp_path / "runs")
+    start(store, replace(prepare_info(EvaluationConfig(), TableModel(1)), state=state)).close()
+    result = fillmask("eval", "--resume", "latest", "--fail-on", "regression")
+    assert result.returncode == 2
+    assert "--fail-on needs a baseline, and run" in result.stderr
+
+
+def test_options_before_the_command_are_refused(fillmask, tmp_path):
+    result = fillmask("-m", "embedded:int8", "--public", "eval", *FAST)
+    assert result.returncode == 2
+    assert "--model, --public before 'eval' belongs to the page" in result.stderr
+    assert "write it after 'eval'" in result.stderr
+    assert not (tmp_path / "runs").exists()
+    assert fillmask("--version").stdout.startswith("fillmask-ui ")
+
+
+def test_the_page_needs_a_port_above_zero(fillmask):
+    result = fillmask("--port", "0")
+    assert result.returncode == 2
+    assert "--port" in result.stderr
+
+
+@pytest.mark.parametrize("named", ["http_proxy", "HTTPS_PROXY", "all_proxy"])
+def test_the_page_is_asked_past_a_proxy(monkeypatch, named):
+    for name in list(urllib.request.getproxies_environment()):
+        monkeypatch.delenv(f"{name}_proxy", raising=False)
+        monkeypatch.delenv(f"{name}_proxy".upper(), raising=False)
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    _pass_proxies_by("192.0.2.1")
+    assert "no_proxy" not in os.environ
+    os.environ |= {named: "http://127.0.0.1:9", "NO_PROXY": "intern.example"}
+    _pass_proxies_by("192.0.2.1")
+    for host in ("localhost", "127.0.0.1", "192.0.2.1", "intern.example"):
+        assert urllib.request.proxy_bypass_environment(host)
+    assert not urllib.request.proxy_bypass_environment("huggingface.co")
+
+
+def test_deleting_one_run_under_two_names(fillmask, tmp_path):
+    store = RunStore(tmp_path / "runs")
+    for _ in range(2):
+        start(store, prepare_info(EvaluationConfig(), TableModel(1))).close()
+    first, last = store.names()
+    result = fillmask("runs", "delete", "latest", last, "latest", "--yes")
+    assert result.stdout == f"deleted {last}\n"
+    assert store.names() == [first]
+
+
+def test_a_text_file_whose_name_is_not_utf8(fillmask, tmp_path):
+    texts = tmp_path / os.fsdecode(b"caf\xe9.txt")
+    texts.write_text("The cat sat on the mat.\n")
+    result = fillmask(
+        *("eval", "--dataset", texts, "--metric", "uniform", "-o", tmp_path / "out.json")
+    )
+    assert result.returncode == 0, result.stderr
+    assert "caf\udce9.txt" in json.loads((tmp_path / "out.json").read_text())["signature"]
 
 
 def test_resume_takes_no_other_choices(fillmask):

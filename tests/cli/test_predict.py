@@ -128,6 +128,7 @@ def test_bits_are_nats_over_ln_2(fillmask):
         ([PARIS, "--provider", "AbacusExecutionProvider"], "CPUExecutionProvider", 2),
         ([PARIS, "--runtime", "abacus"], "unknown runtime 'abacus'", 2),
         (["--file", "no-such-file.txt"], "no file 'no-such-file.txt'", 2),
+        (["--file", PARIS * 20], "no file 'The capital", 2),
         ([PARIS, "--nonsense"], "--nonsense", 2),
     ],
 )
@@ -144,6 +145,13 @@ def test_bytes_that_are_no_text(fillmask):
     assert result.returncode == 1
     assert "line 2 of standard input is not UTF-8" in result.stderr
     assert json.loads(result.stdout)["text"] == "fine [MASK]"
+
+
+def test_a_file_that_cannot_be_read(fillmask):
+    # Of a file that is there and opens, but whose first page is not mapped.
+    result = fillmask("predict", "--file", "/proc/self/mem")
+    assert result.returncode == 1
+    assert "'/proc/self/mem' cannot be read (Input/output error)" in result.stderr
 
 
 def test_an_empty_file(fillmask):
@@ -175,8 +183,11 @@ def test_a_lone_surrogate_from_the_shell():
 
 
 def test_a_reader_that_leaves_early_is_no_error():
+    # One text with all words is more than a pipe holds.
     result = in_a_shell(
-        "{fillmask} predict --file - --json --top-k all | head -c 100", (PARIS + "\n").encode() * 5
+        "set -o pipefail; {fillmask} predict --file - --json --top-k all | head -c 100",
+        (PARIS + "\n").encode() * 2,
     )
+    assert result.returncode == 0
     assert result.stdout.startswith(b'{"text"')
     assert result.stderr == b""

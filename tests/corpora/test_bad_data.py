@@ -119,11 +119,36 @@ def test_text_cut_inside_a_character_is_no_text(tmp_path):
         (b"PK\x03\x04...", "a zip archive or an office document"),
         (b"%PDF-1.7\n", "a PDF"),
         ("text".encode("utf-16"), "--encoding utf-16"),
-        ("text".encode("utf-16-le"), "--encoding utf-16"),
+        ("text".encode("utf-16-le"), "--encoding utf-16-le"),
+        ("text".encode("utf-16-be"), "--encoding utf-16-be"),
     ],
 )
 def test_binary_files_are_named_for_what_they_are(tmp_path, content, what):
     assert what in said(tmp_path / "a.txt", content)
+
+
+@pytest.mark.parametrize(
+    ("written", "asked"),
+    [
+        ("utf-16", "utf-8"),
+        ("utf-16-le", "utf-8"),
+        ("utf-16-be", "utf-8"),
+        ("utf-16-le", "utf-16"),
+        ("utf-16-be", "UTF16"),
+        ("latin-1", "utf-8"),
+    ],
+)
+def test_the_encoding_that_a_message_names_is_right(tmp_path, written, asked):
+    # The Chinese letter has its zero byte where a Latin one has its other byte.
+    lines = ["\u00e9t\u00e9"] if written == "latin-1" else ["\u4e00", "caf\u00e9 au lait"]
+    message = said(tmp_path / "a.txt", "\n".join(lines).encode(written), encoding=asked)
+    named = re.search(r"--encoding ([\w-]+)", message)[1]
+    texts = open_texts(text_source(str(tmp_path / "a.txt"), encoding=named, shuffle=False))
+    assert [example.text for example in texts] == lines
+
+
+def test_an_empty_file_has_no_encoding(tmp_path):
+    assert "has no texts" in said(tmp_path / "a.txt", b"", encoding="utf-16")
 
 
 def test_damaged_gzip_is_told_from_text_that_is_not_gzip(tmp_path):
@@ -151,6 +176,16 @@ def test_a_malformed_json_line_has_its_number(tmp_path, line, what):
     message = said(tmp_path / "a.jsonl", b'{"text": "a"}\n\n' + line + b'\n{"text": "b"}\n')
     assert "a.jsonl, line 3: " in message
     assert what in message
+
+
+def test_a_number_beside_the_text_may_have_any_length(tmp_path):
+    digits = "9" * 5000
+    (tmp_path / "a.jsonl").write_text(f'{{"text": "one", "n": {digits}}}\n')
+    assert [example.text for example in open_texts(text_source(str(tmp_path / "a.jsonl")))] == [
+        "one"
+    ]
+    message = said(tmp_path / "b.jsonl", f'{{"text": {digits}}}\n'.encode())
+    assert "line 1: column 'text' holds a number" in message
 
 
 @pytest.mark.parametrize(

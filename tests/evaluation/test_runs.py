@@ -1,6 +1,8 @@
 """The store of runs: names, states, and files that are not as they should be."""
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +58,23 @@ def test_delete(store):
     assert store.delete(run.info.name) == run.info.name
     assert store.names() == []
     assert not run.folder.exists()
+
+
+def test_a_copied_folder_is_a_run_of_its_own(store):
+    run = record(store)
+    copy = run.folder.with_name(run.info.name + "-zcopy")
+    shutil.copytree(run.folder, copy)
+    assert store.open("latest").info.name == copy.name
+    assert store.delete("latest") == copy.name
+    assert store.names() == [run.info.name]
+
+
+def test_a_text_file_whose_name_is_not_utf8(store):
+    name = os.fsdecode(b"caf\xe9.txt")
+    info = prepare_info(CONFIG, TableModel(1), texts={"where": name, "signature": f"texts:{name}"})
+    with start(store, info) as recorder:
+        list(recorder.measure(TableModel(1), TEXTS))
+    assert store.open(recorder.name).info.texts["where"] == name
 
 
 @pytest.mark.parametrize("change", [{"format": 2}, {"protocol": 99}])

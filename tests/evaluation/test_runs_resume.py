@@ -1,18 +1,22 @@
 """The store of runs while one is written: kill, resume, lock, full disk, memory."""
 
+import errno
 import json
+import os
 import random
 import signal
 import subprocess
 from dataclasses import replace
+from itertools import islice
 
 import pytest
 import recorded_run
 from stored_runs import CONFIG, TEXTS, record, spawn
-from table_model import TableModel
+from table_model import TableModel, sample_texts
 
+from fillmask_ui.corpora import open_texts, text_source
 from fillmask_ui.errors import DataError, NetworkError
-from fillmask_ui.evaluation import evaluate, summarize
+from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs import (
     RunStore,
@@ -157,6 +161,36 @@ def test_texts_that_changed_are_noticed(store):
         list(again.measure(model, TEXTS[:first]))
 
 
+def test_a_file_of_another_length_is_another_order(store, tmp_path):
+    """One line more shuffles all others: nothing of it may come into the run."""
+    model, source = TableModel(1), text_source(str(tmp_path / "a.txt"), samples=250)
+    lines = "".join(text + "\n" for text in sample_texts(500, seed=6))
+    (tmp_path / "a.txt").write_text(lines)
+
+    def measure(recorder, most=None):
+        with recorder, open_texts(source) as texts:
+            rows = recorder.measure(model, texts)
+            list(islice(rows, most))
+            rows.close()
+        return store.open(recorder.name)
+
+    info = prepare_info(EvaluationConfig(), model, texts=source.to_dict())
+    whole = measure(start(store, info))
+    run = measure(start(store, info), most=60)
+    path = run.folder / "rows.jsonl"
+    kept = path.read_bytes()
+    assert kept.count(b"\n") == 60
+    (tmp_path / "a.txt").write_text(lines + "the cat sat\n")
+    with pytest.raises(DataError, match=r"had 500 rows when run .* began and have 501 now"):
+        measure(resume(store, run.info.name))
+    assert path.read_bytes() == kept
+    assert store.open(run.info.name).state == STOPPED
+    (tmp_path / "a.txt").write_text(lines)
+    done = measure(resume(store, run.info.name))
+    assert done.state == "done"
+    assert done.info.result == whole.info.result
+
+
 def test_a_model_that_changed_is_noticed(store):
     run = record(store)
     with resume(store, run.info.name) as again, pytest.raises(DataError, match="sha256 was"):
@@ -188,6 +222,20 @@ def test_two_writers_in_one_process(store):
     with resume(store, run.info.name), pytest.raises(DataError, match="another process"):
         resume(store, run.info.name)
     resume(store, run.info.name).close()
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOSYS])
+def test_a_file_system_without_locks(store, monkeypatch, code):
+    def refuse(file):
+        raise OSError(code, os.strerror(code))
+
+    run = record(store)
+    monkeypatch.setattr("fillmask_ui.runs.lock._lock", refuse)
+    with pytest.raises(DataError, match=f"{os.strerror(code)}.*FILLMASK_UI_RUNS"):
+        resume(store, run.info.name)
+    # Nobody can be writing it.
+    store.delete(run.info.name)
+    assert store.names() == []
 
 
 def test_memory_of_many_texts(tmp_path):
