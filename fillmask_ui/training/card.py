@@ -12,9 +12,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fillmask_ui.errors import DataError
+from fillmask_ui.errors import DataError, FillmaskError
+from fillmask_ui.models.reference import parse_reference
 from fillmask_ui.training.recipe import LogRow, Recipe
 from fillmask_ui.training.run import read_log
+from fillmask_ui.training.weights import dropout_values, tell_missing
 
 if TYPE_CHECKING:
     from fillmask_ui.training.package import Package, PackageRequest
@@ -35,7 +37,7 @@ def write_card(request: PackageRequest, made: Package) -> Path:
     asked = read_request(request.source)
     log = request.source / "log.jsonl"
     if asked is not None and log.exists():
-        parts.append(training_section(asked, read_log(log)))
+        parts.append(training_section(asked, read_log(log), made.parameters))
         if asked["recipe"].get("blend"):
             parts.append(blend_section(request.source))
         parts.append(retrace_section(asked, request))
@@ -51,11 +53,18 @@ def read_request(source: Path) -> dict[str, Any] | None:
     """What the training run was asked for; None if the folder is no run.
 
     Raises:
-        DataError: if `run.json` cannot be read.
+        DataError: if `run.json` or the model's `config.json` cannot be read.
     """
-    path = source / "run.json"
-    if not path.exists():
+    if not (source / "run.json").exists():
         return None
+    asked = _read_json(source / "run.json")
+    # Runs of earlier versions do not tell their dropout; the model's config does.
+    if "dropout" not in asked and (source / "config.json").exists():
+        asked["dropout"] = dropout_values(_read_json(source / "config.json"))
+    return asked
+
+
+def _read_json(path: Path) -> dict[str, Any]:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -117,8 +126,14 @@ def figures_section(made: Package) -> str:
     return "\n\n".join(["## Figures", table(header, rows), *about])
 
 
-def training_section(asked: dict[str, Any], log: list[LogRow]) -> str:
-    """The recipe, and the loss over the run."""
+def training_section(asked: dict[str, Any], log: list[LogRow], parameters: int) -> str:
+    """The recipe, and the loss over the run.
+
+    Args:
+        asked: as of `read_request`.
+        log: of the run, one row or more.
+        parameters: number of weights in the package.
+    """
     recipe, last = asked["recipe"], log[-1]
     held = min(recipe["validation_segments"], asked["segments"] // 10)
     texts = ", ".join(map(_text, asked["texts"]))
@@ -126,7 +141,7 @@ def training_section(asked: dict[str, Any], log: list[LogRow]) -> str:
     # Where the text changed on the way, a count of passes over it would mean nothing.
     passes = "" if asked.get("earlier") else f"{last.epoch:.2f} passes, "
     rows = [
-        ["weights", f"{asked['parameters']:,}"],
+        ["weights", _weights(asked, parameters)],
         ["text", f"{texts}: {asked['tokens']:,} tokens, {asked['characters']:,} characters"],
         ["tokens seen", f"{last.tokens:,}, {passes}padding not counted"],
         ["steps", f"{last.step:,} in {last.elapsed_seconds / 60:.0f} minutes"],
@@ -140,7 +155,7 @@ def training_section(asked: dict[str, Any], log: list[LogRow]) -> str:
             "optimizer",
             f"{recipe['optimizer']}, peak rate {recipe['learning_rate']:g}, warm-up "
             f"{recipe['warmup']:.0%}, linear decay to zero, weight decay "
-            f"{recipe['weight_decay']:g}, gradient norm {recipe['clip']:g}, no dropout",
+            f"{recipe['weight_decay']:g}, gradient norm {recipe['clip']:g}, {_dropout(asked)}",
         ],
         ["precision", recipe["precision"]],
         ["versions", ", ".join(f"{name} {v}" for name, v in asked["versions"].items())],
@@ -189,6 +204,22 @@ def earlier_section(asked: dict[str, Any]) -> list[str]:
     ]
 
 
+def _weights(asked: dict[str, Any], parameters: int) -> str:
+    """How many were trained and how many are left; which of them began as random numbers."""
+    text = f"{asked['parameters']:,}"
+    if parameters != asked["parameters"]:
+        text += f" in training, {parameters:,} with the trimmed vocabulary"
+    missing = asked.get("missing_in_init")
+    return f"{text}; {tell_missing(missing)}" if missing else text
+
+
+def _dropout(asked: dict[str, Any]) -> str:
+    values = asked.get("dropout", {}).items()
+    return ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in values) or (
+        "no dropout"
+    )
+
+
 def _text(one: dict[str, Any]) -> str:
     """A text and its share."""
     if one["share"] < 1:
@@ -220,7 +251,7 @@ def retrace_section(asked: dict[str, Any], request: PackageRequest) -> str:
     for one in asked["texts"]:
         train += ["--text", _argument(one["file"], one["share"])]
     if asked["init"]:
-        train += ["--init", Path(asked["init"]).name, "--vocabulary-size"]
+        train += ["--init", _reference(asked["init"]), "--vocabulary-size"]
         train.append(str(asked["vocabulary_size"]))
     else:
         train += ["--config", Path(asked["config"]).name, "--vocabulary-size"]
@@ -233,6 +264,10 @@ def retrace_section(asked: dict[str, Any], request: PackageRequest) -> str:
     train += [option for name, option in _FLAGS.items() if asked["recipe"].get(name)]
     train += ["-o", "run"]
     package = ["fillmask-ui", "package", "run", "-o", "model"]
+    if request.vocabulary_size is not None:
+        package += ["--vocabulary-size", str(request.vocabulary_size)]
+        for source in request.texts:
+            package += ["--text", _argument(source.path.name, source.share)]
     texts = {"--calibration": request.calibration, "--evaluate": request.evaluate}
     for option, source in texts.items():
         if source is not None:
@@ -241,7 +276,7 @@ def retrace_section(asked: dict[str, Any], request: PackageRequest) -> str:
         if path is not None:
             package += [option, path.name]
     if request.compare:
-        package += ["--compare", Path(request.compare).name]
+        package += ["--compare", _reference(request.compare)]
     commands = "\n".join(shlex.join(command) for command in (train, package))
     return f"## Retrace\n\n```sh\n{commands}\n```"
 
@@ -268,6 +303,19 @@ _FLAGS = {"whole_word": "--whole-word", "compile": "--compile", "blend": "--blen
 def _objective(recipe: dict[str, Any]) -> str:
     unit = "words, with all their tokens," if recipe.get("whole_word") else "tokens"
     return f"{recipe['mask_share']:.0%} of the {unit} chosen, 80/10/10"
+
+
+def _reference(text: str) -> str:
+    """A folder by its name, an id of the hub whole.
+
+    >>> _reference("google-bert/bert-base-uncased@v1"), _reference("/nowhere/run/")
+    ('google-bert/bert-base-uncased@v1', 'run')
+    """
+    try:
+        path = parse_reference(text).path
+    except FillmaskError:  # a folder of another machine or of another time
+        path = Path(text)
+    return text if path is None else path.absolute().name
 
 
 def _argument(name: str, share: float) -> str:

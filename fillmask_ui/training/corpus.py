@@ -204,6 +204,11 @@ def tokenize(
     return Segments(np.concatenate(pieces), starts, of_segments, sum(map(len, paragraphs)))
 
 
+def vocabulary_hash(tokenizer: Any) -> str:
+    """SHA-256 of all tokens with their ids."""
+    return hashlib.sha256(json.dumps(sorted(tokenizer.get_vocab().items())).encode()).hexdigest()
+
+
 def tokenize_once(
     sources: list[TextSource], tokenizer: Any, max_tokens: int, cache: Path
 ) -> Segments:
@@ -211,9 +216,7 @@ def tokenize_once(
     identity = {
         "files": [[f.name, f.stat().st_size, s.share] for s in sources for f in s.files],
         "max_tokens": max_tokens,
-        "tokenizer": hashlib.sha256(
-            json.dumps(sorted(tokenizer.get_vocab().items())).encode()
-        ).hexdigest(),
+        "tokenizer": vocabulary_hash(tokenizer),
     }
     key = json.dumps(identity)
     if cache.exists():

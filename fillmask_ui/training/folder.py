@@ -8,6 +8,7 @@ onnx/model_int8.onnx     dynamic int8; whatever stays in full precision is share
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -42,7 +43,11 @@ class Int8Scheme:
 
 
 def write_tokenizer(tokenizer: Any, folder: Path) -> None:
-    """`tokenizer.json` without blanks and a configuration of what matters."""
+    """`tokenizer.json` without blanks and a configuration of what matters.
+
+    The class is the plain one: those of a family build the normalizer and the splitting into words
+    anew from their own arguments, whatever `tokenizer.json` says.
+    """
     content = json.loads(tokenizer.backend_tokenizer.to_str())
     content["truncation"] = content["padding"] = None
     compact = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
@@ -50,21 +55,21 @@ def write_tokenizer(tokenizer: Any, folder: Path) -> None:
     names = ("unk_token", "cls_token", "sep_token", "pad_token", "mask_token", "bos_token")
     tokens = {name: getattr(tokenizer, name) for name in (*names, "eos_token")}
     config = {
-        "tokenizer_class": type(tokenizer).__name__,
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_input_names": list(tokenizer.model_input_names),
         "model_max_length": tokenizer.model_max_length,
         **{name: str(token) for name, token in tokens.items() if token is not None},
     }
-    if hasattr(tokenizer, "do_lower_case"):
-        config["do_lower_case"] = bool(tokenizer.do_lower_case)
     text = json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False)
     (folder / "tokenizer_config.json").write_text(text + "\n", encoding="utf-8")
 
 
-def write_weights(model: Any, folder: Path) -> Any:
+def write_weights(model: Any, folder: Path) -> None:
     """`config.json` and float16 weights.
 
-    Returns:
-        The model with the rounded weights, in float32: what every runtime will compute with.
+    The model's own weights are rounded in place and stay float32: what every runtime will compute
+    with. Values that are not in the file, such as the frequencies of rotary positions, stay as
+    they are.
 
     Raises:
         ModelError: if a weight does not fit into float16.
@@ -72,12 +77,13 @@ def write_weights(model: Any, folder: Path) -> Any:
     largest = max(float(p.detach().abs().max()) for p in model.parameters())
     if not largest < torch.finfo(torch.float16).max:
         raise ModelError(f"a weight of {largest:g} does not fit into float16")
+    half = copy.deepcopy(model).half()
     with quiet_transformers():
-        model.half().save_pretrained(folder)
+        half.save_pretrained(folder)
+    model.load_state_dict(half.state_dict())
     (folder / WEIGHTS).chmod(0o644)  # safetensors writes files that only the owner may read
     for extra in folder.glob("generation_config.json"):
         extra.unlink()
-    return model.float()
 
 
 def write_onnx(proto: onnx.ModelProto, folder: Path, name: str) -> Path:
@@ -93,8 +99,8 @@ def write_folder(model: Any, tokenizer: Any, folder: Path, scheme: Int8Scheme) -
     """Write everything but the card; the float32 graph is returned for further quantization."""
     folder.mkdir(parents=True, exist_ok=True)
     write_tokenizer(tokenizer, folder)
-    rounded = write_weights(model, folder)
-    graph = export_onnx(rounded)
+    write_weights(model, folder)
+    graph = export_onnx(model)
     write_int8(graph, folder, scheme)
     full = onnx.ModelProto()
     full.CopyFrom(graph)

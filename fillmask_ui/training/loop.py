@@ -18,7 +18,13 @@ import numpy as np
 import torch
 
 from fillmask_ui.errors import DataError, OptionError
-from fillmask_ui.training.corpus import Segments, epoch_blocks, pack, split_validation
+from fillmask_ui.training.corpus import (
+    Segments,
+    epoch_blocks,
+    pack,
+    split_validation,
+    vocabulary_hash,
+)
 from fillmask_ui.training.masks import continuations, hide
 from fillmask_ui.training.network import HiddenPositionModel, find_segment_form
 from fillmask_ui.training.optimizer import Optimizers, rate_factor
@@ -136,6 +142,11 @@ class Trainer:
             return self.state.step / self.recipe.steps
         return self.state.elapsed_seconds / (60 * self.recipe.minutes)
 
+    @property
+    def finished(self) -> bool:
+        """Whether the recipe's steps or minutes are over."""
+        return self._progress() >= 1
+
     def step(self) -> Update:
         """One update of the weights."""
         recipe, state = self.recipe, self.state
@@ -154,6 +165,8 @@ class Trainer:
             generator,
             self.continues,
         )
+        # Dropout draws from torch's own generator, whose state is in no checkpoint.
+        torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
         self.model.train()
         with self._autocast():
             logits = self.network.logits(
@@ -215,22 +228,29 @@ class Trainer:
             count += len(targets)
         return Validation(total / count, right / count)
 
-    def run(self, checkpoint: Path | None = None, log_every: int = 10) -> Iterator[LogRow]:
+    def run(
+        self,
+        checkpoint: Path | None = None,
+        log_every: int = 10,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> Iterator[LogRow]:
         """Train to the end of the recipe, a row every `log_every` steps and at the end.
 
         Args:
             checkpoint: file to which the state is saved from time to time and at the end.
             log_every: steps between rows.
+            stop: asked after each step; where true, that is saved and the last.
         """
         recipe, state = self.recipe, self.state
         losses: list[float] = []
         validated = saved = state.elapsed_seconds
-        while self._progress() < 1:
+        stopped = False
+        while not (stopped or self.finished):
             update = self.step()
             losses.append(update.nll_nats)
-            done = self._progress() >= 1
+            done, stopped = self.finished, stop()
             due = state.elapsed_seconds - validated >= 60 * recipe.validation_minutes
-            if not (done or due or state.step % log_every == 0):
+            if not (done or stopped or due or state.step % log_every == 0):
                 continue
             validation = None
             if len(self.held) and (done or due):
@@ -238,9 +258,8 @@ class Trainer:
                 validation = self.validate()
                 state.elapsed_seconds += self.clock() - started
                 validated = state.elapsed_seconds
-            if checkpoint and (
-                done or state.elapsed_seconds - saved >= 60 * recipe.checkpoint_minutes
-            ):
+            old = state.elapsed_seconds - saved >= 60 * recipe.checkpoint_minutes
+            if checkpoint and (done or stopped or old):
                 self.save(checkpoint)
                 saved = state.elapsed_seconds
             yield LogRow(
@@ -266,6 +285,7 @@ class Trainer:
                 "optimizers": self.optimizers.state_dict(),
                 "state": asdict(self.state),
                 "recipe": asdict(self.recipe),
+                "vocabulary": vocabulary_hash(self.tokenizer),
             },
             partial,
         )
@@ -284,6 +304,10 @@ class Trainer:
                 for name in _FIXED
                 if stored["recipe"][name] != getattr(self.recipe, name)
             ]
+            vocabulary = vocabulary_hash(self.tokenizer)
+            # Checkpoints of earlier versions do not name theirs.
+            if stored.get("vocabulary", vocabulary) != vocabulary:
+                changed.append("its weights belong to other tokens")
             if changed:
                 raise ValueError(", ".join(changed))
             self.model.load_state_dict(stored["model"])

@@ -102,6 +102,9 @@ class Optimizers:
         return [optimizer.state_dict() for optimizer in self.all]
 
     def load_state_dict(self, states: list[dict[str, Any]]) -> None:
-        """The reverse of `state_dict`."""
+        """The reverse of `state_dict`; the weight decay stays as it was asked for now."""
         for optimizer, state in zip(self.all, states, strict=True):
+            decays = [group["weight_decay"] for group in optimizer.param_groups]
             optimizer.load_state_dict(state)
+            for group, decay in zip(optimizer.param_groups, decays, strict=True):
+                group["weight_decay"] = decay

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +98,7 @@ class Package:
     Attributes:
         folder: the packaged model.
         size_bytes: of all its files.
+        parameters: number of weights, after trimming.
         parity: largest |difference| of a logit between the ONNX graph and PyTorch.
         search: how the int8 scheme was chosen; None where it was not searched.
         figures: of each measured model.
@@ -105,6 +106,7 @@ class Package:
 
     folder: Path
     size_bytes: int
+    parameters: int
     parity: float
     search: SchemeSearch | None
     figures: tuple[ModelFigures, ...] = field(default=())
@@ -124,12 +126,14 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
         report: called with a line of progress.
 
     Raises:
-        ModelError: if the source is no masked LM or the exported graph disagrees with PyTorch.
+        ModelError: if the source is no masked LM with all its weights, or the exported graph
+            disagrees with PyTorch.
         FillmaskError: for texts or lists that cannot be read.
     """
     items = read_cloze(request.cloze) if request.cloze else None
     held_out = read_paragraphs(request.evaluate) if request.evaluate else None
     loaded = load_weights(request.source)
+    loaded.need_all(str(request.source))
     model, tokenizer = loaded.model, loaded.tokenizer
     if request.vocabulary_size is not None:
         paragraphs = [text for source in request.texts for text in read_paragraphs(source)]
@@ -168,9 +172,16 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
                 )
             )
             report(f"measured {name}")
-    made = Package(request.output, folder_bytes(request.output), parity, search, tuple(figures))
+    made = Package(
+        request.output,
+        folder_bytes(request.output),
+        sum(parameter.numel() for parameter in model.parameters()),
+        parity,
+        search,
+        tuple(figures),
+    )
     write_card(request, made)
-    made = Package(request.output, folder_bytes(request.output), parity, search, tuple(figures))
+    made = replace(made, size_bytes=folder_bytes(request.output))
     if (request.source / "run.json").exists():
         content = json.dumps(made.to_dict(), indent=2) + "\n"
         (request.source / "package.json").write_text(content, encoding="utf-8")

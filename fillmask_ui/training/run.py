@@ -3,7 +3,8 @@
 Layout of the folder:
 
     run.json             what was asked: texts, start, recipe, versions; what was asked earlier
-                         where a resumed run was given other texts or another recipe
+                         where a resumed run was given other texts or another recipe; what the
+                         start lacks; the model's dropout
     tokens.npz           the text as token ids
     tokenizer/           the tokenizer of the run (trained or trimmed where asked)
     checkpoint.pt        to resume from
@@ -15,7 +16,7 @@ Layout of the folder:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,8 @@ from fillmask_ui.training.blend import blend_with_start, copy_weights
 from fillmask_ui.training.corpus import TextSource, read_paragraphs, tokenize_once
 from fillmask_ui.training.loop import Trainer
 from fillmask_ui.training.recipe import LogRow, Recipe
-from fillmask_ui.training.trim import token_counts, trim_model, trim_tokenizer
-from fillmask_ui.training.weights import load_weights
+from fillmask_ui.training.trim import kept_ids, token_counts, trim_model, trim_tokenizer
+from fillmask_ui.training.weights import Weights, dropout_values, load_weights
 
 
 @dataclass(frozen=True)
@@ -70,12 +71,14 @@ class PreparedRun:
         output: folder of the run.
         resumed: whether a checkpoint was found.
         start: a copy of the initial weights, where the recipe averages with them at the end.
+        missing: names of the weights that the start lacks; they began as random numbers.
     """
 
     trainer: Trainer
     output: Path
     resumed: bool
     start: dict[str, torch.Tensor] | None = None
+    missing: tuple[str, ...] = ()
 
     @property
     def checkpoint(self) -> Path:
@@ -85,16 +88,26 @@ class PreparedRun:
     def log(self) -> Path:
         return self.output / "log.jsonl"
 
-    def rows(self, log_every: int = 10) -> Iterator[LogRow]:
+    def rows(
+        self, log_every: int = 10, stop: Callable[[], bool] = lambda: False
+    ) -> Iterator[LogRow]:
         """Train; each row is in the log before it is yielded; the model is saved at the end.
 
         What is averaged at the end is the model, never the checkpoint.
+
+        Args:
+            log_every: steps between rows.
+            stop: asked after each step; where true, the checkpoint is saved and training ends
+                before its time, without a model.
         """
+        self._cut_log()
         with self.log.open("a", encoding="utf-8") as log:
-            for row in self.trainer.run(self.checkpoint, log_every):
+            for row in self.trainer.run(self.checkpoint, log_every, stop):
                 log.write(json.dumps(row.to_dict()) + "\n")
                 log.flush()
                 yield row
+        if not self.trainer.finished:
+            return
         if self.start is not None:
             trials = [one.to_dict() for one in blend_with_start(self.trainer, self.start)]
             text = json.dumps(trials, indent=2) + "\n"
@@ -103,16 +116,28 @@ class PreparedRun:
             self.trainer.model.save_pretrained(self.output)
             self.trainer.tokenizer.save_pretrained(self.output)
 
+    def _cut_log(self) -> None:
+        """Drop the rows behind the checkpoint: those steps are trained again, or never."""
+        if not self.log.exists():
+            return
+        kept = [row for row in read_log(self.log) if row.step <= self.trainer.state.step]
+        partial = self.log.with_suffix(".partial")
+        text = "".join(json.dumps(row.to_dict()) + "\n" for row in kept)
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(self.log)
+
 
 def read_log(path: Path) -> list[LogRow]:
-    """The rows of a log; a resumed run's repeated steps keep the later row.
+    """The rows of a log; the later row of a repeated step, no half-written last line.
 
     Raises:
         DataError: if the file is missing or no log.
     """
     rows: dict[int, LogRow] = {}
     try:
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+            if not line.endswith("\n"):
+                break
             row = LogRow(**json.loads(line))
             rows[row.step] = row
     except (OSError, ValueError, TypeError) as error:
@@ -120,10 +145,11 @@ def read_log(path: Path) -> list[LogRow]:
     return [rows[step] for step in sorted(rows)]
 
 
-def _attention(device: str) -> str:
-    # With head sizes of 32 to 64 and rows of a few hundred tokens, torch's fused CPU kernel spends
+def _attention(device: str) -> str | None:
+    # On cuda transformers takes its fused attention where the architecture has one. On the CPU,
+    # with head sizes of 32 to 64 and rows of a few hundred tokens, torch's fused kernel spends
     # more time in its backward pass than two plain matrix products do.
-    return "sdpa" if device.startswith("cuda") else "eager"
+    return None if device.startswith("cuda") else "eager"
 
 
 def trim(model: Any, tokenizer: Any, ids: np.ndarray, size: int) -> Any:
@@ -136,13 +162,16 @@ def trim(model: Any, tokenizer: Any, ids: np.ndarray, size: int) -> Any:
         size: V', tokens to keep.
     """
     from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
 
     trimming = trim_tokenizer(tokenizer, token_counts(ids, model.config.vocab_size), size)
     trim_model(model, trimming.kept)
     tokens = {name: getattr(tokenizer, name) for name in tokenizer.SPECIAL_TOKENS_ATTRIBUTES}
     named = {name: token for name, token in tokens.items() if isinstance(token, str)}
-    return type(tokenizer)(
+    # The class of a family would build its normalizer anew, from other arguments than its file's.
+    return PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer.from_str(trimming.tokenizer_json),
+        model_input_names=tokenizer.model_input_names,
         model_max_length=tokenizer.model_max_length,
         **named,
     )
@@ -160,48 +189,122 @@ def prepare(request: RunRequest, recipe: Recipe) -> PreparedRun:
         torch.set_num_threads(request.threads)
     output = request.output
     output.mkdir(parents=True, exist_ok=True)
+    before = _read_before(output / "run.json")
+    _refuse_another_start(request, before)
     torch.manual_seed(recipe.seed)
-    sources = list(request.texts)
-    cache = output / "tokens.npz"
-    if request.init is not None:
-        loaded = load_weights(request.init, _attention(recipe.device))
-        model, tokenizer = loaded.model, loaded.tokenizer
-        if request.vocabulary_size and request.vocabulary_size != model.config.vocab_size:
-            whole = tokenize_once(
-                sources, tokenizer, recipe.block_tokens, output / "tokens-untrimmed.npz"
-            )
-            tokenizer = trim(model, tokenizer, whole.ids, request.vocabulary_size)
+    resumed = (output / "checkpoint.pt").exists()
+    if request.init is None:
+        loaded = _from_scratch(request, recipe)
     else:
-        from fillmask_ui.training.scratch import new_model, train_tokenizer
-
-        tokenizer_folder = output / "tokenizer"
-        if tokenizer_folder.exists():
-            from transformers import AutoTokenizer
-
-            tokenizer = AutoTokenizer.from_pretrained(tokenizer_folder)
-        else:
-            paragraphs = [text for source in sources for text in read_paragraphs(source)]
-            tokenizer = train_tokenizer(paragraphs, request.vocabulary_size or 16_000)
-        model = new_model(request.config, tokenizer, _attention(recipe.device))
-    tokenizer.save_pretrained(output / "tokenizer")
-    segments = tokenize_once(sources, tokenizer, recipe.block_tokens, cache)
-    trainer = Trainer(model, tokenizer, segments, recipe)
+        loaded = _from_weights(request, recipe, resumed)
+    loaded.tokenizer.save_pretrained(output / "tokenizer")
+    segments = tokenize_once(
+        list(request.texts), loaded.tokenizer, recipe.block_tokens, output / "tokens.npz"
+    )
+    trainer = Trainer(loaded.model, loaded.tokenizer, segments, recipe)
     start = copy_weights(trainer.model) if recipe.blend else None
-    prepared = PreparedRun(trainer, output, (output / "checkpoint.pt").exists(), start)
-    if prepared.resumed:
+    prepared = PreparedRun(trainer, output, resumed, start, loaded.missing)
+    if resumed:
         trainer.load(prepared.checkpoint)
-    _write_request(request, recipe, trainer)
+    _write_request(request, recipe, prepared, before)
     return prepared
 
 
-def _write_request(request: RunRequest, recipe: Recipe, trainer: Trainer) -> None:
+def _from_weights(request: RunRequest, recipe: Recipe, resumed: bool) -> Weights:
+    """The weights of --init with all tokens or, in a resumed run, with those that it kept."""
+    loaded = load_weights(request.init, _attention(recipe.device))
+    model, tokenizer = loaded.model, loaded.tokenizer
+    size, stored = request.vocabulary_size, request.output / "tokenizer"
+    if resumed and stored.exists():
+        own = _load_tokenizer(stored)
+        if own.get_vocab() != tokenizer.get_vocab():
+            trim_model(model, kept_ids(tokenizer, own))
+            tokenizer = own
+    elif size and size != model.config.vocab_size:
+        cache = request.output / "tokens-untrimmed.npz"
+        whole = tokenize_once(list(request.texts), tokenizer, recipe.block_tokens, cache)
+        tokenizer = trim(model, tokenizer, whole.ids, size)
+    return Weights(model, tokenizer, loaded.missing)
+
+
+def _from_scratch(request: RunRequest, recipe: Recipe) -> Weights:
+    """Random weights and a tokenizer of the text; a folder that has one keeps it."""
+    from fillmask_ui.training.scratch import new_model, train_tokenizer
+
+    stored = request.output / "tokenizer"
+    if stored.exists():
+        tokenizer = _load_tokenizer(stored)
+    else:
+        paragraphs = [text for source in request.texts for text in read_paragraphs(source)]
+        tokenizer = train_tokenizer(paragraphs, request.vocabulary_size or 16_000)
+    return Weights(new_model(request.config, tokenizer, _attention(recipe.device)), tokenizer)
+
+
+def _load_tokenizer(folder: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+
+
+def _read_before(path: Path) -> dict[str, Any] | None:
+    """What the folder's run was asked for before; None for a new one.
+
+    Raises:
+        DataError: if the file is not what a run wrote.
+    """
+    if not path.exists():
+        return None
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+        for name in ("texts", "characters", "recipe", "init", "config", "vocabulary_size"):
+            before[name]
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path} is not what a run wrote: {error}; delete it to go on") from error
+    return before
+
+
+def _refuse_another_start(request: RunRequest, before: dict[str, Any] | None) -> None:
+    """One folder holds one run: another start or vocabulary would be ignored or mixed up.
+
+    Raises:
+        OptionError: if the request names another than before.
+    """
+    if before is None:
+        return
+    config = request.config and str(request.config)
+    for name, now in (("init", request.init), ("config", config)):
+        was = before[name]
+        if was != now and not (was and now and Path(was).resolve() == Path(now).resolve()):
+            told = f"--{name} {was}" if was else f"without --{name}"
+            raise OptionError(
+                f"the run in {request.output} was started {told}; ask for the same to go on, or "
+                "give another output folder to start anew"
+            )
+    size = request.vocabulary_size
+    # The text may have had fewer tokens to offer than were asked for.
+    if size and size not in (before["vocabulary_size"], before.get("vocabulary_size_asked")):
+        raise OptionError(
+            f"the run in {request.output} has a vocabulary of {before['vocabulary_size']:,} "
+            "tokens; leave --vocabulary-size out to go on, or give another output folder to "
+            "start anew"
+        )
+
+
+def _write_request(
+    request: RunRequest, recipe: Recipe, prepared: PreparedRun, before: dict[str, Any] | None
+) -> None:
     import transformers
 
+    trainer = prepared.trainer
     content = {
         "texts": [{"file": s.path.name, "share": s.share} for s in request.texts],
         "init": request.init,
         "config": request.config and str(request.config),
         "vocabulary_size": trainer.model.config.vocab_size,
+        "vocabulary_size_asked": request.vocabulary_size
+        or (before or {}).get("vocabulary_size_asked"),
+        "missing_in_init": list(prepared.missing),
+        "dropout": dropout_values(trainer.model.config.to_dict()),
         "recipe": asdict(recipe),
         "parameters": sum(p.numel() for p in trainer.model.parameters()),
         "segments": len(trainer.segments),
@@ -214,21 +317,19 @@ def _write_request(request: RunRequest, recipe: Recipe, trainer: Trainer) -> Non
             "numpy": np.__version__,
         },
     }
-    path = request.output / "run.json"
-    content["earlier"] = _earlier(path, content, trainer.state.step)
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    content["earlier"] = _earlier(before, content, trainer.state.step)
+    text = json.dumps(content, indent=2) + "\n"
+    (request.output / "run.json").write_text(text, encoding="utf-8")
 
 
-def _earlier(path: Path, content: dict[str, Any], step: int) -> list[dict[str, Any]]:
+def _earlier(
+    before: dict[str, Any] | None, content: dict[str, Any], step: int
+) -> list[dict[str, Any]]:
     """What a run was asked for up to `step`, where that differs from what it is asked for now."""
-    if step == 0 or not path.exists():
+    if step == 0 or before is None:
         return []
-    try:
-        before = json.loads(path.read_text(encoding="utf-8"))
-        asked = {name: before[name] for name in ("texts", "characters", "recipe")}
-        earlier = list(before.get("earlier", []))
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path} is not what a run wrote: {error}; delete it to go on") from error
+    asked = {name: before[name] for name in ("texts", "characters", "recipe")}
+    earlier = list(before.get("earlier", []))
     if any(asked[name] != content[name] for name in asked):
         earlier.append({"until_step": step, **asked})
     return earlier

@@ -47,8 +47,13 @@ def train_tokenizer(paragraphs: list[str], vocabulary_size: int, max_tokens: int
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=max_tokens, **named)
 
 
-def new_model(config_path: Path, tokenizer: Any, attention: str) -> Any:
+def new_model(config_path: Path, tokenizer: Any, attention: str | None) -> Any:
     """Random weights for a Hugging Face config; V and the special ids are the tokenizer's.
+
+    Args:
+        config_path: a JSON file.
+        tokenizer: whose longest text becomes the model's.
+        attention: implementation in transformers' terms; None leaves the choice to it.
 
     Raises:
         DataError: if the file is no JSON object.

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fillmask_ui.errors import OptionError
+from fillmask_ui.errors import DataError, OptionError
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,22 @@ def trim_tokenizer(tokenizer: Any, counts: np.ndarray, size: int) -> Trimming:
             post[side] = [post[side][0], new_id[post[side][0]]]
     content["truncation"] = content["padding"] = None
     return Trimming(kept, json.dumps(content, ensure_ascii=False, separators=(",", ":")))
+
+
+def kept_ids(tokenizer: Any, trimmed: Any) -> np.ndarray:
+    """The `kept` of the trimming that made one tokenizer of another.
+
+    Raises:
+        DataError: if it was made of a third one.
+    """
+    old, new = tokenizer.get_vocab(), trimmed.get_vocab()
+    foreign = sorted(new.keys() - old.keys())
+    if foreign:
+        raise DataError(
+            f"{len(foreign)} tokens of the run, such as {foreign[0]!r}, are not in the vocabulary "
+            "of --init; give the model that the run was started from"
+        )
+    return np.array([old[token] for token in sorted(new, key=new.get)], np.int64)
 
 
 def trim_model(model: Any, kept: np.ndarray) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,63 @@ from fillmask_ui.models.reference import parse_reference
 
 @dataclass(frozen=True)
 class Weights:
-    """A model in float32 and its tokenizer, both of transformers."""
+    """A model in float32 and its tokenizer, both of transformers.
+
+    Attributes:
+        model: in float32.
+        tokenizer: with a mask token.
+        missing: names of the weights that the files lack; they are random numbers.
+    """
 
     model: Any
     tokenizer: Any
+    missing: tuple[str, ...] = ()
+
+    def need_all(self, name: str) -> None:
+        """Stop if a weight is missing.
+
+        Args:
+            name: of the model, for the message.
+
+        Raises:
+            ModelError: if so.
+        """
+        if self.missing:
+            raise ModelError(
+                f"{name} lacks {len(self.missing)} weights of a {type(self.model).__name__}, such "
+                f"as {', '.join(self.missing[:3])}: without them its answers would be random "
+                "numbers; choose a checkpoint with its masked-LM head, or train one: fillmask-ui "
+                "train --init"
+            )
+
+
+def tell_missing(names: Sequence[str]) -> str:
+    """What is said of weights that a start lacks.
+
+    >>> tell_missing(["head.bias", "head.weight"])
+    '2 tensors that the start lacks, such as head.bias, began as random numbers'
+    """
+    return f"{len(names)} tensors that the start lacks, such as {names[0]}, began as random numbers"
+
+
+# What configs call the dropout of heads that a masked LM does not have.
+_OTHER_HEADS = ("classifier", "cls", "pooler", "qa", "seq_classif", "summary")
+
+
+def dropout_values(config: dict[str, Any]) -> dict[str, float]:
+    """What a Hugging Face config says of dropout in a masked LM, zeros left out.
+
+    >>> dropout_values({"hidden_dropout_prob": 0.1, "attention_dropout": 0.0, "qa_dropout": 0.1})
+    {'hidden_dropout_prob': 0.1}
+    """
+    return {
+        name: value
+        for name, value in config.items()
+        if "drop" in name
+        and not name.startswith(_OTHER_HEADS)
+        and isinstance(value, float)
+        and value > 0
+    }
 
 
 def model_folder(reference: str | Path) -> Path:
@@ -44,12 +98,13 @@ def model_folder(reference: str | Path) -> Path:
     )
 
 
-def load_weights(reference: str | Path, attention: str = "eager") -> Weights:
+def load_weights(reference: str | Path, attention: str | None = "eager") -> Weights:
     """Model and tokenizer of a folder or hub id.
 
     Args:
         reference: as in `load_model`: `embedded`, a folder or a hub id.
-        attention: implementation in transformers' terms: `eager` or `sdpa`.
+        attention: implementation in transformers' terms: `eager` or `sdpa`; None leaves the
+            choice to it.
 
     Raises:
         ModelError: if it holds no masked LM with weights and a tokenizer.
@@ -60,12 +115,13 @@ def load_weights(reference: str | Path, attention: str = "eager") -> Weights:
     try:
         with quiet_transformers():
             tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-            model = AutoModelForMaskedLM.from_pretrained(
+            model, info = AutoModelForMaskedLM.from_pretrained(
                 folder,
                 dtype=torch.float32,
                 attn_implementation=attention,
                 use_safetensors=True,
                 local_files_only=True,
+                output_loading_info=True,
             )
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).strip().splitlines()[0]
@@ -78,4 +134,4 @@ def load_weights(reference: str | Path, attention: str = "eager") -> Weights:
             f"the tokenizer of {str(reference)!r} has no mask token, so nothing can be hidden; "
             "choose a model for fill-mask"
         )
-    return Weights(model, tokenizer)
+    return Weights(model, tokenizer, tuple(sorted(info["missing_keys"])))

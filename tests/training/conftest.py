@@ -58,7 +58,7 @@ def config_file(tmp_path_factory):
     """Config file of a tiny architecture."""
     folder = tmp_path_factory.mktemp("configs")
 
-    def make(family: str = "bert"):
+    def make(family: str = "bert", **changes):
         content = {
             "model_type": family,
             "hidden_size": 32,
@@ -72,8 +72,8 @@ def config_file(tmp_path_factory):
         if family == "distilbert":
             for name in ("hidden_size", "num_hidden_layers", "num_attention_heads"):
                 del content[name]
-        path = folder / f"{family}.json"
-        path.write_text(json.dumps(content))
+        path = folder / f"{'-'.join([family, *changes])}.json"
+        path.write_text(json.dumps(content | changes))
         return path
 
     return make

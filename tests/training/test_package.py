@@ -9,14 +9,23 @@ import torch
 from typer.testing import CliRunner
 
 from fillmask_ui.cli.main import app
+from fillmask_ui.cli.train import describe
 from fillmask_ui.errors import DataError, ModelError, OptionError
 from fillmask_ui.models import load_model
 from fillmask_ui.records import SkippedText
-from fillmask_ui.training.card import blend_section
+from fillmask_ui.training.card import (
+    blend_section,
+    read_request,
+    retrace_section,
+    training_section,
+)
 from fillmask_ui.training.corpus import TextSource
-from fillmask_ui.training.folder import write_weights
+from fillmask_ui.training.folder import write_tokenizer, write_weights
 from fillmask_ui.training.measure import measure_cloze, measure_text, read_cloze
 from fillmask_ui.training.package import PackageRequest, check_parity, package
+from fillmask_ui.training.recipe import Recipe
+from fillmask_ui.training.run import RunRequest, prepare, read_log, trim
+from fillmask_ui.training.scratch import new_model, train_tokenizer
 from fillmask_ui.training.trim import choose_tokens
 from fillmask_ui.training.weights import load_weights
 
@@ -161,6 +170,12 @@ def test_trimming_keeps_words_in_use_and_reads_the_rest(trained, tmp_path, text_
     package(request)
     before, after = load_model(trained, runtime="torch"), load_model(tmp_path / "small")
     assert after.vocabulary.size == 120
+    card = (tmp_path / "small" / "README.md").read_text(encoding="utf-8")
+    assert "package run -o model --vocabulary-size 120 --text text.txt" in card
+    left = sum(p.numel() for p in load_weights(tmp_path / "small").model.parameters())
+    trained_with = read_request(trained)["parameters"]
+    assert left < trained_with
+    assert f"{trained_with:,} in training, {left:,} with the trimmed vocabulary" in card
     text = "nobody remembers the garden [MASK]. tacos"
     encoded = after.vocabulary.encode(text)
     assert "[UNK]" not in encoded.tokens
@@ -176,6 +191,164 @@ def test_trimming_keeps_words_in_use_and_reads_the_rest(trained, tmp_path, text_
         for i in range(before.vocabulary.size):
             j = kept.get(before.vocabulary.token(i))
             assert j is None or a[i] == pytest.approx(b[j], abs=1e-2)
+
+
+@pytest.fixture
+def tokenizer_of(tmp_path, sentences):
+    """A tiny tokenizer of a family as AutoTokenizer loads it, and the config of its model."""
+    from tokenizers import ByteLevelBPETokenizer
+    from transformers import AutoTokenizer
+
+    def make(family, **options):
+        folder = tmp_path / "family"
+        folder.mkdir()
+        if family == "Bert":
+            letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZäöüéÄ"
+            tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *letters]
+            tokens += [*(f"##{c}" for c in letters), "Paris", "paris", "schön", "schon", "unused"]
+            (folder / "vocab.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
+        else:
+            bpe = ByteLevelBPETokenizer(add_prefix_space=options.get("add_prefix_space", False))
+            special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+            bpe.train_from_iterator(sentences, 300, special_tokens=special)
+            bpe.save_model(str(folder))
+        config = {"tokenizer_class": f"{family}Tokenizer", **options}
+        (folder / "tokenizer_config.json").write_text(json.dumps(config))
+        (folder / "config.json").write_text(json.dumps({"model_type": family.lower()}))
+        return AutoTokenizer.from_pretrained(folder), folder / "config.json"
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("family", "options"),
+    [
+        ("Bert", {"do_lower_case": False}),
+        ("Bert", {"do_lower_case": True}),
+        ("Bert", {"do_lower_case": True, "strip_accents": False}),
+        ("Roberta", {}),
+        ("Roberta", {"add_prefix_space": True}),
+    ],
+)
+def test_a_packaged_tokenizer_reads_as_before(tokenizer_of, tmp_path, family, options):
+    from transformers import AutoTokenizer
+
+    tokenizer, config = tokenizer_of(family, **options)
+    folder = tmp_path / "packaged"
+    folder.mkdir()
+    shutil.copy(config, folder)
+    write_tokenizer(tokenizer, folder)
+    packaged = AutoTokenizer.from_pretrained(folder)
+    mask = tokenizer.mask_token
+    for text in ("The schön Paris.", f"the cat {mask} the house.", f"{mask}.{mask} ", ""):
+        assert dict(packaged(text)) == dict(tokenizer(text))
+        assert dict(packaged(text, "a dog")) == dict(tokenizer(text, "a dog"))
+    assert packaged.all_special_ids == tokenizer.all_special_ids
+
+
+@pytest.mark.parametrize("options", [{"do_lower_case": False}, {"strip_accents": False}])
+def test_a_trimmed_tokenizer_reads_as_before(tokenizer_of, tmp_path, config_file, options):
+    from transformers import AutoTokenizer
+
+    tokenizer, config = tokenizer_of("Bert", **options)
+    text = "The schön Paris [MASK] Zug."
+    tokens = tokenizer.tokenize(text)
+    model = new_model(config_file(), tokenizer, "eager")
+    trimmed = trim(model, tokenizer, np.array(tokenizer(text)["input_ids"]), len(tokenizer) - 1)
+    trimmed.save_pretrained(tmp_path / "saved")
+    shutil.copy(config, tmp_path / "saved")
+    for one in (trimmed, AutoTokenizer.from_pretrained(tmp_path / "saved")):
+        assert one.tokenize(text) == tokens
+        assert list(one(text)) == list(tokenizer(text))
+        assert one.model_max_length == tokenizer.model_max_length
+
+
+def test_rounding_leaves_what_no_file_holds(tmp_path, sentences, config_file):
+    """The frequencies of rotary positions: rounded to half precision they err with the place."""
+    config = config_file("modernbert", max_position_embeddings=512, hidden_size=64)
+    tokenizer = train_tokenizer(sentences, 200)
+    torch.manual_seed(0)
+    model = new_model(config, tokenizer, "eager").eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim == 2:
+                parameter.normal_(0, 0.3)
+    before = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    assert before
+    write_tokenizer(tokenizer, tmp_path)
+    write_weights(model, tmp_path)
+    for name, buffer in model.named_buffers():
+        assert torch.equal(buffer, before[name])
+    # The graph is exported of the model in memory, the file is what PyTorch loads.
+    stored = load_weights(tmp_path).model.eval()
+    ids = torch.randint(5, len(tokenizer), (1, 500))
+    with torch.no_grad():
+        assert torch.equal(model(input_ids=ids).logits, stored(input_ids=ids).logits)
+
+
+@pytest.fixture
+def headless(tmp_path, trained):
+    """The body of the trained model, without the head for masks."""
+    from transformers import BertModel
+
+    folder = tmp_path / "headless"
+    loaded = load_weights(trained)
+    BertModel(loaded.model.config, add_pooling_layer=False).save_pretrained(folder)
+    loaded.tokenizer.save_pretrained(folder)
+    return folder
+
+
+def test_a_head_of_random_numbers_is_not_packaged(headless, trained, tmp_path):
+    assert load_weights(trained).missing == ()  # tied weights are stored once
+    with pytest.raises(ModelError, match=r"headless lacks \d+ weights of a BertForMaskedLM"):
+        package(PackageRequest(headless, tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_training_tells_that_a_head_begins_at_random(headless, tmp_path, text_file):
+    request = RunRequest((TextSource(text_file),), tmp_path / "run", init=str(headless))
+    recipe = Recipe(steps=1, block_tokens=32, batch_blocks=4, precision="fp32")
+    prepared = prepare(request, recipe)
+    told = "tensors that the start lacks, such as cls.predictions."
+    assert told in describe(prepared)
+    list(prepared.rows())
+    asked = read_request(tmp_path / "run")
+    assert told in training_section(asked, read_log(prepared.log), asked["parameters"])
+
+
+def test_the_card_names_starts_so_that_they_can_be_found(trained, tmp_path):
+    (tmp_path / "third").mkdir()
+    asked = read_request(trained) | {"config": None}
+    for given, name in (
+        ("google-bert/bert-base-uncased@abc", "google-bert/bert-base-uncased@abc"),
+        (str(tmp_path / "third"), "third"),
+        ("/nowhere/third", "third"),
+        ("third-training", "third-training"),
+        ("embedded", "embedded"),
+    ):
+        request = PackageRequest(trained, tmp_path / "out", compare=given)
+        card = retrace_section(asked | {"init": given}, request)
+        assert f" --init {name} " in card
+        assert f" --compare {name}\n" in card
+
+
+def test_the_card_tells_the_dropout(trained):
+    asked, log = read_request(trained), read_log(trained / "log.jsonl")
+    assert asked["dropout"] == {}
+    assert "gradient norm 1, no dropout |" in training_section(asked, log, 1)
+    asked["dropout"] = {"hidden_dropout_prob": 0.1}
+    assert "gradient norm 1, hidden dropout prob 0.1 |" in training_section(asked, log, 1)
+
+
+def test_dropout_that_a_run_does_not_tell_stands_in_its_config(trained, tmp_path):
+    asked = json.loads((trained / "run.json").read_text())
+    del asked["dropout"]
+    (tmp_path / "run.json").write_text(json.dumps(asked))
+    shutil.copy(trained / "config.json", tmp_path)
+    assert read_request(tmp_path)["dropout"] == {}
+    config = json.loads((trained / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"hidden_dropout_prob": 0.1}))
+    assert read_request(tmp_path)["dropout"] == {"hidden_dropout_prob": 0.1}
 
 
 def test_chosen_tokens_are_special_single_frequent_and_early():
