@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,6 +24,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 _KINDS = {"models": "model", "datasets": "dataset"}
+_XET_TOKEN = "xet-token"
 
 
 @dataclass
@@ -50,12 +52,15 @@ class LoopbackHub:
     Attributes:
         requests: what was asked so far, as `GET /path`.
         cut_after: drop the connection after so many bytes of a file; None for never.
+        xet_storage: address that clients are sent to for the content of files, as the real hub
+            sends them to its Xet storage; "" to serve all of it here.
     """
 
     def __init__(self) -> None:
         self._repositories: dict[tuple[str, str], Repository] = {}
         self.requests: list[str] = []
         self.cut_after: int | None = None
+        self.xet_storage = ""
         hub = self
 
         class Handler(_Handler):
@@ -173,7 +178,9 @@ class _Handler(BaseHTTPRequestHandler):
         address = urlsplit(self.path)
         parts = [unquote(part) for part in address.path.strip("/").split("/")]
         self.server_hub.requests.append(f"{self.command} {unquote(self.path)}")
-        if parts[0] == "api" and len(parts) > 1 and parts[1] in _KINDS:
+        if parts[0] == _XET_TOKEN:
+            self._xet_token()
+        elif parts[0] == "api" and len(parts) > 1 and parts[1] in _KINDS:
             self._api(_KINDS[parts[1]], parts[2:], parse_qs(address.query), body)
         elif "resolve" in parts:
             kind = "model"
@@ -233,6 +240,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(part)))
         self.send_header("ETag", f'"{_object_id(content)}"')
         self.send_header("X-Repo-Commit", commit)
+        if self.server_hub.xet_storage:
+            self.send_header("X-Xet-Hash", hashlib.sha256(content).hexdigest())
+            self.send_header("X-Xet-Refresh-Route", f"{self.server_hub.endpoint}/{_XET_TOKEN}")
         self.end_headers()
         if self.command == "HEAD":
             return
@@ -242,6 +252,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         self.wfile.write(part)
+
+    def _xet_token(self) -> None:
+        self.send_response(200)
+        self.send_header("X-Xet-Cas-Url", self.server_hub.xet_storage)
+        self.send_header("X-Xet-Access-Token", "token")
+        self.send_header("X-Xet-Token-Expiration", str(int(time.time()) + 3600))
+        self.send_header("Content-Length", "0")
+        self.end_headers()
 
     def _commit(self, kind: str, name: str, revision: str) -> tuple[Repository, str] | None:
         repository = self.server_hub.find(kind, name)

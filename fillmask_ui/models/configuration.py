@@ -48,7 +48,9 @@ class ModelConfig:
 
     @property
     def architectures(self) -> tuple[str, ...]:
-        return tuple(self.raw.get("architectures") or ())
+        names = self.raw.get("architectures")
+        known = isinstance(names, list) and all(isinstance(name, str) for name in names)
+        return tuple(names) if known else ()
 
     @property
     def vocabulary_size(self) -> int | None:

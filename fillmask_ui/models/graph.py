@@ -36,6 +36,8 @@ _QUANTIZED_OPS = frozenset(
         "QLinearMatMul",
     }
 )
+# The hub's client puts a file of this name into the store that repositories of its cache share.
+_STORE_MARK = ".huggingface-shared-blobs"
 
 
 @dataclass(frozen=True)
@@ -170,12 +172,11 @@ def _inside(path: Path, root: Path, location: str, name: str) -> Path:
     target = (path.parent.absolute() / parts).as_posix()
     normal = _without_dots(Path(target))
     base = _without_dots(root.absolute())
-    allowed = (base.resolve(), *_hub_blobs(base))
     if (
         not location
         or parts.is_absolute()
         or not normal.is_relative_to(base)
-        or not any(normal.resolve().is_relative_to(folder) for folder in allowed)
+        or not (normal.resolve().is_relative_to(base.resolve()) or _is_hub_blob(normal, base))
     ):
         raise ModelError(
             f"{path} takes its weights from {location!r}, outside the folder of {name}: that is "
@@ -201,11 +202,23 @@ def _without_dots(path: Path) -> Path:
     return Path(*kept)
 
 
-def _hub_blobs(folder: Path) -> tuple[Path, ...]:
-    """The hub's cache keeps a snapshot as links into `blobs/` beside `snapshots/`."""
+def _is_hub_blob(path: Path, folder: Path) -> bool:
+    """Whether a file of a snapshot in the hub's cache is kept where the client keeps it.
+
+    That is in `blobs/` beside `snapshots/`. Newer clients keep one copy for all repositories in a
+    marked store of the cache; what lies in `blobs/` is then itself a link.
+    """
     if folder.parent.name != "snapshots":
-        return ()
-    return ((folder.parent.parent / "blobs").resolve(),)
+        return False
+    repository = folder.parent.parent
+    blobs, store = repository / "blobs", repository.parent / "blobs"
+    real = path.resolve()
+    if real.is_relative_to(blobs.resolve()):
+        return True
+    if not path.is_symlink() or not (store / _STORE_MARK).is_file():
+        return False
+    first = _without_dots(path.parent / path.readlink())
+    return first.parent.resolve() == blobs.resolve() and real.is_relative_to(store.resolve())
 
 
 def _precision(graph: GraphProto, tensors: list[TensorProto]) -> str:

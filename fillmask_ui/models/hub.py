@@ -7,7 +7,6 @@ never code. Without network a model that is in the cache still loads.
 from __future__ import annotations
 
 import inspect
-import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,6 +29,7 @@ from huggingface_hub.errors import (
 from tqdm.std import tqdm
 
 from fillmask_ui.errors import ModelError, NetworkError, OptionError
+from fillmask_ui.models.configuration import read_config
 from fillmask_ui.models.graph import external_locations
 from fillmask_ui.models.progress import LoadProgress, ProgressCallback
 from fillmask_ui.models.quiet import quiet_hub
@@ -90,7 +90,10 @@ def fetch_model(
     def needed(names: list[str]) -> list[str]:
         return _weights(parsed.name, names, onnx_file, pick=pick)
 
-    folder = _fetch(parsed, needed, report)
+    def complete(folder: Path) -> bool:
+        return _holds_weights(parsed.name, folder, runtime, onnx_file)
+
+    folder = _fetch(parsed, needed, complete, report)
     return files_in_folder(parsed.name, folder, onnx_file, commit=folder.name, pick=pick)
 
 
@@ -101,7 +104,7 @@ def fetch_tokenizer(parsed: Reference, report: ProgressCallback) -> Path:
         ModelError: if the repository cannot be had or has no tokenizer.
         NetworkError: if the hub cannot be reached and the cache lacks it.
     """
-    folder = _fetch(parsed, lambda _: [], report)
+    folder = _fetch(parsed, lambda _: [], has_tokenizer, report)
     if not has_tokenizer(folder):
         raise ModelError(f"{parsed.name} has no tokenizer")
     return folder
@@ -130,13 +133,11 @@ def cached_models() -> tuple[CachedModel, ...]:
 
 def _is_masked_lm(folder: Path) -> bool:
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        classes = config.get("architectures") or ()
-        masked = any(str(name).endswith("ForMaskedLM") for name in classes)
+        classes = read_config(folder).architectures
         files_in_folder(folder.name, folder, pick=False)
-    except (OSError, ValueError, AttributeError, ModelError):
+    except (OSError, ModelError):
         return False
-    return masked and has_tokenizer(folder)
+    return any(name.endswith("ForMaskedLM") for name in classes) and has_tokenizer(folder)
 
 
 def _weights(name: str, names: list[str], onnx_file: str | None, *, pick: bool) -> list[str]:
@@ -157,10 +158,27 @@ def _weights(name: str, names: list[str], onnx_file: str | None, *, pick: bool) 
     return []
 
 
+def _holds_weights(name: str, folder: Path, runtime: str, onnx_file: str | None) -> bool:
+    """Whether a snapshot has what the runtime loads; others may have fetched its config alone."""
+    try:
+        files = files_in_folder(name, folder, onnx_file, pick=runtime != "torch")
+    except ModelError:
+        return False
+    except OptionError:  # the file asked for is not there, or one has to be asked for
+        return onnx_file is None
+    return bool((runtime != "torch" and files.onnx) or (runtime != "onnx" and files.safetensors))
+
+
 def _fetch(
-    parsed: Reference, needed: Callable[[list[str]], list[str]], report: ProgressCallback
+    parsed: Reference,
+    needed: Callable[[list[str]], list[str]],
+    complete: Callable[[Path], bool],
+    report: ProgressCallback,
 ) -> Path:
-    """Snapshot folder with config, tokenizer and the files that `needed` picks."""
+    """Snapshot folder with config, tokenizer and the files that `needed` picks.
+
+    Without network it is the one in the cache, if that is `complete`.
+    """
     with _explained(parsed), quiet_hub():
         report(LoadProgress("download", f"asking the hub for {parsed.name}"))
         try:
@@ -174,7 +192,7 @@ def _fetch(
             raise
         except (HTTPError, OSError) as error:
             folder = _in_cache(parsed)
-            if folder is None:
+            if folder is None or not complete(folder):
                 raise NetworkError(_without_network(parsed, error)) from error
             return folder
         sizes = {one.rfilename: one.size or 0 for one in info.siblings or ()}
@@ -197,8 +215,12 @@ def _download(
     for name in queue:
         # The first is asked for by its branch, which the cache then remembers for offline use.
         revision = commit if folder else parsed.revision or "main"
-        local = Path(hf_hub_download(parsed.hub_id, name, revision=revision, **counter.listener()))
-        counter.finished(name, sizes[name])
+        listener = counter.listener(sizes[name])
+        try:
+            local = Path(hf_hub_download(parsed.hub_id, name, revision=revision, **listener))
+        except RuntimeError as error:  # all that the client's Xet downloads raise
+            raise NetworkError(_without_network(parsed, error)) from error
+        counter.finished()
         folder = folder or Path(*local.parts[: len(local.parts) - len(PurePosixPath(name).parts)])
         commit = folder.name
         if name.endswith(".onnx"):
@@ -230,36 +252,53 @@ class _Counter:
         self._name = name
         self._report = report
         self._finished = 0
-        self._current = 0
+        self._size = self._written = self._received = 0  # of the current file
 
-    def listener(self) -> dict[str, Any]:
-        """Arguments under which the client tells this counter about a file's bytes."""
+    def listener(self, size: int) -> dict[str, Any]:
+        """Arguments under which the client tells this counter about a file's bytes.
+
+        Args:
+            size: of the file, which counts as done when `finished` is called.
+        """
         counter = self
 
         class Bar(tqdm):
-            """Shows nothing itself."""
+            """Shows nothing itself.
+
+            Downloads by Xet tell the bytes received apart from those written, which come in
+            bursts. With `update_transfer` both arrive at one bar; without it the client makes
+            two, and each byte would count twice.
+            """
 
             def __init__(self, *args: Any, **kwargs: Any) -> None:
                 kwargs.pop("name", None)
                 super().__init__(*args, **{**kwargs, "disable": True})
-                counter.moved(int(self.n))
+                counter.moved(written=int(self.n), received=int(self.n))
 
             def update(self, n: float | None = 1) -> None:
-                counter.moved(int(n or 0))
+                counter.moved(written=int(n or 0))
 
-        self._current = 0
+            def update_transfer(self, n: float | None = 1) -> None:
+                counter.moved(received=int(n or 0))
+
+            def set_transfer_postfix_str(self, *_: Any, **__: Any) -> None:
+                """The speed, which is not shown."""
+
+        self._size, self._written, self._received = size, 0, 0
         # Clients before tqdm_class report file by file.
         known = "tqdm_class" in inspect.signature(hf_hub_download).parameters
         return {"tqdm_class": Bar} if known else {}
 
-    def moved(self, count: int) -> None:
-        self._current += count
-        self._tell(self._finished + self._current)
+    def moved(self, *, written: int = 0, received: int = 0) -> None:
+        """Bytes came in, or are counted back because they have to come again."""
+        self._written += written
+        self._received += received
+        # What is received can be more than the file, and repeats what is written.
+        self._tell(self._finished + min(max(self._written, self._received), self._size))
 
-    def finished(self, _name: str, size: int) -> None:
-        """A file is there, fetched now or before."""
-        self._finished += size
-        self._current = 0
+    def finished(self) -> None:
+        """The file is there, fetched now or before."""
+        self._finished += self._size
         self._tell(self._finished)
 
     def _tell(self, done: int) -> None:

@@ -76,7 +76,9 @@ def load_model(
         if runtime not in ("auto", implied) and implied != "auto":
             raise OptionError(f"{parsed.name} runs on {implied}, not on {runtime}")
         runtime = runtime if implied == "auto" else implied
-        onnx_file = onnx_file or implied_file
+        if implied_file:
+            _refuse_second_file(parsed, onnx_file)
+            onnx_file = implied_file
     if onnx_file and runtime == "torch":
         raise OptionError("an ONNX file was chosen together with the runtime torch: drop one")
     files = _find(parsed, runtime, onnx_file, report)
@@ -100,10 +102,18 @@ def _find(
     if parsed.kind == "folder" and parsed.path:
         return files_in_folder(parsed.name, parsed.path, onnx_file, pick=runtime != "torch")
     if parsed.kind == "file" and parsed.path:
+        _refuse_second_file(parsed, onnx_file)
         return files_of_onnx(parsed.name, parsed.path)
     from fillmask_ui.models.hub import fetch_model
 
     return fetch_model(parsed, runtime, onnx_file, report)
+
+
+def _refuse_second_file(parsed: Reference, onnx_file: str | None) -> None:
+    if onnx_file:
+        raise OptionError(
+            f"{parsed.name} already names its ONNX file: leave out --onnx-file (onnx_file=)"
+        )
 
 
 def _decide(files: ModelFiles, runtime: str) -> str:

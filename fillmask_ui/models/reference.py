@@ -209,12 +209,10 @@ def _safetensors(folder: Path) -> tuple[Path, ...]:
         return ()
     try:
         parts = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-    except (OSError, ValueError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise ModelError(f"{index} cannot be read as a safetensors index: {error!r}") from error
-    plain = {part for part in parts if isinstance(part, str) and Path(part).name == part}
-    missing = sorted(
-        str(part) for part in parts if part not in plain or not (folder / part).is_file()
-    )
+    present = {path.name for path in folder.iterdir() if path.is_file()}
+    missing = sorted(str(part) for part in parts - present)
     if missing:
         raise ModelError(f"{index} names parts that are not in its folder: {', '.join(missing)}")
     return tuple(sorted(folder / part for part in parts))

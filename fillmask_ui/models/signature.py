@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import platform
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
@@ -77,4 +78,11 @@ def versions(*packages: str) -> Mapping[str, str]:
     """Installed versions of packages, this one among them."""
     from fillmask_ui import __version__
 
-    return {"fillmask-ui": __version__, **{name: metadata.version(name) for name in packages}}
+    return {"fillmask-ui": __version__, **{name: _version(name) for name in packages}}
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:  # onnxruntime-gpu and the like bring the same module
+        return str(importlib.import_module(package).__version__)

@@ -84,8 +84,8 @@ class TorchMaskedLM:
         stored = stored_precision(files.safetensors)
         self._name = files.name
         self.vocabulary = vocabulary
-        model = _read(files, _DTYPES[dtype])
-        self._model = model.to(self._device).eval()
+        model = _read(files, _DTYPES[dtype], self._device)
+        self._model = model.eval()
         self._width = int(model.config.get_text_config().vocab_size)
         check_width(self._width, vocabulary.size, files.name)
         # What this thread asks for at the moment: several may be inside the model at a time.
@@ -224,14 +224,14 @@ def _device(wanted: str | None) -> torch.device:
     return device
 
 
-def _read(files: ModelFiles, dtype: torch.dtype) -> PreTrainedModel:
-    """Weights into the class that config.json names, all of them.
+def _read(files: ModelFiles, dtype: torch.dtype, device: torch.device) -> PreTrainedModel:
+    """Weights into the class that config.json names, all of them, on the device.
 
     Raises:
-        ModelError: if the class has no masked-LM head, or the files lack weights of it.
+        ModelError: if the class has no masked-LM head, the files lack weights of it, or the
+            device has no room for them.
     """
     with _BUILDING, quiet_transformers():
-        from safetensors import SafetensorError
         from transformers import AutoModelForMaskedLM
 
         try:
@@ -243,7 +243,10 @@ def _read(files: ModelFiles, dtype: torch.dtype) -> PreTrainedModel:
                 trust_remote_code=False,
                 output_loading_info=True,
             )
-        except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+            model = model.to(device)
+        # A config can ask for what is not installed or does not fit in many ways, and each
+        # library has its own errors; whatever it is, this model cannot be loaded.
+        except Exception as error:
             lines = str(error).strip().splitlines() or [type(error).__name__]
             raise ModelError(
                 f"{files.name} cannot be loaded as a masked language model: {lines[0][:300]}"

@@ -6,6 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable
+from operator import index
 from pathlib import Path
 
 from fillmask_ui.errors import ModelError
@@ -37,13 +38,14 @@ def stored_precision(paths: Iterable[Path]) -> str:
     """
     sizes: Counter[str] = Counter()
     for path in paths:
-        for entry in _header(path).values():
-            sizes[_NAMES.get(entry["dtype"], "")] += math.prod(entry["shape"])
+        for kind, size in _tensors(path):
+            sizes[_NAMES.get(kind, "")] += size
     del sizes[""]
     return sizes.most_common(1)[0][0] if sizes else "float32"
 
 
-def _header(path: Path) -> dict[str, dict]:
+def _tensors(path: Path) -> list[tuple[str, int]]:
+    """Type and number of elements of each tensor."""
     size = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
@@ -52,12 +54,16 @@ def _header(path: Path) -> dict[str, dict]:
         try:
             header = json.loads(file.read(length))
             header.pop("__metadata__", None)
-            end = max((entry["data_offsets"][1] for entry in header.values()), default=0)
-        except (ValueError, AttributeError, KeyError, TypeError) as error:
+            tensors = [
+                (str(entry["dtype"]), math.prod(map(index, entry["shape"])))
+                for entry in header.values()
+            ]
+            end = max((index(entry["data_offsets"][1]) for entry in header.values()), default=0)
+        except (ValueError, AttributeError, LookupError, TypeError) as error:
             raise _damaged(path, "its header is no JSON of tensors") from error
     if 8 + length + end > size:
         raise _damaged(path, f"it has {size:,} bytes and its header promises {8 + length + end:,}")
-    return header
+    return tensors
 
 
 def _damaged(path: Path, why: str) -> ModelError:

@@ -13,6 +13,7 @@ Source:
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -57,7 +58,8 @@ class Product:
         node: name of the output of the MatMul, unique in the graph.
         weight: name of the constant.
         bias: name of the constant that is added to the product, "" if none; exporters keep the
-            model's own name here, so it says which layer this is.
+            model's own name here, so it says which layer this is. Runs of one layer share it, and
+            so do layers with equal biases, which exporters merge.
         shape: [K, N].
     """
 
@@ -72,24 +74,17 @@ class Product:
         return self.bias.removesuffix(".bias") or self.weight
 
 
-@dataclass(frozen=True)
-class _Constant:
-    values: np.ndarray
-    transposed: str  # name of the Transpose's output, "" if there is none
-
-
-def _constants(graph: onnx.GraphProto) -> dict[str, _Constant]:
+def _constants(graph: onnx.GraphProto) -> dict[str, np.ndarray]:
     """Matrices of a graph by the name under which a MatMul sees them."""
     plain = {
         tensor.name: tensor
         for tensor in graph.initializer
         if tensor.data_type == TensorProto.FLOAT and len(tensor.dims) == 2
     }
-    found = {name: _Constant(numpy_helper.to_array(t), "") for name, t in plain.items()}
+    found = {name: numpy_helper.to_array(tensor) for name, tensor in plain.items()}
     for node in graph.node:
         if node.op_type == "Transpose" and node.input[0] in plain:
-            values = numpy_helper.to_array(plain[node.input[0]]).T
-            found[node.output[0]] = _Constant(values, node.output[0])
+            found[node.output[0]] = numpy_helper.to_array(plain[node.input[0]]).T
     return found
 
 
@@ -110,7 +105,7 @@ def find_products(model: onnx.ModelProto) -> list[Product]:
             node.output[0],
             node.input[1],
             added.get(node.output[0], ""),
-            constants[node.input[1]].values.shape,
+            constants[node.input[1]].shape,
         )
         for node in graph.node
         if node.op_type == "MatMul" and node.input[1] in constants
@@ -145,6 +140,8 @@ def quantize_dynamic(
     nodes: list[onnx.NodeProto] = []
     added: list[TensorProto] = []
     quantized_inputs: set[str] = set()
+    taken: set[str] = set()
+    homes: dict[object, str] = {}  # weight -> stem of its constants, written once
     for node in graph.node:
         if node.op_type != "MatMul" or node.output[0] not in chosen:
             nodes.append(node)
@@ -159,38 +156,62 @@ def quantize_dynamic(
                     [f"{source}_quantized", f"{source}_scale", f"{source}_zero_point"],
                 )
             )
-        stem = chosen[node.output[0]].layer
-        quantized = quantize_weight(constants[weight].values, per_channel)
-        zero = np.zeros(quantized.scale.shape, np.int8)
-        for suffix, values in (
-            ("weight_quantized", quantized.values),
-            ("weight_scale", quantized.scale),
-            ("weight_zero_point", zero),
-        ):
-            added.append(numpy_helper.from_array(values, f"{stem}.{suffix}"))
-        product, output = f"{stem}.integer", node.output[0]
-        nodes += [
-            helper.make_node(
-                "MatMulInteger",
-                [
-                    f"{source}_quantized",
-                    f"{stem}.weight_quantized",
-                    f"{source}_zero_point",
-                    f"{stem}.weight_zero_point",
-                ],
-                [product],
-            ),
-            helper.make_node("Cast", [product], [f"{product}_float"], to=TensorProto.FLOAT),
-            helper.make_node(
-                "Mul", [f"{source}_scale", f"{stem}.weight_scale"], [f"{stem}.scales"]
-            ),
-            helper.make_node("Mul", [f"{product}_float", f"{stem}.scales"], [output]),
-        ]
+        layer = chosen[node.output[0]].layer
+        stem = layer if layer not in taken else f"{layer}.{len(taken)}"
+        taken.add(stem)
+        # By content: exporters write the weight of a layer that runs again under other names.
+        key = _fingerprint(constants[weight])
+        if key not in homes:
+            homes[key] = stem
+            added += _stored(stem, quantize_weight(constants[weight], per_channel))
+        nodes += _integer_product(source, node.output[0], stem, homes[key])
     del graph.node[:]
     graph.node.extend(nodes)
     graph.initializer.extend(added)
     _drop_unused(graph)
     return result
+
+
+def _fingerprint(weight: np.ndarray) -> object:
+    return weight.shape, hashlib.sha256(np.ascontiguousarray(weight)).digest()
+
+
+def _stored(stem: str, weight: QuantizedWeight) -> list[TensorProto]:
+    return [
+        numpy_helper.from_array(values, f"{stem}.{suffix}")
+        for suffix, values in (
+            ("weight_quantized", weight.values),
+            ("weight_scale", weight.scale),
+            ("weight_zero_point", np.zeros(weight.scale.shape, np.int8)),
+        )
+    ]
+
+
+def _integer_product(source: str, output: str, stem: str, home: str) -> list[onnx.NodeProto]:
+    """The nodes that stand in for a MatMul.
+
+    Args:
+        source: name of its left side, which is quantized by now.
+        output: name of its output.
+        stem: what the names in between begin with, unique in the graph.
+        home: what the names of the weight's constants begin with.
+    """
+    product = f"{stem}.integer"
+    return [
+        helper.make_node(
+            "MatMulInteger",
+            [
+                f"{source}_quantized",
+                f"{home}.weight_quantized",
+                f"{source}_zero_point",
+                f"{home}.weight_zero_point",
+            ],
+            [product],
+        ),
+        helper.make_node("Cast", [product], [f"{product}_float"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", [f"{source}_scale", f"{home}.weight_scale"], [f"{stem}.scales"]),
+        helper.make_node("Mul", [f"{product}_float", f"{stem}.scales"], [output]),
+    ]
 
 
 def _drop_unused(graph: onnx.GraphProto) -> None:

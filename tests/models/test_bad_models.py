@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
+import struct
 import subprocess
 import sys
 
@@ -14,7 +16,7 @@ from onnx import numpy_helper
 from tiny_models import batch_of, export_onnx
 
 from fillmask_ui.errors import ModelError, ModelOutputError, OptionError
-from fillmask_ui.models import load_model
+from fillmask_ui.models import available_models, load_model
 
 
 @pytest.fixture
@@ -96,6 +98,12 @@ def test_short_provider_name(tiny_models):
 def test_unknown_options(tiny_models, options, message):
     with pytest.raises(OptionError, match=message):
         load_model(tiny_models.folder("bert"), **options)
+
+
+def test_an_onnx_file_named_twice(tiny_models):
+    for reference in ("embedded:int8", tiny_models.folder("bert") / "onnx" / "model.onnx"):
+        with pytest.raises(OptionError, match=r"already names its ONNX file: leave out --onnx-"):
+            load_model(reference, onnx_file="model.onnx")
 
 
 @pytest.mark.parametrize("kept", [0, 1, 100, 20_000], ids=lambda n: f"{n} bytes")
@@ -287,6 +295,42 @@ def test_architecture_without_a_masked_lm_class(copy):
         load_model(folder)
 
 
+# Each fails in the libraries below with an error of another class.
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"pad_token_id": 5000},
+        {"num_attention_heads": 0},
+        {"quantization_config": {"quant_method": "bitsandbytes", "load_in_8bit": True}},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_config_that_asks_for_what_cannot_be(copy, changes):
+    folder = copy(onnx=False)
+    edit_json(folder / "config.json", **changes)
+    with pytest.raises(ModelError, match="cannot be loaded as a masked language model"):
+        load_model(folder)
+
+
+def test_weights_that_do_not_fit_on_the_device(tiny_models, monkeypatch):
+    import torch
+    from transformers import BertForMaskedLM
+
+    def full(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+    monkeypatch.setattr(BertForMaskedLM, "to", full)
+    with pytest.raises(ModelError, match=r"cannot be loaded .*: CUDA out of memory"):
+        load_model(tiny_models.folder("bert", onnx=False), runtime="torch")
+
+
+@pytest.mark.parametrize("names", [5, "BertForMaskedLM", [5], {"a": "b"}, None])
+def test_architectures_that_are_no_list_of_names(copy, names):
+    folder = copy()
+    edit_json(folder / "config.json", architectures=names)
+    assert load_model(folder).signature.runtime == "onnx"
+
+
 def test_config_that_is_no_json(copy):
     folder = copy()
     (folder / "config.json").write_text("architectures: yes", encoding="utf-8")
@@ -302,6 +346,27 @@ def test_truncated_safetensors(copy):
         path.write_bytes(whole[:kept])
         with pytest.raises(ModelError, match="no complete safetensors file"):
             load_model(folder)
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        5,
+        {"dtype": "F32", "shape": [1], "data_offsets": []},
+        {"dtype": "F32", "shape": [1], "data_offsets": [0, "4"]},
+        {"dtype": "F32", "shape": ["1"], "data_offsets": [0, 4]},
+        {"dtype": "F32", "data_offsets": [0, 4]},
+        {"shape": [1], "data_offsets": [0, 4]},
+    ],
+    ids=str,
+)
+def test_safetensors_with_a_wrong_header(copy, tensor):
+    folder = copy(onnx=False)
+    header = json.dumps({"a": tensor}).encode()
+    content = struct.pack("<Q", len(header)) + header + bytes(4)
+    (folder / "model.safetensors").write_bytes(content)
+    with pytest.raises(ModelError, match="its header is no JSON of tensors"):
+        load_model(folder)
 
 
 def test_pickle_only_folder(copy):
@@ -325,6 +390,43 @@ def test_index_that_points_elsewhere(copy):
     (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
     with pytest.raises(ModelError, match="parts that are not in its folder"):
         load_model(folder)
+
+
+@pytest.mark.parametrize("index", [[], {"weight_map": []}, {"weight_map": {"a": ["b"]}}], ids=str)
+def test_index_of_another_form(copy, index):
+    folder = copy(onnx=False)
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
+    with pytest.raises(ModelError, match="cannot be read as a safetensors index"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("model.safetensors.index.json", []),
+        ("model.safetensors.index.json", {"weight_map": {"a": 5, "b": "x" * 300}}),
+        ("config.json", {"architectures": 5}),
+        ("config.json", []),
+    ],
+)
+def test_the_list_of_models_leaves_out_damaged_ones(
+    tiny_models, tmp_path, monkeypatch, file, content
+):
+    from fillmask_ui.models import hub
+
+    for name in ("good", "damaged"):
+        snapshot = tmp_path / f"models--org--{name}" / "snapshots" / ("a" * 40)
+        shutil.copytree(tiny_models.folder("bert", onnx=False), snapshot)
+        (tmp_path / f"models--org--{name}" / "refs").mkdir()
+        (tmp_path / f"models--org--{name}" / "refs" / "main").write_text("a" * 40)
+    if "index" in file:
+        (snapshot / "model.safetensors").unlink()
+    (snapshot / file).write_text(json.dumps(content), encoding="utf-8")
+    scan = functools.partial(hub.scan_cache_dir, tmp_path)
+    monkeypatch.setattr(hub, "scan_cache_dir", scan)
+    references = [model.reference for model in available_models()]
+    assert references == ["embedded", "embedded:int8", "embedded:torch", "org/good"]
 
 
 def test_several_onnx_files_and_none_is_the_obvious_one(copy):

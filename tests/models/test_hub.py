@@ -6,14 +6,20 @@ a fresh interpreter whose environment points there.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
+import onnx
 import pytest
 
+from fillmask_ui.errors import ModelError
 from fillmask_ui.models import load_model
+from fillmask_ui.models.graph import read_graph
 
 SCRIPT = """
 import importlib.util, json, sys
@@ -86,6 +92,31 @@ def bert(tiny_models) -> dict[str, bytes]:
     return {**files, "pytorch_model.bin": b"pickle", "README.md": b"# x", "modeling.py": b"1/0"}
 
 
+@pytest.fixture
+def outside(tiny_models, tmp_path) -> dict[str, bytes]:
+    """`onnx/big.onnx` and the file beside it that holds its weights."""
+    onnx.save(
+        onnx.load(tiny_models.folder("bert") / "onnx" / "model.onnx"),
+        tmp_path / "big.onnx",
+        save_as_external_data=True,
+        location="big.weights",
+        size_threshold=0,
+    )
+    return {f"onnx/{name}": (tmp_path / name).read_bytes() for name in ("big.onnx", "big.weights")}
+
+
+def put_into_cache(home: Path, name: str, files: Mapping[str, bytes]) -> None:
+    """A snapshot as the client keeps it, of files that some program fetched."""
+    repository = home / "hub" / f"models--{name.replace('/', '--')}"
+    commit = hashlib.sha1(name.encode()).hexdigest()
+    for path, content in {
+        "refs/main": commit.encode(),
+        **{f"snapshots/{commit}/{path}": content for path, content in files.items()},
+    }.items():
+        (repository / path).parent.mkdir(parents=True, exist_ok=True)
+        (repository / path).write_bytes(content)
+
+
 def fetched(hub) -> set[str]:
     """Paths of the files whose content was asked for."""
     gets = [r for r in hub.requests if r.startswith("GET") and "/resolve/" in r]
@@ -127,23 +158,56 @@ def test_safetensors_alone_without_pytorch(load, loopback_hub, bert):
     assert fetched(loopback_hub) == set()
 
 
-def test_chosen_onnx_file_with_its_external_data(load, loopback_hub, tiny_models, tmp_path, bert):
-    import onnx
-
-    path = tmp_path / "big.onnx"
-    onnx.save(
-        onnx.load(tiny_models.folder("bert") / "onnx" / "model.onnx"),
-        path,
-        save_as_external_data=True,
-        location="big.weights",
-        size_threshold=0,
-    )
-    big = {f"onnx/{name}": (tmp_path / name).read_bytes() for name in ("big.onnx", "big.weights")}
-    loopback_hub.add("org/tiny", {**bert, **big})
+def test_chosen_onnx_file_with_its_external_data(load, loopback_hub, bert, outside):
+    loopback_hub.add("org/tiny", {**bert, **outside})
     answer = load("org/tiny", onnx_file="big")
     assert answer["runtime"] == "onnx"
     assert {"onnx/big.onnx", "onnx/big.weights"} <= fetched(loopback_hub)
     assert "onnx/model.onnx" not in fetched(loopback_hub)
+
+
+def test_external_data_in_the_store_that_repositories_share(
+    load, loopback_hub, bert, outside, tmp_path
+):
+    """Clients since 2.4 move what comes by Xet there and leave a link in the repository."""
+    shared = pytest.importorskip("huggingface_hub.utils._shared_blobs")
+    loopback_hub.add("org/tiny", {**bert, **outside})
+    first = load("org/tiny", onnx_file="big")
+    cache = tmp_path / "hub" / "hub"
+    stored = {}
+    for blob in list((cache / "models--org--tiny" / "blobs").iterdir()):
+        content = blob.read_bytes()
+        digest = hashlib.sha256(content).hexdigest()
+        assert shared.publish_blob_to_shared_store(
+            blob_path=str(blob),
+            xet_hash=digest,
+            cache_dir=str(cache),
+            expected_size=len(content),
+        )
+        stored[content] = cache / "blobs" / digest[:2] / digest
+    again = load("org/tiny", onnx_file="big", environment={"HF_HUB_OFFLINE": "1"})
+    assert again["sha256"] == first["sha256"]
+
+    (snapshot,) = (cache / "models--org--tiny" / "snapshots").iterdir()
+    graph = snapshot / "onnx" / "big.onnx"
+    weights = stored[outside["onnx/big.weights"]]
+    assert read_graph(graph, snapshot, "org/tiny").weights_folder == weights.parent.resolve()
+    # What another repository fetched is not for this one's graphs, by name or by a link.
+    (snapshot / "onnx" / "straight").symlink_to(weights)
+    up = "/".join([".."] * 4)
+    for location in (f"{up}/blobs/{weights.parent.name}/{weights.name}", "straight"):
+        hostile = onnx.load(graph, load_external_data=False)
+        for tensor in hostile.graph.initializer:
+            for entry in tensor.external_data:
+                if entry.key == "location":
+                    entry.value = location
+        path = snapshot / "onnx" / "hostile.onnx"
+        path.write_bytes(hostile.SerializeToString())
+        with pytest.raises(ModelError, match="outside the folder"):
+            read_graph(path, snapshot, "org/tiny")
+    (cache / "blobs" / shared.SHARED_BLOBS_MARKER_NAME).unlink()
+    with pytest.raises(ModelError, match="outside the folder"):
+        read_graph(graph, snapshot, "org/tiny")
 
 
 def test_revision(load_all, loopback_hub, bert):
@@ -182,6 +246,31 @@ def test_without_network_it_says_what_is_at_hand(load, loopback_hub, bert, envir
     assert why in answer["message"]
 
 
+def test_a_cache_that_lacks_what_is_asked_for(load_all, bert, tmp_path):
+    """Other programs fetch a config alone; that says nothing about what the repository holds."""
+    small = {name: bert[name] for name in ("config.json", "tokenizer.json")}
+    graph = bert["onnx/model.onnx"]
+    put_into_cache(tmp_path / "hub", "org/config", {"config.json": bert["config.json"]})
+    put_into_cache(tmp_path / "hub", "org/onnx", {**small, "onnx/model.onnx": graph})
+    put_into_cache(tmp_path / "hub", "org/many", {**small, "a.onnx": graph, "b.onnx": graph})
+    path = tmp_path / "alone.onnx"
+    path.write_bytes(graph)
+    jobs = {
+        "no weights": ("org/config", {}),
+        "no tokenizer": (str(path), {"tokenizer": "org/config"}),
+        "no safetensors": ("org/onnx", {"runtime": "torch"}),
+        "another file": ("org/onnx", {"onnx_file": "small"}),
+        "unclear": ("org/many", {}),
+        "complete": ("org/onnx", {}),
+    }
+    answers = dict(zip(jobs, load_all([*jobs.values()], HF_HUB_OFFLINE="1"), strict=True))
+    assert answers.pop("complete")["runtime"] == "onnx"
+    assert "--onnx-file" in answers.pop("unclear")["message"]
+    for answer in answers.values():
+        assert answer["error"] == "NetworkError", answer
+        assert "not complete in the local cache, and HF_HUB_OFFLINE" in answer["message"]
+
+
 def test_connection_that_breaks_off(load, loopback_hub, bert):
     loopback_hub.add("org/tiny", bert)
     loopback_hub.cut_after = 20_000
@@ -190,6 +279,53 @@ def test_connection_that_breaks_off(load, loopback_hub, bert):
     assert "broke off" in answer["message"]
     loopback_hub.cut_after = None
     assert load("org/tiny")["runtime"] == "onnx"
+
+
+def test_xet_storage_that_cannot_be_reached(load, loopback_hub, bert):
+    """Its client raises a bare RuntimeError, after as many tries as it is told to make."""
+    pytest.importorskip("hf_xet")
+    loopback_hub.add("org/tiny", bert)
+    loopback_hub.xet_storage = "http://127.0.0.1:9"
+    environment = {
+        "HF_HUB_DISABLE_XET": "0",
+        "HF_XET_CLIENT_RETRY_MAX_ATTEMPTS": "1",
+        "HF_XET_CLIENT_RETRY_BASE_DELAY": "10ms",
+    }
+    answer = load("org/tiny", environment=environment)
+    assert answer["error"] == "NetworkError"
+    assert "org/tiny is not complete in the local cache" in answer["message"]
+    assert "broke off" in answer["message"]
+
+
+def test_bytes_of_xet_downloads_count_once():
+    """Its client tells the bytes received and those written; both are of the same file."""
+    reporting = pytest.importorskip("huggingface_hub.utils._xet_progress_reporting")
+    if not hasattr(reporting, "XetDownloadProgressReporter"):
+        pytest.skip("this client tells the bytes written alone")
+    from fillmask_ui.models.hub import _Counter
+
+    steps = []
+    counter = _Counter("org/tiny", 1500, steps.append)
+    with reporting.XetDownloadProgressReporter(
+        reconstruction_desc="", total=1000, log_level=0, **counter.listener(1000)
+    ) as reporter:
+        for received, written in ((400, 0), (700, 600), (1020, 1000)):
+            reporter.update_progress(
+                SimpleNamespace(
+                    total_bytes=1000,
+                    total_bytes_completed=written,
+                    total_bytes_completion_rate=None,
+                    total_transfer_bytes_completed=received,
+                    total_transfer_bytes_completion_rate=None,
+                )
+            )
+    counter.finished()
+    counter.listener(500)
+    counter.finished()
+    done = [step.done_bytes for step in steps]
+    assert done == sorted(done)
+    assert {400, 700, 1000} <= set(done)
+    assert done[-1] == 1500
 
 
 UNUSABLE = {

@@ -163,6 +163,22 @@ def test_signatures(tiny_models: TinyModels):
     assert onnx == load_model(folder).signature
 
 
+def test_onnxruntime_under_another_package_name(monkeypatch):
+    """onnxruntime-gpu brings the module onnxruntime and no package of that name."""
+    import onnxruntime
+
+    from fillmask_ui.models.signature import metadata
+
+    def version(name, known=metadata.version):
+        if name == "onnxruntime":
+            raise metadata.PackageNotFoundError(name)
+        return known(name)
+
+    monkeypatch.setattr(metadata, "version", version)
+    versions = load_model().signature.versions
+    assert versions["onnxruntime"] == onnxruntime.__version__
+
+
 def test_parameters_are_counted_as_pytorch_does(tiny_models: TinyModels):
     from transformers import AutoModelForMaskedLM
 

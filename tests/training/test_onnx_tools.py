@@ -10,6 +10,8 @@ import onnxruntime
 import pytest
 import torch
 from onnx import TensorProto, helper, numpy_helper
+from tiny_models import quiet
+from transformers import AutoModelForMaskedLM
 
 from fillmask_ui.errors import ModelError
 from fillmask_ui.onnx_tools.export import export_onnx, input_names, probe_inputs
@@ -37,9 +39,18 @@ def exported(family, tokenizer, config_file):
                 parameter.copy_(parameter.half().float())
         _EXPORTED[family] = model, export_onnx(model)
     model, graph = _EXPORTED[family]
+    return model, copy_of(graph)
+
+
+def copy_of(graph):
     own = onnx.ModelProto()
     own.CopyFrom(graph)
-    return model, own
+    return own
+
+
+def probe_arrays(model):
+    names = input_names(model)
+    return {n: v.numpy() for n, v in zip(names, probe_inputs(model, names), strict=True)}
 
 
 def run(graph, arrays, folder=None):
@@ -100,13 +111,7 @@ def test_other_files_are_no_safetensors(tmp_path, content):
 def test_shared_weights_change_nothing_but_the_size(tmp_path, tokenizer, config_file):
     model, graph = exported("bert", tokenizer, config_file)
     copy.deepcopy(model).half().save_pretrained(tmp_path)
-    arrays = dict(
-        zip(
-            input_names(model),
-            [x.numpy() for x in probe_inputs(model, [*input_names(model)])],
-            strict=True,
-        )
-    )
+    arrays = probe_arrays(model)
     before, size = run(graph, arrays), graph.ByteSize()
     shared = share_weights(graph, tmp_path / "model.safetensors", "model.safetensors")
     assert {"bert.embeddings.position_embeddings.weight"} <= set(shared)
@@ -169,8 +174,7 @@ def test_kept_layers_stay_exact_and_the_rest_is_close(tokenizer, config_file):
     assert len(products) == 6 * 2 + 2
     layers = {product.layer for product in products}
     assert "bert.encoder.layer.1.attention.self.query" in layers
-    names = input_names(model)
-    arrays = {n: v.numpy() for n, v in zip(names, probe_inputs(model, names), strict=True)}
+    arrays = probe_arrays(model)
     exact = run(graph, arrays)
     all_int8 = run(quantize_dynamic(graph), arrays)
     one_left = sorted(layers)[0]
@@ -183,6 +187,47 @@ def test_kept_layers_stay_exact_and_the_rest_is_close(tokenizer, config_file):
         quantize_dynamic(graph, keep=["nothing"])
     with pytest.raises(ModelError, match="left to quantize"):
         quantize_dynamic(graph, keep=layers)
+
+
+def without_biases(folder):
+    """As a model that never trained; exporters merge what is equal."""
+    model = as_exportable(folder)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith(".bias"):
+                parameter.zero_()
+    return model
+
+
+def as_exportable(folder):
+    return AutoModelForMaskedLM.from_pretrained(
+        folder, attn_implementation="eager", dtype=torch.float32
+    ).eval()
+
+
+@pytest.mark.parametrize(
+    ("family", "load", "weights"),
+    [
+        # ALBERT runs its one layer twice, DeBERTa projects positions with the weights of the text.
+        ("albert", as_exportable, 1 + 6 + 2),
+        ("deberta-v2", as_exportable, 2 * 6 + 2),
+        ("bert", without_biases, 2 * 6 + 2),
+    ],
+)
+def test_layers_that_run_again_or_look_alike_in_int8(tiny_models, family, load, weights):
+    """ONNX Runtime refuses a graph that defines a name twice."""
+    with quiet():
+        model = load(tiny_models.folder(family, onnx=False))
+    graph = export_onnx(model)
+    arrays = probe_arrays(model)
+    exact, quantized = run(graph, arrays), quantize_dynamic(graph)
+    seen = arrays["attention_mask"].astype(bool)
+    got = run(quantized, arrays)
+    assert 0 < np.abs(got - exact)[seen].mean() < 0.2 * exact[seen].std()
+    operators = [node.op_type for node in quantized.graph.node]
+    assert operators.count("MatMulInteger") == len(find_products(graph))
+    matrices = [t for t in quantized.graph.initializer if t.name.endswith(".weight_quantized")]
+    assert len(matrices) == weights
 
 
 def test_quantized_weights_are_not_stored_twice(tmp_path, tokenizer, config_file):
