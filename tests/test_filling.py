@@ -186,6 +186,20 @@ def test_more_work_than_allowed_is_refused_before_the_model_runs():
     assert allowed == filling.score_candidates(model, text, words)
 
 
+def test_one_word_at_one_mask_scores_as_among_all():
+    model = TableModel(seed=3)
+    text, words = "the [MASK] and [MASK] ran", ["quickly", "cat"]
+    everywhere = filling.score_candidates(model, text, words)
+    for mask in range(2):
+        for place, word in enumerate(words):
+            model.calls.clear()
+            found = filling.score_candidate_at(model, text, word, mask)
+            assert found == everywhere[mask][place]
+            assert sum(rows for _, rows in model.calls) <= 3
+    with pytest.raises(OptionError, match="allowed"):
+        filling.score_candidate_at(model, text, "quickly", 0, most_work=1)
+
+
 def test_a_word_of_very_many_tokens_is_scored_in_several_calls():
     """The limit of rows a call bounds memory: one number a row is kept."""
     model = TableModel(seed=3, max_tokens=400)

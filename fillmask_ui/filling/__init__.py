@@ -1,7 +1,13 @@
 """What a model puts at the masks of one text; `predict.py` starts with the definitions."""
 
 from fillmask_ui.filling.joint import joint_fillings
-from fillmask_ui.filling.predict import MAX_JOINT_MASKS, MAX_TOP_K, fill, score_candidates
+from fillmask_ui.filling.predict import (
+    MAX_JOINT_MASKS,
+    MAX_TOP_K,
+    fill,
+    score_candidate_at,
+    score_candidates,
+)
 from fillmask_ui.filling.prompt import (
     encode_masked,
     filled_text,
@@ -22,6 +28,7 @@ __all__ = [
     "mask_positions",
     "mask_range",
     "normalise_masks",
+    "score_candidate_at",
     "score_candidates",
     "split_words",
     "write_token",

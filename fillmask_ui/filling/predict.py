@@ -144,6 +144,32 @@ def score_candidates(
     return tuple(mask.scored for mask in filling.masks)
 
 
+def score_candidate_at(
+    model: MaskedLM, text: str, word: str, mask: int, *, most_work: int | None = None
+) -> ScoredWord:
+    """`score_candidates` for one word at one mask; the other masks cost nothing.
+
+    Args:
+        model: from `load_model`.
+        text: with one mask or more.
+        word: of any number of sub-tokens.
+        mask: its number from the left, from 0.
+        most_work: as for `fill`.
+
+    Raises:
+        TextError: as `score_candidates`.
+        OptionError: as `score_candidates`.
+        ModelOutputError: if the model returns NaN.
+    """
+    encoding = encode_masked(model, text)
+    position = mask_positions(encoding, model.vocabulary)[mask]
+    pieces = split_into_tokens(model, encoding, position, [word])
+    if most_work is not None:
+        _check_work(work(encoding, pieces), most_work)
+    log_probs = log_probabilities_at(model, [encoding.ids], [position])  # [1, V]
+    return word_scores(model, encoding, position, pieces, log_probs)[0]
+
+
 def _candidates(
     vocabulary: Vocabulary, token_ids: np.ndarray, nlls: np.ndarray
 ) -> tuple[Candidate, ...]:

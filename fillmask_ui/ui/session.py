@@ -13,9 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fillmask_ui.errors import FillmaskError, ModelError, OptionError, TextError
-from fillmask_ui.filling import encode_masked, fill, mask_positions, score_candidates
-from fillmask_ui.filling.query import log_probabilities_at
-from fillmask_ui.filling.words import split_into_tokens, word_scores, work
+from fillmask_ui.filling import fill, score_candidate_at, score_candidates
 
 if TYPE_CHECKING:
     from fillmask_ui.models import AvailableModel, ModelStore
@@ -131,7 +129,7 @@ class Session:
         check_text(text)
         return self._remembered(
             ("score", *_key(model, text), word, mask),
-            lambda: _scored_at(model, text, word, mask),
+            lambda: score_candidate_at(model, text, word, mask, most_work=MAX_WORK),
             lambda _: 1,
         )
 
@@ -158,16 +156,6 @@ def _key(model: MaskedLM, text: str) -> tuple:
 
 def _size(filling: Filling) -> int:
     return sum(len(mask.candidates) + len(mask.scored) for mask in filling.masks)
-
-
-def _scored_at(model: MaskedLM, text: str, word: str, mask: int) -> ScoredWord:
-    encoding = encode_masked(model, text)
-    position = mask_positions(encoding, model.vocabulary)[mask]
-    pieces = split_into_tokens(model, encoding, position, [word])
-    if work(encoding, pieces) > MAX_WORK:
-        raise OptionError(f"the word {word[:40]!r} has too many sub-tokens to be scored here")
-    log_probs = log_probabilities_at(model, [encoding.ids], [position])  # [1, V]
-    return word_scores(model, encoding, position, pieces, log_probs)[0]
 
 
 def check_text(text: str) -> None:
