@@ -41,14 +41,30 @@ class ByteSource:
     open: Callable[[], AbstractContextManager[BinaryIO]]
 
 
+def is_file(path: str | Path) -> bool:
+    """Whether there is such a file; no for a name that none can have, such as one too long."""
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def is_folder(path: str | Path) -> bool:
+    """Whether there is such a folder, likewise."""
+    try:
+        return Path(path).is_dir()
+    except (OSError, ValueError):
+        return False
+
+
 def file_bytes(path: str, *, compressed: bool) -> ByteSource:
     """The bytes of a file.
 
     Raises:
         DataError: if there is no such file.
     """
-    if not Path(path).is_file():
-        what = "a folder, not a file" if Path(path).is_dir() else "not there"
+    if not is_file(path):
+        what = "a folder, not a file" if is_folder(path) else "not there"
         raise DataError(f"{path} is {what}; check the path of the text file")
     if compressed:
         return ByteSource(path, lambda: gzip.open(path, "rb"))

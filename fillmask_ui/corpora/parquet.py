@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fillmask_ui.corpora.lines import is_file
 from fillmask_ui.corpora.rows import choose_column
 from fillmask_ui.errors import DataError
 
@@ -51,7 +51,7 @@ class ParquetRows:
 
     @contextmanager
     def _file(self) -> Iterator[pq.ParquetFile]:
-        if not Path(self.path).is_file():
+        if not is_file(self.path):
             raise DataError(f"{self.path} is not a file; check its path")
         try:
             import pyarrow as pa

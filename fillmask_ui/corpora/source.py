@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from fillmask_ui.corpora.lines import is_file, is_folder
 from fillmask_ui.errors import OptionError, unknown
 
 EMBEDDED, FILE, STDIN, DATASET = "embedded", "file", "stdin", "dataset"
@@ -183,9 +184,9 @@ def text_source(reference: str = EMBEDDED, **choices: Any) -> TextSource:
         return TextSource(STDIN, **given)
     path = Path(reference).expanduser()
     ending = Path(reference.lower().removesuffix(".gz")).suffix.removeprefix(".")
-    if path.is_file() or (ending in _ENDINGS and not path.is_dir()):
+    if is_file(path) or (ending in _ENDINGS and not is_folder(path)):
         return TextSource(FILE, str(path), **given)
-    return TextSource(DATASET, str(path) if path.is_dir() else reference, **given)
+    return TextSource(DATASET, str(path) if is_folder(path) else reference, **given)
 
 
 def parse_column(value: str | None) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -240,7 +241,11 @@ def start(store: RunStore, info: RunInfo) -> Recorder:
     """
     made = store.create(info)
     folder = store.root / made.name
-    return _open(folder, made)
+    try:
+        return _open(folder, made)
+    except DataError:
+        shutil.rmtree(folder, ignore_errors=True)  # nothing was measured: no run to list
+        raise
 
 
 def resume(store: RunStore, name: str) -> Recorder:

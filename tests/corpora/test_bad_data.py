@@ -21,6 +21,13 @@ def said(path, content=None, **choices):
     return str(caught.value)
 
 
+def test_a_name_that_no_file_can_have():
+    for name in ("a" * 300, "a\0b"):
+        assert text_source(name).kind == "dataset"
+        with pytest.raises(DataError, match="is not there"):
+            list(open_texts(text_source(name + ".txt")))
+
+
 @pytest.mark.parametrize("shuffle", [True, False])
 @pytest.mark.parametrize(
     ("name", "content"),

@@ -233,6 +233,9 @@ def test_a_file_system_without_locks(store, monkeypatch, code):
     monkeypatch.setattr("fillmask_ui.runs.lock._lock", refuse)
     with pytest.raises(DataError, match=f"{os.strerror(code)}.*FILLMASK_UI_RUNS"):
         resume(store, run.info.name)
+    with pytest.raises(DataError, match=os.strerror(code)):
+        record(store)
+    assert store.names() == [run.info.name]  # the refused one left no folder
     # Nobody can be writing it.
     store.delete(run.info.name)
     assert store.names() == []
