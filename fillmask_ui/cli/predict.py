@@ -121,16 +121,11 @@ def _read_texts(texts: Sequence[str], file: str | None) -> Iterator[str]:
             "no text was given: write one in quotes, as in: "
             'fillmask-ui predict "The capital of France is [MASK]." or name a --file'
         )
-    if file is not None and file != "-" and not _is_file(file):
+    from fillmask_ui.corpora.lines import is_file
+
+    if file is not None and file != "-" and not is_file(file):
         raise OptionError(f"no file {file!r}: give an existing text file, or - for standard input")
     return _all_texts(texts, file)
-
-
-def _is_file(name: str) -> bool:
-    try:
-        return Path(name).is_file()
-    except OSError:  # a folder that may not be entered, or a sentence in place of a name
-        return False
 
 
 def _all_texts(texts: Sequence[str], file: str | None) -> Iterator[str]:

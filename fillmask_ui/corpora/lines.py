@@ -125,7 +125,7 @@ def _decoded(stream: BinaryIO, name: str, encoding: str) -> Iterator[str]:
     offset = 0
     begun = False
     while True:
-        chunk = _read(stream, name)
+        chunk = read_block(stream, name)
         if offset == 0:
             _check_beginning(chunk, name, encoding)
         pending = decoder.getstate()[0]
@@ -162,7 +162,12 @@ def _undecodable(
     )
 
 
-def _read(stream: BinaryIO, name: str) -> bytes:
+def read_block(stream: BinaryIO, name: str) -> bytes:
+    """The next 64 KiB of a stream, fewer at its end.
+
+    Raises:
+        DataError: if it cannot be read or decompressed; the message calls it `name`.
+    """
     try:
         return stream.read(_CHUNK_BYTES)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:

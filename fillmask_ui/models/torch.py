@@ -20,7 +20,7 @@ from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.models.reference import ModelFiles
 from fillmask_ui.models.signature import cpu_features, total_bytes, versions, weights_sha256
 from fillmask_ui.models.vocabulary import TokenizerVocabulary
-from fillmask_ui.models.weights import stored_precision
+from fillmask_ui.models.weights import refuse_missing, stored_precision
 from fillmask_ui.records import ModelSignature
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class TorchMaskedLM:
         dtype = options.dtype or "float32"
         if dtype not in _DTYPES:
             raise OptionError(unknown("dtype", dtype, _DTYPES))
-        self._device = _device(options.device)
+        self._device = torch_device(options.device)
         if options.threads is not None:
             torch.set_num_threads(options.threads)
         stored = stored_precision(files.safetensors)
@@ -205,8 +205,8 @@ class TorchMaskedLM:
         return bool(np.abs(cut - full).max() <= tolerance * max(1.0, float(np.abs(full).max())))
 
 
-def _device(wanted: str | None) -> torch.device:
-    """A torch device that is there.
+def torch_device(wanted: str | None) -> torch.device:
+    """A torch device that is there; the CPU where none is wanted.
 
     Raises:
         OptionError: that lists those there are.
@@ -217,6 +217,8 @@ def _device(wanted: str | None) -> torch.device:
     try:
         device = torch.device(wanted or "cpu")
         torch.empty(1, device=device)
+    # What torch raises depends on why: a name it does not know, a build without the backend, a
+    # machine without the hardware.
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise OptionError(unknown("device", str(wanted), known)) from error
     if device.type == "meta":
@@ -251,11 +253,5 @@ def _read(files: ModelFiles, dtype: torch.dtype, device: torch.device) -> PreTra
             raise ModelError(
                 f"{files.name} cannot be loaded as a masked language model: {lines[0][:300]}"
             ) from error
-    missing = sorted(info["missing_keys"])
-    if missing:
-        raise ModelError(
-            f"{files.name} lacks {len(missing)} weights of a {type(model).__name__}, such as "
-            f"{', '.join(missing[:3])}: without them its answers would be random numbers; "
-            "choose a checkpoint with its masked-LM head"
-        )
+    refuse_missing(files.name, type(model).__name__, sorted(info["missing_keys"]))
     return model

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import index
 from pathlib import Path
 
@@ -64,6 +64,25 @@ def _tensors(path: Path) -> list[tuple[str, int]]:
     if 8 + length + end > size:
         raise _damaged(path, f"it has {size:,} bytes and its header promises {8 + length + end:,}")
     return tensors
+
+
+def refuse_missing(name: str, kind: str, missing: Sequence[str]) -> None:
+    """Stop if weights are missing, which transformers fills with random numbers.
+
+    Args:
+        name: of the model.
+        kind: its class.
+        missing: names of the weights.
+
+    Raises:
+        ModelError: if there are any.
+    """
+    if missing:
+        raise ModelError(
+            f"{name} lacks {len(missing)} weights of a {kind}, such as {', '.join(missing[:3])}: "
+            "without them its answers would be random numbers; choose a checkpoint with its "
+            "masked-LM head, or train one: fillmask-ui train --init"
+        )
 
 
 def _damaged(path: Path, why: str) -> ModelError:

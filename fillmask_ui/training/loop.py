@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from fillmask_ui.errors import DataError, OptionError
+from fillmask_ui.errors import DataError
+from fillmask_ui.models.torch import torch_device
 from fillmask_ui.training.corpus import (
     Segments,
     epoch_blocks,
@@ -63,16 +64,6 @@ class Validation:
     top1: float
 
 
-def _device(name: str) -> torch.device:
-    try:
-        device = torch.device(name)
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise OptionError(f"device {name!r} cannot be used here: {reason}") from error
-    return device
-
-
 class Trainer:
     """Weights, optimizer and text of one run."""
 
@@ -85,7 +76,7 @@ class Trainer:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.recipe, self.tokenizer, self.segments, self.clock = recipe, tokenizer, segments, clock
-        self.device = _device(recipe.device)
+        self.device = torch_device(recipe.device)
         self.model = model.to(self.device)
         self.network = HiddenPositionModel(self.model)
         self.model.config.use_cache = False

@@ -10,6 +10,7 @@ from typing import Any
 
 from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.models import load_model
+from fillmask_ui.models.weights import refuse_missing
 from fillmask_ui.training.card import write_card
 from fillmask_ui.training.corpus import TextSource, read_paragraphs, tokenize
 from fillmask_ui.training.folder import (
@@ -133,7 +134,7 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
     items = read_cloze(request.cloze) if request.cloze else None
     held_out = read_paragraphs(request.evaluate) if request.evaluate else None
     loaded = load_weights(request.source)
-    loaded.need_all(str(request.source))
+    refuse_missing(str(request.source), type(loaded.model).__name__, loaded.missing)
     model, tokenizer = loaded.model, loaded.tokenizer
     if request.vocabulary_size is not None:
         paragraphs = [text for source in request.texts for text in read_paragraphs(source)]

@@ -29,23 +29,6 @@ class Weights:
     tokenizer: Any
     missing: tuple[str, ...] = ()
 
-    def need_all(self, name: str) -> None:
-        """Stop if a weight is missing.
-
-        Args:
-            name: of the model, for the message.
-
-        Raises:
-            ModelError: if so.
-        """
-        if self.missing:
-            raise ModelError(
-                f"{name} lacks {len(self.missing)} weights of a {type(self.model).__name__}, such "
-                f"as {', '.join(self.missing[:3])}: without them its answers would be random "
-                "numbers; choose a checkpoint with its masked-LM head, or train one: fillmask-ui "
-                "train --init"
-            )
-
 
 def tell_missing(names: Sequence[str]) -> str:
     """What is said of weights that a start lacks.

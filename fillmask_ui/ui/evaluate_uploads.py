@@ -6,12 +6,12 @@ import gzip
 import hashlib
 import os
 import shutil
-import zlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from fillmask_ui.corpora import TextSource
+from fillmask_ui.corpora.lines import read_block
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.runs import RunStore
 from fillmask_ui.runs.store import RUN_FILE
@@ -21,7 +21,6 @@ from fillmask_ui.runs.store import RUN_FILE
 PUBLIC_BYTES = 20_000_000
 PUBLIC_ROWS = 200_000
 _UPLOADS = "uploads"
-_BLOCK_BYTES = 1 << 16
 _DIGITS = 12
 
 
@@ -44,7 +43,7 @@ def check_public_upload(path: Path) -> None:
     size = rows = 0
     try:
         with gzip.open(path) if source.compressed else path.open("rb") as file:
-            while block := file.read(_BLOCK_BYTES):
+            while block := read_block(file, path.name):
                 size += len(block)
                 rows += block.count(b"\n")
                 if size > PUBLIC_BYTES or rows > PUBLIC_ROWS:
@@ -53,11 +52,6 @@ def check_public_upload(path: Path) -> None:
                         f"{PUBLIC_BYTES / 1e6:g} MB of text, decompressed; {path.name} has more: "
                         "upload a part of it, or run it on your own machine"
                     )
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(
-            f"{path.name} cannot be decompressed ({error}): upload it again, or without .gz at the "
-            "end of its name if it is plain text"
-        ) from error
     except OSError as error:
         raise _gone(path, error) from error
 

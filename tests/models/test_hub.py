@@ -170,7 +170,8 @@ def test_external_data_in_the_store_that_repositories_share(
     load, loopback_hub, bert, outside, tmp_path
 ):
     """Clients since 2.4 move what comes by Xet there and leave a link in the repository."""
-    shared = pytest.importorskip("huggingface_hub.utils._shared_blobs")
+    from huggingface_hub.utils import _shared_blobs as shared
+
     loopback_hub.add("org/tiny", {**bert, **outside})
     first = load("org/tiny", onnx_file="big")
     cache = tmp_path / "hub" / "hub"
@@ -283,7 +284,6 @@ def test_connection_that_breaks_off(load, loopback_hub, bert):
 
 def test_xet_storage_that_cannot_be_reached(load, loopback_hub, bert):
     """Its client raises a bare RuntimeError, after as many tries as it is told to make."""
-    pytest.importorskip("hf_xet")
     loopback_hub.add("org/tiny", bert)
     loopback_hub.xet_storage = "http://127.0.0.1:9"
     environment = {
@@ -299,14 +299,13 @@ def test_xet_storage_that_cannot_be_reached(load, loopback_hub, bert):
 
 def test_bytes_of_xet_downloads_count_once():
     """Its client tells the bytes received and those written; both are of the same file."""
-    reporting = pytest.importorskip("huggingface_hub.utils._xet_progress_reporting")
-    if not hasattr(reporting, "XetDownloadProgressReporter"):
-        pytest.skip("this client tells the bytes written alone")
+    from huggingface_hub.utils._xet_progress_reporting import XetDownloadProgressReporter
+
     from fillmask_ui.models.hub import _Counter
 
     steps = []
     counter = _Counter("org/tiny", 1500, steps.append)
-    with reporting.XetDownloadProgressReporter(
+    with XetDownloadProgressReporter(
         reconstruction_desc="", total=1000, log_level=0, **counter.listener(1000)
     ) as reporter:
         for received, written in ((400, 0), (700, 600), (1020, 1000)):

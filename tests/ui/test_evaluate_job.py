@@ -73,8 +73,7 @@ def test_a_cancelled_job_stops_soon_keeps_its_rows_and_resumes_to_the_same_digit
     known["table"].free_calls = len(known["table"].calls) + 1
     assert known["table"].reached.wait(30)
     bench.cancel(VISITOR)
-    last = finish(job)[-1]  # although the model hangs
-    assert not known["table"].open.is_set()
+    last = finish(job)[-1]  # a model that hung to its end would make the job fail
     assert last.state == "stopped"
     (run,) = bench.runs(VISITOR).runs
     assert run.row_count < len(TEXTS)
