@@ -9,6 +9,7 @@ import time
 from table_model import TableModel, letter_vocabulary, sample_texts
 
 from fillmask_ui.errors import ModelError
+from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.models import ModelStore
 from fillmask_ui.ui.evaluate_job import watch
 from fillmask_ui.ui.evaluate_request import UPLOAD, Form
@@ -85,3 +86,23 @@ def until(condition, seconds=30.0):
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def direct(config=None, baseline=None, model=None):
+    """The same evaluation without a page."""
+    config = config or EvaluationConfig()
+    rows = list(evaluate(model or TableModel(1), TEXTS, config, baseline=baseline))
+    return summarize(rows, config=config, vocabulary_size=TableModel(1).signature.vocabulary_size)
+
+
+def begun(bench, folder, **choices):
+    return bench.begin(VISITOR, form(folder, **choices))
+
+
+def rows_of(baseline=None, config=None, model=None, texts=TEXTS):
+    rows = evaluate_rows(model or TableModel(1), texts, config, baseline)
+    return [row for row in rows if hasattr(row, "scores")]
+
+
+def evaluate_rows(model, texts, config, baseline):
+    return list(evaluate(model, texts, config, baseline=baseline))

@@ -19,6 +19,8 @@ ALL_CONFIGS = [
     EvaluationConfig("uniform"),
     EvaluationConfig("suffix", suffix_tokens=3),
 ]
+# Options of an evaluation of a second on the shell.
+FAST = ("--samples", "8", "--max-tokens", "32")
 # What every summary says as JSON, on the shell too.
 SUMMARY_KEYS = (
     *("metric", "mean_nll_nats", "cross_entropy", "interval_95", "tokens", "texts", "skipped"),

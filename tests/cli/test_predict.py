@@ -1,41 +1,13 @@
 """The command line as its user calls it: real arguments, real exit codes."""
 
-import io
 import json
 import math
 import subprocess
 import sys
-from dataclasses import dataclass
 
 import pytest
 
-from fillmask_ui.cli.main import run
-
 PARIS = "The capital of France is [MASK]."
-
-
-@dataclass(frozen=True)
-class Result:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-@pytest.fixture
-def fillmask(monkeypatch, capsys):
-    """Calls the program's entry point as the shell would, without the start of a process."""
-
-    def call(*arguments, stdin=None):
-        monkeypatch.setattr(sys, "argv", ["fillmask-ui", *arguments])
-        if stdin is not None:
-            data = stdin if isinstance(stdin, bytes) else stdin.encode()
-            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
-        with pytest.raises(SystemExit) as exit_:
-            run()
-        captured = capsys.readouterr()
-        return Result(exit_.value.code or 0, captured.out, captured.err)
-
-    return call
 
 
 def in_a_shell(command, stdin):

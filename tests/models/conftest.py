@@ -73,3 +73,17 @@ def agrees(loaded):
         np.testing.assert_allclose(got, wanted, atol=atol)
 
     return check
+
+
+@pytest.fixture
+def copy(tiny_models, tmp_path):
+    """`copy(family)`: a folder of one's own to break."""
+
+    def make(family: str = "bert", *, onnx: bool = True):
+        folder = tmp_path / "model"
+        shutil.copytree(tiny_models.folder(family), folder)
+        if not onnx:
+            shutil.rmtree(folder / "onnx")
+        return folder
+
+    return make

@@ -6,8 +6,6 @@ import functools
 import json
 import shutil
 import struct
-import subprocess
-import sys
 
 import numpy as np
 import onnx
@@ -15,22 +13,8 @@ import pytest
 from onnx import numpy_helper
 from tiny_models import batch_of, export_onnx
 
-from fillmask_ui.errors import ModelError, ModelOutputError, OptionError
+from fillmask_ui.errors import ModelError, ModelOutputError
 from fillmask_ui.models import available_models, load_model
-
-
-@pytest.fixture
-def copy(tiny_models, tmp_path):
-    """`copy(family)`: a folder of one's own to break."""
-
-    def make(family: str = "bert", *, onnx: bool = True):
-        folder = tmp_path / "model"
-        shutil.copytree(tiny_models.folder(family), folder)
-        if not onnx:
-            shutil.rmtree(folder / "onnx")
-        return folder
-
-    return make
 
 
 def edit_json(path, **changes) -> None:
@@ -38,72 +22,9 @@ def edit_json(path, **changes) -> None:
     path.write_text(json.dumps({**values, **changes}), encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    "reference",
-    ["/no/such/folder", "./nowhere", "nowhere.onnx", "a b", "x" * 5000, "a\0b", "../x", "org/a/b"],
-)
-def test_unknown_reference(reference):
-    with pytest.raises(ModelError, match="no such model"):
-        load_model(reference)
-
-
-def test_empty_reference():
-    with pytest.raises(ModelError, match="empty"):
-        load_model("  ")
-
-
-def test_markup_in_a_reference_stays_as_it_is():
-    with pytest.raises(ModelError) as caught:
-        load_model("<script>alert(1)</script>")
-    assert "<script>alert(1)</script>" in str(caught.value)
-
-
 def test_a_file_that_is_no_onnx(copy):
     with pytest.raises(ModelError, match=r"a file but no \.onnx"):
         load_model(copy() / "model.safetensors")
-
-
-def test_unknown_embedded_variant():
-    with pytest.raises(OptionError, match=r"unknown variant .*'int9'; known: int8, torch"):
-        load_model("embedded:int9")
-
-
-def test_unknown_provider(tiny_models):
-    with pytest.raises(
-        OptionError, match=r"unknown provider 'Cuda'; known: .*CPUExecutionProvider"
-    ):
-        load_model(tiny_models.folder("bert"), provider="Cuda")
-
-
-def test_short_provider_name(tiny_models):
-    model = load_model(tiny_models.folder("bert"), provider="cpu")
-    assert model.signature.device == "CPUExecutionProvider"
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"runtime": "tensorflow"}, r"unknown runtime .*; known: auto, onnx, torch"),
-        ({"threads": 0}, "threads must be at least 1"),
-        ({"dtype": "int7", "runtime": "torch"}, "unknown dtype .*; known: bfloat16, float16"),
-        ({"device": "tpu9", "runtime": "torch"}, r"unknown device .*; known: cpu"),
-        ({"device": "meta", "runtime": "torch"}, r"unknown device .*; known: cpu"),
-        ({"dtype": "float16"}, "belong to the runtime torch"),
-        ({"provider": "cpu", "runtime": "torch"}, "belongs to the runtime onnx"),
-        ({"graph_optimization": "most"}, r"unknown graph optimization .*; known: all, basic"),
-        ({"onnx_file": "other"}, r"unknown ONNX file .*; known: onnx/model\.onnx"),
-        ({"onnx_file": "model", "runtime": "torch"}, "together with the runtime torch"),
-    ],
-)
-def test_unknown_options(tiny_models, options, message):
-    with pytest.raises(OptionError, match=message):
-        load_model(tiny_models.folder("bert"), **options)
-
-
-def test_an_onnx_file_named_twice(tiny_models):
-    for reference in ("embedded:int8", tiny_models.folder("bert") / "onnx" / "model.onnx"):
-        with pytest.raises(OptionError, match=r"already names its ONNX file: leave out --onnx-"):
-            load_model(reference, onnx_file="model.onnx")
 
 
 @pytest.mark.parametrize("kept", [0, 1, 100, 20_000], ids=lambda n: f"{n} bytes")
@@ -427,49 +348,3 @@ def test_the_list_of_models_leaves_out_damaged_ones(
     monkeypatch.setattr(hub, "scan_cache_dir", scan)
     references = [model.reference for model in available_models()]
     assert references == ["embedded", "embedded:int8", "embedded:torch", "org/good"]
-
-
-def test_several_onnx_files_and_none_is_the_obvious_one(copy):
-    folder = copy()
-    path = folder / "onnx" / "model.onnx"
-    shutil.copy(path, folder / "onnx" / "small.onnx")
-    path.rename(folder / "onnx" / "large.onnx")
-    with pytest.raises(OptionError, match=r"onnx/large\.onnx, onnx/small\.onnx"):
-        load_model(folder)
-    assert load_model(folder, onnx_file="small").signature.runtime == "onnx"
-
-
-def test_runtime_that_the_folder_lacks(copy):
-    folder = copy(onnx=False)
-    with pytest.raises(ModelError, match="has no ONNX file"):
-        load_model(folder, runtime="onnx")
-
-
-def test_onnx_folder_on_torch(copy):
-    folder = copy()
-    (folder / "model.safetensors").unlink()
-    with pytest.raises(ModelError, match=r"no \.safetensors weights"):
-        load_model(folder, runtime="torch")
-
-
-def test_without_pytorch_the_message_says_how_to_install_it(tiny_models):
-    """A real interpreter in which torch cannot be found, with nothing else on its output."""
-    code = (
-        "import importlib.util, sys\n"
-        "sys.modules['torch'] = None\n"
-        "find = importlib.util.find_spec\n"
-        "importlib.util.find_spec = lambda n, *a: None if n == 'torch' else find(n, *a)\n"
-        "from fillmask_ui import load_model\n"
-        "from fillmask_ui.errors import ModelError\n"
-        f"model = load_model({str(tiny_models.folder('bert'))!r})\n"
-        "print(model.signature.runtime)\n"
-        "try:\n"
-        f"    load_model({str(tiny_models.without_onnx('bert'))!r})\n"
-        "except ModelError as error:\n"
-        "    print(error)\n"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    runtime, message = ran.stdout.splitlines()
-    assert runtime == "onnx"
-    assert "pip install 'fillmask-ui[torch]'" in message
-    assert ran.stderr == ""

@@ -33,6 +33,13 @@ def text_file(tmp_path_factory, sentences):
     return path
 
 
+@pytest.fixture(scope="session")
+def tokenizer(sentences):
+    from fillmask_ui.training.scratch import train_tokenizer
+
+    return train_tokenizer(sentences, 200)
+
+
 TINY = {
     "bert": {"intermediate_size": 64},
     "roberta": {"intermediate_size": 64, "pad_token_id": 0},

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 from chromium import chromium
+from evaluate_page import rows_of
 from table_model import TableModel
 
+from fillmask_ui.evaluation import EvaluatedText
 from fillmask_ui.models import LoadProgress, ModelStore, load_model
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.ui.session import Session
@@ -107,3 +109,9 @@ def browser(served: Page) -> Iterator[Any]:
 def session() -> Session:
     """Of a small table model that needs no file; its name is the reference."""
     return Session(ModelStore(loader=lambda reference, **_: TableModel()), "table")
+
+
+@pytest.fixture(scope="session")
+def pair() -> list[EvaluatedText]:
+    """Rows of a model beside a noisy copy of it."""
+    return rows_of(TableModel(1, noise=0.3))

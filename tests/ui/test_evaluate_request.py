@@ -117,7 +117,7 @@ def public_upload(folder, name, content):
         ("many.txt", b"a\n" * (PUBLIC_ROWS + 1), "upload a part of it"),
         ("long.txt.gz", gzip.compress(bytes(PUBLIC_BYTES + 1), 1), "20 MB of text, decompressed"),
         ("cut.txt.gz", gzip.compress(b"a cat\n" * 99)[:-9], "cannot be decompressed"),
-        ("plain.txt.gz", b"a cat\n", "without .gz"),
+        ("plain.txt.gz", b"a cat\n", "drop .gz from its name"),
         ("texts.parquet", b"PAR1", "reads no parquet"),
         ("texts.docx", b"PK", "unknown kind of file"),
     ],

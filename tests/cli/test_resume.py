@@ -1,0 +1,130 @@
+"""`eval --resume`: what was killed, stopped or changed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+from table_model import TableModel
+
+from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.runs import RunStore, prepare_info, start
+
+
+def test_a_killed_run_resumes_to_the_same_figures(fillmask, tmp_path, monkeypatch):
+    """kill -9 in the middle of the real program over the real model, then --resume."""
+    # Enough to outlast a stalled machine between the first row and the signal.
+    options = ("--samples", "120", "--max-tokens", "48", "--batch-tokens", "64")
+    whole = fillmask("eval", *options, "--json").json
+    store = tmp_path / "killed"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fillmask_ui", "eval", *options],
+        env={**os.environ, "FILLMASK_UI_RUNS": str(store)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60
+    while not any(path.stat().st_size for path in store.glob("*/rows.jsonl")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    (rows,) = store.glob("*/rows.jsonl")
+    done = rows.read_bytes().count(b"\n")
+    with rows.open("ab") as file:
+        file.write(b'{"id": 7, "half')  # as if the kill had come in the middle of a line
+    monkeypatch.setenv("FILLMASK_UI_RUNS", str(store))
+    resumed = fillmask("eval", "--resume", rows.parent.name, "--json")
+    assert resumed.returncode == 0, resumed.stderr
+    assert "dropped a half-written last line" in resumed.stderr
+    assert done < 120
+    found = resumed.json
+    assert {**found, "run": ""} == {**whole, "run": ""}
+    again = fillmask("eval", "--resume", rows.parent.name, "--json")
+    assert "is done already" in again.stderr
+    assert again.json == found
+
+
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
+    # Minutes of work, so that it cannot be over before the signal arrives.
+    options = ("--metric", "pseudo-perplexity", "--batch-tokens", "512")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fillmask_ui", "eval", *options],
+        env={**os.environ, "FILLMASK_UI_RUNS": str(tmp_path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A job in the background of a shell inherits that Ctrl-C is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    deadline = time.monotonic() + 60
+    while not any(path.stat().st_size for path in tmp_path.glob("*/rows.jsonl")):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    asked = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert time.monotonic() - asked < 10
+    assert process.returncode == 130
+    (run_folder,) = tmp_path.iterdir()
+    assert f"fillmask-ui eval --resume {run_folder.name}" in said
+    assert "Traceback" not in said
+    assert json.loads((run_folder / "run.json").read_text())["state"] == "stopped"
+
+
+def stopped(folder):
+    """Make a finished run one that lacks its last row."""
+    values = json.loads((folder / "run.json").read_text())
+    values |= {"state": "stopped", "result": None}
+    (folder / "run.json").write_text(json.dumps(values))
+    rows = (folder / "rows.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "rows.jsonl").write_bytes(b"".join(rows[:-1]))
+    return values
+
+
+def test_a_text_file_that_has_grown_is_refused_before_a_model_is_loaded(fillmask, tmp_path):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("The cat sat on the mat.\nRain fell on the old town.\n")
+    options = ("--dataset", texts, "--metric", "uniform", "--json")
+    whole = fillmask("eval", *options).json
+    folder = tmp_path / "runs" / whole["run"]
+    values = stopped(folder)
+    kept = (folder / "rows.jsonl").read_bytes()
+    lines = texts.read_text()
+    texts.write_text(lines + "A dog ran home.\n")
+    missing = {**values["choices"], "model": {"reference": "missing.onnx"}}
+    (folder / "run.json").write_text(json.dumps({**values, "choices": missing}))
+    result = fillmask("eval", "--resume", "latest")
+    assert result.returncode == 1
+    assert f"had 2 rows when run {folder.name} began and have 3 now" in result.stderr
+    assert (folder / "rows.jsonl").read_bytes() == kept
+    texts.write_text(lines)
+    (folder / "run.json").write_text(json.dumps(values))
+    assert fillmask("eval", "--resume", "latest", "--json").json == whole
+
+
+def test_a_run_recorded_from_python_is_resumed_there(fillmask, tmp_path):
+    store = RunStore(tmp_path / "runs")
+    start(store, prepare_info(EvaluationConfig(), TableModel(1))).close()
+    result = fillmask("eval", "--resume", "latest")
+    assert result.returncode == 1
+    assert "resume it there, with fillmask_ui.runs.resume" in result.stderr
+
+
+@pytest.mark.parametrize("state", ["stopped", "done"])
+def test_a_resumed_run_without_a_baseline_has_no_verdict_to_fail_on(fillmask, tmp_path, state):
+    store = RunStore(tmp_path / "runs")
+    start(store, replace(prepare_info(EvaluationConfig(), TableModel(1)), state=state)).close()
+    result = fillmask("eval", "--resume", "latest", "--fail-on", "regression")
+    assert result.returncode == 2
+    assert "--fail-on needs a baseline, and run" in result.stderr
+
+
+def test_resume_takes_no_other_choices(fillmask):
+    result = fillmask("eval", "--resume", "latest", "--metric", "uniform", "--seed", "3")
+    assert result.returncode == 2
+    assert "leave out --metric, --seed" in result.stderr

@@ -1,0 +1,39 @@
+"""The page's own options, and options that stand before a command."""
+
+import os
+import urllib.request
+
+import pytest
+from evaluated import FAST
+
+from fillmask_ui.cli.serve import _pass_proxies_by
+
+
+def test_options_before_the_command_are_refused(fillmask, tmp_path):
+    result = fillmask("-m", "embedded:int8", "--public", "eval", *FAST)
+    assert result.returncode == 2
+    assert "--model, --public before 'eval' belongs to the page" in result.stderr
+    assert "write it after 'eval'" in result.stderr
+    assert not (tmp_path / "runs").exists()
+    assert fillmask("--version").stdout.startswith("fillmask-ui ")
+
+
+def test_the_page_needs_a_port_above_zero(fillmask):
+    result = fillmask("--port", "0")
+    assert result.returncode == 2
+    assert "--port" in result.stderr
+
+
+@pytest.mark.parametrize("named", ["http_proxy", "HTTPS_PROXY", "all_proxy"])
+def test_the_page_is_asked_past_a_proxy(monkeypatch, named):
+    for name in list(urllib.request.getproxies_environment()):
+        monkeypatch.delenv(f"{name}_proxy", raising=False)
+        monkeypatch.delenv(f"{name}_proxy".upper(), raising=False)
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    _pass_proxies_by("192.0.2.1")
+    assert "no_proxy" not in os.environ
+    os.environ |= {named: "http://127.0.0.1:9", "NO_PROXY": "intern.example"}
+    _pass_proxies_by("192.0.2.1")
+    for host in ("localhost", "127.0.0.1", "192.0.2.1", "intern.example"):
+        assert urllib.request.proxy_bypass_environment(host)
+    assert not urllib.request.proxy_bypass_environment("huggingface.co")

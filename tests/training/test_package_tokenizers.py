@@ -1,0 +1,106 @@
+"""What is written reads as before: tokenizers of every kind, and numbers that no file holds."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from fillmask_ui.training.folder import write_tokenizer, write_weights
+from fillmask_ui.training.run import trim
+from fillmask_ui.training.scratch import new_model, train_tokenizer
+from fillmask_ui.training.weights import load_weights
+
+
+@pytest.fixture
+def tokenizer_of(tmp_path, sentences):
+    """A tiny tokenizer of a family as AutoTokenizer loads it, and the config of its model."""
+    from tokenizers import ByteLevelBPETokenizer
+    from transformers import AutoTokenizer
+
+    def make(family, **options):
+        folder = tmp_path / "family"
+        folder.mkdir()
+        if family == "Bert":
+            letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZäöüéÄ"
+            tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *letters]
+            tokens += [*(f"##{c}" for c in letters), "Paris", "paris", "schön", "schon", "unused"]
+            (folder / "vocab.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
+        else:
+            bpe = ByteLevelBPETokenizer(add_prefix_space=options.get("add_prefix_space", False))
+            special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+            bpe.train_from_iterator(sentences, 300, special_tokens=special)
+            bpe.save_model(str(folder))
+        config = {"tokenizer_class": f"{family}Tokenizer", **options}
+        (folder / "tokenizer_config.json").write_text(json.dumps(config))
+        (folder / "config.json").write_text(json.dumps({"model_type": family.lower()}))
+        return AutoTokenizer.from_pretrained(folder), folder / "config.json"
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("family", "options"),
+    [
+        ("Bert", {"do_lower_case": False}),
+        ("Bert", {"do_lower_case": True}),
+        ("Bert", {"do_lower_case": True, "strip_accents": False}),
+        ("Roberta", {}),
+        ("Roberta", {"add_prefix_space": True}),
+    ],
+)
+def test_a_packaged_tokenizer_reads_as_before(tokenizer_of, tmp_path, family, options):
+    from transformers import AutoTokenizer
+
+    tokenizer, config = tokenizer_of(family, **options)
+    folder = tmp_path / "packaged"
+    folder.mkdir()
+    shutil.copy(config, folder)
+    write_tokenizer(tokenizer, folder)
+    packaged = AutoTokenizer.from_pretrained(folder)
+    mask = tokenizer.mask_token
+    for text in ("The schön Paris.", f"the cat {mask} the house.", f"{mask}.{mask} ", ""):
+        assert dict(packaged(text)) == dict(tokenizer(text))
+        assert dict(packaged(text, "a dog")) == dict(tokenizer(text, "a dog"))
+    assert packaged.all_special_ids == tokenizer.all_special_ids
+
+
+@pytest.mark.parametrize("options", [{"do_lower_case": False}, {"strip_accents": False}])
+def test_a_trimmed_tokenizer_reads_as_before(tokenizer_of, tmp_path, config_file, options):
+    from transformers import AutoTokenizer
+
+    tokenizer, config = tokenizer_of("Bert", **options)
+    text = "The schön Paris [MASK] Zug."
+    tokens = tokenizer.tokenize(text)
+    model = new_model(config_file(), tokenizer, "eager")
+    trimmed = trim(model, tokenizer, np.array(tokenizer(text)["input_ids"]), len(tokenizer) - 1)
+    trimmed.save_pretrained(tmp_path / "saved")
+    shutil.copy(config, tmp_path / "saved")
+    for one in (trimmed, AutoTokenizer.from_pretrained(tmp_path / "saved")):
+        assert one.tokenize(text) == tokens
+        assert list(one(text)) == list(tokenizer(text))
+        assert one.model_max_length == tokenizer.model_max_length
+
+
+def test_rounding_leaves_what_no_file_holds(tmp_path, sentences, config_file):
+    """The frequencies of rotary positions: rounded to half precision they err with the place."""
+    config = config_file("modernbert", max_position_embeddings=512, hidden_size=64)
+    tokenizer = train_tokenizer(sentences, 200)
+    torch.manual_seed(0)
+    model = new_model(config, tokenizer, "eager").eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim == 2:
+                parameter.normal_(0, 0.3)
+    before = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    assert before
+    write_tokenizer(tokenizer, tmp_path)
+    write_weights(model, tmp_path)
+    for name, buffer in model.named_buffers():
+        assert torch.equal(buffer, before[name])
+    # The graph is exported of the model in memory, the file is what PyTorch loads.
+    stored = load_weights(tmp_path).model.eval()
+    ids = torch.randint(5, len(tokenizer), (1, 500))
+    with torch.no_grad():
+        assert torch.equal(model(input_ids=ids).logits, stored(input_ids=ids).logits)
