@@ -45,3 +45,13 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     """
     listed = ", ".join(sorted(known)) or "none"
     return f"unknown {kind} {name!r}; known: {listed}"
+
+
+def first_line(error: BaseException, most: int = 300) -> str:
+    r"""The first line of what a library says went wrong; its kind where it says nothing.
+
+    >>> first_line(ValueError("no such node\n  at graph.cc:12")), first_line(KeyError())
+    ('no such node', 'KeyError')
+    """
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].rstrip()[:most]

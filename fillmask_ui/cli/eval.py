@@ -164,9 +164,9 @@ def evaluate(
         _refuse_other_options(context)
         outcome = go_on(resume, quiet=as_json, judged=fail_on is not None)
     else:
-        from fillmask_ui.corpora import parse_column, text_source
         from fillmask_ui.evaluation import EvaluationConfig
-        from fillmask_ui.statistics import Limits
+        from fillmask_ui.intervals import Limits
+        from fillmask_ui.texts import parse_column, text_source
 
         plan = Plan(
             ModelChoice(model, tokenizer, onnx_file, runtime, provider, device, dtype, threads),

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from fillmask_ui.corpora import SourceReport
     from fillmask_ui.evaluation import GroupFigures, ModelFigures, RunningSummary, Summary
+    from fillmask_ui.intervals import Interval
     from fillmask_ui.runs import RunInfo
-    from fillmask_ui.statistics import Interval
+    from fillmask_ui.texts import SourceReport
 
 # In a pipe a line a tenth of the way, but no more often than this.
 _QUIET_SECONDS = 10.0

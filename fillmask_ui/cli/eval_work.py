@@ -12,11 +12,11 @@ from fillmask_ui.cli.options import ModelChoice, load
 from fillmask_ui.errors import DataError, OptionError
 
 if TYPE_CHECKING:
-    from fillmask_ui.corpora import Texts, TextSource
     from fillmask_ui.evaluation import EvaluationConfig, Masks, Summary
+    from fillmask_ui.intervals import Limits
     from fillmask_ui.protocol import MaskedLM
     from fillmask_ui.runs import Recorder, RunInfo, RunStore
-    from fillmask_ui.statistics import Limits
+    from fillmask_ui.texts import Texts, TextSource
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ def start_new(plan: Plan, *, quiet: bool) -> Outcome:
         plan: what to measure.
         quiet: print nothing on standard output.
     """
-    from fillmask_ui.corpora import open_texts
     from fillmask_ui.runs import prepare_info, start
+    from fillmask_ui.texts import open_texts
 
     # The texts first: a wrong column shows before a model is loaded.
     with open_texts(plan.source) as texts:
@@ -100,8 +100,8 @@ def go_on(name: str, *, quiet: bool, judged: bool) -> Outcome:
         OptionError: if a verdict is wanted of a run that has no baseline.
         DataError: if the texts have changed, or the run does not say what they and its model are.
     """
-    from fillmask_ui.corpora import open_texts
     from fillmask_ui.runs import resume
+    from fillmask_ui.texts import open_texts
 
     with resume(store(), name) as recorder:
         if judged and recorder.info.baseline is None:
@@ -124,7 +124,7 @@ def go_on(name: str, *, quiet: bool, judged: bool) -> Outcome:
 
 
 def _plan_of(info: RunInfo) -> Plan:
-    from fillmask_ui.corpora import TextSource
+    from fillmask_ui.texts import TextSource
 
     try:
         own, other = info.choices["model"], info.choices["baseline"]
@@ -149,7 +149,7 @@ def _models(plan: Plan) -> tuple[MaskedLM, MaskedLM | None]:
 def _masks(model: MaskedLM, config: EvaluationConfig) -> Masks | None:
     if config.mask_stream != "collator":
         return None
-    from fillmask_ui.masking_stream import CollatorMasks
+    from fillmask_ui.runs.collator_masks import CollatorMasks
 
     return CollatorMasks(model.vocabulary, config)
 

@@ -121,7 +121,7 @@ def _read_texts(texts: Sequence[str], file: str | None) -> Iterator[str]:
             "no text was given: write one in quotes, as in: "
             'fillmask-ui predict "The capital of France is [MASK]." or name a --file'
         )
-    from fillmask_ui.corpora.lines import is_file
+    from fillmask_ui.texts.lines import is_file
 
     if file is not None and file != "-" and not is_file(file):
         raise OptionError(f"no file {file!r}: give an existing text file, or - for standard input")

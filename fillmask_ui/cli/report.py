@@ -24,7 +24,7 @@ def report(
     ] = Path("report.html"),
 ) -> None:
     """Write a run as one HTML page: figures, charts with their tables, worst tokens."""
-    from fillmask_ui.report import write_report
+    from fillmask_ui.show.report import write_report
 
     opened = store().open(run)
     write_report(opened, output)

@@ -227,6 +227,6 @@ def interruption() -> Iterator[Callable[[], bool]]:
 
 
 def _write_plot(path: Path, rows: list[LogRow]) -> None:
-    from fillmask_ui.plots import loss_figure
+    from fillmask_ui.show.charts.explore import loss_figure
 
     loss_figure(rows).write_html(path, include_plotlyjs=True)

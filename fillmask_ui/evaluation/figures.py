@@ -31,8 +31,8 @@ from fillmask_ui.evaluation.tallies import (
     PairTally,
     SplitTally,
 )
+from fillmask_ui.intervals import Interval, RatioMoments, ratio_interval
 from fillmask_ui.masking import KINDS
-from fillmask_ui.statistics import Interval, RatioMoments, ratio_interval
 
 # An interval over fewer texts is wider than anybody can use.
 FEWEST_TEXTS_OF_A_GROUP = 5

@@ -86,7 +86,7 @@ def evaluate(
     if masks is None and config.mask_stream == "collator":
         raise OptionError(
             "the mask stream 'collator' runs in transformers: give "
-            "masks=CollatorMasks(model.vocabulary, config) from fillmask_ui.masking_stream"
+            "masks=CollatorMasks(model.vocabulary, config) from fillmask_ui.runs.collator_masks"
         )
     masks = masks or SeededMasks(config, model.vocabulary)
     texts = (

@@ -23,8 +23,8 @@ from fillmask_ui.evaluation.tallies import (
     PointSample,
     gap,
 )
+from fillmask_ui.intervals import Limits, judge
 from fillmask_ui.records import SkippedText
-from fillmask_ui.statistics import Limits, judge
 
 NEAR_CHANCE = 0.9
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from fillmask_ui.evaluation.config import PSEUDO_PERPLEXITY, EvaluationConfig
 from fillmask_ui.evaluation.tallies import TokenExample
+from fillmask_ui.intervals import Interval, Verdict
 from fillmask_ui.records import finite
-from fillmask_ui.statistics import Interval, Verdict
 
 FLATTERY = (
     "The mean includes tokens that the model saw unchanged, which are easier than hidden ones: "

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fillmask_ui.evaluation.rows import PARTS, EvaluatedText, TokenScores
+from fillmask_ui.intervals import RatioMoments
 from fillmask_ui.masking import KINDS
-from fillmask_ui.statistics import RatioMoments
 
 # Columns of every sum.
 COUNT, NLL, TOP1, TOP5, RANK, ENTROPY = range(6)

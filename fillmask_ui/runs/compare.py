@@ -18,9 +18,9 @@ from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluatedText, RunningSummary, Summary
 from fillmask_ui.evaluation.config import PSEUDO_PERPLEXITY
 from fillmask_ui.evaluation.prepare import NOT_COMPARABLE, comparable
+from fillmask_ui.intervals import Limits
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs.store import ROWS_FILE, Run, parse_line, row_from_dict
-from fillmask_ui.statistics import Limits
 
 ONE_RUN_ONLY = "measured in one run only"
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from fillmask_ui.corpora import Texts
 from fillmask_ui.errors import DataError, FillmaskError
 from fillmask_ui.evaluation import (
     EvaluatedText,
@@ -37,6 +36,7 @@ from fillmask_ui.runs.store import (
     row_from_dict,
     write_info,
 )
+from fillmask_ui.texts import Texts
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -24,9 +24,9 @@ from typing import Any
 from fillmask_ui.errors import DataError, unknown
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, Summary, summarize
 from fillmask_ui.evaluation.config import PROTOCOL_VERSION
+from fillmask_ui.intervals import Limits
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs.lock import is_locked
-from fillmask_ui.statistics import Limits
 
 FORMAT = 1
 RUN_FILE, ROWS_FILE, LOCK_FILE = "run.json", "rows.jsonl", "lock"

@@ -13,21 +13,21 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from fillmask_ui.corpora import open_texts
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.evaluation import EvaluatedText, Heartbeat, Summary, evaluate
-from fillmask_ui.plots_evaluation import MeanSoFar
+from fillmask_ui.intervals import RatioMoments
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs import RunInfo, RunStore, prepare_info, resume, start
-from fillmask_ui.statistics import RatioMoments
+from fillmask_ui.show.charts import MeanSoFar
+from fillmask_ui.texts import open_texts
 from fillmask_ui.ui.evaluate_request import Request, source_of
 
 if TYPE_CHECKING:
-    from fillmask_ui.corpora import Texts
     from fillmask_ui.evaluation import EvaluationConfig, Masks
     from fillmask_ui.models import LoadProgress
     from fillmask_ui.protocol import MaskedLM
     from fillmask_ui.runs import Recorder
+    from fillmask_ui.texts import Texts
     from fillmask_ui.ui.session import Session
 
 NEWS_SECONDS = 1.0
@@ -346,7 +346,7 @@ def options_of(choice: Mapping[str, Any]) -> dict[str, Any]:
 def _masks(model: MaskedLM, config: EvaluationConfig) -> Masks | None:
     if config.mask_stream != "collator":
         return None
-    from fillmask_ui.masking_stream import CollatorMasks
+    from fillmask_ui.runs.collator_masks import CollatorMasks
 
     return CollatorMasks(model.vocabulary, config)
 

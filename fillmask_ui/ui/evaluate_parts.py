@@ -7,7 +7,7 @@ from typing import Any
 
 import gradio as gr
 
-from fillmask_ui.plots_evaluation import Chart
+from fillmask_ui.show.charts import Chart
 from fillmask_ui.ui import evaluate_view as view
 from fillmask_ui.ui import widgets
 from fillmask_ui.ui.evaluate_results import chart_head_html, chart_table_html

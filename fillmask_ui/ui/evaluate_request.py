@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fillmask_ui.corpora import TextSource, parse_column, text_source
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.evaluation.config import CROSS_ENTROPY, PSEUDO_PERPLEXITY, SUFFIX
+from fillmask_ui.intervals import Limits
 from fillmask_ui.masking import DEFAULT_SHARES, MaskRecipe
-from fillmask_ui.statistics import Limits
+from fillmask_ui.texts import TextSource, parse_column, text_source
 from fillmask_ui.ui.evaluate_uploads import check_public_upload, keep_upload
 
 EMBEDDED, UPLOAD, DATASET = "embedded", "upload", "dataset"

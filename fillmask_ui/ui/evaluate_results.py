@@ -9,9 +9,9 @@ from typing import Any
 from fillmask_ui.evaluation import Comparison, ModelFigures, Summary
 from fillmask_ui.evaluation.config import PSEUDO_PERPLEXITY
 from fillmask_ui.evaluation.summary import FLATTERY
-from fillmask_ui.plots_evaluation import Chart, Names
+from fillmask_ui.intervals import Interval
 from fillmask_ui.runs import Run, RunInfo
-from fillmask_ui.statistics import Interval
+from fillmask_ui.show.charts import Chart, Names
 from fillmask_ui.ui.evaluate_job import News
 from fillmask_ui.ui.widgets import (
     Cell,

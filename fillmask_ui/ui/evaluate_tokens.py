@@ -12,10 +12,10 @@ import numpy as np
 
 from fillmask_ui.evaluation import EvaluatedText, TokenExample, TokenScores, token_example
 from fillmask_ui.filling import fill, normalise_masks
-from fillmask_ui.plots import candidate_names, percent
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs import Run
+from fillmask_ui.show.charts.explore import candidate_names, percent
 from fillmask_ui.ui.widgets import Cell, Column, Row, table_html, text_html
 
 WORST, DIFFERENT, FLIPPED = "largest loss", "largest difference", "best guess flipped"

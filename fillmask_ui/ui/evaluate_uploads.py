@@ -10,11 +10,11 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from fillmask_ui.corpora import TextSource
-from fillmask_ui.corpora.lines import read_block
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.runs import RunStore
 from fillmask_ui.runs.store import RUN_FILE
+from fillmask_ui.texts import TextSource
+from fillmask_ui.texts.lines import read_block
 
 # What a stranger may upload to a public page, once decompressed: to draw a sample, all rows are
 # read and counted.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.evaluation import Summary, TokenExample
-from fillmask_ui.plots_evaluation import Chart, charts, loss_histogram, running_mean
+from fillmask_ui.show.charts import Chart, charts, loss_histogram, running_mean
 from fillmask_ui.ui.address import MAX_TEXT_CHARACTERS
 from fillmask_ui.ui.background import Done, run_in_background
 from fillmask_ui.ui.evaluate_job import Job, News, chosen_model, options_of, watch

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from fillmask_ui import plots
 from fillmask_ui.errors import FillmaskError, OptionError, TextError
 from fillmask_ui.filling import split_words
 from fillmask_ui.records import Filling, ScoredWord
+from fillmask_ui.show.charts import explore as plots
 from fillmask_ui.ui import editing, results
 from fillmask_ui.ui.editing import Draft
 from fillmask_ui.ui.session import check_text

@@ -8,9 +8,9 @@ import io
 import math
 from collections.abc import Sequence
 
-from fillmask_ui.plots import candidate_names, percent
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Encoding, Filling, JointFilling, MaskFilling, ScoredWord
+from fillmask_ui.show.charts.explore import candidate_names, percent
 from fillmask_ui.ui.editing import Draft, can_hide
 from fillmask_ui.ui.widgets import Cell, Column, Row, facts_html, table_html, text_html
 

@@ -12,8 +12,8 @@ import pytest
 from evaluated import FAST, SUMMARY_KEYS
 
 from fillmask_ui import load_model
-from fillmask_ui.corpora import open_texts, text_source
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
+from fillmask_ui.texts import open_texts, text_source
 
 
 def test_json_has_the_promised_shape_and_the_figures_of_the_python_interface(fillmask):

@@ -18,8 +18,8 @@ from fillmask_ui.evaluation import (
     summarize,
 )
 from fillmask_ui.masking import KINDS, MaskRecipe
-from fillmask_ui.masking_stream import CollatorMasks
 from fillmask_ui.records import Example
+from fillmask_ui.runs.collator_masks import CollatorMasks
 
 
 def test_collator_stream_equals_an_independent_loop():

@@ -9,8 +9,8 @@ from torch.nn.functional import cross_entropy
 
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.masking import MaskRecipe, hide_encoding, word_starts
-from fillmask_ui.masking_stream import CollatorMasks
 from fillmask_ui.models import load_model
+from fillmask_ui.runs.collator_masks import CollatorMasks
 
 FAMILIES = ("bert", "roberta", "xlm-roberta")
 TEXTS = [*SENTENCES, "  ", "Two words.", "cafés — the café's, 1,234!", " ".join(SENTENCES)]

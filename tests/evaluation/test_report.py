@@ -9,8 +9,8 @@ from table_model import TOKENS, TableModel, TableVocabulary, sample_texts
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig
-from fillmask_ui.report import write_report
 from fillmask_ui.runs import RunStore, prepare_info, start
+from fillmask_ui.show.report import write_report
 
 HOSTILE = 'the </script><script>document.title="owned"</script><b>cat</b> & "dog"'
 

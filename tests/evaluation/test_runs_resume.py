@@ -14,7 +14,6 @@ import recorded_run
 from stored_runs import CONFIG, TEXTS, record, spawn
 from table_model import TableModel, sample_texts
 
-from fillmask_ui.corpora import open_texts, text_source
 from fillmask_ui.errors import DataError, NetworkError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.records import SkippedText
@@ -25,6 +24,7 @@ from fillmask_ui.runs import (
     start,
 )
 from fillmask_ui.runs.store import STOPPED
+from fillmask_ui.texts import open_texts, text_source
 
 
 @pytest.fixture(scope="module")

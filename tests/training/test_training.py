@@ -8,7 +8,7 @@ import torch
 from small_training import run, small
 
 from fillmask_ui.errors import FillmaskError, OptionError
-from fillmask_ui.plots import loss_figure
+from fillmask_ui.show.charts.explore import loss_figure
 from fillmask_ui.training.blend import SHARES, copy_weights
 from fillmask_ui.training.corpus import TextSource
 from fillmask_ui.training.optimizer import Optimizers

@@ -11,9 +11,9 @@ from evaluate_page import TEXTS, HeldModel, free_port, upload
 from playwright.sync_api import expect
 from table_model import TableModel
 
-from fillmask_ui.corpora import TextSource, open_texts
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.models import ModelStore, load_model
+from fillmask_ui.texts import TextSource, open_texts
 
 
 class Bench:

@@ -186,8 +186,8 @@ def test_a_run_that_is_done_cannot_be_resumed(tmp_path):
 
 def test_a_run_started_on_the_command_line_goes_on_here(tmp_path):
     """The two faces write the same run.json; options of `load_model` are handed on."""
-    from fillmask_ui.corpora import TextSource
     from fillmask_ui.runs import prepare_info, start
+    from fillmask_ui.texts import TextSource
 
     asked = {}
     session_model = TableModel(1)

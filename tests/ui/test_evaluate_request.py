@@ -6,11 +6,11 @@ import math
 import pytest
 from evaluate_page import form, upload
 
-from fillmask_ui.corpora import TextSource, open_texts
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.runs import RunStore
+from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.ui.evaluate_request import (
     PUBLIC_TEXTS,
     PUBLIC_TEXTS_ONE_BY_ONE,

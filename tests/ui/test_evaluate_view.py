@@ -24,8 +24,8 @@ from table_model import SPECIAL, WORDS, TableModel, TableVocabulary
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig, summarize
 from fillmask_ui.evaluation.summary import FLATTERY
+from fillmask_ui.intervals import Interval, Verdict
 from fillmask_ui.runs import prepare_info
-from fillmask_ui.statistics import Interval, Verdict
 from fillmask_ui.ui import evaluate, evaluate_results, evaluate_tokens
 from fillmask_ui.ui import evaluate_view as view
 from fillmask_ui.ui.evaluate_job import News

@@ -5,9 +5,9 @@ import math
 import pytest
 from table_model import SPECIAL, TableModel, TableVocabulary
 
-from fillmask_ui import plots
 from fillmask_ui.filling import fill
 from fillmask_ui.records import Candidate, MaskFilling
+from fillmask_ui.show.charts import explore as plots
 
 
 def mask_of(*tokens):

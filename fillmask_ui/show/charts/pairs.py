@@ -8,9 +8,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from fillmask_ui.evaluation import Comparison
-from fillmask_ui.plots import ACCENT, MUTED, SECOND
-from fillmask_ui.plots_evaluation.bins import bars_of
-from fillmask_ui.plots_evaluation.chart import (
+from fillmask_ui.show.charts.bins import bars_of
+from fillmask_ui.show.charts.chart import (
     Chart,
     Names,
     Table,
@@ -18,6 +17,7 @@ from fillmask_ui.plots_evaluation.chart import (
     figure_layout,
     table_rows,
 )
+from fillmask_ui.show.charts.explore import ACCENT, MUTED, SECOND
 
 MAX_POINTS = 2000
 _BANDS = (0.0, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, np.inf)

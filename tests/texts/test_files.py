@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from fillmask_ui.corpora import MAX_CHARACTERS, TextSource, open_texts, text_source
+from fillmask_ui.texts import MAX_CHARACTERS, TextSource, open_texts, text_source
 
 POEM = [
     "The kettle sings, the window weeps,",

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fillmask_ui.corpora import order
-from fillmask_ui.corpora.order import pick, shuffled_positions
 from fillmask_ui.errors import DataError
+from fillmask_ui.texts import order
+from fillmask_ui.texts.order import pick, shuffled_positions
 
 
 @pytest.mark.parametrize("rows", [1, 2, 37, 300, 4358])

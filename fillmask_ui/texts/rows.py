@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from fillmask_ui.corpora.lines import ByteSource, Lines
-from fillmask_ui.corpora.source import PARAGRAPH, TextSource
 from fillmask_ui.errors import DataError
+from fillmask_ui.texts.lines import ByteSource, Lines
+from fillmask_ui.texts.source import PARAGRAPH, TextSource
 
 # A text is used up to here (`texts.py` counts those that are longer): a hundred times what the
 # longest contexts hold, and little enough that no single line fills the memory.

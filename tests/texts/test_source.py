@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from fillmask_ui.corpora import TextSource, parse_column, text_source
 from fillmask_ui.errors import OptionError
+from fillmask_ui.texts import TextSource, parse_column, text_source
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fillmask_ui.corpora.lines import is_file, is_folder
 from fillmask_ui.errors import OptionError, unknown
+from fillmask_ui.texts.lines import is_file, is_folder
 
 EMBEDDED, FILE, STDIN, DATASET = "embedded", "file", "stdin", "dataset"
 KINDS = (EMBEDDED, FILE, STDIN, DATASET)

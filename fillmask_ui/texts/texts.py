@@ -12,12 +12,12 @@ from itertools import islice
 from typing import BinaryIO, final
 
 from fillmask_ui.assets import asset
-from fillmask_ui.corpora.lines import ByteSource, file_bytes
-from fillmask_ui.corpora.order import disk_errors, pick, shuffled_positions
-from fillmask_ui.corpora.rows import MAX_CHARACTERS, Rows, text_rows
-from fillmask_ui.corpora.source import DATASET, EMBEDDED, STDIN, TextSource
 from fillmask_ui.errors import DataError
 from fillmask_ui.records import Example
+from fillmask_ui.texts.lines import ByteSource, file_bytes
+from fillmask_ui.texts.order import disk_errors, pick, shuffled_positions
+from fillmask_ui.texts.rows import MAX_CHARACTERS, Rows, text_rows
+from fillmask_ui.texts.source import DATASET, EMBEDDED, STDIN, TextSource
 
 
 @dataclass(frozen=True)
@@ -172,14 +172,14 @@ def open_texts(source: TextSource, *, stdin: BinaryIO | None = None) -> Texts:
         OptionError: for a split or configuration that the data set does not have.
         NetworkError: if a data set has to be fetched and cannot be.
 
-    >>> from fillmask_ui.corpora.source import TextSource
+    >>> from fillmask_ui.texts.source import TextSource
     >>> texts = open_texts(TextSource(samples=3))  # the embedded ones, shuffled with seed 42
     >>> [example.id for example in texts], texts.report.available
     ([261, 293, 61], 300)
     """
     with ExitStack() as resources:
         if source.kind == DATASET:
-            from fillmask_ui.corpora.hub import open_dataset
+            from fillmask_ui.texts.hub import open_dataset
 
             opened = open_dataset(source)
         else:
@@ -194,7 +194,7 @@ def _rows(source: TextSource, stdin: BinaryIO | None, resources: ExitStack) -> R
     if source.kind == STDIN:
         return text_rows(source, _standard_input(stdin, source, resources))
     if source.layout == "parquet":
-        from fillmask_ui.corpora.parquet import ParquetRows
+        from fillmask_ui.texts.parquet import ParquetRows
 
         return ParquetRows(source.where, source.column)
     return text_rows(source, file_bytes(source.where, compressed=source.compressed))

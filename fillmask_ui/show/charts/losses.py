@@ -9,9 +9,8 @@ import plotly.graph_objects as go
 
 from fillmask_ui.evaluation import ModelFigures
 from fillmask_ui.evaluation.summary import Histogram
-from fillmask_ui.plots import SECOND
-from fillmask_ui.plots_evaluation.bins import bars_of
-from fillmask_ui.plots_evaluation.chart import (
+from fillmask_ui.show.charts.bins import bars_of
+from fillmask_ui.show.charts.chart import (
     Chart,
     Names,
     Table,
@@ -22,7 +21,8 @@ from fillmask_ui.plots_evaluation.chart import (
     named,
     table_rows,
 )
-from fillmask_ui.plots_evaluation.groups import group_table
+from fillmask_ui.show.charts.explore import SECOND
+from fillmask_ui.show.charts.groups import group_table
 
 MAX_STEPS = 500
 # Quantiles that stand for a distribution in a violin.

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fillmask_ui.corpora.lines import is_file
-from fillmask_ui.corpora.rows import choose_column
 from fillmask_ui.errors import DataError
+from fillmask_ui.texts.lines import is_file
+from fillmask_ui.texts.rows import choose_column
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,7 +18,7 @@ time.sleep = lambda seconds: pause(0.5 if seconds == 5 else 0.02)
 """
 
 CLIENT = f"""{IMPATIENT}
-from fillmask_ui.corpora import open_texts, text_source
+from fillmask_ui.texts import open_texts, text_source
 from fillmask_ui.errors import FillmaskError
 for reference, choices in json.loads(sys.argv[1]):
     try:

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fillmask_ui.corpora.rows import as_text, choose_column
-from fillmask_ui.corpora.source import TextSource
-from fillmask_ui.corpora.texts import OpenedRows
 from fillmask_ui.errors import DataError, FillmaskError, NetworkError, OptionError, unknown
 from fillmask_ui.records import Example
+from fillmask_ui.texts.rows import as_text, choose_column
+from fillmask_ui.texts.source import TextSource
+from fillmask_ui.texts.texts import OpenedRows
 
 if TYPE_CHECKING:
     import datasets

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fillmask_ui import statistics
+from fillmask_ui import intervals
 from fillmask_ui.errors import OptionError
-from fillmask_ui.statistics import Interval, Limits, RatioMoments, judge, ratio_interval
+from fillmask_ui.intervals import Interval, Limits, RatioMoments, judge, ratio_interval
 
 
 def draw_texts(rng, count):
@@ -158,7 +158,7 @@ def test_shapes_that_disagree():
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99])
 def test_student_t_equals_scipy(freedom, level):
     expected = stats.t.ppf((1 + level) / 2, freedom)
-    assert statistics.student_t_quantile(freedom, level) == pytest.approx(expected, rel=1e-6)
+    assert intervals.student_t_quantile(freedom, level) == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_further_texts_settle_a_verdict():
 
 def test_a_change_on_the_border_is_never_settled():
     verdict = judge(0.05, Interval(0.04, 0.06, "bootstrap-t"), 100)
-    assert verdict == statistics.Verdict("INCONCLUSIVE", None)
+    assert verdict == intervals.Verdict("INCONCLUSIVE", None)
 
 
 def test_no_interval_is_inconclusive():

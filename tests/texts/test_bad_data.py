@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from fillmask_ui.corpora import open_texts, text_source
 from fillmask_ui.errors import DataError
+from fillmask_ui.texts import open_texts, text_source
 
 
 def said(path, content=None, **choices):
@@ -64,7 +64,7 @@ def test_some_blank_texts_are_passed_on_and_counted(tmp_path):
 def test_a_file_that_is_not_there_or_is_a_folder(tmp_path):
     assert "is not there; check the path" in said(tmp_path / "none.txt")
     (tmp_path / "folder.txt").mkdir()
-    from fillmask_ui.corpora import TextSource
+    from fillmask_ui.texts import TextSource
 
     with pytest.raises(DataError, match="is a folder, not a file"):
         open_texts(TextSource("file", str(tmp_path / "folder.txt")))
@@ -236,7 +236,7 @@ def test_a_missing_package_is_named_with_its_remedy(tmp_path, missing, reference
     code = (
         "import sys\n"
         f"sys.modules[{missing!r}] = None\n"
-        "from fillmask_ui.corpora import open_texts, text_source\n"
+        "from fillmask_ui.texts import open_texts, text_source\n"
         "from fillmask_ui.errors import DataError\n"
         "try:\n"
         f"    open_texts(text_source({reference!r}))\n"
@@ -254,7 +254,7 @@ def test_reading_files_loads_no_heavy_library(tmp_path):
     (tmp_path / "a.csv").write_text("text\nhello\n")
     code = (
         "import sys\n"
-        "from fillmask_ui.corpora import open_texts, text_source\n"
+        "from fillmask_ui.texts import open_texts, text_source\n"
         "list(open_texts(text_source('a.csv')))\n"
         "print({'datasets', 'pyarrow', 'torch', 'transformers'} & set(sys.modules))\n"
     )

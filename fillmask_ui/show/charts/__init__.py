@@ -7,11 +7,11 @@ tokens. Whoever cannot see a chart reads its table; whoever exports it gets numb
 from __future__ import annotations
 
 from fillmask_ui.evaluation import ModelFigures, Summary
-from fillmask_ui.plots_evaluation.chart import Chart, Names
-from fillmask_ui.plots_evaluation.groups import calibration, loss_by_group
-from fillmask_ui.plots_evaluation.losses import loss_by_kind, loss_distribution, loss_histogram
-from fillmask_ui.plots_evaluation.pairs import differences, scatter
-from fillmask_ui.plots_evaluation.running import MeanSoFar, running_mean
+from fillmask_ui.show.charts.chart import Chart, Names
+from fillmask_ui.show.charts.groups import calibration, loss_by_group
+from fillmask_ui.show.charts.losses import loss_by_kind, loss_distribution, loss_histogram
+from fillmask_ui.show.charts.pairs import differences, scatter
+from fillmask_ui.show.charts.running import MeanSoFar, running_mean
 
 __all__ = [
     "Chart",

@@ -14,10 +14,10 @@ from typing import Any
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import Summary, TokenExample
-from fillmask_ui.plots_evaluation import Chart, charts
-from fillmask_ui.plots_evaluation.page import chart_library, figure_html
+from fillmask_ui.intervals import Interval
 from fillmask_ui.runs import Run, RunInfo
-from fillmask_ui.statistics import Interval
+from fillmask_ui.show.charts import Chart, charts
+from fillmask_ui.show.charts.page import chart_library, figure_html
 
 SHOWN_TOKENS = 40
 _AROUND = 60  # characters of the sentence on each side of a token

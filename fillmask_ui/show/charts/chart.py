@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from fillmask_ui.plots import ACCENT, MUTED, SECOND, base_layout, label
+from fillmask_ui.show.charts.explore import ACCENT, MUTED, SECOND, base_layout, label
 
 HEIGHT = 320
 _COLOURS = (ACCENT, SECOND)

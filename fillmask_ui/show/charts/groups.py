@@ -8,7 +8,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from fillmask_ui.evaluation import GroupFigures, ModelFigures
-from fillmask_ui.plots_evaluation.chart import (
+from fillmask_ui.show.charts.chart import (
     Chart,
     Names,
     Table,

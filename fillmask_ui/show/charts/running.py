@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
-from fillmask_ui.plots_evaluation.chart import Chart, Names, Table, figure_layout, line, named
+from fillmask_ui.show.charts.chart import Chart, Names, Table, figure_layout, line, named
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import tracemalloc
 
 import pytest
 
-from fillmask_ui.corpora import open_texts, text_source
+from fillmask_ui.texts import open_texts, text_source
 
 SMALL, LARGE = 2_000, 80_000  # rows of about 250 characters: 0.5 MB and 20 MB
 SENTENCE = "The quick brown fox had, on the whole, been rather unlucky with its dogs. " * 3

@@ -6,8 +6,8 @@ import io
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fillmask_ui.corpora.lines import ByteSource, Lines
-from fillmask_ui.corpora.rows import TableRows
+from fillmask_ui.texts.lines import ByteSource, Lines
+from fillmask_ui.texts.rows import TableRows
 
 TEXTS = st.text(st.sampled_from('ab,"猫é\n\r\x0c\u2028 \t')) | st.text(
     st.characters(exclude_categories=("Cs",), exclude_characters="\0")

@@ -1,0 +1,77 @@
+"""How a model was asked for, the same on the page, the command line and in run.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from fillmask_ui.options import check_options, option
+
+RUNTIMES = ("auto", "onnx", "torch")
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """The options that choose a model, as given.
+
+    Attributes:
+        reference: `embedded`, `embedded:int8`, a folder, an .onnx file, `org/name@revision`.
+        tokenizer: folder or hub id of the tokenizer; wanted for a single .onnx file.
+        onnx_file: which ONNX file of a folder or hub id.
+        runtime: one of `RUNTIMES`.
+        provider: ONNX Runtime execution provider.
+        device: PyTorch device.
+        dtype: of PyTorch weights.
+        threads: of one model call; None for the runtime's own choice.
+
+    Raises:
+        OptionError: for an unknown runtime or fewer than one thread.
+    """
+
+    reference: str = option(
+        "embedded",
+        "embedded, embedded:int8, embedded:torch, a folder, an .onnx file, or a Hugging Face id "
+        "with an optional @revision.",
+        label="Model",
+        flags=("--model", "-m"),
+        metavar="REF",
+    )
+    tokenizer: str | None = option(
+        None,
+        "Where the tokenizer of a single .onnx file comes from: a folder or a hub id.",
+        flags=("--model-id", "--tokenizer"),
+        metavar="ID",
+    )
+    onnx_file: str | None = option(
+        None, "Which ONNX file of a folder or hub id.", label="ONNX file", metavar="NAME"
+    )
+    runtime: str = option("auto", "auto, onnx or torch.", choices=RUNTIMES)
+    provider: str | None = option(None, "ONNX Runtime execution provider, such as CPU or CUDA.")
+    device: str | None = option(None, "PyTorch device, such as cpu or cuda:0.")
+    dtype: str | None = option(None, "PyTorch weights: float32, float16 or bfloat16.")
+    threads: int | None = option(None, "Threads of one model call.", least=1)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready values, for run.json."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> ModelChoice:
+        """The inverse of `to_dict`; what is missing has its default."""
+        known = {entry.name for entry in fields(cls)}
+        return cls(**{name: value for name, value in values.items() if name in known})
+
+    def given(self) -> dict[str, Any]:
+        """What was asked for beside the reference.
+
+        >>> ModelChoice("embedded", dtype="float16").given()
+        {'dtype': 'float16'}
+        """
+        plain = ModelChoice(self.reference)
+        return {
+            name: value for name, value in asdict(self).items() if value != getattr(plain, name)
+        }

@@ -1,0 +1,90 @@
+"""Options declared once: the field of a configuration carries its label, help and bounds.
+
+The command line's options and the page's controls are derived from these fields, and the
+configuration checks itself against them, whoever fills it in.
+
+>>> @dataclass(frozen=True)
+... class Cut:
+...     max_tokens: int | None = option(None, "Cut longer texts.", least=3)
+...     def __post_init__(self):
+...         check_options(self)
+>>> options_of(Cut)["max_tokens"].label
+'Max tokens'
+>>> Cut(max_tokens=1)
+Traceback (most recent call last):
+fillmask_ui.errors.OptionError: max tokens must be at least 3; it was 1
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from fillmask_ui.errors import OptionError, unknown
+
+_KEY = "option"
+
+
+@dataclass(frozen=True)
+class Option:
+    """What a face needs to offer one field of a configuration.
+
+    Attributes:
+        help: one sentence for `--help` and for the hint below a control.
+        label: on the page; the field's name in words if not given.
+        flags: names on the command line; `--name-of-the-field` if none are given.
+        metavar: what stands for the value in `--help`.
+        choices: the values that are known; any if empty.
+        least: smallest value.
+        most: largest value.
+    """
+
+    help: str
+    label: str = ""
+    flags: tuple[str, ...] = ()
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+    least: float | None = None
+    most: float | None = None
+
+
+def option(default: Any, description: str, **shown: Any) -> Any:
+    """A dataclass field that carries an `Option`.
+
+    Args:
+        default: of the field.
+        description: `Option.help`.
+        shown: the other fields of `Option`.
+    """
+    return field(default=default, metadata={_KEY: Option(description, **shown)})
+
+
+def options_of(configuration: Any) -> dict[str, Option]:
+    """Field name to option, label and flags filled in, of a dataclass or an instance of one."""
+    found = {}
+    for entry in fields(configuration):
+        own = entry.metadata.get(_KEY)
+        if own is not None:
+            label = own.label or entry.name.replace("_", " ").capitalize()
+            flags = own.flags or (f"--{entry.name.replace('_', '-')}",)
+            found[entry.name] = Option(**{**vars(own), "label": label, "flags": flags})
+    return found
+
+
+def check_options(configuration: Any) -> None:
+    """Hold every option of a configuration against its bounds; None counts as not given.
+
+    Raises:
+        OptionError: for an unknown choice or a value outside the bounds.
+    """
+    for name, own in options_of(configuration).items():
+        value = getattr(configuration, name)
+        words = name.replace("_", " ")
+        if value is None:
+            continue
+        if own.choices and value not in own.choices:
+            raise OptionError(unknown(words, value, own.choices))
+        if own.least is not None and value < own.least:
+            raise OptionError(f"{words} must be at least {own.least:g}; it was {value:g}")
+        if own.most is not None and value > own.most:
+            raise OptionError(f"{words} must be at most {own.most:g}; it was {value:g}")
