@@ -235,7 +235,7 @@ def recipe(
     chance = 0.15 if probability is None else probability
     given = (mask, random, unchanged)
     if whole_word and given == (None, None, None):
-        return MaskRecipe.whole_words(chance)
+        return MaskRecipe(chance, whole_word=True)
     shares = [
         default if share is None else share
         for share, default in zip(given, DEFAULT_SHARES, strict=True)
