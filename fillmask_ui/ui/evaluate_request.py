@@ -11,7 +11,7 @@ from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.intervals import Limits
 from fillmask_ui.masking import DEFAULT_SHARES, MaskRecipe
-from fillmask_ui.texts import TextSource, parse_column, text_source
+from fillmask_ui.texts import TextChoice, TextSource, parse_column
 from fillmask_ui.ui.evaluate_uploads import check_public_upload, keep_upload
 
 EMBEDDED, UPLOAD, DATASET = "embedded", "upload", "dataset"
@@ -207,7 +207,7 @@ def _source(form: Form, samples: int | None, root: Path, *, public: bool) -> Tex
             "no data set was named: write the id of a Hugging Face data set, such as "
             "Salesforce/wikitext, or the path of a file"
         )
-    source = text_source(reference, column=column, **drawn)
+    source = TextChoice(reference, column=_text(form.column) or None, **drawn).source()
     if source.kind == "dataset":
         return replace(
             source,
