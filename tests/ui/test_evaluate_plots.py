@@ -208,9 +208,9 @@ def test_one_text_of_one_token_is_enough():
 
 def test_the_running_mean_narrows_to_its_last_entry():
     history = [
-        plots.MeanSoFar(1, (3.0,), (None,), (None,)),
-        plots.MeanSoFar(2, (2.5,), (1.0,), (4.0,)),
-        plots.MeanSoFar(9, (2.0,), (1.9,), (2.1,)),
+        MeanSoFar(1, (3.0,), (None,), (None,)),
+        MeanSoFar(2, (2.5,), (1.0,), (4.0,)),
+        MeanSoFar(9, (2.0,), (1.9,), (2.1,)),
     ]
     found = plots.running_mean(history)
     band, line = found.figure.data
