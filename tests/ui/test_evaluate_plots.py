@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from table_model import SPECIAL, WORDS, TableModel, TableVocabulary, letter_vocabulary, sample_texts
 
-from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
+from fillmask_ui.evaluation import EvaluationConfig, MeanSoFar, evaluate, summarize
 from fillmask_ui.show import charts as plots
 from fillmask_ui.show.charts.bins import MAX_BARS, bars_of
 from fillmask_ui.show.charts.pairs import MAX_POINTS
