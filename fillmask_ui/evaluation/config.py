@@ -112,9 +112,16 @@ class EvaluationConfig:
         return "|".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values: `__init__` by name."""
+        """Plain JSON-ready values: `__init__` by name.
+
+        The options of the other metrics are there with their defaults, as they always were.
+        """
+        others: dict[str, Any] = {}
+        for scheme in SCHEMES.values():
+            others |= asdict(scheme())
         return {
             "metric": self.metric,
+            **others,
             **asdict(self.scheme),
             "seed": self.seed,
             "max_tokens": self.max_tokens,
@@ -123,6 +130,6 @@ class EvaluationConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> EvaluationConfig:
-        """The inverse of `to_dict`; older runs also hold the options of the other metrics."""
+        """The inverse of `to_dict`."""
         recipe = {"recipe": MaskRecipe(**values["recipe"])} if "recipe" in values else {}
         return cls(**{**values, **recipe})
