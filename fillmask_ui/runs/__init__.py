@@ -6,11 +6,9 @@ from fillmask_ui.runs.perform import Progress, perform, perform_rest
 from fillmask_ui.runs.plan import Plan
 from fillmask_ui.runs.record import Recorder, prepare_info, resume, start
 from fillmask_ui.runs.store import Run, RunInfo, RunStore, default_root
-from fillmask_ui.runs.tokens import FoundTokens, tokens_between
 
 __all__ = [
     "FORMATS",
-    "FoundTokens",
     "Plan",
     "Progress",
     "Recorder",
@@ -25,5 +23,4 @@ __all__ = [
     "prepare_info",
     "resume",
     "start",
-    "tokens_between",
 ]
