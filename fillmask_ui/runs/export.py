@@ -76,12 +76,12 @@ def write_text(run: Run, file: TextIO, file_format: str) -> int:
         writer.writeheader()
         return _count(writer.writerow(record) for record in token_records(run))
     if file_format == "jsonl":
-        return _count(file.write(_json(line) + "\n") for line in run.lines())
+        return _count(file.write(_json(line.values) + "\n") for line in run.lines)
     head = {"run": run.info.to_dict(), "summary": run.summary().to_dict()}
     file.write(_json(head)[:-1] + ', "rows": [')
     count = 0
-    for count, line in enumerate(run.lines(), start=1):
-        file.write((",\n" if count > 1 else "\n") + _json(line))
+    for count, line in enumerate(run.lines, start=1):
+        file.write((",\n" if count > 1 else "\n") + _json(line.values))
     file.write("\n]}\n")
     return count
 

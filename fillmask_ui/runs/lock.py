@@ -14,7 +14,7 @@ _PATIENCE_SECONDS = 0.2
 
 
 def _file_lock(path: Path) -> FileLock:
-    """The operating system's own lock; never a marker file, which a killed process leaves behind."""
+    """The system's own lock; never a marker file, which a killed process leaves behind."""
     return FileLock(path, fallback_to_soft=False, thread_local=False, is_singleton=False)
 
 
