@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from fillmask_ui.errors import OptionError
@@ -47,7 +47,7 @@ class EvaluationConfig:
     batch_tokens: int = option(
         1024, "Tokens of a padded batch: speed and memory.", metavar="N", least=1
     )
-    scheme: Scheme
+    scheme: Scheme = field(default_factory=CrossEntropy)
 
     def __init__(
         self,

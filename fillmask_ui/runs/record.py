@@ -6,7 +6,7 @@ import contextlib
 import json
 import shutil
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -65,7 +65,7 @@ class Recorder:
         baseline: MaskedLM | None = None,
         masks: Masks | None = None,
         heartbeat: bool = False,
-    ) -> Iterator[EvaluatedText | SkippedText | Heartbeat]:
+    ) -> Generator[EvaluatedText | SkippedText | Heartbeat]:
         """Measure what is missing; each row is on disk before it is yielded.
 
         Stop by closing the generator: the run is then `stopped` and can be resumed.
