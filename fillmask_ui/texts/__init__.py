@@ -25,7 +25,7 @@ Importing this package loads neither `datasets` nor `pyarrow`.
 """
 
 from fillmask_ui.texts.source import FORMATS, TextChoice, TextSource, parse_column
-from fillmask_ui.texts.texts import MAX_CHARACTERS, SourceReport, Texts, open_texts
+from fillmask_ui.texts.reading import MAX_CHARACTERS, SourceReport, Texts, open_texts
 
 __all__ = [
     "FORMATS",

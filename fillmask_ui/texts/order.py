@@ -13,11 +13,20 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.records import Example
+
+
+@dataclass(frozen=True)
+class OrderedRows:
+    """Examples in the order asked for, and how many rows the data has, where known."""
+
+    examples: Iterator[Example]
+    available: int | None
 
 
 def shuffled_positions(rows: int, seed: int, samples: int | None = None) -> np.ndarray:
