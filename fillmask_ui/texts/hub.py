@@ -31,8 +31,7 @@ from fillmask_ui.errors import (
 )
 from fillmask_ui.records import Example
 from fillmask_ui.texts.order import OrderedRows
-from fillmask_ui.texts.parquet import text_column
-from fillmask_ui.texts.rows import as_text, choose_column
+from fillmask_ui.texts.rows import as_text, choose_column, text_column
 from fillmask_ui.texts.source import TextSource
 
 if TYPE_CHECKING:
@@ -137,19 +136,12 @@ def _examples(rows: Any, column: str, source: TextSource) -> Iterator[Example]:
 @contextmanager
 def _explained(source: TextSource) -> Iterator[None]:
     """Errors of the libraries as errors with a remedy."""
-    import pyarrow as pa
-    from datasets.exceptions import DatasetsError
-
     try:
         yield
     except FillmaskError:
         raise
-    except Exception as error:
-        # The libraries below have no common base class; what is not theirs stays as it is.
-        expected = (DatasetsError, OSError, ValueError, RuntimeError, pa.ArrowException)
-        if isinstance(error, expected) or _of_network(error):
-            raise _explanation(error, source) from error
-        raise
+    except Exception as error:  # the libraries below have no common base class
+        raise _explanation(error, source) from error
 
 
 def _explanation(error: BaseException, source: TextSource) -> FillmaskError:

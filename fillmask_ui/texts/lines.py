@@ -9,12 +9,14 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import sys
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, Any
 
 from fillmask_ui.errors import DataError
 
@@ -30,9 +32,9 @@ _KNOWN_BEGINNINGS = {
 
 
 def is_file(path: str | Path) -> bool:
-    """Whether there is such a file; no for a name that none can have, such as one too long."""
+    """Whether there is such a file or pipe; no for a name that none can have, as one too long."""
     with suppress(OSError, ValueError):
-        return Path(path).is_file()
+        return Path(path).exists() and not Path(path).is_dir()
     return False
 
 
@@ -53,7 +55,7 @@ class ByteSource:
     """
 
     name: str
-    open: Callable[[], AbstractContextManager[BinaryIO]]
+    open: Callable[[], AbstractContextManager[IO[bytes]]]
 
     def lines(self, encoding: str | None = None, keep: int | None = None) -> Iterator[str]:
         r"""The lines without their endings and without a byte order mark.
@@ -84,16 +86,11 @@ class ByteSource:
                         yield line.removesuffix("\n").removesuffix("\r")[:keep]
                     number, begun = number + 1, counted.bytes
             except UnicodeError as error:
-                if encoding is not None:
-                    raise DataError(counted.undecodable(error, encoding)) from error
-                raise DataError(
-                    f"line {number + 1} of {self.name} is not UTF-8 "
-                    f"(byte {counted.place(error) - begun}): save the file as UTF-8"
-                ) from error
+                raise counted.undecodable(error, number + 1, begun) from error
 
 
-def file_bytes(path: str, *, compressed: bool = False) -> ByteSource:
-    """The bytes of a file.
+def file_bytes(path: str, *, compressed: bool = False, name: str | None = None) -> ByteSource:
+    """The bytes of a file, called by its path where no other name is given.
 
     Raises:
         DataError: if there is no such file.
@@ -101,7 +98,20 @@ def file_bytes(path: str, *, compressed: bool = False) -> ByteSource:
     if not is_file(path):
         what = "a folder, not a file" if is_folder(path) else "not there"
         raise DataError(f"{path} is {what}; check the path of the text file")
-    return ByteSource(path, lambda: gzip.open(path) if compressed else Path(path).open("rb"))
+    opened: Any = partial(gzip.open if compressed else Path.open, Path(path), "rb")
+    return ByteSource(name or path, opened)
+
+
+def standard_input(stream: IO[bytes] | None = None, *, again: bool = False) -> ByteSource:
+    """Standard input, or what stands for it; read from its beginning `again` where it can be."""
+    stream = stream or sys.stdin.buffer
+
+    def opened() -> AbstractContextManager[IO[bytes]]:
+        if again:
+            stream.seek(0)
+        return nullcontext(stream)
+
+    return ByteSource("standard input", opened)
 
 
 @contextmanager
@@ -120,7 +130,7 @@ def explained(name: str) -> Iterator[None]:
         ) from error
 
 
-def read_block(stream: BinaryIO, name: str) -> bytes:
+def read_block(stream: IO[bytes], name: str) -> bytes:
     """The next bytes of a stream, 64 KiB at most; none at its end.
 
     Raises:
@@ -137,8 +147,8 @@ class _Counted(io.BufferedIOBase):
         bytes: read so far.
     """
 
-    def __init__(self, stream: BinaryIO, name: str, encoding: str | None) -> None:
-        self._read = stream.readline if encoding is None else stream.read1
+    def __init__(self, stream: Any, name: str, encoding: str | None) -> None:
+        self._read: Callable[[int], bytes] = stream.readline if encoding is None else stream.read1
         self._name, self._encoding = name, encoding
         self._block = b""
         self.bytes = 0
@@ -149,12 +159,12 @@ class _Counted(io.BufferedIOBase):
     def read1(self, _size: int = -1) -> bytes:
         self._block = self._read(_BLOCK_BYTES)
         if self._encoding is not None and self.bytes == 0:
-            self._check_beginning(codecs.lookup(self._encoding).name)
+            self._check_beginning(self._encoding)
         self.bytes += len(self._block)
         return self._block
 
-    def _check_beginning(self, codec: str) -> None:
-        if codec.startswith(("utf-16", "utf-32")):
+    def _check_beginning(self, encoding: str) -> None:
+        if codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
             return
         for beginning, what in _KNOWN_BEGINNINGS.items():
             if self._block.startswith(beginning):
@@ -166,20 +176,22 @@ class _Counted(io.BufferedIOBase):
                 f"{_with_order('utf-16', self._block)}"
             )
 
-    def place(self, error: UnicodeError) -> int:
-        """Offset of the byte that cannot be decoded."""
-        return self.bytes - len(error.object) + error.start
-
-    def undecodable(self, error: UnicodeError, encoding: str) -> str:
-        """The message for bytes that are no text in this encoding."""
+    def undecodable(self, error: UnicodeError, line: int, begun: int) -> DataError:
+        """The error for bytes that are no text, in a line with `begun` bytes before it."""
+        name, encoding = self._name, self._encoding
         # Up to Python 3.12 this one has no place.
-        if "start with BOM" in str(error):
-            remedy = _with_order(codecs.lookup(encoding).name, self._block)
-            return f"{self._name} has no byte order mark, which {encoding} needs; {remedy}"
-        bad = error.object[error.start : error.start + 1].hex()
-        return (
-            f"{self._name} is not {encoding} text: byte 0x{bad} at offset {self.place(error):,} "
-            f"({error.reason}); give its encoding, e.g. --encoding latin-1 or cp1252"
+        if not isinstance(error, UnicodeDecodeError) or "start with BOM" in str(error):
+            remedy = _with_order(codecs.lookup(encoding or "utf-8").name, self._block)
+            return DataError(f"{name} has no byte order mark, which {encoding} needs; {remedy}")
+        offset = self.bytes - len(error.object) + error.start
+        if encoding is None:
+            return DataError(
+                f"line {line} of {name} is not UTF-8 (byte {offset - begun}): save the file as "
+                "UTF-8"
+            )
+        return DataError(
+            f"{name} is not {encoding} text: byte 0x{error.object[error.start]:02x} at offset "
+            f"{offset:,} ({error.reason}); give its encoding, e.g. --encoding latin-1 or cp1252"
         )
 
 

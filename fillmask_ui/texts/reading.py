@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from itertools import count, islice
-from typing import BinaryIO, final
+from typing import IO, final
 
 from fillmask_ui.assets import asset
 from fillmask_ui.errors import DataError
 from fillmask_ui.records import Example
-from fillmask_ui.texts.lines import ByteSource, file_bytes
-from fillmask_ui.texts.order import OrderedRows, disk_errors, pick, shuffled_positions
-from fillmask_ui.texts.rows import MAX_CHARACTERS, read_rows
+from fillmask_ui.texts.lines import ByteSource, file_bytes, standard_input
+from fillmask_ui.texts.order import OrderedRows, pick, shuffled_positions, spooled
+from fillmask_ui.texts.rows import MAX_CHARACTERS, count_parquet, read_parquet, read_rows
 from fillmask_ui.texts.source import DATASET, EMBEDDED, STDIN, TextSource
 
 
@@ -129,7 +128,7 @@ class Texts(Iterator[Example]):
         self.close()
 
 
-def open_texts(source: TextSource, *, stdin: BinaryIO | None = None) -> Texts:
+def open_texts(source: TextSource, *, stdin: IO[bytes] | None = None) -> Texts:
     """Start to read texts.
 
     Args:
@@ -156,8 +155,6 @@ def open_texts(source: TextSource, *, stdin: BinaryIO | None = None) -> Texts:
 
             rows = open_dataset(source)
         elif source.layout == "parquet":
-            from fillmask_ui.texts.parquet import count_parquet, read_parquet
-
             texts = partial(read_parquet, source.where, source.column)
             rows = _ordered(source, texts, partial(count_parquet, source.where))
         else:
@@ -166,24 +163,17 @@ def open_texts(source: TextSource, *, stdin: BinaryIO | None = None) -> Texts:
         return Texts(source, rows, resources.pop_all())
 
 
-def _bytes(source: TextSource, stdin: BinaryIO | None, resources: ExitStack) -> ByteSource:
+def _bytes(source: TextSource, stdin: IO[bytes] | None, resources: ExitStack) -> ByteSource:
     """The bytes of a file; standard input as it comes, or where it is read twice, a copy of it."""
     if source.kind == EMBEDDED:
         return file_bytes(str(asset("texts") / "embedded.jsonl"))
     if source.kind != STDIN:
         return file_bytes(source.where, compressed=source.compressed)
-    stream = stdin or sys.stdin.buffer
     if not source.shuffle:
-        return ByteSource("standard input", lambda: nullcontext(stream))
-    with disk_errors():
-        copy = resources.enter_context(tempfile.TemporaryFile())
-        shutil.copyfileobj(stream, copy)
-
-    def rewound() -> AbstractContextManager[BinaryIO]:
-        copy.seek(0)
-        return nullcontext(copy)
-
-    return ByteSource("standard input", rewound)
+        return standard_input(stdin)
+    copy = resources.enter_context(spooled())
+    shutil.copyfileobj(stdin or sys.stdin.buffer, copy)
+    return standard_input(copy, again=True)
 
 
 def _ordered(

@@ -1,15 +1,21 @@
-"""Rows of text files: lines, paragraphs, comma- and tab-separated values, JSON lines."""
+"""Rows of files: lines, paragraphs, comma- and tab-separated values, JSON lines, parquet."""
 
 from __future__ import annotations
 
 import csv
 import json
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from itertools import groupby
+from typing import TYPE_CHECKING
 
-from fillmask_ui.errors import DataError
-from fillmask_ui.texts.lines import ByteSource
+from fillmask_ui.errors import DataError, first_line
+from fillmask_ui.texts.lines import ByteSource, is_file
 from fillmask_ui.texts.source import PARAGRAPH, TextSource
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
 # A text is used up to here (`reading.py` counts those that are longer): a hundred times what the
 # longest contexts hold, and little enough that no single line fills the memory.
@@ -18,6 +24,11 @@ MAX_CHARACTERS = 1_000_000
 MAX_ROW_CHARACTERS = 16_000_000
 # No number is a text, and Python refuses an integer of thousands of digits.
 _JSON = json.JSONDecoder(parse_int=float)
+_PARQUET_ROWS_AT_ONCE = 64
+# Column chunks are read through a buffer of this size instead of whole.
+_PARQUET_BUFFER_BYTES = 1 << 20
+# A column of nulls alone is one of empty texts.
+_ARROW_TEXTS = ("string", "large_string", "string_view", "null")
 
 
 def read_rows(source: TextSource, data: ByteSource) -> Iterator[str]:
@@ -119,6 +130,63 @@ def _table_values(
             f"{'tab' if tabs else 'comma'}-separated values ({error}); quotes inside a quoted "
             'value are doubled ("")'
         ) from error
+
+
+def count_parquet(path: str) -> int:
+    """Number of rows; `DataError` if the file is not parquet."""
+    with _parquet(path) as file:
+        return file.metadata.num_rows
+
+
+def read_parquet(path: str, column: str | None) -> Iterator[str]:
+    """One text per row, null as an empty text.
+
+    Raises:
+        DataError: if the file is not parquet, or the column is missing or does not hold text.
+    """
+    with _parquet(path) as file:
+        chosen = text_column(file.schema_arrow, column, path)
+        for batch in file.iter_batches(_PARQUET_ROWS_AT_ONCE, columns=[chosen], use_threads=False):
+            for value in batch.column(0).to_pylist():
+                yield value or ""
+
+
+@contextmanager
+def _parquet(path: str) -> Iterator[pq.ParquetFile]:
+    if not is_file(path):
+        raise DataError(f"{path} is not a file; check its path")
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise DataError('reading parquet needs pyarrow: pip install "fillmask-ui[hub]"') from error
+    try:
+        with pq.ParquetFile(path, buffer_size=_PARQUET_BUFFER_BYTES, pre_buffer=False) as file:
+            yield file
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(
+            f"{path} cannot be read as parquet ({first_line(error)}); check that the file is "
+            "complete"
+        ) from error
+
+
+def text_column(schema: pa.Schema, asked: str | None, place: str) -> str:
+    """The column that holds the texts, as `choose_column` does.
+
+    Raises:
+        DataError: if the column is missing or does not hold text; the message begins with `place`.
+    """
+    import pyarrow as pa
+
+    column = choose_column(schema.names, asked, place)
+    kind = schema.field(column).type
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if str(kind) not in _ARROW_TEXTS:
+        raise DataError(
+            f"{place}: column {column!r} holds {kind}, text was wanted; choose another column "
+            "(--column input_column=NAME)"
+        )
+    return column
 
 
 def choose_column(columns: Collection[str], asked: str | None, place: str) -> str:
