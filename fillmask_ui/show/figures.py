@@ -5,11 +5,11 @@ Which figures there are says the catalogue; nothing here knows one of them by na
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fillmask_ui.evaluation import GroupFigures, ModelFigures, Summary
+from fillmask_ui.evaluation import ModelFigures, Summary
 from fillmask_ui.evaluation.catalogue import (
     COMPARISON_FIGURES,
     GROUP_FIGURES,
@@ -78,26 +78,31 @@ def figures_table(summary: Summary, names: Names = NAMES) -> Table:
     """
     models = models_of(summary)
     columns = [heading for name in names[: len(models)] for heading in (name, INTERVAL)]
-    rows = [
-        (figure.label, *(cell for model in models for cell in _value_and_interval(figure, model)))
-        for figure in MODEL_FIGURES
-    ]
-    own = summary.metric_figure
-    cells = (cell for model in models for cell in _value_and_interval(own, model))
-    skipped = {f"skipped: {reason}": count for reason, count in summary.skipped.items()}
+    metric = summary.metric_figure
+    counts = {"texts": summary.texts}
+    counts |= {f"skipped: {reason}": count for reason, count in summary.skipped.items()}
     padding = (None,) * (2 * len(models) - 1)
-    texts = [
-        (label, count, *padding) for label, count in {"texts": summary.texts, **skipped}.items()
+    rows = [
+        (metric.key, *_values(metric, models)),
+        *((figure.label, *_values(figure, models)) for figure in MODEL_FIGURES),
+        *((label, count, *padding) for label, count in counts.items()),
     ]
-    return Table(("figure", *columns), ((own.key, *cells), *rows, *texts))
+    return Table(("figure", *columns), tuple(rows))
 
 
 def comparison_table(summary: Summary) -> Table:
-    """What the two models differ in; no rows where there is no second one."""
+    """What the two models differ in, as far as it is known; no rows for one model."""
     pair = summary.comparison
     known = [f for f in COMPARISON_FIGURES if pair is not None and f.value(pair) is not None]
-    rows = tuple((figure.label, *_value_and_interval(figure, pair)) for figure in known)
+    rows = tuple((figure.label, *_values(figure, [pair])) for figure in known)
     return Table(("figure", "value", INTERVAL), rows)
+
+
+def _values(figure: Figure, records: Iterable[Any]) -> Iterator[Any]:
+    """The value and the interval of a figure in each record."""
+    for record in records:
+        yield figure.value(record)
+        yield figure.interval_of(record)
 
 
 def groups_table(models: Sequence[ModelFigures], split: str, names: Names = NAMES) -> Table:
@@ -108,45 +113,48 @@ def groups_table(models: Sequence[ModelFigures], split: str, names: Names = NAME
         split: a key of `SPLITS`.
         names: what to call the models where there are two.
     """
-    labels = [label for figure in GROUP_FIGURES for label in _labels(figure)]
-    by_name = [{group.name: group for group in getattr(model, split)} for model in models]
-    rows = (
-        (name, *(cell for groups in by_name for cell in _group_cells(groups.get(name))))
-        for name in group_names(models, split)
-    )
-    return Table((SPLITS[split], *headings(labels, names, len(models))), tuple(rows))
+    by_name = [{(group.name,): group for group in getattr(model, split)} for model in models]
+    keys = [(name,) for name in group_names(models, split)]
+    return records_table((SPLITS[split],), keys, by_name, GROUP_FIGURES, names)
+
+
+def records_table(
+    heading: tuple[str, ...],
+    keys: Sequence[tuple[Any, ...]],
+    records: Sequence[Mapping[tuple[Any, ...], Any]],
+    figures: Sequence[Figure],
+    names: Names = NAMES,
+) -> Table:
+    """A row per key, with the figures of each model's record beside each other.
+
+    Args:
+        heading: of the cells that a key fills.
+        keys: in order.
+        records: for each model those of its keys; where it lacks one, it has 0 tokens.
+        figures: of the records.
+        names: what to call the models where there are two.
+    """
+    labels = [label for f in figures for label in (f.label, *[INTERVAL] * bool(f.interval))]
+
+    def cells(record: Any) -> Iterator[Any]:
+        for figure in figures:
+            missing = 0 if figure.key == "tokens" else None
+            yield missing if record is None else figure.value(record)
+            if figure.interval:
+                yield record and figure.interval_of(record)
+
+    rows = ((*key, *(c for own in records for c in cells(own.get(key)))) for key in keys)
+    return Table((*heading, *headings(labels, names, len(records))), tuple(rows))
 
 
 def group_names(models: Sequence[ModelFigures], split: str) -> list[str]:
     """Names of all groups, in their order; another tokenizer may have other ones."""
-    found = dict.fromkeys(
-        group.name
-        for model in sorted(models, key=lambda model: -len(getattr(model, split)))
-        for group in getattr(model, split)
-    )
+    longest_first = sorted((getattr(model, split) for model in models), key=len, reverse=True)
+    found = list(dict.fromkeys(group.name for groups in longest_first for group in groups))
     starts = {name: name.rstrip("+").split("-")[0] for name in found}
     if all(start.isdecimal() for start in starts.values()):
-        return sorted(found, key=lambda name: int(starts[name]))
-    return list(found)
-
-
-def _labels(figure: Figure) -> list[str]:
-    return [figure.label, INTERVAL] if figure.interval else [figure.label]
-
-
-def _value_and_interval(figure: Figure, record: Any) -> tuple[Any, Any]:
-    return figure.value(record), figure.interval_of(record)
-
-
-def _group_cells(group: GroupFigures | None) -> Iterator[Any]:
-    """Figures of a group; a model that has none of its tokens has 0 of them, and no figures."""
-    for figure in GROUP_FIGURES:
-        if group is None:
-            yield 0 if figure.key == "tokens" else None
-        else:
-            yield figure.value(group)
-        if figure.interval:
-            yield figure.interval_of(group) if group is not None else None
+        found.sort(key=lambda name: int(starts[name]))
+    return found
 
 
 def change_text(summary: Summary) -> str:
