@@ -25,10 +25,9 @@ Importing this package loads neither `datasets` nor `pyarrow`.
 """
 
 from fillmask_ui.texts.reading import MAX_CHARACTERS, SourceReport, Texts, open_texts
-from fillmask_ui.texts.source import FORMATS, TextChoice, TextSource
+from fillmask_ui.texts.source import TextChoice, TextSource
 
 __all__ = [
-    "FORMATS",
     "MAX_CHARACTERS",
     "SourceReport",
     "TextChoice",
