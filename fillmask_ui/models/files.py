@@ -74,14 +74,6 @@ def files_in_folder(
     return ModelFiles(name, folder, paths, folder if has_tokenizer(folder) else None)
 
 
-def files_of_onnx(name: str, path: Path) -> ModelFiles:
-    """A single .onnx file; its tokenizer lies beside it or one folder up, or is named."""
-    beside = path.parent
-    homes = [beside, *([beside.parent] if beside.name == "onnx" else [])]
-    tokenizer = next((home for home in homes if has_tokenizer(home)), None)
-    return ModelFiles(name, tokenizer or beside, (path,), tokenizer)
-
-
 def names_in(folder: Path) -> list[str]:
     """Files in the root and in `onnx/`, as paths relative to the folder."""
     found = [*folder.glob("*"), *folder.glob("onnx/*")]
@@ -125,7 +117,7 @@ def pick_weights(
             "onnx/model.onnx in its folder"
         )
     if safetensors is None:
-        raise no_safetensors(name)
+        raise ModelError(f"{name} has no .safetensors weights: use the runtime onnx")
     return safetensors
 
 
@@ -158,11 +150,6 @@ def index_parts(index: Path) -> set[str]:
     if not parts:
         raise ModelError(f"{index} names no parts: fetch it again")
     return parts
-
-
-def no_safetensors(name: str) -> ModelError:
-    """The error for a model that PyTorch cannot load."""
-    return ModelError(f"{name} has no .safetensors weights: use the runtime onnx")
 
 
 def _no_weights(name: str, pickles: Sequence[str]) -> ModelError:
