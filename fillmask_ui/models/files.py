@@ -52,15 +52,8 @@ def files_in_folder(
 ) -> ModelFiles:
     """What a folder in Hugging Face layout holds for a runtime.
 
-    Args:
-        name: for messages.
-        folder: root of the layout.
-        runtime: auto | onnx | torch; `auto` takes the ONNX file where there is one.
-        onnx_file: which ONNX file, relative to the folder or to its `onnx/`.
-
-    Raises:
-        ModelError: if the folder holds no weights for the runtime, or pickles only.
-        OptionError: if `onnx_file` is not there, or several are and none is `model.onnx`.
+    Arguments and errors are those of `pick_weights`, and a ModelError for an index of parts that
+    are not there.
     """
     names = names_in(folder)
     weights = {pick_weights(name, names, runtime, onnx_file)}
@@ -93,8 +86,9 @@ def pick_weights(
     Args:
         name: of the model, for messages.
         names: of the files that there are.
-        runtime: auto | onnx | torch.
-        onnx_file: which of several ONNX files.
+        runtime: auto | onnx | torch; `auto` takes the ONNX file where there is one.
+        onnx_file: which of several, relative to the root or to `onnx/`; `model.onnx` or the only
+            one if not given.
 
     Raises:
         ModelError: if there is nothing for the runtime, or pickles only.

@@ -51,11 +51,7 @@ def fetch_model(
 ) -> ModelFiles:
     """The files of a model on the hub, from the cache where they are there.
 
-    Args:
-        parsed: with the hub id and revision.
-        runtime: as of `files_in_folder`.
-        onnx_file: which of several.
-        report: hears about the download.
+    `runtime` and `onnx_file` are those of `pick_weights`; `report` hears about the download.
 
     Raises:
         ModelError: for a repository, revision or kind of weights that cannot be had.
