@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# Longer texts stay out of the address; servers and chat programs cut addresses at about 8,000.
-MAX_TEXT_CHARACTERS = 2_000
+from fillmask_ui.ui.links import MAX_TEXT_CHARACTERS
 
 
 @dataclass(frozen=True)

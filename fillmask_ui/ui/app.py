@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
 from fillmask_ui.ui import api, evaluate, explore, guide, widgets
+from fillmask_ui.ui.links import on_link
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.theme import theme
 
@@ -52,21 +54,18 @@ def build_app(
             for name, label, build in TABS:
                 with gr.Tab(label, id=name):
                     build(session)
-        _wire_tabs(demo, tabs)
+        _wire_tabs(tabs)
     demo.queue(max_size=64 if public else None, default_concurrency_limit=4, api_open=not public)
     return demo
 
 
-def _wire_tabs(demo: gr.Blocks, tabs: gr.Tabs) -> None:
-    """The tab in the address: read on opening, written on every change."""
+def _wire_tabs(tabs: gr.Tabs) -> None:
+    """The tab of a link: read on opening the page and from inside it, written on every change."""
 
-    def opened(request: gr.Request) -> Any:
-        return tab_of(request.query_params.get("tab", ""))
+    def select(parameters: Mapping[str, str]) -> Any:
+        return gr.Tabs(selected=tab_of(parameters.get("tab", "")))
 
-    def select(request: gr.Request) -> Any:
-        return gr.Tabs(selected=opened(request))
-
-    demo.load(select, None, tabs, show_progress="hidden", api_visibility="private")
+    on_link("", select, [tabs])
     for name, tab in zip((name for name, _, _ in TABS), tabs.children, strict=True):
         tab.select(None, js=f"() => {{ window.fillmask.remember_tab('{name}', '{TABS[0][0]}'); }}")
 

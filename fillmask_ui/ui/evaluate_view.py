@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.evaluation import Summary, TokenExample
 from fillmask_ui.show.charts import Chart, charts, loss_histogram, running_mean
-from fillmask_ui.ui.address import MAX_TEXT_CHARACTERS
 from fillmask_ui.ui.background import Done, run_in_background
 from fillmask_ui.ui.evaluate_job import Job, News, chosen_model, options_of, watch
 from fillmask_ui.ui.evaluate_request import Form
@@ -26,6 +25,7 @@ from fillmask_ui.ui.evaluate_tokens import (
     tokens_html,
 )
 from fillmask_ui.ui.explore_view import sentence
+from fillmask_ui.ui.links import MAX_TEXT_CHARACTERS
 from fillmask_ui.ui.widgets import notice_html
 
 # Charts in the order of the page.

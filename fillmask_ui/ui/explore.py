@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import astuple, dataclass, fields
 from typing import Any
 
 import gradio as gr
@@ -24,6 +24,7 @@ from fillmask_ui.ui.explore_view import (
     sentence,
     whole_vocabulary,
 )
+from fillmask_ui.ui.links import on_link
 from fillmask_ui.ui.results import filling_csv, selector_html
 from fillmask_ui.ui.session import Session
 
@@ -234,19 +235,14 @@ def _wire_address(session: Session, inputs: _Inputs) -> None:
     default = address.ExploreState(EXAMPLES[0], session.default_model, DEFAULT_TOP_K)
     kept = [inputs.text, inputs.model, inputs.top_k, inputs.words, inputs.unit]
 
-    def load(request: gr.Request) -> tuple:
-        asked = request.query_params
-        state = address.read(asked, default, most=MAX_TOP_K, units=UNITS)
-        # What is not in the address stays: a quick visitor may have begun to type.
-        return (
-            state.text if "text" in asked else gr.skip(),
-            state.model if "model" in asked else gr.skip(),
-            state.k if "k" in asked else gr.skip(),
-            state.words if "words" in asked else gr.skip(),
-            state.unit if "unit" in asked else gr.skip(),
-        )
+    def take(parameters: Mapping[str, str]) -> Any:
+        state = address.read(parameters, default, most=MAX_TOP_K, units=UNITS)
+        values = dict(zip(kept, astuple(state), strict=True))
+        # What is not in the link stays: a quick visitor may have begun to type.
+        named = zip(kept, (field.name for field in fields(state)), strict=True)
+        return {part: values[part] for part, name in named if name in parameters} or gr.skip()
 
-    widgets.page().load(load, None, kept, show_progress="hidden", api_visibility="private").then(
+    on_link("explore", take, kept).then(
         None,
         js="() => { window.fillmask.loaded = true; "
         "if (window.location.search) window.fillmask.settle?.(); }",

@@ -270,6 +270,23 @@ def test_a_link_reproduces_the_view(explorer, page, browser, served):
     other.context.close()
 
 
+def test_a_link_inside_the_page_opens_its_tab_with_its_state(explorer, page):
+    explorer.open(tab="guide", unit="bits")
+    page.wait_for_function("window.fillmask.loaded")
+    expect(page.get_by_role("heading", name="What the page shows")).to_be_visible()
+    for text in ("A link to [MASK].", "Another [MASK]."):
+        page.get_by_role("tab", name="Guide").click()
+        link = urlencode({"tab": "explore", "text": text, "words": "home"})
+        page.evaluate("link => window.fillmask.follow(link)", link)
+        explorer.see(text)
+        expect(explorer.sentence).to_have_value(text)
+        expect(page.get_by_label("Candidate words")).to_have_value("home")
+        tab = page.get_by_role("tab", name="Explore")
+        expect(tab).to_have_attribute("aria-selected", "true")
+    # What the link does not name stays.
+    expect(page.get_by_role("radio", name="bits")).to_be_checked()
+
+
 def test_what_is_shown_can_be_saved(explorer, page, served):
     text = "The [MASK] sat on the [MASK]."
     explorer.open(text=text, words="cat").see(text)
