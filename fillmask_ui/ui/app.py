@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
-from fillmask_ui.ui import api, evaluate, explore, guide, widgets
+from fillmask_ui.show.render import render
+from fillmask_ui.ui import api, evaluate, guide, widgets
+from fillmask_ui.ui.explore import tab as explore
 from fillmask_ui.ui.links import on_link
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.theme import theme
@@ -22,11 +24,6 @@ TABS = (
     ("evaluate", "Evaluate", evaluate.build),
     ("guide", "Guide", guide.build),
 )
-_HEADER = f"""
-<div class="fm-header"><div><h1>{TITLE}</h1>
-<p>What does a language model expect where a word is hidden, and how sure is it?</p></div>
-<button type="button" class="fm-theme" aria-label="dark theme"><span>Dark</span></button></div>
-"""
 
 
 def build_app(
@@ -49,7 +46,8 @@ def build_app(
         title=TITLE, analytics_enabled=False, delete_cache=(3600, 3600), fill_width=False
     ) as demo:
         api.build(session)  # first, so that no event of a tab takes one of its names
-        widgets.html_block(_HEADER, js_on_load=widgets.static("header.js"), elem_id="header")
+        header = render("page/header.html", title=TITLE)
+        widgets.html_block(header, js_on_load=widgets.static("header.js"), elem_id="header")
         with gr.Tabs(elem_id="tabs") as tabs:
             for name, label, build in TABS:
                 with gr.Tab(label, id=name):

@@ -14,9 +14,9 @@ from fillmask_ui.ui import evaluate_view as view
 from fillmask_ui.ui.evaluate_parts import LOGARITHMIC, Parts, changes
 from fillmask_ui.ui.evaluate_request import Form
 from fillmask_ui.ui.evaluate_runs import Shown, Workbench
-from fillmask_ui.ui.explore_view import sentence
 from fillmask_ui.ui.links import link, link_to
 from fillmask_ui.ui.session import Session
+from fillmask_ui.ui.widgets import error_message
 
 _WELCOME = (
     "How well does a model know a text? Some of its tokens are hidden, the model says what it "
@@ -107,7 +107,7 @@ def _wire_tokens(bench: Workbench, parts: Parts) -> None:
         try:
             target = view.in_explore(bench, visitor(request), shown, token)
         except FillmaskError as error:
-            yield {parts.side: widgets.notice_html("error", sentence(error))}
+            yield {parts.side: widgets.notice_html("error", error_message(error))}
             return
         yield {opened: link_to("explore", text=target.text, model=target.model, words=target.words)}
 
@@ -180,7 +180,7 @@ def _wire_runs(bench: Workbench, parts: Parts) -> None:
             try:
                 path = bench.file(visitor(request), name or "", file_format)
             except FillmaskError as error:
-                return gr.skip(), widgets.notice_html("error", sentence(error))
+                return gr.skip(), widgets.notice_html("error", error_message(error))
             return str(path), widgets.notice_html("none")
 
         return write

@@ -12,6 +12,7 @@ from fillmask_ui.evaluation.summary import FLATTERY
 from fillmask_ui.intervals import Interval
 from fillmask_ui.runs import Run, RunInfo
 from fillmask_ui.show.charts import Chart, Names
+from fillmask_ui.show.render import text_html
 from fillmask_ui.ui.evaluate_job import News
 from fillmask_ui.ui.widgets import (
     Cell,
@@ -20,7 +21,6 @@ from fillmask_ui.ui.widgets import (
     facts_html,
     notice_html,
     table_html,
-    text_html,
 )
 
 METRIC_NAMES = {

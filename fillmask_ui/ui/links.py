@@ -33,7 +33,7 @@ def link_to(tab: str, **state: str) -> str:
 
 def link() -> gr.HTML:
     """An invisible output: the `link_to` that a handler returns for it is opened at once."""
-    return widgets.html_block("", js_on_load=widgets.static("link.js"), visible="hidden")
+    return widgets.bridge("link.js")
 
 
 def on_link(
@@ -51,9 +51,7 @@ def on_link(
     Returns:
         The event of the page's opening, for what has to follow it.
     """
-    options: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
-    script = widgets.static("link_target.js").replace("TAB", tab)
-    target = widgets.html_block("", js_on_load=script, visible="hidden")
+    target = widgets.bridge("link_target.js", TAB=tab)
 
     def follow(event: gr.EventData) -> Any:
         return take(event.parameters)
@@ -61,5 +59,5 @@ def on_link(
     def load(request: gr.Request) -> Any:
         return take(request.query_params)
 
-    target.follow(follow, None, outputs, **options)
-    return widgets.page().load(load, None, outputs, **options)
+    target.follow(follow, None, outputs, **widgets.QUIET)
+    return widgets.page().load(load, None, outputs, **widgets.QUIET)

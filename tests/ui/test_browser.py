@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import expect
 
 from fillmask_ui.filling import fill
-from fillmask_ui.ui.explore import EXAMPLES
+from fillmask_ui.ui.explore.tab import EXAMPLES
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>${alert(3)} {{value}} <b>bold</b>"
 
@@ -58,7 +58,7 @@ class Explorer:
 
 
 def version(text):
-    from fillmask_ui.ui.results import version_of
+    from fillmask_ui.ui.explore.view import version_of
 
     return version_of(text)
 

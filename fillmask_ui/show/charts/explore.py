@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import plotly.graph_objects as go
 
 from fillmask_ui.records import Candidate, MaskFilling
+from fillmask_ui.show.numbers import percent
 
 if TYPE_CHECKING:
     from fillmask_ui.training.recipe import LogRow
@@ -144,19 +145,6 @@ def candidates_figure(
         ),
         layout,
     )
-
-
-def percent(probability: float) -> str:
-    """A probability for reading; very small ones as a plain number.
-
-    >>> percent(0.4127), percent(0.00034), percent(0.000056), percent(2e-9), percent(0.0)
-    ('41.3%', '0.034%', '0.0056%', '2.0e-09', '0')
-    """
-    value = 100 * probability
-    for least, digits in ((1.0, 1), (0.1, 2), (0.01, 3), (0.001, 4)):
-        if value >= least:
-            return f"{value:.{digits}f}%"
-    return f"{probability:.1e}" if probability else "0"
 
 
 def loss_figure(rows: Sequence[LogRow]) -> go.Figure:
