@@ -144,7 +144,7 @@ def ratio_interval(
     """
     x, n = np.asarray(x, np.float64), np.asarray(n, np.float64)
     if x.shape != n.shape:
-        raise ValueError(f"one denominator a numerator is wanted: {x.shape} and {n.shape}")
+        raise ValueError(f"one denominator per numerator is wanted: {x.shape} and {n.shape}")
     count, total = len(x), n.sum()
     if count < 2 or total <= 0 or not np.isfinite([x, n]).all():
         return None

@@ -225,7 +225,7 @@ class Filling:
     Attributes:
         encoding: the text as tokens.
         signature: of the model.
-        masks: one entry a mask, from left to right, each independent of the others.
+        masks: one entry per mask, from left to right, each independent of the others.
         joint: the best fillings of all masks together; empty for a single mask.
     """
 
@@ -262,7 +262,7 @@ class Filling:
         )
 
     def _repr_html_(self) -> str:
-        """A table a mask, for notebooks."""
+        """A table per mask, for notebooks."""
         tables = []
         for number, mask in enumerate(self.masks, start=1):
             rows = "".join(

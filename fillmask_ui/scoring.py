@@ -98,7 +98,7 @@ def target_nll_nats(log_probs: np.ndarray, targets: np.ndarray) -> np.ndarray:
     if targets.shape != log_probs.shape[:1]:
         raise ValueError(
             f"targets {list(targets.shape)} do not fit logits {list(log_probs.shape)}: "
-            "one target a position is wanted"
+            "one target per position is wanted"
         )
     return -log_probs[np.arange(len(targets)), targets] + 0.0  # + 0.0 turns -0.0 into 0.0
 

@@ -71,7 +71,7 @@ def evaluate(
             batches for pseudo-perplexity: too long to wait before drawing a bar or stopping.
 
     Yields:
-        `EvaluatedText` or `SkippedText`, one a text, each as soon as it is measured: ids come in
+        `EvaluatedText` or `SkippedText`, one per text, each as soon as it is measured: ids come in
         any order within a window. With `heartbeat`, `Heartbeat` between them.
 
     Raises:
