@@ -28,14 +28,10 @@ INTERVAL = "95 % interval"
 
 @dataclass(frozen=True)
 class Table:
-    """What is shown, in rows.
+    """What is shown, in rows."""
 
-    Attributes:
-        columns: headings.
-        rows: of text, unrounded numbers and intervals, one per column; None for an empty cell.
-    """
-
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # headings
+    # of text, unrounded numbers and intervals, one per column; None for an empty cell
     rows: tuple[tuple[Any, ...], ...]
 
     def texts(self) -> list[list[str]]:

@@ -31,22 +31,15 @@ __all__ = ["CHARTS", "Chart", "chart_library", "charts"]
 
 @dataclass(frozen=True)
 class ChartKind:
-    """One row of the catalogue of charts.
+    """One row of the catalogue of charts."""
 
-    Attributes:
-        draw: makes the figure and its table.
-        title: what it shows.
-        note: how to read it, and what is left out; `{first}` is the name of the first model,
-            `{sample}` the number of tokens that are drawn as points.
-        needs: attribute of the `Subject` without which there is nothing to draw.
-        live: whether it is drawn while an evaluation runs.
-    """
-
-    draw: Callable[[Subject], Drawing]
-    title: str
+    draw: Callable[[Subject], Drawing]  # makes the figure and its table
+    title: str  # what it shows
+    # how to read it, and what is left out; `{first}` is the name of the first model, `{sample}` the
+    # number of tokens that are drawn as points
     note: str
-    needs: str = "models"
-    live: bool = False
+    needs: str = "models"  # attribute of the `Subject` without which there is nothing to draw
+    live: bool = False  # whether it is drawn while an evaluation runs
 
 
 # By name, which is short and stable, for ids and file names; in the order of the page.
@@ -114,21 +107,13 @@ CHARTS = {
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """A row of the catalogue, drawn.
+    """A row of the catalogue, drawn."""
 
-    Attributes:
-        name: short and stable, for ids and file names.
-        title: what it shows.
-        note: how to read it, and what is left out.
-        figure: without a title of its own; `layout.meta` has its description in words.
-        table: of its numbers.
-    """
-
-    name: str
-    title: str
-    note: str
-    figure: go.Figure
-    table: Table
+    name: str  # short and stable, for ids and file names
+    title: str  # what it shows
+    note: str  # how to read it, and what is left out
+    figure: go.Figure  # without a title of its own; `layout.meta` has its description in words.
+    table: Table  # of its numbers
 
     def to_html(self) -> str:
         """The figure as an element that `chart_library` draws, without a server or a network."""

@@ -18,15 +18,10 @@ BAR_NATS = (0.1, 0.2, 0.5, 1.0)
 
 @dataclass(frozen=True, eq=False)
 class Bars:
-    """Bins of equal width; the first and last hold all that lies beyond.
+    """Bins of equal width; the first and last hold all that lies beyond."""
 
-    Attributes:
-        edges: float64 [bars + 1], in nats.
-        counts: int64 [bars], one per histogram.
-    """
-
-    edges: np.ndarray
-    counts: list[np.ndarray]
+    edges: np.ndarray  # float64 [bars + 1], in nats
+    counts: list[np.ndarray]  # int64 [bars], one per histogram
 
     def places(self) -> dict[str, Any]:
         """Where plotly draws the bars, and what it calls each."""

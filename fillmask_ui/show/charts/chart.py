@@ -67,17 +67,11 @@ class Style:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """What charts are drawn of.
+    """What charts are drawn of."""
 
-    Attributes:
-        summary: of one model or two.
-        names: what to call the models.
-        history: the mean after ever more texts; may be empty.
-    """
-
-    summary: Summary
-    names: Names = NAMES
-    history: Sequence[MeanSoFar] = ()
+    summary: Summary  # of one model or two
+    names: Names = NAMES  # what to call the models
+    history: Sequence[MeanSoFar] = ()  # the mean after ever more texts; may be empty
 
     @property
     def models(self) -> tuple[ModelFigures, ...]:
