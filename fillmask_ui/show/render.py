@@ -6,7 +6,6 @@ escaping is the template engine's work.
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +25,9 @@ _SHOWN_CONTROLS |= {
 
 
 def visible(text: str) -> str:
-    r"""Text that any browser can be sent and that shows what it holds.
+    r"""Text that any browser can be sent: control characters and lone surrogates are written out.
 
-    Invisible control characters become visible ones, lone surrogates escapes. Every text in an
-    HTML template passes here.
+    Every text in an HTML template passes here.
 
     >>> visible("a\x00\ud800")
     'a␀\\ud800'
@@ -52,33 +50,25 @@ def _shown(context: Context, value: Any) -> Any:
     return visible(value) if type(value) is str and not markdown else value
 
 
-@functools.cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        # A Markdown template writes no HTML; everything else does.
-        autoescape=select_autoescape(disabled_extensions=("md",), default=True),
-        undefined=StrictUndefined,
-        finalize=_shown,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "cell": numbers.cell_text,
-        "in_unit": numbers.in_unit,
-        "interval": numbers.interval_text,
-        "percent": numbers.percent,
-        "signed_percent": numbers.signed_percent,
-    }
-    return environment
+_ENVIRONMENT = Environment(
+    loader=FileSystemLoader(TEMPLATES),
+    # A Markdown template writes no HTML; everything else does.
+    autoescape=select_autoescape(disabled_extensions=("md",), default=True),
+    undefined=StrictUndefined,
+    finalize=_shown,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_ENVIRONMENT.filters |= {
+    "cell": numbers.cell_text,
+    "in_unit": numbers.in_unit,
+    "percent": numbers.percent,
+}
 
 
 def render(template: str, **values: Any) -> str:
-    """A template filled in.
+    """The template of this name below `templates/`, filled in; a value that is missing raises.
 
-    Args:
-        template: file name below `templates/`.
-        values: what it names; one that is missing raises. Strings are escaped unless they are
-            `markupsafe.Markup`, as is what `render` made and a template includes.
+    Strings are escaped unless they are `markupsafe.Markup`, as what a template includes is.
     """
-    return _environment().get_template(template).render(**values)
+    return _ENVIRONMENT.get_template(template).render(**values)

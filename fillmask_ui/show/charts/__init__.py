@@ -24,7 +24,7 @@ from fillmask_ui.show.charts.losses import (
     loss_histogram,
 )
 from fillmask_ui.show.charts.pairs import MAX_POINTS, differences, scatter
-from fillmask_ui.show.figures import NAMES, Names, Table
+from fillmask_ui.show.figures import NAMES, Names, Table, models_of
 
 __all__ = ["CHARTS", "Chart", "chart_library", "charts"]
 
@@ -33,7 +33,7 @@ __all__ = ["CHARTS", "Chart", "chart_library", "charts"]
 class ChartKind:
     """One row of the catalogue of charts."""
 
-    draw: Callable[[Subject], Drawing]  # makes the figure and its table
+    draw: Callable[[Subject], Drawing]
     title: str  # what it shows
     # how to read it, and what is left out; `{first}` is the name of the first model, `{sample}` the
     # number of tokens that are drawn as points
@@ -112,7 +112,7 @@ class Chart:
     name: str  # short and stable, for ids and file names
     title: str  # what it shows
     note: str  # how to read it, and what is left out
-    figure: go.Figure  # without a title of its own; `layout.meta` has its description in words.
+    figure: go.Figure  # without a title of its own; `layout.meta` has its description in words
     table: Table  # of its numbers
 
     def to_html(self) -> str:
@@ -143,7 +143,7 @@ def charts(
         history: the mean after ever more texts.
         live: only those that are drawn while an evaluation runs.
     """
-    subject = Subject(summary, names, history)
+    subject = Subject(summary, names[: len(models_of(summary))], history)
     values = {"first": names[0], "sample": min(summary.points.shape[1], MAX_POINTS)}
     found = []
     for name, kind in CHARTS.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,14 +26,11 @@ class Bars:
 
     def places(self) -> dict[str, Any]:
         """Where plotly draws the bars, and what it calls each."""
-        low, high = self.edges[:-1], self.edges[1:]
-        names = [f"{a:.6g} to {b:.6g}" for a, b in zip(low, high, strict=True)]
-        template = "%{hovertext} nats: %{y:,} tokens<extra></extra>"
         return {
-            "x": (low + high) / 2,
-            "width": high - low,
-            "hovertext": names,
-            "hovertemplate": template,
+            "x": (self.edges[:-1] + self.edges[1:]) / 2,
+            "width": np.diff(self.edges),
+            "hovertext": [f"{low:.6g} to {high:.6g}" for low, high in pairwise(self.edges)],
+            "hovertemplate": "%{hovertext} nats: %{y:,} tokens<extra></extra>",
         }
 
     def ranges(self) -> list[str]:
@@ -42,15 +40,15 @@ class Bars:
         ['0:1', '1:']
         """
         inner = [f"{edge:.6g}" for edge in self.edges[1:-1]]
-        return [f"{a}:{b}" for a, b in zip(["0", *inner], [*inner, ""], strict=True)]
+        return [f"{low}:{high}" for low, high in pairwise(["0", *inner, ""])]
 
     def table(self, names: Names) -> Table:
         """A row per bar; for each histogram its count, and the share of all up to this bar."""
-        own = headings(["tokens", "share up to here"], names, len(self.counts))
         columns = [self.edges[:-1], self.edges[1:]]
         for counts in self.counts:
             columns += [counts, np.cumsum(counts) / counts.sum()]
         rows = zip(*(column.tolist() for column in columns), strict=True)
+        own = headings(["tokens", "share up to here"], names)
         return Table(("from (nats)", "to (nats)", *own), tuple(rows))
 
 

@@ -16,7 +16,7 @@ import plotly.graph_objects as go
 
 from fillmask_ui.evaluation import MeanSoFar, ModelFigures, Summary
 from fillmask_ui.evaluation.summary import Histogram
-from fillmask_ui.show.figures import NAMES, Names, Table, models_of
+from fillmask_ui.show.figures import Names, Table, models_of
 
 # Mid-tones that keep a contrast of 3 to 1 or more on white and on near black.
 ACCENT = "#0d9488"
@@ -59,10 +59,8 @@ class Style:
 
     def trace(self, width: float) -> dict[str, Any]:
         """The name of a trace and the look of its line, so many pixels wide."""
-        return {
-            "name": self.name,
-            "line": {"color": self.colour, "width": width, "dash": self.dash},
-        }
+        line = {"color": self.colour, "width": width, "dash": self.dash}
+        return {"name": self.name, "line": line}
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +68,8 @@ class Subject:
     """What charts are drawn of."""
 
     summary: Summary  # of one model or two
-    names: Names = NAMES  # what to call the models
-    history: Sequence[MeanSoFar] = ()  # the mean after ever more texts; may be empty
+    names: Names  # what to call them, one per model
+    history: Sequence[MeanSoFar]  # the mean after ever more texts; may be empty
 
     @property
     def models(self) -> tuple[ModelFigures, ...]:
@@ -79,7 +77,7 @@ class Subject:
 
     @property
     def two(self) -> bool:
-        return len(self.models) > 1
+        return len(self.names) > 1
 
     @property
     def differences(self) -> Histogram | None:
@@ -90,11 +88,8 @@ class Subject:
     @property
     def styles(self) -> tuple[Style, ...]:
         """Of each model; two lines that lie on each other are both seen."""
-        looks = ((ACCENT, "solid"), (SECOND, "dash"))
-        return tuple(
-            Style(label(name, _TITLE_CHARACTERS), *look)
-            for _, name, look in zip(self.models, self.names, looks, strict=False)
-        )
+        labels = [label(name, _TITLE_CHARACTERS) for name in self.names]
+        return tuple(map(Style, labels, (ACCENT, SECOND), ("solid", "dash")))
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,22 +101,34 @@ class Drawing:
 
 
 def new_figure(
-    description: str, x: str = "", y: str = "", *, legend: bool = False, **layout: Any
+    description: str,
+    x: str = "",
+    y: str = "",
+    *,
+    legend: bool = False,
+    diagonal: float | None = None,
+    **layout: Any,
 ) -> go.Figure:
-    """An empty figure in the look of all charts.
+    """A figure in the look of all charts, with nothing drawn yet.
 
     Args:
         description: the figure in words.
         x: what its horizontal axis is.
         y: what its vertical axis is.
         legend: whether it names its traces, above the figure.
+        diagonal: end of a line from 0 on which both axes have the same value; None for none.
         **layout: of plotly, such as `yaxis_type`.
     """
-    meta = {"description": description}
-    look: dict[str, Any] = {"template": LOOK, "height": 320, "meta": meta}
+    look: dict[str, Any] = {"template": LOOK, "height": 320, "meta": {"description": description}}
     look |= {"xaxis_title_text": x, "yaxis_title_text": y, "showlegend": legend}
     look["margin_t"] = 40 if legend else 12
-    return go.Figure(layout=go.Layout(**{**look, **layout}))
+    figure = go.Figure(layout=go.Layout(**{**look, **layout}))
+    if diagonal is not None:
+        ends, line = [0, diagonal], {"color": MUTED, "width": 1, "dash": "dash"}
+        figure.add_scatter(
+            x=ends, y=ends, mode="lines", line=line, showlegend=False, hoverinfo="skip"
+        )
+    return figure
 
 
 def label(text: str, longest: int = _LABEL_CHARACTERS) -> str:
@@ -132,10 +139,3 @@ def label(text: str, longest: int = _LABEL_CHARACTERS) -> str:
     """
     text = text if len(text) <= longest else text[: longest - 1] + "…"
     return html.escape(text, quote=False)
-
-
-def add_diagonal(figure: go.Figure, end: float) -> None:
-    """Draw the line from 0 on which both axes have the same value."""
-    line = {"color": MUTED, "width": 1, "dash": "dash"}
-    ends = [0, end]
-    figure.add_scatter(x=ends, y=ends, mode="lines", line=line, showlegend=False, hoverinfo="skip")

@@ -25,14 +25,11 @@ def candidate_names(candidates: Sequence[Candidate]) -> list[str]:
     another candidate.
     """
     words = [candidate.word for candidate in candidates]
-    return [
-        candidate.token
-        if candidate.token.startswith("##")
-        or not candidate.word.strip()
-        or words.count(candidate.word) > 1
-        else candidate.word
-        for candidate in candidates
-    ]
+
+    def misleads(token: str, word: str) -> bool:
+        return token.startswith("##") or not word.strip() or words.count(word) > 1
+
+    return [c.token if misleads(c.token, c.word) else c.word for c in candidates]
 
 
 def candidates_figure(
@@ -54,8 +51,10 @@ def candidates_figure(
     """
     shown = mask.candidates[:bars]
     names = candidate_names(shown)
+    ranks = [candidate.rank for candidate in shown]  # no names: two tokens may look alike
     probabilities = [candidate.probability for candidate in shown]
     widest = max(probabilities)
+    colours = [SECOND if candidate.token_id == marked else ACCENT for candidate in shown]
     figure = new_figure(
         f"Bar chart of the {len(shown)} most probable words; the first is {names[0]} with "
         f"{probabilities[0]:.1%}.",
@@ -66,20 +65,16 @@ def candidates_figure(
         xaxis_range=[0, widest * 1.02],
         xaxis_nticks=6,
         yaxis_autorange="reversed",
-        # Positions are ranks, not names: two tokens may look alike.
-        yaxis_tickvals=[candidate.rank for candidate in shown],
+        yaxis_tickvals=ranks,
         yaxis_ticktext=[label(name) for name in names],
         yaxis_showgrid=False,
         yaxis_ticks="",
     )
     return figure.add_bar(
         x=probabilities,
-        y=[candidate.rank for candidate in shown],
+        y=ranks,
         orientation="h",
-        marker={
-            "color": [SECOND if candidate.token_id == marked else ACCENT for candidate in shown],
-            "cornerradius": 3,
-        },
+        marker={"color": colours, "cornerradius": 3},
         text=[percent(probability) for probability in probabilities],
         textposition="outside",
         textangle=0,
@@ -98,9 +93,7 @@ def candidates_figure(
 def loss_figure(rows: Sequence[LogRow]) -> go.Figure:
     """The loss of a training run over the tokens seen: training as a line, validation as points.
 
-    Args:
-        rows: of the run's log, in order; the two losses differ where the shares of hidden tokens
-            do, so each is named with what it is.
+    The two differ where the shares of hidden tokens do, so each is named with what it is.
     """
     measured = [row for row in rows if row.validation_nll_nats is not None]
     last = f"{rows[-1].train_nll_nats:.3f}" if rows else "unknown"

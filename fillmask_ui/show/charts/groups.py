@@ -5,30 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from fillmask_ui.evaluation.catalogue import COUNT, SHARE, SPLITS, Figure
-from fillmask_ui.show.charts.chart import Drawing, Subject, add_diagonal, new_figure
-from fillmask_ui.show.figures import (
-    Table,
-    group_names,
-    groups_table,
-    headings,
-    records_table,
-)
+from fillmask_ui.show.charts.chart import Drawing, Subject, new_figure
+from fillmask_ui.show.figures import Table, group_names, groups_table, headings, records_table
 
 _CALIBRATION_FIGURES = (
     Figure("tokens", "tokens", COUNT),
     Figure("mean_probability", "mean stated", SHARE),
     Figure("accuracy", "right", SHARE),
 )
-_PARTS = ("means", "lows", "highs")
 
 
 def loss_by_group(subject: Subject, split: str) -> Drawing:
-    """Mean loss of each group of tokens, with its interval where there is one.
-
-    Args:
-        subject: what is drawn.
-        split: a key of `SPLITS`.
-    """
+    """Mean loss of each group of tokens of a split, with its interval where there is one."""
     groups = getattr(subject.models[0], split)
     figure = new_figure(
         f"Mean loss by {SPLITS[split]}: {groups[0].name} {groups[0].mean_nll_nats:.3f}, "
@@ -43,16 +31,13 @@ def loss_by_group(subject: Subject, split: str) -> Drawing:
     )
     for model, style in zip(subject.models, subject.styles, strict=True):
         groups = getattr(model, split)
-        means = [group.mean_nll_nats for group in groups]
-        # Where there is no interval it has no length.
-        lows = [g.interval.low if g.interval else g.mean_nll_nats for g in groups]
-        highs = [g.interval.high if g.interval else g.mean_nll_nats for g in groups]
+        spans = [(group.mean_nll_nats, group.interval) for group in groups]
         figure.add_scatter(
             x=[group.name for group in groups],
-            y=means,
-            error_y={
-                "array": [high - mean for high, mean in zip(highs, means, strict=True)],
-                "arrayminus": [mean - low for low, mean in zip(lows, means, strict=True)],
+            y=[mean for mean, _ in spans],
+            error_y={  # where there is no interval it has no length
+                "array": [own.high - mean if own else 0.0 for mean, own in spans],
+                "arrayminus": [mean - own.low if own else 0.0 for mean, own in spans],
                 "color": style.colour,
                 "thickness": 1.2,
                 "width": 3,
@@ -68,16 +53,16 @@ def loss_by_group(subject: Subject, split: str) -> Drawing:
 
 def calibration(subject: Subject) -> Drawing:
     """The probability that a model states for its best guess, and how often that is right."""
-    axes: dict[str, Any] = {"range": [-0.02, 1.04], "tickformat": ",.0%"}
+    axis = {"range": [-0.02, 1.04], "tickformat": ",.0%"}
     figure = new_figure(
         "Stated probability of the best guess against how often it is right; mean distance "
         f"{subject.models[0].calibration_error:.3f}.",
         "stated probability of the best guess",
         "share of them that are right",
         legend=subject.two,
+        diagonal=1.0,
     )
-    figure.update_xaxes(axes).update_yaxes(axes)
-    add_diagonal(figure, 1.0)
+    figure.update_xaxes(axis).update_yaxes(axis)
     for model, style in zip(subject.models, subject.styles, strict=True):
         bins = model.calibration
         sizes = [6 + 18 * (slot.tokens / model.tokens) ** 0.5 for slot in bins]
@@ -91,14 +76,8 @@ def calibration(subject: Subject) -> Drawing:
             hovertemplate="stated %{x:.1%}, right %{y:.1%} of %{customdata:,}<extra></extra>",
         )
     by_range = [{(slot.low, slot.high): slot for slot in m.calibration} for m in subject.models]
-    heading = ("stated from", "stated to")
-    table = records_table(
-        heading,
-        sorted({*by_range[0], *by_range[-1]}),
-        by_range,
-        _CALIBRATION_FIGURES,
-        subject.names,
-    )
+    heading, ranges = ("stated from", "stated to"), sorted({*by_range[0], *by_range[-1]})
+    table = records_table(heading, ranges, by_range, _CALIBRATION_FIGURES, subject.names)
     return Drawing(figure, table)
 
 
@@ -117,14 +96,14 @@ def running_mean(subject: Subject) -> Drawing:
         yaxis_range=[min(known) - 0.02, max(known) + 0.02],
     )
     columns: list[Any] = [texts]
-    parts = (zip(*(getattr(e, part) for e in history), strict=True) for part in _PARTS)
-    for style, means, lows, highs in zip(subject.styles, *parts, strict=True):
-        columns += [means, lows, highs]
-        band = [entry for entry in zip(texts, lows, highs, strict=True) if entry[1] is not None]
-        back = band[::-1]
+    for number, style in enumerate(subject.styles):
+        means = [entry.means[number] for entry in history]
+        band = [(e.texts, e.lows[number], e.highs[number]) for e in history]
+        columns += [means, [low for _, low, _ in band], [high for _, _, high in band]]
+        band = [edge for edge in band if edge[1] is not None]
         figure.add_scatter(
-            x=[entry[0] for entry in band + back],
-            y=[entry[2] for entry in band] + [entry[1] for entry in back],
+            x=[count for count, _, _ in (*band, *band[::-1])],
+            y=[high for _, _, high in band] + [low for _, low, _ in band[::-1]],
             fill="toself",
             mode="lines",
             line={"color": style.colour, "width": 0},
@@ -139,5 +118,5 @@ def running_mean(subject: Subject) -> Drawing:
             **style.trace(2.5),
             hovertemplate="%{y:.4f} nats after %{x:,} texts<extra></extra>",
         )
-    own = headings(["mean loss (nats)", "95 % from", "95 % to"], subject.names, len(last.means))
+    own = headings(["mean loss (nats)", "95 % from", "95 % to"], subject.names)
     return Drawing(figure, Table(("texts", *own), tuple(zip(*columns, strict=True))))

@@ -52,10 +52,8 @@ def loss_histogram(subject: Subject) -> Drawing:
             customdata=bars.ranges(),
         )
         colour, own = (style.colour, f"{style.name}: ") if two else (SECOND, "")
-        for what, value, dash in (
-            ("mean", model.mean_nll_nats, "solid"),
-            ("median", model.median_nll_nats, "dot"),
-        ):
+        centres = {"mean": (model.mean_nll_nats, "solid"), "median": (model.median_nll_nats, "dot")}
+        for what, (value, dash) in centres.items():
             line = {"color": colour, "width": 2, "dash": dash}
             figure.add_vline(value, line=line, showlegend=True, name=f"{own}{what} {value:.3f}")
     return Drawing(figure, bars.table(subject.names))
@@ -77,28 +75,28 @@ def loss_distribution(subject: Subject) -> Drawing:
         end = int(np.searchsorted(share, 1 - 1e-12))
         kept = np.unique(np.linspace(0, end, min(end + 1, MAX_STEPS)).round().astype(int))
         figure.add_scatter(
-            x=np.concatenate([[0.0], model.histogram.edges[kept + 1]]),
-            y=np.concatenate([[0.0], share[kept]]),
+            x=np.append(0.0, model.histogram.edges[kept + 1]),
+            y=np.append(0.0, share[kept]),
             mode="lines",
             **style.trace(2.5),
             hovertemplate="%{y:.1%} at most %{x:.2f} nats<extra></extra>",
         )
-    columns = headings(["loss at most (nats)"], subject.names, len(subject.models))
+    columns = headings(["loss at most (nats)"], subject.names)
     rows = ((q, *(model.histogram.quantile(q) for model in subject.models)) for q in _LEVELS)
     return Drawing(figure, Table(("share of tokens", *columns), tuple(rows)))
 
 
 def loss_by_kind(subject: Subject) -> Drawing:
     """Violins of the loss of tokens that the model saw masked, replaced or unchanged."""
-    means = (f"{g.name} mean {g.mean_nll_nats:.3f}" for g in subject.models[0].by_kind)
+    kinds = subject.models[0].by_kind
+    means = (f"{group.name} mean {group.mean_nll_nats:.3f}" for group in kinds)
     figure = new_figure(
         f"Violins of the loss by what the model saw: {', '.join(means)} nats.",
         y="loss of a token (nats)",
         legend=subject.two,
         violinmode="overlay",
         violingap=0.2,
-        # Plotly's own range cuts the outer halves off.
-        xaxis_range=[-0.6, len(subject.models[0].by_kind) - 0.4],
+        xaxis_range=[-0.6, len(kinds) - 0.4],  # plotly's own range cuts the outer halves off
         yaxis_rangemode="tozero",
         margin_b=32,
     )

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator
-from typing import Any
-
-import numpy as np
+from itertools import pairwise
 
 from fillmask_ui.show.charts.bins import bars_of
-from fillmask_ui.show.charts.chart import (
-    ACCENT,
-    MUTED,
-    SECOND,
-    Drawing,
-    Subject,
-    add_diagonal,
-    new_figure,
-)
+from fillmask_ui.show.charts.chart import ACCENT, MUTED, SECOND, Drawing, Subject, new_figure
 from fillmask_ui.show.figures import Table
 
 MAX_POINTS = 2000
@@ -37,10 +25,10 @@ def scatter(subject: Subject) -> Drawing:
         f"{worse:.0%} lie below the diagonal, where {first} is worse.",
         f"loss under {first} (nats)",
         f"loss under {second} (nats)",
+        diagonal=end,
         xaxis_range=[-end / 60, end],
         yaxis_range=[-end / 60, end],
     )
-    add_diagonal(figure, end)
     figure.add_scatter(
         x=drawn[0],
         y=drawn[1],
@@ -53,24 +41,17 @@ def scatter(subject: Subject) -> Drawing:
         *(f"mean loss, {first} (nats)", f"mean loss, {second} (nats)"),
         f"share where {first} is worse",
     )
-    return Drawing(figure, Table(columns, tuple(_bands(drawn))))
-
-
-def _bands(points: np.ndarray) -> Iterator[tuple[Any, ...]]:
-    """The points gathered by the first model's loss; the last band has no upper end."""
-    for low, high in itertools.pairwise(_BANDS):
-        own, other = points[:, (points[0] >= low) & (points[0] < high)]
+    rows = []
+    for low, high in pairwise(_BANDS):  # of the first model's loss; the last has no upper end
+        own, other = drawn[:, (drawn[0] >= low) & (drawn[0] < high)]
         if len(own):
-            figures = (float(own.mean()), float(other.mean()), float((own > other).mean()))
-            yield (low, high if math.isfinite(high) else None, len(own), *figures)
+            means = (float(own.mean()), float(other.mean()), float((own > other).mean()))
+            rows.append((low, high if math.isfinite(high) else None, len(own), *means))
+    return Drawing(figure, Table(columns, tuple(rows)))
 
 
 def differences(subject: Subject) -> Drawing:
-    """How much larger the loss of a token is under the first model, as a histogram.
-
-    Raises:
-        ValueError: for a comparison by character, which pairs no tokens.
-    """
+    """How much larger the loss of a token is under the first model, as a histogram."""
     comparison, (first, second) = subject.summary.comparison, subject.names
     if comparison is None or comparison.histogram is None:
         raise ValueError("a comparison by character has no differences of tokens")
@@ -89,4 +70,4 @@ def differences(subject: Subject) -> Drawing:
     figure.add_bar(**bars.places(), y=bars.counts[0], marker={"color": colours}, showlegend=False)
     line = {"color": MUTED, "width": 2}
     figure.add_vline(mean, line=line, showlegend=True, name=f"mean {mean:+.4f}")
-    return Drawing(figure, bars.table(subject.names))
+    return Drawing(figure, bars.table(subject.names[:1]))
