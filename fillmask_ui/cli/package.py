@@ -10,7 +10,7 @@ import typer
 from fillmask_ui.cli.train import need_torch
 
 if TYPE_CHECKING:
-    from fillmask_ui.training.package import Package
+    from fillmask_ui.training.card import Package
 
 
 def register(app: typer.Typer) -> None:
@@ -64,8 +64,8 @@ def package(
     """
     need_torch()
     from fillmask_ui.training.corpus import TextSource
-    from fillmask_ui.training.package import PackageRequest
     from fillmask_ui.training.package import package as make_package
+    from fillmask_ui.training.request import PackageRequest
 
     made = make_package(
         PackageRequest(

@@ -111,7 +111,8 @@ def train(
     need_torch()
     from fillmask_ui.training.corpus import TextSource
     from fillmask_ui.training.recipe import Recipe
-    from fillmask_ui.training.run import RunRequest, prepare, read_log
+    from fillmask_ui.training.request import RunRequest
+    from fillmask_ui.training.run import prepare, read_log
 
     recipe = Recipe(
         minutes=minutes,
@@ -158,7 +159,7 @@ def train(
 
 def describe(run: PreparedRun) -> str:
     """One paragraph on what will happen."""
-    from fillmask_ui.training.weights import tell_missing
+    from fillmask_ui.training.weights import missing_note
 
     trainer = run.trainer
     segments = trainer.segments
@@ -166,7 +167,7 @@ def describe(run: PreparedRun) -> str:
     form = "each on its own" if trainer.network.form.separate else "together"
     went = f"resumed at step {trainer.state.step:,}; " if run.resumed else ""
     if run.missing:
-        went += f"{tell_missing(run.missing)}; "
+        went += f"{missing_note(run.missing)}; "
     return (
         f"{went}{len(segments.ids):,} tokens of text in {len(segments):,} segments, read {form}; "
         f"{trainer.model.config.model_type} with {parameters:,} weights, "

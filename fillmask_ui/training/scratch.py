@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fillmask_ui.errors import DataError, OptionError
+from fillmask_ui.errors import DataError, OptionError, first_line
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
@@ -84,7 +84,7 @@ def new_model(config_path: Path, tokenizer: Any, attention: str | None) -> Any:
     except (ValueError, TypeError, KeyError) as error:
         raise OptionError(
             f"no masked language model can be made from {config_path} "
-            f"(model_type {model_type!r}): {str(error).splitlines()[0]}"
+            f"(model_type {model_type!r}): {first_line(error)}"
         ) from error
     limit = getattr(config, "max_position_embeddings", None)
     if isinstance(limit, int):

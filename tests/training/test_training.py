@@ -12,7 +12,8 @@ from fillmask_ui.show.charts.explore import loss_figure
 from fillmask_ui.training.blend import SHARES, copy_weights
 from fillmask_ui.training.corpus import TextSource
 from fillmask_ui.training.optimizer import Optimizers
-from fillmask_ui.training.run import RunRequest, prepare, read_log
+from fillmask_ui.training.request import RunRequest
+from fillmask_ui.training.run import prepare, read_log
 from fillmask_ui.training.scratch import new_model
 from fillmask_ui.training.weights import load_weights
 
