@@ -10,19 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fillmask_ui.cli.eval_work import Plan, go_on, start_new
-from fillmask_ui.cli.options import (
-    Device,
-    Dtype,
-    Model,
-    ModelChoice,
-    OnnxFile,
-    Provider,
-    Runtime,
-    Threads,
-    Tokenizer,
-    given_options,
-)
+from fillmask_ui.cli.options import given_options, with_options
 from fillmask_ui.errors import DataError, OptionError, unknown
+from fillmask_ui.models.choice import ModelChoice
 
 if TYPE_CHECKING:
     from fillmask_ui.masking import MaskRecipe
@@ -44,10 +34,11 @@ def register(app: typer.Typer) -> None:
     app.command("eval")(evaluate)
 
 
+@with_options
 def evaluate(
     context: typer.Context,
-    model: Model = "embedded",
-    tokenizer: Tokenizer = None,
+    *,
+    model: ModelChoice,
     baseline: Annotated[
         str | None,
         typer.Option(metavar="REF", help="A second model: paired difference and verdict."),
@@ -142,12 +133,6 @@ def evaluate(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the JSON there.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    onnx_file: OnnxFile = None,
-    runtime: Runtime = "auto",
-    provider: Provider = None,
-    device: Device = None,
-    dtype: Dtype = None,
-    threads: Threads = None,
 ) -> None:
     """Measure the loss of a model over texts: cross-entropy, pseudo-perplexity, and more."""
     if task != "fill-mask":
@@ -169,10 +154,8 @@ def evaluate(
         from fillmask_ui.texts import parse_column, text_source
 
         plan = Plan(
-            ModelChoice(model, tokenizer, onnx_file, runtime, provider, device, dtype, threads),
-            None
-            if baseline is None
-            else _baseline_choice(baseline, tokenizer, provider, device, threads),
+            model,
+            None if baseline is None else _baseline_choice(baseline, model),
             EvaluationConfig(
                 metric=metric,
                 recipe=recipe(
@@ -243,17 +226,12 @@ def recipe(
     return MaskRecipe(chance, *shares, whole_word=whole_word)
 
 
-def _baseline_choice(
-    reference: str,
-    tokenizer: str | None,
-    provider: str | None,
-    device: str | None,
-    threads: int | None,
-) -> ModelChoice:
-    """How the second model is loaded: its own runtime and precision, our device and threads."""
+def _baseline_choice(reference: str, first: ModelChoice) -> ModelChoice:
+    """How the second model is loaded: its own runtime and precision, the first's device."""
+    shared = {"device": first.device, "threads": first.threads}
     if reference.endswith(".onnx"):
-        return ModelChoice(reference, tokenizer, provider=provider, device=device, threads=threads)
-    return ModelChoice(reference, device=device, threads=threads)
+        shared |= {"tokenizer": first.tokenizer, "provider": first.provider}
+    return ModelChoice(reference, **shared)
 
 
 def _refuse_other_options(context: typer.Context) -> None:

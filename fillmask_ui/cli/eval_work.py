@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fillmask_ui.cli.options import ModelChoice, load
+from fillmask_ui.cli.progress import load
 from fillmask_ui.errors import DataError, OptionError
+from fillmask_ui.models.choice import ModelChoice
 
 if TYPE_CHECKING:
     from fillmask_ui.evaluation import EvaluationConfig, Masks, Summary

@@ -11,20 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fillmask_ui.cli.options import (
-    Device,
-    Dtype,
-    Json,
-    Model,
-    ModelChoice,
-    OnnxFile,
-    Provider,
-    Runtime,
-    Threads,
-    Tokenizer,
-    load,
-)
+from fillmask_ui.cli.options import Json, with_options
+from fillmask_ui.cli.progress import load
 from fillmask_ui.errors import DataError, FillmaskError, OptionError, TextError
+from fillmask_ui.models.choice import ModelChoice
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,12 +28,14 @@ def register(app: typer.Typer) -> None:
     app.command("predict")(predict)
 
 
+@with_options
 def predict(
     texts: Annotated[
         list[str] | None,
         typer.Argument(metavar="TEXT...", help="Sentences with [MASK], <mask> or ___."),
     ] = None,
-    model: Model = "embedded",
+    *,
+    model: ModelChoice,
     top_k: Annotated[
         str, typer.Option("--top-k", "-k", metavar="K", help="1 to 100, or all.")
     ] = "5",
@@ -61,13 +53,6 @@ def predict(
     ] = None,
     bits: Annotated[bool, typer.Option("--bits", help="NLL and entropy in bits.")] = False,
     as_json: Json = False,
-    tokenizer: Tokenizer = None,
-    onnx_file: OnnxFile = None,
-    runtime: Runtime = "auto",
-    provider: Provider = None,
-    device: Device = None,
-    dtype: Dtype = None,
-    threads: Threads = None,
 ) -> None:
     """Show the most probable words at each mask, with probability and NLL."""
     from fillmask_ui.filling import fill, split_words
@@ -77,9 +62,7 @@ def predict(
     if candidates.strip() and not words:
         raise OptionError(f"--candidates {candidates!r} has no word: write them as in: cat, dog")
     wanted = _read_texts(texts or [], file)
-    loaded = load(
-        ModelChoice(model, tokenizer, onnx_file, runtime, provider, device, dtype, threads)
-    )
+    loaded = load(model)
     failed: FillmaskError | None = None
     several = False
     for number, text in enumerate(wanted, start=1):

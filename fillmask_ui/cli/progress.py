@@ -5,12 +5,28 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from fillmask_ui.models import LoadProgress
+    from fillmask_ui.models.choice import ModelChoice
+    from fillmask_ui.protocol import MaskedLM
+
+
+def load(choice: ModelChoice) -> MaskedLM:
+    """The chosen model, with the progress of a download on standard error."""
+    from fillmask_ui.models import load_model
+
+    values = asdict(choice)
+    reference = values.pop("reference")
+    if reference.endswith(".onnx") or Path(reference).is_dir():
+        reference = str(Path(reference).expanduser())
+    with download_progress() as update:
+        return load_model(reference, **values, on_progress=update)
 
 
 @contextmanager
