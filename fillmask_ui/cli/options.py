@@ -20,8 +20,8 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     Each parameter annotated with a dataclass that carries options (`fillmask_ui.options`) becomes
     one option of the shell per field, in the order of the fields, those of dataclasses within it
-    included; the command is called with the instance made of them. A dataclass refuses wrong
-    values itself.
+    included; the command is called with the instance made of them. Bounds stand in `--help`;
+    what else is wrong with the values, the dataclass says.
 
     Args:
         command: function of configurations and of parameters that typer knows. The default of a
@@ -71,7 +71,7 @@ def typer_option(own: Option, *, on: bool = False) -> Any:
     flags = own.flags
     if on:
         flags = tuple(f"{flag}/--no-{flag.removeprefix('--')}" for flag in flags)
-    return typer.Option(*flags, help=own.help, metavar=own.metavar)
+    return typer.Option(*flags, help=own.help, metavar=own.metavar, min=own.least, max=own.most)
 
 
 def _has_options(kind: Any) -> bool:
