@@ -29,11 +29,6 @@ FAILED_VERDICT = 3
 _BESIDE_RESUME = {"resume", "output", "as_json", "fail_on"}
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("eval")(evaluate)
-
-
 @with_options
 def evaluate(
     context: typer.Context,

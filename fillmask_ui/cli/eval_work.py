@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.cli.progress import load
+from fillmask_ui.cli.runs import store
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.models.choice import ModelChoice
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fillmask_ui.evaluation import EvaluationConfig, Masks, Summary
     from fillmask_ui.intervals import Limits
     from fillmask_ui.protocol import MaskedLM
-    from fillmask_ui.runs import Recorder, RunInfo, RunStore
+    from fillmask_ui.runs import Recorder, RunInfo
     from fillmask_ui.texts import Texts, TextSource
 
 
@@ -48,15 +48,6 @@ class Outcome:
             "signature": self.signature,
             "run": self.name,
         }
-
-
-def store() -> RunStore:
-    """Where runs are kept: `FILLMASK_UI_RUNS`, else the platform's place for user data."""
-    import os
-
-    from fillmask_ui.runs import RunStore, default_root
-
-    return RunStore(default_root(os.environ, sys.platform, Path.home()))
 
 
 def start_new(plan: Plan, *, quiet: bool) -> Outcome:

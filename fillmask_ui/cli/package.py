@@ -13,11 +13,6 @@ if TYPE_CHECKING:
     from fillmask_ui.training.package import Package
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("package")(package)
-
-
 def package(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="Folder of a training run, or of a model.")

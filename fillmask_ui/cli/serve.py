@@ -14,11 +14,6 @@ from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.options import options_of
 
 
-def register(app: typer.Typer) -> None:
-    """Add the options of the page to the program itself."""
-    app.callback(invoke_without_command=True)(serve)
-
-
 def serve(
     context: typer.Context,
     host: Annotated[

@@ -22,11 +22,6 @@ if TYPE_CHECKING:
     from fillmask_ui.training.run import PreparedRun
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("train")(train)
-
-
 def need_torch() -> None:
     """Stop with what to install.
 
