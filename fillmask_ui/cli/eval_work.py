@@ -149,8 +149,9 @@ def _masks(model: MaskedLM, config: EvaluationConfig) -> Masks | None:
 def _try(model: MaskedLM, baseline: MaskedLM | None, config: EvaluationConfig) -> None:
     """Two models that cannot be compared are refused before a run is made."""
     from fillmask_ui.evaluation import evaluate as measure
+    from fillmask_ui.evaluation.schemes import CrossEntropy
 
-    config = replace(config, mask_stream="text")
+    config = replace(config, scheme=CrossEntropy()) if config.mask_stream == "collator" else config
     next(measure(model, [], config, baseline=baseline), None)
 
 

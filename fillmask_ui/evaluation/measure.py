@@ -15,13 +15,12 @@ from dataclasses import dataclass, replace
 from fillmask_ui.batching import windows
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation.batches import ScoredText, score_window
-from fillmask_ui.evaluation.config import CROSS_ENTROPY, PSEUDO_PERPLEXITY, EvaluationConfig
+from fillmask_ui.evaluation.config import EvaluationConfig
 from fillmask_ui.evaluation.prepare import (
     NOT_COMPARABLE,
     Masks,
     Prepared,
     SeededMasks,
-    comparable,
     prepare,
 )
 from fillmask_ui.evaluation.rows import EvaluatedText
@@ -104,9 +103,7 @@ def evaluate(
 
 
 def _check_comparable(models: Sequence[MaskedLM], config: EvaluationConfig) -> None:
-    if config.metric == PSEUDO_PERPLEXITY:
-        return
-    if config.metric == CROSS_ENTROPY and config.recipe.whole_word and config.mask_stream == "text":
+    if config.scheme.compares_tokenizers:
         return
     names = " and ".join(entry.signature.name for entry in models)
     raise OptionError(
@@ -144,7 +141,7 @@ def _evaluate_side_by_side(models, texts, config, masks, done):
             skipped = _skipped(both)
             if skipped:
                 yield skipped[0]
-            elif comparable(*both, config):
+            elif config.scheme.covers_same(*both):
                 yield tuple(both)
             else:
                 yield SkippedText(text.id, NOT_COMPARABLE)

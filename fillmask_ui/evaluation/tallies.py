@@ -1,6 +1,6 @@
 """Running sums over measured texts, which merge: the mutable half of `summarize`.
 
-What they hold grows with the vocabulary and, by five numbers a text, with the texts; never with
+What they hold grows with the vocabulary and, by six numbers per text, with the texts; never with
 the tokens.
 
 Axes: M hidden positions of a text, G groups of a split, V vocabulary.
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fillmask_ui.evaluation.rows import PARTS, EvaluatedText, TokenScores
+from fillmask_ui.evaluation.schemes import Scheme
 from fillmask_ui.intervals import RatioMoments
 from fillmask_ui.masking import KINDS
 
@@ -77,11 +78,17 @@ class SplitTally:
 
 
 class ModelTally:
-    """Everything that is summed for one model."""
+    """Everything that is summed for one model.
 
-    def __init__(self) -> None:
+    Args:
+        scheme: the metric, which says what the loss of a text is divided by.
+    """
+
+    def __init__(self, scheme: Scheme) -> None:
+        self.scheme = scheme
         self.text_nll = array("d")
         self.text_tokens = array("d")
+        self.text_units = array("d")
         self.text_characters = array("d")
         self.text_entropy = array("d")
         self.totals = np.zeros(COLUMNS)
@@ -111,6 +118,7 @@ class ModelTally:
         )  # [M, COLUMNS]
         self.text_nll.append(scores.nll_nats.sum())
         self.text_tokens.append(len(right))
+        self.text_units.append(self.scheme.units(row))
         self.text_characters.append(row.characters)
         self.text_entropy.append(scores.entropy_nats.sum())
         self.totals += values.sum(axis=0)
@@ -138,7 +146,7 @@ class ModelTally:
 
     def merge(self, other: ModelTally) -> None:
         """Add the sums of another shard."""
-        for name in ("text_nll", "text_tokens", "text_characters", "text_entropy"):
+        for name in ("text_nll", "text_tokens", "text_units", "text_characters", "text_entropy"):
             getattr(self, name).extend(getattr(other, name))
         for name in ("kinds", "parts", "positions"):
             getattr(self, name).merge(getattr(other, name))
@@ -210,9 +218,9 @@ class TokenExample:
         rank: of the true token.
         top_token: the model's best guess.
         top_probability: its probability.
-        baseline_nll_nats: of the second model, None without one.
-        baseline_rank: likewise.
-        baseline_top_token: likewise.
+        baseline_nll_nats: of the true token under the second model; None without one.
+        baseline_rank: of the true token under the second model; None without one.
+        baseline_top_token: the second model's best guess; None without one.
     """
 
     id: int

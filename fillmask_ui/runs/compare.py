@@ -16,8 +16,7 @@ import numpy as np
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluatedText, RunningSummary, Summary
-from fillmask_ui.evaluation.config import PSEUDO_PERPLEXITY
-from fillmask_ui.evaluation.prepare import NOT_COMPARABLE, comparable
+from fillmask_ui.evaluation.prepare import NOT_COMPARABLE
 from fillmask_ui.intervals import Limits
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs.store import ROWS_FILE, Run, parse_line, row_from_dict
@@ -106,14 +105,14 @@ def _pair(row, other, first: Run, second: Run) -> EvaluatedText | SkippedText:
         if not same or not np.array_equal(row.shown_ids, other.shown_ids):
             raise DataError(_differ(first, second, row.id))
         return replace(alone, baseline=other.scores)
-    config = first.info.config
-    if config.metric != PSEUDO_PERPLEXITY and not config.recipe.whole_word:
+    scheme = first.info.config.scheme
+    if not scheme.compares_tokenizers:
         raise DataError(
             f"{first.info.name} and {second.info.name} have different tokenizers, so their losses "
             "per token mean different things; evaluate both by pseudo-perplexity or whole words, "
             "which compare by character"
         )
-    if not comparable(row, other, config):
+    if not scheme.covers_same(row, other):
         return SkippedText(row.id, NOT_COMPARABLE)
     return replace(alone, other=other)
 

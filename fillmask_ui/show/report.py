@@ -128,8 +128,8 @@ def _figures(summary: Summary, names: Sequence[str]) -> tuple[list[str], list[li
         columns += [name, "95 % interval"]
     lines: list[tuple[str, list[Any]]] = [
         (
-            summary.metric_name.replace("_", "-"),
-            [(summary.metric_of(m), summary.interval_of(m)) for m in models],
+            summary.scheme.figure_key.replace("_", "-"),
+            [(m.metric, m.metric_interval) for m in models],
         ),
         ("mean NLL (nats)", [(m.mean_nll_nats, m.interval) for m in models]),
         ("mean NLL (bits)", [(m.mean_nll_bits, None) for m in models]),

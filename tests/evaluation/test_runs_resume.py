@@ -24,7 +24,7 @@ from fillmask_ui.runs import (
     start,
 )
 from fillmask_ui.runs.store import STOPPED
-from fillmask_ui.texts import open_texts, text_source
+from fillmask_ui.texts import TextChoice, open_texts
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +163,7 @@ def test_texts_that_changed_are_noticed(store):
 
 def test_a_file_of_another_length_is_another_order(store, tmp_path):
     """One line more shuffles all others: nothing of it may come into the run."""
-    model, source = TableModel(1), text_source(str(tmp_path / "a.txt"), samples=250)
+    model, source = TableModel(1), TextChoice(str(tmp_path / "a.txt"), samples=250).source()
     lines = "".join(text + "\n" for text in sample_texts(500, seed=6))
     (tmp_path / "a.txt").write_text(lines)
 
