@@ -20,12 +20,11 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     Each parameter annotated with a dataclass that carries options (`fillmask_ui.options`) becomes
     one option of the shell per field, in the order of the fields, those of dataclasses within it
-    included; the command is called with the instance made of them. Bounds stand in `--help`;
-    what else is wrong with the values, the dataclass says.
+    included; the command is called with the instance made of them. Defaults are those of the
+    fields. Bounds stand in `--help`; what else is wrong with the values, the dataclass says.
 
     Args:
-        command: function of configurations and of parameters that typer knows. The default of a
-            configuration holds the defaults of its options; without one they are the fields' own.
+        command: function of configurations and of parameters that typer knows.
 
     Returns:
         What `typer.Typer.command` takes.
@@ -34,26 +33,27 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     >>> def show(model: ModelChoice, bits: bool = False) -> None:
     ...     print(model.reference, model.threads, bits)
     >>> shell = with_options(show)
-    >>> [str(parameter.name) for parameter in signature(shell).parameters.values()][-2:]
+    >>> list(signature(shell).parameters)[-2:]
     ['threads', 'bits']
     >>> shell(reference="embedded:int8", threads=2)
     embedded:int8 2 False
     """
-    annotations = get_type_hints(command, include_extras=True)
-    own = signature(command).parameters
-    configurations = {name: annotations[name] for name in own if _has_options(annotations[name])}
+    kinds = get_type_hints(command, include_extras=True)
     parameters: list[Parameter] = []
-    for name, parameter in own.items():
-        if name in configurations:
-            parameters += _parameters(configurations[name], parameter.default)
+    configurations: dict[str, Any] = {}
+    for name, parameter in signature(command).parameters.items():
+        derived = list(_derived(kinds[name]))
+        if derived:
+            configurations[name] = kinds[name]
         else:
-            annotated = parameter.replace(annotation=annotations[name])
-            parameters.append(annotated.replace(kind=Parameter.KEYWORD_ONLY))
+            # Only by name, as an option without a default may stand behind one with it.
+            derived = [parameter.replace(annotation=kinds[name], kind=Parameter.KEYWORD_ONLY)]
+        parameters += derived
 
     @wraps(command)
     def call(**values: Any) -> None:
         made = {name: _made(kind, values) for name, kind in configurations.items()}
-        command(**values, **made)
+        command(**made, **values)
 
     # What typer reads, instead of the command's own.
     call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
@@ -74,38 +74,41 @@ def typer_option(own: Option, *, on: bool = False) -> Any:
     return typer.Option(*flags, help=own.help, metavar=own.metavar, min=own.least, max=own.most)
 
 
-def _has_options(kind: Any) -> bool:
-    return is_dataclass(kind) and (
-        bool(options_of(kind)) or any(map(_has_options, get_type_hints(kind).values()))
-    )
+def _owners(kind: Any) -> tuple[type, ...]:
+    """The dataclasses whose fields a configuration takes by name; none for any other type."""
+    if not is_dataclass(kind):
+        return ()
+    return kind.option_owners() if hasattr(kind, "option_owners") else (kind,)
 
 
-def _parameters(configuration: type, defaults: Any) -> Iterator[Parameter]:
-    """An option of typer per field that carries one."""
-    options, kinds = options_of(configuration), get_type_hints(configuration)
-    for entry in fields(configuration):
-        default = getattr(defaults, entry.name, entry.default)
-        if entry.name in options:
+def _derived(kind: Any) -> Iterator[Parameter]:
+    """A parameter of typer per option of a configuration; none for any other type."""
+    for owner in _owners(kind):
+        options, kinds = options_of(owner), get_type_hints(owner)
+        for entry in fields(owner):
+            if entry.name not in options:
+                yield from _derived(kinds[entry.name])
+                continue
+            shown = typer_option(options[entry.name], on=entry.default is True)
             yield Parameter(
                 entry.name,
                 Parameter.KEYWORD_ONLY,
-                default=Parameter.empty if default is MISSING else default,
-                annotation=Annotated[
-                    kinds[entry.name], typer_option(options[entry.name], on=default is True)
-                ],
+                default=Parameter.empty if entry.default is MISSING else entry.default,
+                annotation=Annotated[kinds[entry.name], shown],
             )
-        elif _has_options(kinds[entry.name]):
-            yield from _parameters(kinds[entry.name], default)
 
 
-def _made(configuration: type, values: dict[str, Any]) -> Any:
-    """An instance of what was typed; its values are taken out of `values`."""
-    options, kinds = options_of(configuration), get_type_hints(configuration)
-    chosen = {name: values.pop(name) for name in options if name in values}
-    for entry in fields(configuration):
-        if entry.name not in options and _has_options(kinds[entry.name]):
-            chosen[entry.name] = _made(kinds[entry.name], values)
-    return configuration(**chosen)
+def _made(kind: Any, values: dict[str, Any]) -> Any:
+    """The configuration of what was typed, which is taken out of `values`."""
+    chosen = {}
+    for owner in _owners(kind):
+        options, kinds = options_of(owner), get_type_hints(owner)
+        for entry in fields(owner):
+            if entry.name in options and entry.name in values:
+                chosen[entry.name] = values.pop(entry.name)
+            elif any(_derived(kinds[entry.name])):
+                chosen[entry.name] = _made(kinds[entry.name], values)
+    return kind(**chosen)
 
 
 def given_options(context: typer.Context, *, beside: Collection[str] = ()) -> list[str]:
