@@ -18,6 +18,7 @@ from statistics import NormalDist
 import numpy as np
 
 from fillmask_ui.errors import OptionError
+from fillmask_ui.options import option
 
 RESAMPLES = 2000
 # Below this the studentised bootstrap meets too many resamples of one repeated text; above the
@@ -233,8 +234,8 @@ class Limits:
         OptionError: unless pass_below is smaller than risk_below.
     """
 
-    pass_below: float = 0.05
-    risk_below: float = 0.10
+    pass_below: float = option(0.05, "Relative change that is still PASS.", metavar="X")
+    risk_below: float = option(0.10, "Relative change that is still AT_RISK.", metavar="X")
 
     def __post_init__(self) -> None:
         if not self.pass_below < self.risk_below < math.inf:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import sys
+from functools import cached_property
+from typing import Any
 
 import typer
+from typer.core import TyperCommand
 
-from fillmask_ui.cli.eval import evaluate
 from fillmask_ui.cli.models import models
 from fillmask_ui.cli.package import package
 from fillmask_ui.cli.predict import predict
@@ -19,18 +21,47 @@ from fillmask_ui.errors import FillmaskError, OptionError, TextError
 
 # Those that are done once nobody reads on; an evaluation or a training is not.
 _PRINTING = (["predict"], ["models"], ["runs"])
+_SETTINGS: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}
 
 app = typer.Typer(
     name="fillmask-ui",
     help="Look inside masked language models. Without a command: start the page.",
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
+    **_SETTINGS,
 )
+
+
+class _Evaluate(TyperCommand):
+    """`eval`, made when it is asked for: what its options are derived from loads numpy."""
+
+    @cached_property
+    def made(self) -> Any:
+        from fillmask_ui.cli.eval import evaluate
+
+        alone = typer.Typer(add_completion=False, **_SETTINGS)
+        alone.command(self.name)(evaluate)
+        return typer.main.get_command(alone)
+
+    @property
+    def params(self) -> list[Any]:
+        return self.made.params
+
+    @params.setter
+    def params(self, _: object) -> None:
+        """Those of the stand-in, which has none."""
+
+    def make_context(self, *arguments: Any, **settings: Any) -> Any:
+        return self.made.make_context(*arguments, **settings)
+
+
+def evaluate() -> None:
+    """Measure the loss of a model over texts: cross-entropy, pseudo-perplexity, and more."""
+
+
 app.callback(invoke_without_command=True)(serve)
 app.command()(predict)
 app.command()(models)
-app.command("eval")(evaluate)
+app.command("eval", cls=_Evaluate)(evaluate)
 app.command()(report)
 app.command()(train)
 app.command()(package)

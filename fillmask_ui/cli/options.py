@@ -89,12 +89,13 @@ def _derived(kind: Any) -> Iterator[Parameter]:
             if entry.name not in options:
                 yield from _derived(kinds[entry.name])
                 continue
+            own = kinds[entry.name]
             shown = typer_option(options[entry.name], on=entry.default is True)
             yield Parameter(
                 entry.name,
                 Parameter.KEYWORD_ONLY,
                 default=Parameter.empty if entry.default is MISSING else entry.default,
-                annotation=Annotated[kinds[entry.name], shown],
+                annotation=Annotated[own | None if entry.default is None else own, shown],
             )
 
 

@@ -82,21 +82,13 @@ def _entry(runs: RunStore, name: str) -> dict[str, Any] | None:
 @runs.command()
 def show(run: RunName, as_json: Json = False) -> None:
     """Show the figures of a run, computed from its rows."""
+    from fillmask_ui.cli.eval_output import print_figures, run_values
+
     opened = store().open(run)
     summary, info = opened.summary(), opened.info
     if as_json:
-        print_json(
-            {
-                **summary.to_dict(),
-                "notes": list(info.notes),
-                "signature": info.signature,
-                "run": info.name,
-                "state": opened.state,
-            }
-        )
+        print_json({**run_values(summary, info), "state": opened.state})
         return
-    from fillmask_ui.cli.eval_output import print_figures
-
     failed = f" ({info.error})" if info.error else ""
     typer.echo(f"{info.name}: {opened.state}{failed}")
     print_figures(summary, info)
@@ -109,6 +101,7 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare two runs over the same texts and masks: paired change and verdict."""
+    from fillmask_ui.cli.eval_output import print_figures
     from fillmask_ui.runs import compare as compare_runs
 
     found = store()
@@ -118,8 +111,6 @@ def compare(
         names = {"run": first.info.name, "baseline_run": second.info.name}
         print_json({**summary.to_dict(), **names})
         return
-    from fillmask_ui.cli.eval_output import print_figures
-
     typer.echo(f"{first.info.name} against {second.info.name}")
     print_figures(summary, first.info)
 

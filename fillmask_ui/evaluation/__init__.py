@@ -19,7 +19,8 @@ token of two tokenizers: losses per character do.
 """
 
 from fillmask_ui.evaluation.config import EvaluationConfig
-from fillmask_ui.evaluation.measure import Heartbeat, evaluate
+from fillmask_ui.evaluation.history import History, MeanSoFar
+from fillmask_ui.evaluation.measure import Heartbeat, check_models, evaluate
 from fillmask_ui.evaluation.prepare import Masks, SeededMasks
 from fillmask_ui.evaluation.rows import EvaluatedText, LogitDifference, TokenScores
 from fillmask_ui.evaluation.running import RunningSummary, summarize
@@ -34,14 +35,17 @@ __all__ = [
     "EvaluationConfig",
     "GroupFigures",
     "Heartbeat",
+    "History",
     "LogitDifference",
     "Masks",
+    "MeanSoFar",
     "ModelFigures",
     "RunningSummary",
     "SeededMasks",
     "Summary",
     "TokenExample",
     "TokenScores",
+    "check_models",
     "evaluate",
     "summarize",
     "token_example",

@@ -9,7 +9,7 @@ Axes: B rows of a batch, T tokens, M hidden positions, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from fillmask_ui.batching import windows
@@ -81,7 +81,7 @@ def evaluate(
     if isinstance(examples, str | Example):
         raise OptionError("the examples were one text: give a list of texts, as in [text]")
     models = [model] if baseline is None else [model, baseline]
-    config = (config or EvaluationConfig()).resolved(*(entry.max_tokens for entry in models))
+    config = check_models(model, baseline, config or EvaluationConfig())
     if masks is None and config.mask_stream == "collator":
         raise OptionError(
             "the mask stream 'collator' runs in transformers: give "
@@ -95,16 +95,29 @@ def evaluate(
     if baseline is None or same_tokenizer(model.vocabulary, baseline.vocabulary):
         rows = _evaluate_together(models, texts, config, masks, frozenset(done))
     else:
-        _check_comparable(models, config)
         rows = _evaluate_side_by_side(models, texts, config, masks, frozenset(done))
     for row in rows:
         if heartbeat or not isinstance(row, Heartbeat):
             yield row
 
 
-def _check_comparable(models: Sequence[MaskedLM], config: EvaluationConfig) -> None:
-    if config.scheme.compares_tokenizers:
-        return
+def check_models(
+    model: MaskedLM, baseline: MaskedLM | None, config: EvaluationConfig
+) -> EvaluationConfig:
+    """The config resolved for the models that it is to measure.
+
+    Raises:
+        OptionError: if it asks for longer texts than they take, or compares by token two models
+            with different tokenizers.
+    """
+    models = [model] if baseline is None else [model, baseline]
+    config = config.resolved(*(entry.max_tokens for entry in models))
+    if (
+        baseline is None
+        or config.scheme.compares_tokenizers
+        or same_tokenizer(model.vocabulary, baseline.vocabulary)
+    ):
+        return config
     names = " and ".join(entry.signature.name for entry in models)
     raise OptionError(
         f"{names} have different tokenizers, so their losses per token mean different things; "

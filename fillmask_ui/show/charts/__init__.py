@@ -11,11 +11,10 @@ from fillmask_ui.show.charts.chart import Chart, Names
 from fillmask_ui.show.charts.groups import calibration, loss_by_group
 from fillmask_ui.show.charts.losses import loss_by_kind, loss_distribution, loss_histogram
 from fillmask_ui.show.charts.pairs import differences, scatter
-from fillmask_ui.show.charts.running import MeanSoFar, running_mean
+from fillmask_ui.show.charts.running import running_mean
 
 __all__ = [
     "Chart",
-    "MeanSoFar",
     "Names",
     "calibration",
     "charts",

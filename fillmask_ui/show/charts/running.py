@@ -3,28 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
+from fillmask_ui.evaluation import MeanSoFar
 from fillmask_ui.show.charts.chart import Chart, Names, Table, figure_layout, line, named
-
-
-@dataclass(frozen=True)
-class MeanSoFar:
-    """The mean loss after some of the texts.
-
-    Attributes:
-        texts: measured so far.
-        means: mean NLL in nats, one a model.
-        lows: lower end of each 95 % interval; None while there is none.
-        highs: upper end of each.
-    """
-
-    texts: int
-    means: tuple[float, ...]
-    lows: tuple[float | None, ...]
-    highs: tuple[float | None, ...]
 
 
 def running_mean(history: Sequence[MeanSoFar], *, names: Names = ("model", "baseline")) -> Chart:
