@@ -280,10 +280,12 @@ def chosen_model(
     Raises:
         ModelError: if it cannot be loaded, or is not offered on a public page.
     """
+    from fillmask_ui.models import ModelChoice
+
     options = options_of(choice)
     if not options or session.public:
         return session.model(choice["reference"], on_progress)
-    return session.store.get(choice["reference"], **options, on_progress=on_progress)
+    return session.store.get(ModelChoice(choice["reference"], **options), on_progress)
 
 
 def options_of(choice: Mapping[str, Any]) -> dict[str, Any]:
