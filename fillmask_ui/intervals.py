@@ -12,8 +12,10 @@ one 93 % to 94 %; intervals over tokens cover less still.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +23,7 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.options import option
 
 RESAMPLES = 2000
+Floats = Any  # a float64, or an array of them
 # Below this the studentised bootstrap meets too many resamples of one repeated text; above the
 # other it equals the linearised interval to three digits, at a thousand times the cost.
 FEWEST_TEXTS_TO_RESAMPLE = 10
@@ -44,7 +47,7 @@ class Interval:
     method: str
     level: float = 0.95
 
-    def map(self, function) -> Interval:
+    def map(self, function: Callable[[float], float]) -> Interval:
         """The interval of an increasing function of the quantity."""
         return Interval(function(self.low), function(self.high), self.method, self.level)
 
@@ -173,7 +176,7 @@ def ratio_interval(
     return Interval(float(ratio - high * error), float(ratio - low * error), "bootstrap-t", level)
 
 
-def _standard_error(squares, total, count):
+def _standard_error(squares: Floats, total: Floats, count: int) -> Floats:
     """Of a ratio, from the sum of squared residuals of its texts."""
     return np.sqrt(squares / (count - 1) * count) / total
 

@@ -54,7 +54,11 @@ class MaskRecipe:
     """
 
     probability: float = option(
-        0.15, "Share of tokens chosen; 0.15.", flags=("--mask-probability",), metavar="P"
+        0.15,
+        "Share of tokens chosen; 0.15.",
+        label="Mask probability",
+        flags=("--mask-probability",),
+        metavar="P",
     )
     mask_share: float = option(None, "Of these, shown as the mask token; 0.8.", metavar="S")
     random_share: float = option(None, "Of these, shown as a random token; 0.1.", metavar="S")

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -66,7 +64,7 @@ def predict(
         raise OptionError(f"no file {file!r}: give an existing text file, or - for standard input")
     loaded = load(model)
     failed = False
-    of_file = () if file is None else _lines(file, needed=not given)
+    of_file = () if file is None else _file_texts(file, needed=not given)
     for number, text in enumerate(chain(given, of_file), start=1):
         try:
             filling = fill(loaded, text, top_k=k, candidates=words, joint=joint)
@@ -98,31 +96,21 @@ def parse_top_k(value: str) -> int | None:
         raise OptionError(f"--top-k was {value!r}: give a number from 1 to 100, or 'all'") from None
 
 
-def _lines(file: str, *, needed: bool) -> Iterator[str]:
+def _file_texts(file: str, *, needed: bool) -> Iterator[str]:
     """Lines of a file, or of standard input as they come; blank ones are left out.
 
     Raises:
         DataError: if it cannot be read, is not UTF-8, or has no text and one is needed.
     """
-    name = "standard input" if file == "-" else repr(file)
-    number, found = 0, False
-    try:
-        with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as lines:
-            for number, line in enumerate(lines, start=1):
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-                if text.strip():
-                    found = True
-                    yield text
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"line {number} of {name} is not UTF-8 (byte {error.start}): save the file as UTF-8"
-        ) from error
-    except OSError as error:
-        raise DataError(
-            f"{name} cannot be read ({error.strerror or error}): check that it may be read"
-        ) from error
-    if needed and not found:
-        raise DataError(f"{name} has no text: one sentence a line is wanted")
+    from fillmask_ui.texts.lines import file_bytes, standard_input
+
+    data = standard_input() if file == "-" else file_bytes(file, name=repr(file))
+    for line in data.lines():
+        if line.strip():
+            needed = False
+            yield line
+    if needed:
+        raise DataError(f"{data.name} has no text: one sentence a line is wanted")
 
 
 def print_filling(filling: Filling, *, bits: bool) -> None:

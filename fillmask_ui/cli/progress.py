@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 def load(choice: ModelChoice) -> MaskedLM:
     """The chosen model, with the progress of a download on standard error."""
-    from fillmask_ui.models import load_model
+    from fillmask_ui.models import load_choice
+    from fillmask_ui.texts.lines import is_folder
 
-    values = asdict(choice)
-    reference = values.pop("reference")
-    if reference.endswith(".onnx") or Path(reference).is_dir():
-        reference = str(Path(reference).expanduser())
+    if choice.reference.endswith(".onnx") or is_folder(choice.reference):
+        # Its name in signatures is without `./` before and `/` behind, as a shell completes it.
+        choice = replace(choice, reference=str(Path(choice.reference).expanduser()))
     with download_progress() as update:
-        return load_model(reference, **values, on_progress=update)
+        return load_choice(choice, update)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from fillmask_ui.errors import OptionError
@@ -47,7 +47,7 @@ class EvaluationConfig:
     batch_tokens: int = option(
         1024, "Tokens of a padded batch: speed and memory.", metavar="N", least=1
     )
-    scheme: Scheme
+    scheme: Scheme = field(default_factory=CrossEntropy)
 
     def __init__(
         self,
@@ -112,9 +112,16 @@ class EvaluationConfig:
         return "|".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values: `__init__` by name."""
+        """Plain JSON-ready values: `__init__` by name.
+
+        The options of the other metrics are there with their defaults, as they always were.
+        """
+        others: dict[str, Any] = {}
+        for scheme in SCHEMES.values():
+            others |= asdict(scheme())
         return {
             "metric": self.metric,
+            **others,
             **asdict(self.scheme),
             "seed": self.seed,
             "max_tokens": self.max_tokens,
@@ -123,6 +130,6 @@ class EvaluationConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> EvaluationConfig:
-        """The inverse of `to_dict`; older runs also hold the options of the other metrics."""
+        """The inverse of `to_dict`."""
         recipe = {"recipe": MaskRecipe(**values["recipe"])} if "recipe" in values else {}
         return cls(**{**values, **recipe})

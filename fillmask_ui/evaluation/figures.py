@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -109,8 +109,8 @@ def model_figures(tally: ModelTally, order: np.ndarray, quick: bool) -> ModelFig
     )
 
 
-def column(values, order: np.ndarray) -> np.ndarray:
-    """Float64 [N], one value a text, in the order of the ids."""
+def column(values: Sequence[float], order: np.ndarray) -> np.ndarray:
+    """Float64 [N], one value per text, in the order of the ids."""
     return np.array(values, np.float64)[order]
 
 
@@ -147,7 +147,7 @@ def _group(name: str, sums: np.ndarray, moments: RatioMoments | None) -> GroupFi
     return GroupFigures(
         name=name,
         tokens=int(sums[COUNT]),
-        texts=moments and moments.texts,
+        texts=moments.texts if moments else None,
         mean_nll_nats=means[NLL],
         interval=moments.interval(positive=True)
         if moments and moments.texts >= FEWEST_TEXTS_OF_A_GROUP

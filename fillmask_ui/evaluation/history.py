@@ -56,8 +56,8 @@ class History:
         return MeanSoFar(
             self._moments[0].texts,
             tuple(moments.ratio for moments in self._moments),
-            tuple(interval and interval.low for interval in intervals),
-            tuple(interval and interval.high for interval in intervals),
+            tuple(interval.low if interval else None for interval in intervals),
+            tuple(interval.high if interval else None for interval in intervals),
         )
 
     def means(self) -> tuple[MeanSoFar, ...]:

@@ -6,7 +6,7 @@ Axes: T tokens of the text, M hidden positions.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -29,13 +29,11 @@ _CHARACTERS_A_TOKEN = 64
 
 
 class Masks(Protocol):
-    """Where hidden tokens come from.
+    """Where hidden tokens come from."""
 
-    Attributes:
-        sequential: whether the masks of a text depend on the texts before it.
-    """
-
-    sequential: bool
+    @property
+    def sequential(self) -> bool:
+        """Whether the masks of a text depend on the texts before it."""
 
     def hide(self, encoding: Encoding, example_id: int) -> HiddenTokens:
         """Hidden tokens of one text; none (M = 0) is a valid answer."""
@@ -139,7 +137,8 @@ def prepare(
     if not example.text.strip():
         return SkippedText(example.id, BLANK)
     try:
-        cut = encode_cut(vocabulary, example.text, config.max_tokens)
+        # `evaluate` has resolved it.
+        cut = encode_cut(vocabulary, example.text, cast("int", config.max_tokens))
     except TextError:
         return SkippedText(example.id, NOT_TEXT)
     encoding = cut.encoding

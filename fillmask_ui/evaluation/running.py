@@ -135,11 +135,8 @@ class RunningSummary:
 
     def _check_alike(self, row: EvaluatedText) -> None:
         own = (row.baseline is not None, row.other is not None)
-        before = (
-            self._pair is not None,
-            self._baseline is not None and self._pair is None,
-        )
-        if self._ids and own != before:
+        paired = self._pair is not None
+        if self._ids and own != (paired, self._baseline is not None and not paired):
             raise ValueError(f"text {row.id} and those before it have not the same models")
 
     def merge(self, other: RunningSummary) -> None:
@@ -157,14 +154,9 @@ class RunningSummary:
         ):
             raise ValueError("the shards have not the same models")
         self._ids += other._ids
-        self._model.merge(other._model)
-        if self._baseline is not None and other._baseline is not None:
-            self._baseline.merge(other._baseline)
-        if self._pair is not None and other._pair is not None:
-            self._pair.merge(other._pair)
-        self._worst.merge(other._worst)
-        self._most_different.merge(other._most_different)
-        self._points.merge(other._points)
+        for name in ("_model", "_baseline", "_pair", "_worst", "_most_different", "_points"):
+            if getattr(self, name) is not None:
+                getattr(self, name).merge(getattr(other, name))
 
     def summary(self, *, quick: bool = False) -> Summary:
         """The figures so far.
@@ -184,8 +176,10 @@ class RunningSummary:
             )
         order = np.argsort(np.array(self._ids, np.int64), kind="stable")
         model = model_figures(self._model, order, quick)
-        baseline = self._baseline and model_figures(self._baseline, order, quick)
-        comparison = self._compare(order, quick) if self._baseline is not None else None
+        baseline = comparison = None
+        if self._baseline is not None:
+            baseline = model_figures(self._baseline, order, quick)
+            comparison = self._compare(self._baseline, order, quick)
         return Summary(
             config=self.config,
             texts=self.texts,
@@ -199,9 +193,9 @@ class RunningSummary:
             points=self._points.columns(),
         )
 
-    def _compare(self, order: np.ndarray, quick: bool) -> Comparison:
+    def _compare(self, base: ModelTally, order: np.ndarray, quick: bool) -> Comparison:
         by_token = self._pair is not None
-        own, base = self._model, self._baseline
+        own = self._model
         x, y = column(own.text_nll, order), column(base.text_nll, order)
         gaps = gap(x, y)
         units = column(own.text_tokens if by_token else own.text_characters, order)

@@ -232,6 +232,10 @@ class Comparison:
         """About how many more texts would settle an inconclusive verdict."""
         return self.verdict.further_texts
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready values, the histogram left out."""
+        return figures_dict(self, COMPARISON_FIGURES)
+
 
 @dataclass(frozen=True, eq=False)
 class Summary:
@@ -268,9 +272,14 @@ class Summary:
         return self.config.scheme if self.config is not None else CrossEntropy()
 
     @property
+    def metric_name(self) -> str:
+        """Key of the figure that the metric names: `cross_entropy`, `pseudo_perplexity`, ..."""
+        return self.scheme.figure_key
+
+    @property
     def metric_figure(self) -> Figure:
         """The figure that the metric names, of `ModelFigures`, as a row of the catalogue."""
-        key = self.scheme.figure_key
+        key = self.metric_name
         form = "perplexity" if self.scheme.exponential else "loss"
         label = key.replace("_", " ")
         return Figure(key, label, form, "metric", "metric_interval", lower_is_better=True)
@@ -306,7 +315,7 @@ class Summary:
             values["relative_change"] = self.comparison.relative_change
             values["relative_change_interval_95"] = interval_list(self.comparison.interval)
             values["verdict"] = self.comparison.verdict.label
-            values["comparison"] = figures_dict(self.comparison, COMPARISON_FIGURES)
+            values["comparison"] = self.comparison.to_dict()
         return finite(values)
 
 

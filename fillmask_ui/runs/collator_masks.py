@@ -7,7 +7,7 @@ figures (winml-cli, pull request 318); `SeededMasks` for everything else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class CollatorMasks:
         self._mask_id = vocabulary.mask_id
         self._last: int | None = None
         self._collator = DataCollatorForLanguageModeling(
-            _CollatorTokenizer(vocabulary),  # all that the collator asks of a tokenizer
+            cast("Any", _CollatorTokenizer(vocabulary)),  # all that it asks of a tokenizer
             mlm_probability=scheme.recipe.probability,
             mask_replace_prob=scheme.recipe.mask_share,
             random_replace_prob=scheme.recipe.random_share,

@@ -22,9 +22,10 @@ from fillmask_ui.evaluation import (
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import SkippedText
+from fillmask_ui.runs.info import DONE, RunInfo, prepare_info
 from fillmask_ui.runs.plan import Plan
-from fillmask_ui.runs.record import Recorder, prepare_info, resume, start
-from fillmask_ui.runs.store import DONE, RunInfo, RunStore
+from fillmask_ui.runs.record import Recorder, resume, start
+from fillmask_ui.runs.store import RunStore
 from fillmask_ui.texts import Texts, open_texts
 
 Load = Callable[[ModelChoice], MaskedLM]

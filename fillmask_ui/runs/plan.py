@@ -14,7 +14,7 @@ from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.intervals import Limits
 from fillmask_ui.models.choice import ModelChoice
-from fillmask_ui.runs.store import RunInfo
+from fillmask_ui.runs.info import RunInfo
 from fillmask_ui.texts import TextSource
 
 

@@ -24,8 +24,8 @@
 Importing this package loads neither `datasets` nor `pyarrow`.
 """
 
-from fillmask_ui.texts.source import FORMATS, TextChoice, TextSource, parse_column
-from fillmask_ui.texts.texts import MAX_CHARACTERS, SourceReport, Texts, open_texts
+from fillmask_ui.texts.reading import MAX_CHARACTERS, SourceReport, Texts, open_texts
+from fillmask_ui.texts.source import FORMATS, TextChoice, TextSource
 
 __all__ = [
     "FORMATS",
@@ -35,5 +35,4 @@ __all__ = [
     "TextSource",
     "Texts",
     "open_texts",
-    "parse_column",
 ]

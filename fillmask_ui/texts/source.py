@@ -197,19 +197,29 @@ class TextChoice:
     def source(self) -> TextSource:
         """What is meant: a file that exists or is named like one, else a data set.
 
-        Raises:
-            OptionError: for values that are not known or out of range.
+        A column is written `input_column=NAME`, as the published command has it, or just `NAME`.
 
-        >>> TextChoice("reviews.csv", column="input_column=body").source().kind
-        'file'
+        Raises:
+            OptionError: for values that are not known or out of range, or another role.
+
+        >>> TextChoice("reviews.csv", column="input_column=body").source().column
+        'body'
         >>> TextChoice("Salesforce/wikitext", dataset_name="wikitext-2-raw-v1").source().kind
         'dataset'
         >>> TextChoice("-", format="jsonl").source().kind
         'stdin'
         """
         given = {name: value for name, value in vars(self).items() if value is not None}
-        reference, config = given.pop("dataset"), given.pop("dataset_name", None)
-        given.update(config=config, column=parse_column(self.column))
+        reference, given["config"] = given.pop("dataset"), given.pop("dataset_name", None)
+        if self.column is not None:
+            typed = self.column if "=" in self.column else f"input_column={self.column}"
+            role, name = typed.split("=", 1)
+            if role.strip() != "input_column" or not name.strip():
+                raise OptionError(
+                    "the column must be given as input_column=NAME (or just NAME); it was "
+                    f"{self.column!r}"
+                )
+            given["column"] = name.strip()
         if reference in (EMBEDDED, "-"):
             return TextSource(STDIN if reference == "-" else EMBEDDED, **given)
         path = Path(reference).expanduser()
@@ -220,22 +230,3 @@ class TextChoice:
 
 def _ending(name: str) -> str:
     return Path(name.lower().removesuffix(".gz")).suffix.removeprefix(".")
-
-
-def parse_column(typed: str | None) -> str | None:
-    """The column that an option names: `input_column=text` as the published command has it.
-
-    Raises:
-        OptionError: for another role than `input_column`, or an empty name.
-
-    >>> parse_column("input_column=text"), parse_column("body"), parse_column(None)
-    ('text', 'body', None)
-    """
-    if typed is None:
-        return None
-    role, name = typed.split("=", 1) if "=" in typed else ("input_column", typed)
-    if role.strip() != "input_column" or not name.strip():
-        raise OptionError(
-            f"the column must be given as input_column=NAME (or just NAME); it was {typed!r}"
-        )
-    return name.strip()

@@ -20,7 +20,6 @@ import numpy as np
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.training.corpus import TextSource, read_paragraphs
 
 TEXTS = 600
 MAX_TOKENS = 256
@@ -177,8 +176,3 @@ def largest_difference(one: MaskedLM, other: MaskedLM, texts: list[str]) -> floa
     first = one.logits_at(ids, mask, rows, cols)  # [M, V]
     second = other.logits_at(ids, mask, rows, cols)
     return float(np.abs(first - second).max())
-
-
-def held_out_paragraphs(path: Path) -> list[str]:
-    """The paragraphs of a text file, for `measure_text`."""
-    return read_paragraphs(TextSource(path))

@@ -11,7 +11,7 @@ from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.intervals import Limits
 from fillmask_ui.masking import DEFAULT_SHARES, MaskRecipe
-from fillmask_ui.texts import TextChoice, TextSource, parse_column
+from fillmask_ui.texts import TextChoice, TextSource
 from fillmask_ui.ui.evaluate_uploads import check_public_upload, keep_upload
 
 EMBEDDED, UPLOAD, DATASET = "embedded", "upload", "dataset"
@@ -184,9 +184,10 @@ def _recipe(form: Form) -> MaskRecipe:
 
 def _source(form: Form, samples: int | None, root: Path, *, public: bool) -> TextSource:
     drawn = {"samples": samples, "shuffle": bool(form.shuffle), "seed": int(form.seed or 0)}
-    column = parse_column(_text(form.column) or None)
+    column = _text(form.column) or None
     if form.where == EMBEDDED:
-        return TextSource(**drawn)
+        # The box is not shown then, but what is in it is checked.
+        return replace(TextChoice(column=column, **drawn).source(), column=None)
     if form.where == UPLOAD:
         if not form.upload:
             raise OptionError("no file was uploaded: choose one, or pick the embedded texts")
@@ -194,7 +195,7 @@ def _source(form: Form, samples: int | None, root: Path, *, public: bool) -> Tex
             check_public_upload(Path(form.upload))
         kept = keep_upload(Path(form.upload), root)
         by = "paragraph" if form.by == "paragraph" and _plain(kept) else "line"
-        return TextSource("file", str(kept), column=column, by=by, **drawn)
+        return TextChoice(str(kept), column=column, by=by, **drawn).source()
     if form.where != DATASET or public:
         raise OptionError(
             "this public page evaluates its own texts and uploaded files; it fetches no data sets"
@@ -207,7 +208,7 @@ def _source(form: Form, samples: int | None, root: Path, *, public: bool) -> Tex
             "no data set was named: write the id of a Hugging Face data set, such as "
             "Salesforce/wikitext, or the path of a file"
         )
-    source = TextChoice(reference, column=_text(form.column) or None, **drawn).source()
+    source = TextChoice(reference, column=column, **drawn).source()
     if source.kind == "dataset":
         return replace(
             source,

@@ -226,11 +226,11 @@ def test_two_writers_in_one_process(store):
 
 @pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOSYS])
 def test_a_file_system_without_locks(store, monkeypatch, code):
-    def refuse(file):
+    def refuse(file, operation):
         raise OSError(code, os.strerror(code))
 
     run = record(store)
-    monkeypatch.setattr("fillmask_ui.runs.lock._lock", refuse)
+    monkeypatch.setattr("fcntl.flock", refuse)
     with pytest.raises(DataError, match=f"{os.strerror(code)}.*FILLMASK_UI_RUNS"):
         resume(store, run.info.name)
     with pytest.raises(DataError, match=os.strerror(code)):

@@ -153,8 +153,9 @@ def differing(recorded: Any, found: Any, where: str = "", *, more: bool = False)
     pairs: list[tuple[Any, Any, str]] = []
     if isinstance(recorded, dict) and isinstance(found, dict):
         lost = recorded.keys() - found.keys()
-        if lost or (not more and list(recorded) != list(found)):
-            return [f"{where}: keys were {list(recorded)}, are {list(found)}"]
+        gained = [] if more else found.keys() - recorded.keys()
+        if lost or gained:
+            return [f"{where}: lost the keys {sorted(lost)}, gained {sorted(gained)}"]
         pairs = [(recorded[key], found[key], f"{where}.{key}") for key in recorded]
     elif isinstance(recorded, list) and isinstance(found, list):
         if len(recorded) != len(found):
