@@ -12,14 +12,18 @@ one 93 % to 94 %; intervals over tokens cover less still.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
 from fillmask_ui.errors import OptionError
+from fillmask_ui.options import option
 
 RESAMPLES = 2000
+Floats = Any  # a float64, or an array of them
 # Below this the studentised bootstrap meets too many resamples of one repeated text; above the
 # other it equals the linearised interval to three digits, at a thousand times the cost.
 FEWEST_TEXTS_TO_RESAMPLE = 10
@@ -43,7 +47,7 @@ class Interval:
     method: str
     level: float = 0.95
 
-    def map(self, function) -> Interval:
+    def map(self, function: Callable[[float], float]) -> Interval:
         """The interval of an increasing function of the quantity."""
         return Interval(function(self.low), function(self.high), self.method, self.level)
 
@@ -172,7 +176,7 @@ def ratio_interval(
     return Interval(float(ratio - high * error), float(ratio - low * error), "bootstrap-t", level)
 
 
-def _standard_error(squares, total, count):
+def _standard_error(squares: Floats, total: Floats, count: int) -> Floats:
     """Of a ratio, from the sum of squared residuals of its texts."""
     return np.sqrt(squares / (count - 1) * count) / total
 
@@ -233,8 +237,8 @@ class Limits:
         OptionError: unless pass_below is smaller than risk_below.
     """
 
-    pass_below: float = 0.05
-    risk_below: float = 0.10
+    pass_below: float = option(0.05, "Relative change that is still PASS.", metavar="X")
+    risk_below: float = option(0.10, "Relative change that is still AT_RISK.", metavar="X")
 
     def __post_init__(self) -> None:
         if not self.pass_below < self.risk_below < math.inf:

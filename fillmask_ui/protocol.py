@@ -63,9 +63,6 @@ class Vocabulary(Protocol):
     def is_continuation(self, token_id: int) -> bool:
         """Whether the token continues the word to its left (`##ing`, or no `Ġ`/`▁`)."""
 
-    def decode(self, ids: tuple[int, ...]) -> str:
-        """Ids to readable text, special tokens left out, clean blanks."""
-
 
 @runtime_checkable
 class MaskedLM(Protocol):

@@ -48,10 +48,10 @@ def models():
 def workbench(root, *, public=False, known=None):
     known = known or models()
 
-    def load(reference, **_):
-        if reference not in known:
-            raise ModelError(f"no model {reference!r}")
-        return known[reference]
+    def load(choice, **_):
+        if choice.reference not in known:
+            raise ModelError(f"no model {choice.reference!r}")
+        return known[choice.reference]
 
     session = Session(ModelStore(loader=load), "table", public=public)
     return Workbench(session, root)

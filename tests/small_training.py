@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from fillmask_ui.training.card import Package, card_text
-from fillmask_ui.training.corpus import TextSource
+from fillmask_ui.training.corpus import CorpusPart
 from fillmask_ui.training.recipe import Recipe
 from fillmask_ui.training.request import PackageRequest, RunRequest
 from fillmask_ui.training.run import prepare, read_request
@@ -22,7 +22,7 @@ def small(**changes):
 
 
 def run(folder, text_file, config, recipe):
-    request = RunRequest((TextSource(text_file),), folder, config=config, vocabulary_size=200)
+    request = RunRequest((CorpusPart(text_file),), folder, config=config, vocabulary_size=200)
     prepared = prepare(request, recipe)
     return prepared, list(prepared.rows(log_every=1))
 

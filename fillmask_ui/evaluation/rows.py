@@ -5,9 +5,9 @@ Axes: T tokens of the text, M hidden positions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -152,20 +152,40 @@ class EvaluatedText:
 
 
 _WHOLE_NUMBERS = ("ranks", "top_ids")
-_STRINGS = ("top_tokens",)
+_STRINGS = "top_tokens"
+Record = TypeVar("Record", bound="TokenScores | LogitDifference")
+
+
+def take(record: Record, places: slice | np.ndarray) -> Record:
+    """The record of some of its positions."""
+    taken: dict[str, Any] = {name: values[places] for name, values in _arrays(record).items()}
+    return replace(record, **taken)
+
+
+def join(records: Sequence[Record]) -> Record:
+    """The records of several stretches of positions as one."""
+    columns = [_arrays(record) for record in records]
+    joined: dict[str, Any] = {
+        name: np.concatenate([each[name] for each in columns]) for name in columns[0]
+    }
+    return replace(records[0], **joined)
+
+
+def _arrays(record: TokenScores | LogitDifference) -> dict[str, np.ndarray]:
+    return {name: values for name, values in vars(record).items() if name != _STRINGS}
 
 
 def _lists(record: TokenScores | LogitDifference) -> dict[str, list]:
     return {
-        name: list(getattr(record, name)) if name in _STRINGS else getattr(record, name).tolist()
-        for name in record.__dataclass_fields__
+        name: list(values) if name == _STRINGS else values.tolist()
+        for name, values in vars(record).items()
     }
 
 
-def _scores(kind, row: Mapping[str, Any]):
-    values = {}
+def _scores(kind: type[Record], row: Mapping[str, Any]) -> Record:
+    values: dict[str, Any] = {}
     for name in kind.__dataclass_fields__:
-        if name in _STRINGS:
+        if name == _STRINGS:
             values[name] = tuple(row[name])
         else:
             values[name] = np.array(row[name], np.int64 if name in _WHOLE_NUMBERS else np.float64)

@@ -12,12 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from fillmask_ui.evaluation.config import PSEUDO_PERPLEXITY, EvaluationConfig
+from fillmask_ui.evaluation.catalogue import (
+    COMPARISON_FIGURES,
+    GROUP_FIGURES,
+    MODEL_FIGURES,
+    SPLITS,
+    Figure,
+    figures_dict,
+    interval_list,
+)
+from fillmask_ui.evaluation.config import EvaluationConfig
+from fillmask_ui.evaluation.schemes import CrossEntropy, Scheme
+from fillmask_ui.evaluation.schemes.scheme import exp
 from fillmask_ui.evaluation.tallies import TokenExample
 from fillmask_ui.intervals import Interval, Verdict
 from fillmask_ui.records import finite
 
-FLATTERY = (
+UNCHANGED_ALARM = (
     "The mean includes tokens that the model saw unchanged, which are easier than hidden ones: "
     "compare models by it, but judge what a model knows by the mask tokens alone."
 )
@@ -94,6 +105,8 @@ class ModelFigures:
     """What was measured of one model.
 
     Attributes:
+        metric: the figure that the metric names: the mean, e^mean, a loss per byte, ...
+        metric_interval: of it.
         tokens: hidden tokens scored.
         characters: that they stand for.
         mean_nll_nats: token average; the cross-entropy.
@@ -116,6 +129,8 @@ class ModelFigures:
         left_out: unknown and written special tokens, which are not scored.
     """
 
+    metric: float
+    metric_interval: Interval | None
     tokens: int
     characters: int
     mean_nll_nats: float
@@ -140,45 +155,34 @@ class ModelFigures:
     @property
     def perplexity(self) -> float:
         """e^mean; pseudo-perplexity where each token was hidden once."""
-        return _exp(self.mean_nll_nats)
+        return exp(self.mean_nll_nats)
 
     @property
     def perplexity_interval(self) -> Interval | None:
         """The interval of the mean, carried over."""
-        return self.interval and self.interval.map(_exp)
+        return self.interval and self.interval.map(exp)
 
     @property
     def mean_nll_bits(self) -> float:
+        """The mean, in bits."""
         return self.mean_nll_nats / math.log(2)
 
     @property
     def nll_per_character_bits(self) -> float:
+        """Sum of losses by characters, in bits."""
         return self.nll_per_character_nats / math.log(2)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values, the histogram left out."""
+        splits = {
+            name: {group.name: figures_dict(group, GROUP_FIGURES) for group in getattr(self, name)}
+            for name in SPLITS
+        }
         return {
-            "tokens": self.tokens,
-            "characters": self.characters,
-            "mean_nll_nats": self.mean_nll_nats,
-            "mean_nll_bits": self.mean_nll_bits,
-            "interval_95": ends(self.interval),
-            "perplexity": self.perplexity,
-            "nll_per_character_nats": self.nll_per_character_nats,
-            "nll_per_character_bits": self.nll_per_character_bits,
-            "per_character_interval_95": ends(self.per_character_interval),
-            "median_nll_nats": self.median_nll_nats,
-            "top1_accuracy": self.top1_accuracy,
-            "top5_accuracy": self.top5_accuracy,
-            "mean_rank": self.mean_rank,
-            "mean_entropy_nats": self.mean_entropy_nats,
-            "calibration_error": self.calibration_error,
-            "by_kind": groups(self.by_kind),
-            "by_part": groups(self.by_part),
-            "by_position": groups(self.by_position),
-            "by_frequency": groups(self.by_frequency),
-            "texts_truncated": self.truncated,
-            "tokens_left_out": self.left_out,
+            **figures_dict(self, MODEL_FIGURES),
+            **splits,
+            "interval_95": interval_list(self.metric_interval),
+            "mean_nll_interval_95": interval_list(self.interval),
         }
 
 
@@ -223,23 +227,14 @@ class Comparison:
     max_abs_logit_difference: float | None = None
     histogram: Histogram | None = None
 
+    @property
+    def further_texts(self) -> int | None:
+        """About how many more texts would settle an inconclusive verdict."""
+        return self.verdict.further_texts
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values, the histogram left out."""
-        return {
-            "unit": self.unit,
-            "texts": self.texts,
-            "difference_nats": self.difference_nats,
-            "difference_interval_95": ends(self.difference_interval),
-            "further_texts": self.verdict.further_texts,
-            "agreement": self.agreement,
-            "flips": self.flips,
-            "lost": self.lost,
-            "won": self.won,
-            "mean_kl_nats": self.mean_kl_nats,
-            "mean_kl_reverse_nats": self.mean_kl_reverse_nats,
-            "mean_abs_logit_difference": self.mean_abs_logit_difference,
-            "max_abs_logit_difference": self.max_abs_logit_difference,
-        }
+        return figures_dict(self, COMPARISON_FIGURES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,86 +267,56 @@ class Summary:
     points: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
+    def scheme(self) -> Scheme:
+        """The metric; cross-entropy where the rows alone were given."""
+        return self.config.scheme if self.config is not None else CrossEntropy()
+
+    @property
     def metric_name(self) -> str:
-        """`cross_entropy` or `pseudo_perplexity`."""
-        pseudo = self.config is not None and self.config.metric == PSEUDO_PERPLEXITY
-        return "pseudo_perplexity" if pseudo else "cross_entropy"
+        """Key of the figure that the metric names: `cross_entropy`, `pseudo_perplexity`, ..."""
+        return self.scheme.figure_key
+
+    @property
+    def metric_figure(self) -> Figure:
+        """The figure that the metric names, of `ModelFigures`, as a row of the catalogue."""
+        key = self.metric_name
+        form = "perplexity" if self.scheme.exponential else "loss"
+        label = key.replace("_", " ")
+        return Figure(key, label, form, "metric", "metric_interval", lower_is_better=True)
 
     @property
     def compared_metric(self) -> str:
         """What `relative_change` is a change of, in words.
 
         Where the tokens of two models differ, both losses are taken over what they share: the
-        characters, or for pseudo-perplexity the number of the baseline's tokens.
+        characters, or for e^ of a loss the number of the baseline's tokens.
         """
-        name = self.metric_name.replace("_", " ")
+        name = self.metric_figure.label
         if self.comparison is None or self.comparison.unit == "token":
             return name
-        if self.metric_name == "pseudo_perplexity":
-            return f"{name} over the baseline's tokens"
-        return "loss per character"
-
-    def metric_of(self, figures: ModelFigures) -> float:
-        """The figure that the metric names: the mean, or e^mean."""
-        pseudo = self.metric_name == "pseudo_perplexity"
-        return figures.perplexity if pseudo else figures.mean_nll_nats
-
-    def interval_of(self, figures: ModelFigures) -> Interval | None:
-        """The interval of `metric_of`."""
-        pseudo = self.metric_name == "pseudo_perplexity"
-        return figures.perplexity_interval if pseudo else figures.interval
+        return f"{name} over the baseline's tokens" if self.scheme.exponential else _BY_CHARACTER
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values; the shape that `fillmask-ui eval --json` prints.
 
         What is infinite or undefined, as the loss of an impossible token, becomes None.
         """
+        key = self.scheme.figure_key
         values = {
             "metric": self.config.metric if self.config else None,
-            self.metric_name: self.metric_of(self.model),
+            key: self.model.metric,
             **self.model.to_dict(),
-            "interval_95": ends(self.interval_of(self.model)),
-            "mean_nll_interval_95": ends(self.model.interval),
             "texts": self.texts,
             "skipped": dict(self.skipped),
             "alarms": list(self.alarms),
         }
         if self.baseline is not None and self.comparison is not None:
-            values["baseline"] = {
-                self.metric_name: self.metric_of(self.baseline),
-                **self.baseline.to_dict(),
-                "interval_95": ends(self.interval_of(self.baseline)),
-                "mean_nll_interval_95": ends(self.baseline.interval),
-            }
+            values["baseline"] = {key: self.baseline.metric, **self.baseline.to_dict()}
             values["relative_change"] = self.comparison.relative_change
-            values["relative_change_interval_95"] = ends(self.comparison.interval)
+            values["relative_change_interval_95"] = interval_list(self.comparison.interval)
             values["verdict"] = self.comparison.verdict.label
             values["comparison"] = self.comparison.to_dict()
         return finite(values)
 
 
-def ends(interval: Interval | None) -> list[float] | None:
-    """An interval as JSON."""
-    return None if interval is None else [interval.low, interval.high]
-
-
-def groups(figures: tuple[GroupFigures, ...]) -> dict[str, Any]:
-    """Groups as JSON, by name."""
-    return {
-        entry.name: {
-            "tokens": entry.tokens,
-            "texts": entry.texts,
-            "mean_nll_nats": entry.mean_nll_nats,
-            "interval_95": ends(entry.interval),
-            "top1_accuracy": entry.top1_accuracy,
-            "top5_accuracy": entry.top5_accuracy,
-            "mean_rank": entry.mean_rank,
-            "mean_entropy_nats": entry.mean_entropy_nats,
-        }
-        for entry in figures
-    }
-
-
-def _exp(value: float) -> float:
-    # A broken model's mean can be past what e^x holds.
-    return math.exp(value) if value < 700 else math.inf
+_BY_CHARACTER = "loss per character"

@@ -24,6 +24,8 @@ class ModelChoice:
         device: PyTorch device.
         dtype: of PyTorch weights.
         threads: of one model call; None for the runtime's own choice.
+        graph_optimization: of ONNX Runtime: none, basic, extended or all; for Python alone, as
+            faces offer no option for it.
 
     Raises:
         OptionError: for an unknown runtime or fewer than one thread.
@@ -51,6 +53,7 @@ class ModelChoice:
     device: str | None = option(None, "PyTorch device, such as cpu or cuda:0.")
     dtype: str | None = option(None, "PyTorch weights: float32, float16 or bfloat16.")
     threads: int | None = option(None, "Threads of one model call.", least=1)
+    graph_optimization: str = "all"
 
     def __post_init__(self) -> None:
         check_options(self)

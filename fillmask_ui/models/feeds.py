@@ -6,7 +6,7 @@ batch size or length. Axes: B texts, T tokens.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,33 +38,20 @@ _DTYPES: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class GraphInput:
-    """One input of a graph.
-
-    Attributes:
-        name: its name in the graph.
-        role: one of the values of the table above.
-        dtype: numpy type that it wants.
-    """
-
-    name: str
-    role: str
-    dtype: Any
-
-
-@dataclass(frozen=True)
 class Feeds:
     """How to feed one graph.
 
     Attributes:
-        inputs: what it wants.
+        roles: name of each input in the graph -> what it is, one of the values of the table above.
+        dtypes: name of each input -> numpy type that it wants.
         batch: its fixed B, None if any.
         length: its fixed T, None if any.
         pad_id: fills up texts.
         first_position: position id of a text's first token.
     """
 
-    inputs: tuple[GraphInput, ...]
+    roles: Mapping[str, str]
+    dtypes: Mapping[str, Any]
     batch: int | None
     length: int | None
     pad_id: int
@@ -73,7 +60,7 @@ class Feeds:
     @property
     def sees_mask(self) -> bool:
         """Whether the graph is told which tokens are padding."""
-        return any(one.role == "attention_mask" for one in self.inputs)
+        return "attention_mask" in self.roles.values()
 
     def arrays(self, input_ids: np.ndarray, attention_mask: np.ndarray) -> dict[str, np.ndarray]:
         """Token ids as the graph wants them.
@@ -98,7 +85,7 @@ class Feeds:
             "token_type_ids": np.zeros_like(ids),
             "position_ids": self._positions(mask),
         }
-        return {one.name: values[one.role].astype(one.dtype) for one in self.inputs}
+        return {name: values[role].astype(self.dtypes[name]) for name, role in self.roles.items()}
 
     def _positions(self, mask: np.ndarray) -> np.ndarray:
         """Position ids [B, T]: real tokens count up from the first position."""
@@ -121,7 +108,7 @@ def plan_feeds(inputs: Sequence[Any], pad_id: int, first_position: int, name: st
     Raises:
         ModelError: that lists the inputs, if some are not those of a masked language model.
     """
-    known: list[GraphInput] = []
+    roles: dict[str, str] = {}
     for one in inputs:
         role = _ROLES.get(one.name.split(":")[0].lower())
         if role is None and len(inputs) == 1:
@@ -133,11 +120,12 @@ def plan_feeds(inputs: Sequence[Any], pad_id: int, first_position: int, name: st
                 "input_ids and, if need be, attention_mask, token_type_ids, position_ids of "
                 f"shape [batch, tokens]; it has: {', '.join(i.name for i in inputs)}"
             )
-        known.append(GraphInput(one.name, role, _DTYPES[one.type]))
-    ids = [i for i, one in enumerate(known) if one.role == "input_ids"]
+        roles[one.name] = role
+    ids = [one for one in inputs if roles[one.name] == "input_ids"]
     if len(ids) != 1:
-        listed = ", ".join(one.name for one in known) or "none"
+        listed = ", ".join(roles) or "none"
         raise ModelError(f"{name} has no single input for token ids; its inputs: {listed}")
-    shape = [*inputs[ids[0]].shape, None, None]
+    shape = [*ids[0].shape, None, None]
     batch, length = (size if isinstance(size, int) and size > 0 else None for size in shape[:2])
-    return Feeds(tuple(known), batch, length, pad_id, first_position)
+    dtypes = {one.name: _DTYPES[one.type] for one in inputs}
+    return Feeds(roles, dtypes, batch, length, pad_id, first_position)

@@ -26,12 +26,12 @@ def trim(text: str, span: Span) -> Span:
     return Span(start, end)
 
 
-def bare(text: str, token: str, span: Span) -> Span:
+def span_of_lone_mark(text: str, token: str, span: Span) -> Span:
     """The span of a token that is nothing but a mark (`▁`, `Ġ`): a blank, or no characters.
 
     Unigram tokenizers give such a token the first letter of the word behind it.
 
-    >>> bare("cat", "▁", Span(0, 1))
+    >>> span_of_lone_mark("cat", "▁", Span(0, 1))
     Span(start=0, end=0)
     """
     if token in ("▁", "Ġ") and not text[span.start : span.end].isspace():
@@ -39,7 +39,7 @@ def bare(text: str, token: str, span: Span) -> Span:
     return span
 
 
-def walk(text: str, words: Sequence[str]) -> tuple[Span, ...]:
+def find_words(text: str, words: Sequence[str]) -> tuple[Span, ...]:
     """Find words one after the other in the text they were made from.
 
     A word that is not there as it is (changed by the tokenizer, or unknown to it) gets what lies
@@ -49,7 +49,7 @@ def walk(text: str, words: Sequence[str]) -> tuple[Span, ...]:
         text: that was tokenized.
         words: clean words of the tokens, in order.
 
-    >>> walk("MK <mask>", ["M", "K", "<mask>"])
+    >>> find_words("MK <mask>", ["M", "K", "<mask>"])
     (Span(start=0, end=1), Span(start=1, end=2), Span(start=3, end=9))
     """
     # Lower case may change the length of a text (İ): then positions would shift.

@@ -6,7 +6,20 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from fillmask_ui.evaluation.catalogue import COUNT, LOSS, PERPLEXITY, RANK, SHARE, WORDS, Figure
 from fillmask_ui.intervals import Interval
+
+_FORMATS = {COUNT: ",", LOSS: ".4f", SHARE: ".4f", PERPLEXITY: ",.3f", RANK: ",.1f", WORDS: ""}
+
+
+def figure_text(figure: Figure, record: object) -> str:
+    """A figure of a record as its form is written; nothing where the record does not have it.
+
+    >>> figure_text(Figure("real", "a share", SHARE), 0.25)
+    '0.2500'
+    """
+    value = figure.value(record)
+    return "" if value is None else format(value, _FORMATS[figure.form])
 
 
 def interval_text(
@@ -29,18 +42,40 @@ def signed_percent(value: float) -> str:
     return f"{value:+.2%}"
 
 
+def percent(probability: float) -> str:
+    """A probability for reading; very small ones as a plain number.
+
+    >>> percent(0.4127), percent(0.00034), percent(0.000056), percent(2e-9), percent(0.0)
+    ('41.3%', '0.034%', '0.0056%', '2.0e-09', '0')
+    """
+    value = 100 * probability
+    for least, digits in ((1.0, 1), (0.1, 2), (0.01, 3), (0.001, 4)):
+        if value >= least:
+            return f"{value:.{digits}f}%"
+    return f"{probability:.1e}" if probability else "0"
+
+
+def in_unit(nats: float, unit: str) -> float:
+    """Nats as the unit that the reader chose, `nats` or `bits`.
+
+    >>> in_unit(math.log(8), "bits")
+    3.0
+    """
+    return nats / math.log(2) if unit == "bits" else nats
+
+
 def cell_text(value: Any) -> str:
     """A cell of a table: whole numbers in full, others to four digits, nothing for None.
 
-    >>> cell_text(1234), cell_text(0.25), cell_text(1.5e-7), cell_text(None)
-    ('1,234', '0.2500', '1.5e-07', '')
+    >>> cell_text(1234), cell_text(0.25), cell_text(1.5e-7), cell_text(math.inf), cell_text(None)
+    ('1,234', '0.2500', '1.5e-07', 'infinite', '')
     """
-    if value is None:
-        return ""
+    if isinstance(value, Interval):
+        return interval_text(value, cell_text)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value)
+        return "" if value is None else str(value)
     if isinstance(value, int):
         return f"{value:,}"
     if not math.isfinite(value):
-        return str(value)
-    return f"{value:.4f}" if 0.001 <= abs(value) < 1e6 or value == 0 else f"{value:.4g}"
+        return "" if math.isnan(value) else f"{'-' * (value < 0)}infinite"
+    return f"{value:,.4f}" if 0.001 <= abs(value) < 1e6 or value == 0 else f"{value:.4g}"

@@ -43,13 +43,12 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
     """
     output = request.output
     items = read_cloze(request.cloze) if request.cloze else None
-    held_out = read_paragraphs(request.evaluate) if request.evaluate else None
+    held_out = read_paragraphs([request.evaluate]).texts if request.evaluate else None
     loaded = load_weights(request.source)
     model, tokenizer = loaded.model, loaded.tokenizer
     refuse_missing(str(request.source), type(model).__name__, loaded.missing)
     if request.vocabulary_size is not None:
-        paragraphs = [text for source in request.texts for text in read_paragraphs(source)]
-        ids = tokenize(paragraphs, tokenizer, 512).ids
+        ids = tokenize(read_paragraphs(request.texts).texts, tokenizer, 512).ids
         tokenizer = trim(model, tokenizer, ids, request.vocabulary_size)
         report(f"vocabulary trimmed to {request.vocabulary_size:,} tokens")
     graph = write_folder(model, tokenizer, output)
@@ -59,7 +58,7 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
 
     search = None
     if request.calibration is not None:
-        thinned = read_paragraphs(request.calibration)
+        thinned = read_paragraphs([request.calibration]).texts
         thinned = thinned[:: max(1, len(thinned) // CALIBRATION_PARAGRAPHS)]
         search = search_scheme(
             graph,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fillmask_ui.errors import OptionError
-from fillmask_ui.training.corpus import TextSource
+from fillmask_ui.training.corpus import CorpusPart
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class RunRequest:
         threads: CPU threads; None leaves torch's choice.
     """
 
-    texts: tuple[TextSource, ...]
+    texts: tuple[CorpusPart, ...]
     output: Path
     init: str | None = None
     config: Path | None = None
@@ -55,10 +55,10 @@ class PackageRequest:
 
     source: Path
     output: Path
-    texts: tuple[TextSource, ...] = ()
+    texts: tuple[CorpusPart, ...] = ()
     vocabulary_size: int | None = None
-    calibration: TextSource | None = None
-    evaluate: TextSource | None = None
+    calibration: CorpusPart | None = None
+    evaluate: CorpusPart | None = None
     cloze: Path | None = None
     compare: str | None = None
     notes: Path | None = None

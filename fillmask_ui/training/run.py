@@ -165,7 +165,7 @@ def prepare(request: RunRequest, recipe: Recipe) -> PreparedRun:
     loaded = _load_start(request, recipe, resumed)
     loaded.tokenizer.save_pretrained(output / "tokenizer")
     segments = tokenize_once(
-        list(request.texts), loaded.tokenizer, recipe.block_tokens, output / "tokens.npz"
+        request.texts, loaded.tokenizer, recipe.block_tokens, output / "tokens.npz"
     )
     trainer = Trainer(loaded.model, loaded.tokenizer, segments, recipe)
     start = copy_weights(trainer.model) if recipe.blend else None
@@ -185,7 +185,7 @@ def _load_start(request: RunRequest, recipe: Recipe, resumed: bool) -> Weights:
         if stored.exists():
             tokenizer = _load_tokenizer(stored)
         else:
-            paragraphs = [text for source in request.texts for text in read_paragraphs(source)]
+            paragraphs = read_paragraphs(request.texts).texts
             tokenizer = train_tokenizer(paragraphs, size or 16_000)
         return Weights(new_model(request.config, tokenizer, attention), tokenizer)
     loaded = load_weights(request.init or "", attention)
@@ -197,7 +197,7 @@ def _load_start(request: RunRequest, recipe: Recipe, resumed: bool) -> Weights:
             tokenizer = own
     elif size and size != model.config.vocab_size:
         cache = request.output / "tokens-untrimmed.npz"
-        whole = tokenize_once(list(request.texts), tokenizer, recipe.block_tokens, cache)
+        whole = tokenize_once(request.texts, tokenizer, recipe.block_tokens, cache)
         tokenizer = trim(model, tokenizer, whole.ids, size)
     return Weights(model, tokenizer, loaded.missing)
 

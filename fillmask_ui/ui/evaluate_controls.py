@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
-from fillmask_ui.evaluation.config import CROSS_ENTROPY, METRICS, PSEUDO_PERPLEXITY, SUFFIX
+from fillmask_ui.evaluation import SCHEMES
 from fillmask_ui.ui import widgets
 from fillmask_ui.ui.evaluate_request import (
     DATASET,
@@ -111,10 +111,10 @@ def build(session: Session) -> Controls:
             min_width=120,
         )
     parts["metric"] = gr.Radio(
-        [(METRIC_LABELS[name], name) for name in METRICS],
-        value=CROSS_ENTROPY,
+        [(METRIC_LABELS[name], name) for name in SCHEMES],
+        value="cross-entropy",
         label="Metric",
-        info=_METRIC_NOTES[CROSS_ENTROPY],
+        info=_METRIC_NOTES["cross-entropy"],
         elem_id="evaluate-metric",
     )
     parts["model"] = widgets.model_picker(session, elem_id="evaluate-model")
@@ -200,7 +200,7 @@ def shown_for_metric(metric: str) -> tuple[Any, Any, Any, Any]:
     """Which options a metric has."""
     return (
         gr.Radio(info=_METRIC_NOTES.get(metric, "")),
-        gr.Column(visible=metric == CROSS_ENTROPY),
-        gr.Column(visible=metric == PSEUDO_PERPLEXITY),
-        gr.Column(visible=metric == SUFFIX),
+        gr.Column(visible=metric == "cross-entropy"),
+        gr.Column(visible=metric == "pseudo-perplexity"),
+        gr.Column(visible=metric == "suffix"),
     )

@@ -14,11 +14,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.errors import FillmaskError
-from fillmask_ui.evaluation import EvaluatedText, Heartbeat, Summary, evaluate
-from fillmask_ui.intervals import RatioMoments
-from fillmask_ui.records import SkippedText
+from fillmask_ui.evaluation import Heartbeat, History, MeanSoFar, Summary, check_models
 from fillmask_ui.runs import RunInfo, RunStore, prepare_info, resume, start
-from fillmask_ui.show.charts import MeanSoFar
 from fillmask_ui.texts import open_texts
 from fillmask_ui.ui.evaluate_request import Request, source_of
 
@@ -34,7 +31,6 @@ NEWS_SECONDS = 1.0
 ABANDONED_SECONDS = 60.0
 # How long a cancelled job is waited for before the page goes on without it.
 STOP_SECONDS = 0.4
-MAX_HISTORY = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,45 +62,6 @@ class News:
     @property
     def ended(self) -> bool:
         return self.state in ("done", "stopped", "failed")
-
-
-class History:
-    """The mean after ever more texts, at most `MAX_HISTORY` times."""
-
-    def __init__(self) -> None:
-        self._moments: list[RatioMoments] = []
-        self._every = 1
-        self.entries: list[MeanSoFar] = []
-
-    def add(self, row: EvaluatedText | SkippedText) -> None:
-        """Count one text."""
-        if isinstance(row, SkippedText):
-            return
-        other = row.other.scores if row.other is not None else row.baseline
-        scores = [row.scores] if other is None else [row.scores, other]
-        self._moments = self._moments or [RatioMoments() for _ in scores]
-        for moments, own in zip(self._moments, scores, strict=True):
-            moments.add(float(own.nll_nats.sum()), len(own.nll_nats))
-        if self._moments[0].texts % self._every == 0:
-            self.entries.append(self._entry())
-        if len(self.entries) >= MAX_HISTORY:
-            self._every *= 2
-            self.entries = self.entries[1::2]
-
-    def _entry(self) -> MeanSoFar:
-        intervals = [moments.interval() for moments in self._moments]
-        return MeanSoFar(
-            self._moments[0].texts,
-            tuple(moments.ratio for moments in self._moments),
-            tuple(interval and interval.low for interval in intervals),
-            tuple(interval and interval.high for interval in intervals),
-        )
-
-    def means(self) -> tuple[MeanSoFar, ...]:
-        """All entries, the newest last."""
-        if not self._moments or (self.entries and self.entries[-1].texts == self._moments[0].texts):
-            return tuple(self.entries)
-        return (*self.entries, self._entry())
 
 
 class Job:
@@ -224,7 +181,7 @@ class Job:
                 self._history.add(row)
             return resume(self._store, self._run)
         # Two models that cannot be compared are refused before a run is made.
-        next(evaluate(model, [], request.config, baseline=baseline), None)
+        check_models(model, baseline, request.config)
         info = prepare_info(
             request.config,
             model,
@@ -323,10 +280,12 @@ def chosen_model(
     Raises:
         ModelError: if it cannot be loaded, or is not offered on a public page.
     """
+    from fillmask_ui.models import ModelChoice
+
     options = options_of(choice)
     if not options or session.public:
         return session.model(choice["reference"], on_progress)
-    return session.store.get(choice["reference"], **options, on_progress=on_progress)
+    return session.store.get(ModelChoice(choice["reference"], **options), on_progress)
 
 
 def options_of(choice: Mapping[str, Any]) -> dict[str, Any]:

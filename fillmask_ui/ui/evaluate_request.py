@@ -9,10 +9,9 @@ from typing import Any
 
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig
-from fillmask_ui.evaluation.config import CROSS_ENTROPY, PSEUDO_PERPLEXITY, SUFFIX
 from fillmask_ui.intervals import Limits
 from fillmask_ui.masking import DEFAULT_SHARES, MaskRecipe
-from fillmask_ui.texts import TextSource, parse_column, text_source
+from fillmask_ui.texts import TextChoice, TextSource
 from fillmask_ui.ui.evaluate_uploads import check_public_upload, keep_upload
 
 EMBEDDED, UPLOAD, DATASET = "embedded", "upload", "dataset"
@@ -61,7 +60,7 @@ class Form:
     streaming: bool = False
     column: str | None = ""
     by: str = "line"
-    metric: str = CROSS_ENTROPY
+    metric: str = "cross-entropy"
     model: str | None = ""
     baseline: str | None = ""
     samples: float | None = 100
@@ -152,14 +151,14 @@ def _is_file(source: TextSource) -> bool:
 
 def _config(form: Form) -> EvaluationConfig:
     recipe, suffix = MaskRecipe(), 8
-    if form.metric == CROSS_ENTROPY:
+    if form.metric == "cross-entropy":
         recipe = _recipe(form)
-    if form.metric == SUFFIX:
+    if form.metric == "suffix":
         suffix = _whole("the number of tokens at the end", form.suffix_tokens, least=1)
     return EvaluationConfig(
         metric=form.metric,
         recipe=recipe,
-        within_word=bool(form.within_word) and form.metric == PSEUDO_PERPLEXITY,
+        within_word=bool(form.within_word) and form.metric == "pseudo-perplexity",
         suffix_tokens=suffix,
         seed=_whole("the seed", form.seed, least=0),
         max_tokens=_whole("max tokens", form.max_tokens, least=0) or None,
@@ -169,7 +168,7 @@ def _config(form: Form) -> EvaluationConfig:
 def _recipe(form: Form) -> MaskRecipe:
     probability = _number("the mask probability", form.mask_probability)
     if form.whole_word:
-        return MaskRecipe.whole_words(probability)
+        return MaskRecipe(probability, whole_word=True)
     parts = _text(form.shares).replace(",", " ").split()
     try:
         shares = [float(part) for part in parts]
@@ -185,9 +184,10 @@ def _recipe(form: Form) -> MaskRecipe:
 
 def _source(form: Form, samples: int | None, root: Path, *, public: bool) -> TextSource:
     drawn = {"samples": samples, "shuffle": bool(form.shuffle), "seed": int(form.seed or 0)}
-    column = parse_column(_text(form.column) or None)
+    column = _text(form.column) or None
     if form.where == EMBEDDED:
-        return TextSource(**drawn)
+        # The box is not shown then, but what is in it is checked.
+        return replace(TextChoice(column=column, **drawn).source(), column=None)
     if form.where == UPLOAD:
         if not form.upload:
             raise OptionError("no file was uploaded: choose one, or pick the embedded texts")
@@ -195,7 +195,7 @@ def _source(form: Form, samples: int | None, root: Path, *, public: bool) -> Tex
             check_public_upload(Path(form.upload))
         kept = keep_upload(Path(form.upload), root)
         by = "paragraph" if form.by == "paragraph" and _plain(kept) else "line"
-        return TextSource("file", str(kept), column=column, by=by, **drawn)
+        return TextChoice(str(kept), column=column, by=by, **drawn).source()
     if form.where != DATASET or public:
         raise OptionError(
             "this public page evaluates its own texts and uploaded files; it fetches no data sets"
@@ -208,7 +208,7 @@ def _source(form: Form, samples: int | None, root: Path, *, public: bool) -> Tex
             "no data set was named: write the id of a Hugging Face data set, such as "
             "Salesforce/wikitext, or the path of a file"
         )
-    source = text_source(reference, column=column, **drawn)
+    source = TextChoice(reference, column=column, **drawn).source()
     if source.kind == "dataset":
         return replace(
             source,
@@ -243,7 +243,7 @@ def _whole(what: str, value: float | None, *, least: int) -> int:
 
 
 def _public_samples(samples: int | None, config: EvaluationConfig) -> int:
-    one_by_one = config.metric == PSEUDO_PERPLEXITY
+    one_by_one = config.metric == "pseudo-perplexity"
     most = PUBLIC_TEXTS_ONE_BY_ONE if one_by_one else PUBLIC_TEXTS
     if samples is None or samples > most:
         raise OptionError(

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fillmask_ui.evaluation import Comparison, ModelFigures, Summary
-from fillmask_ui.evaluation.config import PSEUDO_PERPLEXITY
-from fillmask_ui.evaluation.summary import FLATTERY
+from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.intervals import Interval
 from fillmask_ui.runs import Run, RunInfo
 from fillmask_ui.show.charts import Chart, Names
@@ -83,7 +82,9 @@ def figures_html(summary: Summary, info: RunInfo, *, final: bool = True) -> str:
     parts = [_headline_html(summary, info)]
     if summary.comparison is not None:
         parts.append(_verdict_html(summary, summary.comparison))
-    parts += [notice_html("error", _sentence(text)) for text in summary.alarms if text != FLATTERY]
+    parts += [
+        notice_html("error", _sentence(text)) for text in summary.alarms if text != UNCHANGED_ALARM
+    ]
     if final:
         parts.append(_details_html(summary, info))
     return "".join(parts)
@@ -98,17 +99,17 @@ def _headline_html(summary: Summary, info: RunInfo) -> str:
     if summary.baseline is not None and info.baseline is not None:
         cards.append(_card_html("B", info.baseline["name"], summary, summary.baseline))
     flattery = ""
-    if FLATTERY in summary.alarms:
+    if UNCHANGED_ALARM in summary.alarms:
         masked = {g.name: g for g in summary.model.by_kind}.get("mask")
         alone = f" Mask tokens alone: {masked.mean_nll_nats:.4f} nats (A)." if masked else ""
-        flattery = f'<p class="fm-note">{text_html(FLATTERY + alone)}</p>'
+        flattery = f'<p class="fm-note">{text_html(UNCHANGED_ALARM + alone)}</p>'
     return f'<div class="fm-cards">{"".join(cards)}</div>{flattery}'
 
 
 def _card_html(letter: str, name: str, summary: Summary, figures: ModelFigures) -> str:
     metric = METRIC_NAMES[summary.config.metric] if summary.config else "Mean loss"
-    pseudo = summary.config is not None and summary.config.metric == PSEUDO_PERPLEXITY
-    interval = summary.interval_of(figures)
+    pseudo = summary.config is not None and summary.config.metric == "pseudo-perplexity"
+    interval = figures.metric_interval
     unit = "" if pseudo else " nats"
     spread = f"95 % interval {between(interval, 4)}{unit}" if interval else "no interval yet"
     skipped = sum(summary.skipped.values())
@@ -116,7 +117,7 @@ def _card_html(letter: str, name: str, summary: Summary, figures: ModelFigures) 
     return (
         f'<div class="fm-card"><span class="fm-card-name"><b>{letter}</b> {text_html(name)}</span>'
         f'<span class="fm-card-metric">{text_html(metric)}</span>'
-        f'<span class="fm-card-value">{number(summary.metric_of(figures))}<small>{unit}</small>'
+        f'<span class="fm-card-value">{number(figures.metric)}<small>{unit}</small>'
         f'</span><span class="fm-card-note">{text_html(spread)}</span>'
         f'<span class="fm-card-note">{basis}{f", {skipped:,} skipped" if skipped else ""}</span>'
         "</div>"
@@ -326,7 +327,7 @@ def runs_html(runs: Sequence[Run], unreadable: Sequence[str] = (), chosen: str =
 
 def _run_row(run: Run, *, marked: bool) -> Row:
     info, result = run.info, run.info.result or {}
-    name = "pseudo_perplexity" if info.config.metric == PSEUDO_PERPLEXITY else "cross_entropy"
+    name = "pseudo_perplexity" if info.config.metric == "pseudo-perplexity" else "cross_entropy"
     value = result.get(name)
     texts = result.get("texts", run.row_count if not result else 0)
     when = f"{info.created[:10]} {info.created[11:19]}"

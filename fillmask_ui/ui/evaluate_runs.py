@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.evaluation import RunningSummary, Summary
+from fillmask_ui.evaluation import History, MeanSoFar, RunningSummary, Summary
 from fillmask_ui.runs import Run, RunInfo, RunStore, compare, default_root, export
-from fillmask_ui.show.charts import MeanSoFar
-from fillmask_ui.ui.evaluate_job import History, Job, chosen_model
+from fillmask_ui.ui.evaluate_job import Job, chosen_model
 from fillmask_ui.ui.evaluate_request import Form, read_form
 from fillmask_ui.ui.evaluate_tokens import MAX_TEXTS, Choice, Found, View, find, paired
 from fillmask_ui.ui.evaluate_uploads import drop_upload

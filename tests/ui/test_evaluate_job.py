@@ -20,9 +20,8 @@ from evaluate_page import (
 from table_model import TableModel
 
 from fillmask_ui.errors import DataError, FillmaskError
-from fillmask_ui.evaluation import EvaluationConfig, evaluate
+from fillmask_ui.evaluation import EvaluationConfig, History, evaluate
 from fillmask_ui.ui import evaluate_job
-from fillmask_ui.ui.evaluate_job import History
 from fillmask_ui.ui.evaluate_runs import Shown
 
 PSEUDO = {"metric": "pseudo-perplexity"}
@@ -252,7 +251,7 @@ def test_the_history_is_the_mean_of_the_rows_so_far():
 
 
 def test_a_long_history_is_thinned(monkeypatch):
-    monkeypatch.setattr(evaluate_job, "MAX_HISTORY", 8)
+    monkeypatch.setattr("fillmask_ui.evaluation.history.MAX_ENTRIES", 8)
     history = History()
     rows = [row for row in evaluate(TableModel(1), TEXTS) if hasattr(row, "scores")]
     for row in rows:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from table_model import SPECIAL, WORDS, TableModel, TableVocabulary, letter_vocabulary, sample_texts
 
-from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
+from fillmask_ui.evaluation import EvaluationConfig, MeanSoFar, evaluate, summarize
 from fillmask_ui.show import charts as plots
 from fillmask_ui.show.charts.bins import MAX_BARS, bars_of
 from fillmask_ui.show.charts.pairs import MAX_POINTS
@@ -208,9 +208,9 @@ def test_one_text_of_one_token_is_enough():
 
 def test_the_running_mean_narrows_to_its_last_entry():
     history = [
-        plots.MeanSoFar(1, (3.0,), (None,), (None,)),
-        plots.MeanSoFar(2, (2.5,), (1.0,), (4.0,)),
-        plots.MeanSoFar(9, (2.0,), (1.9,), (2.1,)),
+        MeanSoFar(1, (3.0,), (None,), (None,)),
+        MeanSoFar(2, (2.5,), (1.0,), (4.0,)),
+        MeanSoFar(9, (2.0,), (1.9,), (2.1,)),
     ]
     found = plots.running_mean(history)
     band, line = found.figure.data

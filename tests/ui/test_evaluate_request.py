@@ -50,7 +50,7 @@ def test_options_reach_the_config(tmp_path):
         ),
         tmp_path,
     )
-    assert request.config.recipe == MaskRecipe(0.3, 1.0, 0.0, 0.0)
+    assert request.config.scheme.recipe == MaskRecipe(0.3, 1.0, 0.0, 0.0)
     assert (request.config.seed, request.config.max_tokens) == (7, 64)
     assert (request.source.samples, request.source.shuffle) == (None, False)
     assert (request.limits.pass_below, request.limits.risk_below) == (0.01, 0.02)
@@ -72,7 +72,7 @@ def test_a_metric_takes_its_own_options_and_leaves_those_of_others(tmp_path, met
 
 def test_whole_words_are_shown_as_masks(tmp_path):
     config = read_form(Form(whole_word=True), tmp_path).config
-    assert config.recipe == MaskRecipe.whole_words()
+    assert config.scheme.recipe == MaskRecipe(whole_word=True)
 
 
 def test_an_upload_is_kept_beside_the_runs_under_a_name_of_its_contents(tmp_path):

@@ -23,7 +23,7 @@ from table_model import SPECIAL, WORDS, TableModel, TableVocabulary
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig, summarize
-from fillmask_ui.evaluation.summary import FLATTERY
+from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.intervals import Interval, Verdict
 from fillmask_ui.runs import prepare_info
 from fillmask_ui.ui import evaluate, evaluate_results, evaluate_tokens
@@ -88,7 +88,7 @@ def test_the_figures_are_those_of_the_summary(pair):
         assert repr(figures.mean_nll_nats) in values
         assert repr(figures.top1_accuracy) in values
     assert info.signature in Tags(source).text
-    assert FLATTERY in Tags(source).text
+    assert UNCHANGED_ALARM in Tags(source).text
     masks = next(g for g in summary.model.by_kind if g.name == "mask")
     assert f"Mask tokens alone: {masks.mean_nll_nats:.4f}" in Tags(source).text
 

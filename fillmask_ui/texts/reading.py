@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import shutil
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import islice
-from typing import BinaryIO, final
+from functools import partial
+from itertools import count, islice
+from typing import IO, final
 
 from fillmask_ui.assets import asset
 from fillmask_ui.errors import DataError
 from fillmask_ui.records import Example
-from fillmask_ui.texts.lines import ByteSource, file_bytes
-from fillmask_ui.texts.order import disk_errors, pick, shuffled_positions
-from fillmask_ui.texts.rows import MAX_CHARACTERS, Rows, text_rows
+from fillmask_ui.texts.lines import ByteSource, file_bytes, standard_input
+from fillmask_ui.texts.order import OrderedRows, pick, shuffled_positions, spooled
+from fillmask_ui.texts.rows import MAX_CHARACTERS, count_parquet, read_parquet, read_rows
 from fillmask_ui.texts.source import DATASET, EMBEDDED, STDIN, TextSource
 
 
-@dataclass(frozen=True)
+@dataclass
 class SourceReport:
-    """What a source gave so far.
+    """What a source gave so far; complete when its texts have been read to the end.
 
     Attributes:
         source: its signature.
@@ -48,9 +48,7 @@ class SourceReport:
         >>> SourceReport("texts:x", samples=500, available=300).expected
         300
         """
-        if self.available is None:
-            return self.samples
-        return self.available if self.samples is None else min(self.samples, self.available)
+        return min((n for n in (self.samples, self.available) if n is not None), default=None)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -70,83 +68,57 @@ class SourceReport:
         return tuple(notes)
 
 
-@dataclass(frozen=True)
-class OpenedRows:
-    """Examples in the order asked for, and how many rows the data has, where known."""
-
-    examples: Iterator[Example]
-    available: int | None
-
-
 @final
 class Texts(Iterator[Example]):
     """Examples of one source; close it, or use it in a `with` block, when stopping early.
 
     Attributes:
         source: where they come from.
+        report: what came so far.
 
     Raises:
         DataError: if the data cannot be read, or holds no text at all.
     """
 
-    def __init__(self, source: TextSource, opened: OpenedRows, resources: ExitStack) -> None:
+    def __init__(self, source: TextSource, rows: OrderedRows, resources: ExitStack) -> None:
         self.source = source
-        self._examples = opened.examples
-        self._available = opened.available
+        self.report = SourceReport(str(source), source.samples, rows.available)
+        self._examples = rows.examples
         self._resources = resources
-        self._read = self._given = self._blank = self._cut = 0
         # The first one is read now: a wrong column or an empty file shows before a model is
         # loaded.
         self._waiting = self._next()
 
-    @property
-    def report(self) -> SourceReport:
-        """What came so far; complete when the iteration is."""
-        return SourceReport(
-            str(self.source),
-            self.source.samples,
-            self._available,
-            given=self._given,
-            blank=self._blank,
-            cut=self._cut,
-        )
-
     def __next__(self) -> Example:
-        example, self._waiting = self._waiting, None
-        example = self._next() if example is None else example
+        example = self._waiting or self._next()
+        self._waiting = None
         if example is None:
             raise StopIteration
-        self._given += 1
-        self._blank += not example.text.strip()
-        if len(example.text) > MAX_CHARACTERS:
-            self._cut += 1
-            return Example(example.id, example.text[:MAX_CHARACTERS])
-        return example
+        self.report.given += 1
+        self.report.blank += not example.text.strip()
+        self.report.cut += len(example.text) > MAX_CHARACTERS
+        return Example(example.id, example.text[:MAX_CHARACTERS])
 
     def _next(self) -> Example | None:
         example = next(self._examples, None)
         if example is not None:
-            self._read += 1
             return example
         self.close()
-        asked = self.source.samples
-        if asked is None or self._read < asked:
-            self._available = self._read
-        where = self.source.where or self.source.kind
-        if not self._read:
+        report, where = self.report, self.source.where or self.source.kind
+        if report.samples is None or report.given < report.samples:
+            report.available = report.given
+        if not report.given:
             raise DataError(f"{where} is empty: it has no texts; give data with at least one")
-        if self._blank == self._read:
+        if report.blank == report.given:
             raise DataError(
-                f"{where}: all {self._read:,} texts that were read are blank; check the file, the "
-                "column or the encoding"
+                f"{where}: all {report.given:,} texts that were read are blank; check the file, "
+                "the column or the encoding"
             )
         return None
 
     def close(self) -> None:
         """Close files and remove temporary ones."""
-        closer = getattr(self._examples, "close", None)
-        if closer is not None:
-            closer()
+        self._examples = iter(())
         self._resources.close()
 
     def __enter__(self) -> Texts:
@@ -156,7 +128,7 @@ class Texts(Iterator[Example]):
         self.close()
 
 
-def open_texts(source: TextSource, *, stdin: BinaryIO | None = None) -> Texts:
+def open_texts(source: TextSource, *, stdin: IO[bytes] | None = None) -> Texts:
     """Start to read texts.
 
     Args:
@@ -181,50 +153,35 @@ def open_texts(source: TextSource, *, stdin: BinaryIO | None = None) -> Texts:
         if source.kind == DATASET:
             from fillmask_ui.texts.hub import open_dataset
 
-            opened = open_dataset(source)
+            rows = open_dataset(source)
+        elif source.layout == "parquet":
+            texts = partial(read_parquet, source.where, source.column)
+            rows = _ordered(source, texts, partial(count_parquet, source.where))
         else:
-            opened = _ordered(_rows(source, stdin, resources), source)
-        return Texts(source, opened, resources.pop_all())
+            texts = partial(read_rows, source, _bytes(source, stdin, resources))
+            rows = _ordered(source, texts, lambda: sum(1 for _ in texts()))
+        return Texts(source, rows, resources.pop_all())
 
 
-def _rows(source: TextSource, stdin: BinaryIO | None, resources: ExitStack) -> Rows:
+def _bytes(source: TextSource, stdin: IO[bytes] | None, resources: ExitStack) -> ByteSource:
+    """The bytes of a file; standard input as it comes, or where it is read twice, a copy of it."""
     if source.kind == EMBEDDED:
-        path = str(asset("texts") / "embedded.jsonl")
-        return text_rows(source, file_bytes(path, compressed=False))
-    if source.kind == STDIN:
-        return text_rows(source, _standard_input(stdin, source, resources))
-    if source.layout == "parquet":
-        from fillmask_ui.texts.parquet import ParquetRows
+        return file_bytes(str(asset("texts") / "embedded.jsonl"))
+    if source.kind != STDIN:
+        return file_bytes(source.where, compressed=source.compressed)
+    if not source.shuffle:
+        return standard_input(stdin)
+    copy = resources.enter_context(spooled())
+    shutil.copyfileobj(stdin or sys.stdin.buffer, copy)
+    return standard_input(copy, again=True)
 
-        return ParquetRows(source.where, source.column)
-    return text_rows(source, file_bytes(source.where, compressed=source.compressed))
 
-
-def _standard_input(stdin: BinaryIO | None, source: TextSource, resources: ExitStack) -> ByteSource:
-    """Standard input as it comes, or where it is read twice, a copy of it."""
-    stream = stdin or sys.stdin.buffer
+def _ordered(
+    source: TextSource, texts: Callable[[], Iterator[str]], rows: Callable[[], int]
+) -> OrderedRows:
+    """Examples of texts that are read from the beginning at each call, and counted by `rows`."""
     if source.shuffle:
-        return resources.enter_context(_copied(stream))
-    return ByteSource("standard input", lambda: nullcontext(stream))
-
-
-@contextmanager
-def _copied(stream: BinaryIO) -> Iterator[ByteSource]:
-    with tempfile.TemporaryFile() as copy:
-        with disk_errors():
-            shutil.copyfileobj(stream, copy)
-
-        def reopen() -> nullcontext[BinaryIO]:
-            copy.seek(0)
-            return nullcontext(copy)
-
-        yield ByteSource("standard input", reopen)
-
-
-def _ordered(rows: Rows, source: TextSource) -> OpenedRows:
-    if source.shuffle:
-        available = rows.count()
+        available = rows()
         positions = shuffled_positions(available, source.seed, source.samples)
-        return OpenedRows(pick(rows.texts(), positions), available)
-    examples = (Example(position, text) for position, text in enumerate(rows.texts()))
-    return OpenedRows(islice(examples, source.samples), None)
+        return OrderedRows(pick(texts(), positions), available)
+    return OrderedRows(islice(map(Example, count(), texts()), source.samples), None)
