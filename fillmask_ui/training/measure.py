@@ -19,6 +19,7 @@ import numpy as np
 from fillmask_ui.batching import pad
 from fillmask_ui.errors import DataError, ModelError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
+from fillmask_ui.filling import fill
 from fillmask_ui.protocol import MaskedLM
 
 TEXTS = 600
@@ -127,25 +128,20 @@ class ClozeFigures:
 
 
 def measure_cloze(model: MaskedLM, items: list[ClozeItem]) -> ClozeFigures:
-    """Rank the whole vocabulary at each sentence's mask.
+    """What the model puts at each sentence's mask, against what is accepted there.
 
     Raises:
         DataError: if a sentence has no mask or several.
     """
-    vocabulary = model.vocabulary
     first: list[bool] = []
     five: list[bool] = []
     kinds: dict[str, list[bool]] = {}
     guesses: list[str] = []
     for item in items:
-        encoding = vocabulary.encode(item.text.replace("[MASK]", vocabulary.mask_token))
-        ids = np.array([encoding.ids], np.int64)  # [1, T]
-        cols = np.flatnonzero(ids[0] == vocabulary.mask_id)
-        if len(cols) != 1:
-            raise DataError(f"a cloze item has one [MASK]; {len(cols)} stand in {item.text!r}")
-        logits = model.logits_at(ids, np.ones_like(ids), np.zeros(1, np.int64), cols)[0]  # [V]
-        best = np.argsort(-logits, kind="stable")[:5]
-        words = [vocabulary.word(int(token_id)).lower() for token_id in best]
+        masks = fill(model, item.text, top_k=5).masks if "[MASK]" in item.text else ()
+        if len(masks) != 1:
+            raise DataError(f"a cloze item has one [MASK]; {len(masks)} stand in {item.text!r}")
+        words = [candidate.word.lower() for candidate in masks[0].candidates]
         guesses.append(words[0])
         first.append(words[0] in item.accepted)
         five.append(not set(words).isdisjoint(item.accepted))
