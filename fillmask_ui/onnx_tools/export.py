@@ -20,6 +20,7 @@ from fillmask_ui.errors import ModelError, first_line
 
 if TYPE_CHECKING:
     import onnx
+    from transformers import PreTrainedModel
 
 OPSET = 18  # the oldest that torch.onnx writes without converting down
 
@@ -31,7 +32,7 @@ class _LogitsOnly(torch.nn.Module):
     building, a dozen shape nodes in any export, out of the graph.
     """
 
-    def __init__(self, model: Any, names: list[str], broadcast_mask: bool) -> None:
+    def __init__(self, model: PreTrainedModel, names: list[str], broadcast_mask: bool) -> None:
         super().__init__()
         self.model, self.names, self.broadcast_mask = model, names, broadcast_mask
 
@@ -43,7 +44,7 @@ class _LogitsOnly(torch.nn.Module):
         return self.model(**arguments).logits
 
 
-def probe_inputs(model: Any) -> dict[str, torch.Tensor]:
+def probe_inputs(model: PreTrainedModel) -> dict[str, torch.Tensor]:
     """The inputs of the graph: two rows, the second padded, int64 [2, T]; T exceeds any window."""
     config = model.config
     length = 9 + 2 * (getattr(config, "sliding_window", None) or 0)
@@ -63,7 +64,7 @@ def probe_inputs(model: Any) -> dict[str, torch.Tensor]:
 
 
 @torch.no_grad()
-def _takes_broadcast_mask(model: Any, inputs: dict[str, torch.Tensor]) -> bool:
+def _takes_broadcast_mask(model: PreTrainedModel, inputs: dict[str, torch.Tensor]) -> bool:
     seen = inputs["attention_mask"].bool()
     expected = model(**inputs).logits[seen]
     try:
@@ -88,7 +89,7 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def export_onnx(model: Any) -> onnx.ModelProto:
+def export_onnx(model: PreTrainedModel) -> onnx.ModelProto:
     """Trace a model in evaluation mode; weights are inside the returned graph.
 
     Args:
@@ -104,7 +105,7 @@ def export_onnx(model: Any) -> onnx.ModelProto:
     batch, sequence = torch.export.Dim("batch"), torch.export.Dim("sequence")
     try:
         with _quiet():
-            program = torch.onnx.export(
+            program: Any = torch.onnx.export(
                 wrapped,
                 tuple(inputs.values()),
                 dynamo=True,

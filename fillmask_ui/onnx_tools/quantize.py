@@ -137,7 +137,7 @@ def quantize_dynamic(
         stem = product.layer if product.layer not in stems else f"{product.layer}.{len(stems)}"
         stems.add(stem)
         # By content: exporters write the weight of a layer that runs again under other names.
-        content = hashlib.sha256(np.ascontiguousarray(product.weight)).digest()
+        content = hashlib.sha256(product.weight.tobytes()).digest()
         home = homes.setdefault((product.weight.shape, content), stem)
         if home == stem:
             weight = quantize_weight(product.weight, per_channel)

@@ -94,7 +94,8 @@ class Trainer:
     ) -> None:
         self.recipe, self.tokenizer, self.segments, self.clock = recipe, tokenizer, segments, clock
         self.device = torch_device(recipe.device)
-        self.model: PreTrainedModel = model.to(self.device)
+        self.model = model
+        self.model.to(self.device)  # type: ignore[arg-type]
         self.model.config.use_cache = False
         self.network = HiddenPositionModel(self.model)
         if recipe.compile:
@@ -249,8 +250,8 @@ class Trainer:
                 rate=update.rate,
                 train_nll_nats=float(np.mean(losses)),
                 gradient_norm=update.gradient_norm,
-                validation_nll_nats=validation and validation.nll_nats,
-                validation_top1=validation and validation.top1,
+                validation_nll_nats=validation.nll_nats if validation else None,
+                validation_top1=validation.top1 if validation else None,
             )
             losses.clear()
 

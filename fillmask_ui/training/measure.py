@@ -21,6 +21,7 @@ from fillmask_ui.errors import DataError, ModelError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.filling import fill
 from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.texts.lines import file_bytes
 
 TEXTS = 600
 MAX_TOKENS = 256
@@ -88,12 +89,8 @@ def read_cloze(path: Path) -> list[ClozeItem]:
     Raises:
         DataError: that names the line that cannot be read.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read the cloze list {path}: {error}") from error
     items = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(file_bytes(str(path)).lines(), start=1):
         try:
             entry = json.loads(line)
             item = ClozeItem(entry["text"], tuple(entry["accepted"]), entry.get("kind", ""))

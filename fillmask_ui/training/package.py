@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from pathlib import Path
 
 from fillmask_ui.models import load_model
 from fillmask_ui.models.weights import refuse_missing
@@ -68,9 +69,10 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
         )
         report(f"int8 scheme: {search.chosen_label}")
 
-    references = [("full precision", output, FULL), ("int8", output, INT8)]
+    references: list[tuple[str, str | Path, str | None]] = []
     if request.compare:
-        references.insert(0, ("start", request.compare, None))
+        references.append(("start", request.compare, None))
+    references += [("full precision", output, FULL), ("int8", output, INT8)]
     figures = []
     for name, reference, onnx_file in references if items or held_out else ():
         measured = load_model(reference, onnx_file=onnx_file)

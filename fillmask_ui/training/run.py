@@ -205,7 +205,8 @@ def _load_start(request: RunRequest, recipe: Recipe, resumed: bool) -> Weights:
 def _load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
     from transformers import AutoTokenizer
 
-    return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    return tokenizer
 
 
 def _refuse_another_start(request: RunRequest, before: dict[str, Any]) -> None:

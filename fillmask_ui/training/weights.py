@@ -106,6 +106,7 @@ def load_weights(reference: str | Path, attention: str | None = "eager") -> Weig
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
     folder = model_folder(reference)
+    tokenizer: Any
     try:
         with quiet_transformers():
             tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
