@@ -5,12 +5,28 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from fillmask_ui.models import LoadProgress
+    from fillmask_ui.models.choice import ModelChoice
+    from fillmask_ui.protocol import MaskedLM
+
+
+def load(choice: ModelChoice) -> MaskedLM:
+    """The chosen model, with the progress of a download on standard error."""
+    from fillmask_ui.models import load_choice
+    from fillmask_ui.texts.lines import is_folder
+
+    if choice.reference.endswith(".onnx") or is_folder(choice.reference):
+        # Its name in signatures is without `./` before and `/` behind, as a shell completes it.
+        choice = replace(choice, reference=str(Path(choice.reference).expanduser()))
+    with download_progress() as update:
+        return load_choice(choice, update)
 
 
 @contextmanager

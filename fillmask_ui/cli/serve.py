@@ -8,13 +8,10 @@ from typing import Annotated
 
 import typer
 
-from fillmask_ui.cli.options import Model, given_options
+from fillmask_ui.cli.options import given_options, typer_option
 from fillmask_ui.errors import OptionError
-
-
-def register(app: typer.Typer) -> None:
-    """Add the options of the page to the program itself."""
-    app.callback(invoke_without_command=True)(serve)
+from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.options import options_of
 
 
 def serve(
@@ -29,7 +26,7 @@ def serve(
         int | None,
         typer.Option(min=1, max=65535, help="Port; the first free one from 7860 if not given."),
     ] = None,
-    model: Model = "embedded",
+    model: Annotated[str, typer_option(options_of(ModelChoice)["reference"])] = "embedded",
     public: Annotated[
         bool,
         typer.Option("--public", help="Hardened settings for a page that strangers can reach."),
