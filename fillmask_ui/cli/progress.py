@@ -23,7 +23,7 @@ def load(choice: ModelChoice) -> MaskedLM:
     from fillmask_ui.models import load_choice
     from fillmask_ui.texts.lines import is_folder
 
-    if choice.reference.endswith(".onnx") or is_folder(choice.reference):
+    if choice.reference.endswith(".onnx") or (choice.reference and is_folder(choice.reference)):
         # Its name in signatures is without `./` before and `/` behind, as a shell completes it.
         choice = replace(choice, reference=str(Path(choice.reference).expanduser()))
     with download_progress() as update:
