@@ -15,7 +15,7 @@ Rivals: accuracy calls 40 % and 5 % on the right word the same "wrong"; the perp
 model sees the left context only, so its values do not compare with these. Neither do losses per
 token of two tokenizers: losses per character do.
 
-`evaluate` yields a row a text, `summarize` turns rows into figures.
+`evaluate` yields a row per text, `summarize` turns rows into figures.
 """
 
 from fillmask_ui.evaluation.config import EvaluationConfig

@@ -35,13 +35,10 @@ _WINDOW_TEXTS = 512
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """A sign of life between rows.
+    """A sign of life between rows."""
 
-    Attributes:
-        texts: how many texts are through so far, skipped and done ones counted; those under way
-            count by their share of the work.
-    """
-
+    # how many texts are through so far, skipped and done ones counted; those under way count by
+    # their share of the work
     texts: float
 
 
@@ -71,7 +68,7 @@ def evaluate(
             batches for pseudo-perplexity: too long to wait before drawing a bar or stopping.
 
     Yields:
-        `EvaluatedText` or `SkippedText`, one a text, each as soon as it is measured: ids come in
+        `EvaluatedText` or `SkippedText`, one per text, each as soon as it is measured: ids come in
         any order within a window. With `heartbeat`, `Heartbeat` between them.
 
     Raises:

@@ -7,8 +7,8 @@
   drawn from (seed, id) do not change with `samples` or `shuffle`. (One exception: in a data set
   that is streamed and shuffled it is the place in the shuffled stream, see `texts/hub.py`.)
 - Shuffling with a seed gives the order of `datasets.Dataset.shuffle(seed=seed)`.
-- Memory does not grow with the size of a text, nor of the data beyond 8 bytes a row while an
-  order is drawn and 24 bytes a text asked for; shuffled texts wait in a temporary file.
+- Memory does not grow with the size of a text, nor of the data beyond 8 bytes per row while an
+  order is drawn and 24 bytes per text asked for; shuffled texts wait in a temporary file.
 - Nothing is dropped in silence: blank texts are passed on (an evaluation counts them), texts cut
   at `MAX_CHARACTERS` are counted in the report, all else is an error with its place and a remedy.
 
@@ -25,10 +25,9 @@ Importing this package loads neither `datasets` nor `pyarrow`.
 """
 
 from fillmask_ui.texts.reading import MAX_CHARACTERS, SourceReport, Texts, open_texts
-from fillmask_ui.texts.source import FORMATS, TextChoice, TextSource
+from fillmask_ui.texts.source import TextChoice, TextSource
 
 __all__ = [
-    "FORMATS",
     "MAX_CHARACTERS",
     "SourceReport",
     "TextChoice",

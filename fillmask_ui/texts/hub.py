@@ -41,6 +41,29 @@ if TYPE_CHECKING:
 _POSITION = "__row_of_the_split__"
 # Libraries through which datasets and huggingface_hub talk to the network.
 _NETWORK_LIBRARIES = ("httpx", "httpcore", "requests", "urllib3", "aiohttp")
+# Names of errors and what they say -> the message; {0} is the `TextSource`. The first applies.
+_EXPLANATIONS = {
+    ("GatedRepoError", "gated dataset"): (
+        "the data set {0.where} is gated: accept its terms at "
+        "https://huggingface.co/datasets/{0.where}, then log in with: hf auth login"
+    ),
+    ("RevisionNotFoundError", "Revision '{0.revision}'"): (
+        "the data set {0.where} has no revision {0.revision!r}; give a branch, a tag or a commit "
+        "(--revision)"
+    ),
+    ("RepositoryNotFoundError", "DatasetNotFoundError", "HFValidationError"): (
+        "{0.where} is no file here and no data set on the hub that can be read; check the name "
+        "(OWNER/NAME), or log in with: hf auth login if it is private"
+    ),
+    ("corresponds to no data",): "{0.where} is empty: its split {0.split!r} has no texts",
+    ("DataFilesNotFoundError", "EmptyDatasetError"): (
+        "the data set {0.where} has no data files that can be read"
+    ),
+    (f"[Errno {errno.ENOSPC}]",): (
+        "the disk is full: the data set {0.where} is stored in the cache of the datasets library; "
+        "free space, set HF_HOME to another folder, or stream it (--streaming)"
+    ),
+}
 
 
 def open_dataset(source: TextSource) -> OrderedRows:
@@ -148,46 +171,19 @@ def _explanation(error: BaseException, source: TextSource) -> FillmaskError:
     chain = [error]  # the error and what led to it, the origin last
     while (cause := chain[-1].__cause__ or chain[-1].__context__) and cause not in chain:
         chain.append(cause)
-    names = {kind.__name__ for link in chain for kind in type(link).__mro__}
-    wording = " ".join(str(link) for link in chain)
-    name = source.where
-    # Message -> whether it is the one; the first that is.
-    known = {
-        f"the data set {name} is gated: accept its terms at "
-        f"https://huggingface.co/datasets/{name}, then log in with: hf auth login": (
-            "GatedRepoError" in names or "gated dataset" in wording
-        ),
-        f"the data set {name} has no revision {source.revision!r}; give a branch, a tag or a "
-        "commit (--revision)": (
-            "RevisionNotFoundError" in names
-            or (source.revision is not None and "Revision '" in wording)
-        ),
-        f"{name} is no file here and no data set on the hub that can be read; check the name "
-        "(OWNER/NAME), or log in with: hf auth login if it is private": bool(
-            names & {"RepositoryNotFoundError", "DatasetNotFoundError", "HFValidationError"}
-        ),
-        f"{name} is empty: its split {source.split!r} has no texts": (
-            "corresponds to no data" in wording
-        ),
-        f"the data set {name} has no data files that can be read": bool(
-            names & {"DataFilesNotFoundError", "EmptyDatasetError"}
-        ),
-        f"the disk is full: the data set {name} is stored in the cache of the datasets library; "
-        "free space, set HF_HOME to another folder, or stream it (--streaming)": any(
-            getattr(link, "errno", None) == errno.ENOSPC for link in chain
-        ),
-    }
-    for message, applies in known.items():
-        if applies:
-            return DataError(message)
+    kinds = {kind.__name__ for link in chain for kind in type(link).__mro__}
+    wording = " ".join([*kinds, *map(str, chain)])
+    for signs, message in _EXPLANATIONS.items():
+        if any(sign.format(source) in wording for sign in signs):
+            return DataError(message.format(source))
     lost = [link for link in chain if _of_network(link)]
+    origin = first_line((lost or chain)[-1]).rstrip(".")
     if lost:
         return NetworkError(
-            f"the data set {name} cannot be fetched ({first_line(lost[-1]).rstrip('.')}); check "
-            "the connection, or use the embedded texts or a file"
+            f"the data set {source.where} cannot be fetched ({origin}); check the connection, or "
+            "use the embedded texts or a file"
         )
-    cause = first_line(chain[-1]).rstrip(".")
-    return DataError(f"the data set {name} cannot be read: {cause}")
+    return DataError(f"the data set {source.where} cannot be read: {origin}")
 
 
 def _of_network(error: BaseException) -> bool:

@@ -5,7 +5,7 @@ The order is that of `datasets.Dataset.shuffle(seed)`: numpy's PCG64 generator, 
 in a first pass, those asked for are copied to a temporary file in a second, and yielded from
 there in order.
 
-Memory: 8 bytes a row while the permutation is drawn, 24 bytes a text asked for afterwards.
+Memory: 8 bytes per row while the permutation is drawn, 24 bytes per text asked for afterwards.
 """
 
 from __future__ import annotations

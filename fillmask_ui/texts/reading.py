@@ -22,30 +22,21 @@ from fillmask_ui.texts.source import DATASET, EMBEDDED, STDIN, TextSource
 
 @dataclass
 class SourceReport:
-    """What a source gave so far; complete when its texts have been read to the end.
+    """What a source gave so far; complete when its texts have been read to the end."""
 
-    Attributes:
-        source: its signature.
-        samples: texts asked for; None for all.
-        available: rows in the data; None while that is not known (data read in its own order is
-            not read further than asked).
-        given: examples yielded.
-        blank: of those, empty or of white space alone.
-        cut: of those, cut at `MAX_CHARACTERS` characters.
-    """
-
-    source: str
-    samples: int | None
+    samples: int | None  # texts asked for; None for all
+    # rows in the data; None while that is not known (data read in its own order is not read further
+    # than asked)
     available: int | None
-    given: int = 0
-    blank: int = 0
-    cut: int = 0
+    given: int = 0  # examples yielded
+    blank: int = 0  # of those, empty or of white space alone
+    cut: int = 0  # of those, cut at `MAX_CHARACTERS` characters
 
     @property
     def expected(self) -> int | None:
         """How many examples will come, for a progress bar; None if not known.
 
-        >>> SourceReport("texts:x", samples=500, available=300).expected
+        >>> SourceReport(samples=500, available=300).expected
         300
         """
         return min((n for n in (self.samples, self.available) if n is not None), default=None)
@@ -54,7 +45,7 @@ class SourceReport:
     def notes(self) -> tuple[str, ...]:
         """Sentences that whoever reads the result should see.
 
-        >>> SourceReport("texts:x", samples=500, available=300, given=300).notes
+        >>> SourceReport(samples=500, available=300, given=300).notes
         ('500 texts were asked for; the data has 300',)
         """
         notes = []
@@ -82,7 +73,7 @@ class Texts(Iterator[Example]):
 
     def __init__(self, source: TextSource, rows: OrderedRows, resources: ExitStack) -> None:
         self.source = source
-        self.report = SourceReport(str(source), source.samples, rows.available)
+        self.report = SourceReport(source.samples, rows.available)
         self._examples = rows.examples
         self._resources = resources
         # The first one is read now: a wrong column or an empty file shows before a model is

@@ -1,6 +1,6 @@
 """Files are streamed: fifteen times the data, the same memory.
 
-Allowed on top: 8 bytes a row while a permutation is drawn, as the package's docstring promises.
+Allowed on top: 8 bytes per row while a permutation is drawn, as the package's docstring promises.
 """
 
 import gzip

@@ -96,7 +96,11 @@ def test_the_signature_tells_apart_what_gives_other_texts_or_another_order():
 
 def test_a_source_survives_json():
     source = TextChoice("rows.csv.gz", column="body", samples=5).source()
-    assert TextSource(**json.loads(json.dumps(source.to_dict()))) == source
+    stored = json.loads(json.dumps(source.to_dict()))
+    assert TextSource(**stored) == source
+    assert TextSource.from_dict({**stored, "available": 37, "signature": str(source)}) == source
+    with pytest.raises(KeyError, match="split"):
+        TextSource.from_dict({name: stored[name] for name in stored if name != "split"})
 
 
 @pytest.mark.parametrize("value", ["label=text", "input_column=", "=text", ""])

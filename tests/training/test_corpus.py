@@ -1,6 +1,8 @@
 """Text to segments to blocks."""
 
 import gzip
+import os
+import threading
 
 import numpy as np
 import pytest
@@ -48,6 +50,23 @@ def test_a_folder_gives_the_text_of_its_files(tmp_path):
         file.write("first\n\nsecond\n")
     read = read_paragraphs([CorpusPart.parse(str(tmp_path))])
     assert read.texts == ["first", "second", "third"]
+
+
+def test_text_may_come_through_a_pipe_and_an_error_names_its_line(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for content, wanted in (
+        (b"\xef\xbb\xbffirst\r\n\n second \n", None),
+        (b"a\nb\xe9\n", "line 2"),
+    ):
+        writer = threading.Thread(target=pipe.write_bytes, args=[content])
+        writer.start()
+        if wanted is None:
+            assert read_paragraphs([CorpusPart(pipe)]).texts == ["first", "second"]
+        else:
+            with pytest.raises(DataError, match=f"{wanted} of .*pipe is not UTF-8 .byte 1"):
+                read_paragraphs([CorpusPart(pipe)])
+        writer.join()
 
 
 def test_an_epoch_reads_a_segment_as_often_as_its_copies_say(tokenizer, sentences):
