@@ -156,6 +156,6 @@ def print_figures(summary: Summary, info: RunInfo) -> None:
 
 def _terminal_table(shown: Table, first: str, title: str | None = None) -> RichTable:
     """A table of figures for the terminal, its first column under a heading of its own."""
-    headings = [first, *(heading[0].upper() + heading[1:] for heading in shown.columns[1:])]
     marks = (">" if numeric else "" for numeric in shown.numeric)
-    return table([f"{m}{h}" for m, h in zip(marks, headings, strict=True)], shown.texts(), title)
+    headings = map("".join, zip(marks, (first, *shown.columns[1:]), strict=True))
+    return table(list(headings), shown.texts(), title)
