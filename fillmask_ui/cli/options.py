@@ -120,5 +120,5 @@ def given_options(context: typer.Context, *, beside: Collection[str] = ()) -> li
         parameter.opts[0]
         for parameter in context.command.params
         if parameter.name not in beside
-        and context.get_parameter_source(parameter.name).name == "COMMANDLINE"
+        and getattr(context.get_parameter_source(parameter.name), "name", "") == "COMMANDLINE"
     ]

@@ -156,14 +156,14 @@ def print_filling(filling: Filling, *, bits: bool) -> None:
                 )
                 for one in mask.scored
             )
-            columns = ("word", ">rank", ">probability", nll, "sub-tokens")
-            console.print(table(columns, scored, "Your candidates"))
+            candidates = ("word", ">rank", ">probability", nll, "sub-tokens")
+            console.print(table(candidates, scored, "Your candidates"))
     if filling.joint:
         together = (
             (one.text, *chance_cells(one, ".3g"), parts_text(" + ", one.parts))
             for one in filling.joint
         )
-        columns = ("text", ">probability", nll, "each given those before it")
+        headings = ("text", ">probability", nll, "each given those before it")
         console.print()
-        console.print(table(columns, together, "All masks together"))
+        console.print(table(headings, together, "All masks together"))
     console.print(Text(f"\n{filling.signature}\n", style="dim"), soft_wrap=True)

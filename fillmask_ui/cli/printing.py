@@ -49,9 +49,8 @@ def table(
 
     made = Table(title=title, title_justify="left")
     for heading in columns:
-        name = heading.removeprefix(">")
-        justify = "right" if name != heading else "left"
-        made.add_column(name[:1].upper() + name[1:], justify=justify)
+        right, name = heading.startswith(">"), heading.removeprefix(">")
+        made.add_column(name[:1].upper() + name[1:], justify="right" if right else "left")
     for row in rows:
         made.add_row(*(Text(str(cell), overflow="fold") for cell in row))
     return made
