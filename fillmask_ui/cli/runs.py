@@ -49,7 +49,7 @@ def list_runs(as_json: Json = False) -> None:
 
 
 def _entry(runs: RunStore, name: str) -> dict[str, Any] | None:
-    """A run in a list, as JSON; None for one of another version, which is told apart."""
+    """A run in a list, as JSON; None, and a line on standard error, if it cannot be opened."""
     try:
         run = runs.open(name)
     except FillmaskError as error:
