@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -98,10 +99,10 @@ def evaluate(
 
 def _baseline_choice(reference: str, first: ModelChoice) -> ModelChoice:
     """How the second model is loaded: its own runtime and precision, the first's device."""
-    shared = {"device": first.device, "threads": first.threads}
+    choice = ModelChoice(reference, device=first.device, threads=first.threads)
     if reference.endswith(".onnx"):
-        shared |= {"tokenizer": first.tokenizer, "provider": first.provider}
-    return ModelChoice(reference, **shared)
+        return replace(choice, tokenizer=first.tokenizer, provider=first.provider)
+    return choice
 
 
 def _check_resumed(name: str, context: typer.Context, *, judged: bool) -> None:

@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.panel import Panel
+from rich.progress import MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table as RichTable
+from rich.text import Text
 
 from fillmask_ui.cli.printing import table, wide_console
-from fillmask_ui.evaluation.catalogue import (
-    COMPARISON_FIGURES,
-    GROUP_FIGURES,
-    LOSS,
-    MODEL_FIGURES,
-    SPLITS,
-    Figure,
+from fillmask_ui.cli.progress import terminal_bar
+from fillmask_ui.evaluation import RunningSummary, Summary
+from fillmask_ui.evaluation.catalogue import SPLITS
+from fillmask_ui.runs import Progress, RunInfo
+from fillmask_ui.runs.info import DONE
+from fillmask_ui.show.figures import (
+    Table,
+    comparison_lines,
+    comparison_table,
+    figures_table,
+    groups_table,
 )
-from fillmask_ui.runs.store import DONE
-from fillmask_ui.show.numbers import figure_text, interval_text, signed_percent
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from fillmask_ui.evaluation import Comparison, GroupFigures, RunningSummary, Summary
-    from fillmask_ui.runs import Progress, RunInfo
 
 # In a pipe one line per tenth of the way, but no more often than this.
 _QUIET_SECONDS = 10.0
-_INTERVAL = ">95 % interval"
 
 
 def show_progress(steps: Generator[Progress], *, quiet: bool) -> Progress:
@@ -88,27 +87,13 @@ def _texts_bar(expected: int | None) -> Iterator[Callable[[float, RunningSummary
     if not sys.stderr.isatty():
         yield _quiet_lines(expected)
         return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
     columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
         TextColumn("{task.fields[mean]}", markup=False),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("texts", total=expected, mean="")
-        yield lambda through, running: bar.update(
-            task, completed=int(through), mean=_mean_text(running)
-        )
+    with terminal_bar(*columns, description="texts", total=expected, mean="") as update:
+        yield lambda through, running: update(completed=int(through), mean=_mean_text(running))
 
 
 def _mean_text(running: RunningSummary) -> str:
@@ -133,9 +118,6 @@ def _quiet_lines(expected: int | None) -> Callable[[float, RunningSummary], None
 
 def _print_head(info: RunInfo, expected: int | None) -> None:
     """The panel with the model, and a line each for task, device, texts and samples."""
-    from rich.panel import Panel
-    from rich.text import Text
-
     console = wide_console()
     console.print(Panel(Text(_model_text(info.model)), title="Evaluating", expand=False))
     lines = {
@@ -157,105 +139,23 @@ def _model_text(model: Any) -> str:
 
 def print_figures(summary: Summary, info: RunInfo) -> None:
     """The tables of figures, the verdict, and what a reader should know."""
-    from rich.text import Text
-
     console = wide_console()
-    console.print(_model_table(summary))
+    figures = figures_table(summary, ("Value", "Baseline value"))
+    console.print(_terminal_table(figures, "Metric"))
     for split in ("by_kind", "by_part"):
-        groups = getattr(summary.model, split)
-        if len(groups) > 1:
-            console.print(_group_table(f"By {SPLITS[split]}", groups))
-    comparison = summary.comparison
-    if comparison is not None:
-        console.print(_comparison_table(comparison))
-        for line in _comparison_lines(comparison, summary.compared_metric):
-            console.print(Text(line), soft_wrap=True)
-    for note in (*info.notes, *summary.alarms):
-        console.print(Text(f"Note: {note}"), soft_wrap=True)
+        groups = groups_table([summary.model], split)
+        if len(groups.rows) > 1:
+            console.print(_terminal_table(groups, "Tokens that are", f"By {SPLITS[split]}"))
+    if summary.comparison is not None:
+        console.print(_terminal_table(comparison_table(summary), "Model and baseline"))
+    notes = (f"Note: {note}" for note in (*info.notes, *summary.alarms))
+    for line in (*comparison_lines(summary), *notes):
+        console.print(Text(line), soft_wrap=True)
     console.print(Text(info.signature, style="dim"), soft_wrap=True)
 
 
-def _model_table(summary: Summary) -> Table:
-    """A row per figure with its interval; the baseline's beside them where there is one."""
-    columns = ["Metric", ">Value", _INTERVAL]
-    models = [summary.model]
-    if summary.baseline is not None:
-        columns += [">Baseline value", _INTERVAL]
-        models.append(summary.baseline)
-    metric = summary.metric_figure
-    figures = (replace(metric, label=metric.key, form=LOSS), *MODEL_FIGURES)
-    counts = {"texts": summary.texts}
-    counts |= {f"skipped: {reason}": count for reason, count in summary.skipped.items()}
-    padding = [""] * (len(columns) - 2)
-    rows = [
-        *((figure.label, *_cells(figure, models)) for figure in figures),
-        *((name, f"{count:,}", *padding) for name, count in counts.items()),
-    ]
-    return table(columns, rows)
-
-
-def _group_table(title: str, groups: Iterable[GroupFigures]) -> Table:
-    """A row per group of tokens."""
-    columns = ["Tokens that are"]
-    for figure in GROUP_FIGURES:
-        columns += [
-            f">{figure.label[0].upper()}{figure.label[1:]}",
-            *([_INTERVAL] if figure.interval else []),
-        ]
-    rows = (
-        (
-            group.name,
-            *(
-                cell
-                for figure in GROUP_FIGURES
-                for cell in _cells(figure, [group])[: 2 if figure.interval else 1]
-            ),
-        )
-        for group in groups
-    )
-    return table(columns, rows, title)
-
-
-def _comparison_table(comparison: Comparison) -> Table:
-    """A row per figure that two models have together."""
-    rows = (
-        (figure.label, *_cells(figure, [comparison]))
-        for figure in COMPARISON_FIGURES
-        if figure.value(comparison) is not None
-    )
-    return table(("Model and baseline", ">Value", _INTERVAL), rows)
-
-
-def _cells(figure: Figure, records: Iterable[object]) -> list[str]:
-    """Value and interval of a figure, in one record after the other."""
-    return [
-        cell
-        for record in records
-        for cell in (figure_text(figure, record), interval_text(figure.interval_of(record)))
-    ]
-
-
-def _comparison_lines(comparison: Comparison, metric: str) -> Iterator[str]:
-    """The verdict and what the two models differ in, in words."""
-    verdict = comparison.verdict
-    interval = interval_text(comparison.interval, signed_percent)
-    yield (
-        f"Verdict: {verdict.label} ({metric} changes by "
-        f"{signed_percent(comparison.relative_change)}"
-        + (f", 95 % interval {interval})" if interval else ")")
-    )
-    if verdict.further_texts:
-        yield f"About {verdict.further_texts:,} further texts would settle it."
-    if comparison.agreement is not None:
-        yield (
-            f"Same best guess for {comparison.agreement:.2%} of the tokens; {comparison.flips:,} "
-            f"flipped ({comparison.lost:,} right only in the baseline, {comparison.won:,} right "
-            "only in the model)"
-        )
-    if comparison.mean_kl_nats is not None:
-        yield (
-            f"KL divergence {comparison.mean_kl_nats:.6f} nats (reverse "
-            f"{comparison.mean_kl_reverse_nats:.6f}); |logit difference| mean "
-            f"{comparison.mean_abs_logit_difference:.6f}, largest "
-            f"{comparison.max_abs_logit_difference:.6f}"
-        )
+def _terminal_table(shown: Table, first: str, title: str | None = None) -> RichTable:
+    """A table of figures for the terminal, its first column under a heading of its own."""
+    marks = (">" if numeric else "" for numeric in shown.numeric)
+    headings = map("".join, zip(marks, (first, *shown.columns[1:]), strict=True))
+    return table(list(headings), shown.texts(), title)

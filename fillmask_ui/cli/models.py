@@ -18,13 +18,7 @@ def models(as_json: Json = False) -> None:
             print_json(asdict(model))
         return
     rows = (
-        (
-            model.reference,
-            ", ".join(model.runtimes),
-            model.where,
-            model.note,
-            f"{model.size_bytes / 1e6:,.1f}",
-        )
-        for model in available
+        (m.reference, ", ".join(m.runtimes), m.where, m.note, f"{m.size_bytes / 1e6:,.1f}")
+        for m in available
     )
     wide_console().print(table(("Model", "Runtime", "Where", "Note", ">MB"), rows))

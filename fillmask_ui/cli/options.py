@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, get_type_hints
@@ -68,47 +68,44 @@ def typer_option(own: Option, *, on: bool = False) -> Any:
         own: with its flags, from `options_of`.
         on: whether it is a switch that is on by default, which `--no-...` turns off.
     """
-    flags = own.flags
-    if on:
-        flags = tuple(f"{flag}/--no-{flag.removeprefix('--')}" for flag in flags)
+    flags = [f"{flag}/--no-{flag.removeprefix('--')}" if on else flag for flag in own.flags]
     return typer.Option(*flags, help=own.help, metavar=own.metavar, min=own.least, max=own.most)
 
 
-def _owners(kind: Any) -> tuple[type, ...]:
-    """The dataclasses whose fields a configuration takes by name; none for any other type."""
-    if not is_dataclass(kind):
-        return ()
-    return kind.option_owners() if hasattr(kind, "option_owners") else (kind,)
+def _fields(kind: Any) -> Iterator[tuple[Field[Any], Any, Option | None]]:
+    """What a configuration takes by name: each field with its type and its option, if it has one.
+
+    Those of any other type are none; a configuration may name the dataclasses it takes them from.
+    """
+    owners = getattr(kind, "option_owners", lambda: (kind,))() if is_dataclass(kind) else ()
+    for owner in owners:
+        options, kinds = options_of(owner), get_type_hints(owner)
+        for entry in fields(owner):
+            yield entry, kinds[entry.name], options.get(entry.name)
 
 
 def _derived(kind: Any) -> Iterator[Parameter]:
     """A parameter of typer per option of a configuration; none for any other type."""
-    for owner in _owners(kind):
-        options, kinds = options_of(owner), get_type_hints(owner)
-        for entry in fields(owner):
-            if entry.name not in options:
-                yield from _derived(kinds[entry.name])
-                continue
-            own = kinds[entry.name]
-            shown = typer_option(options[entry.name], on=entry.default is True)
-            yield Parameter(
-                entry.name,
-                Parameter.KEYWORD_ONLY,
-                default=Parameter.empty if entry.default is MISSING else entry.default,
-                annotation=Annotated[own | None if entry.default is None else own, shown],
-            )
+    for entry, own, option in _fields(kind):
+        if option is None:
+            yield from _derived(own)
+            continue
+        default, shown = entry.default, typer_option(option, on=entry.default is True)
+        yield Parameter(
+            entry.name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if default is MISSING else default,
+            annotation=Annotated[own | None if default is None else own, shown],
+        )
 
 
 def _made(kind: Any, values: dict[str, Any]) -> Any:
     """The configuration of what was typed, which is taken out of `values`."""
-    chosen = {}
-    for owner in _owners(kind):
-        options, kinds = options_of(owner), get_type_hints(owner)
-        for entry in fields(owner):
-            if entry.name in options and entry.name in values:
-                chosen[entry.name] = values.pop(entry.name)
-            elif any(_derived(kinds[entry.name])):
-                chosen[entry.name] = _made(kinds[entry.name], values)
+    chosen = {
+        entry.name: values.pop(entry.name, entry.default) if option else _made(own, values)
+        for entry, own, option in _fields(kind)
+        if option or any(_derived(own))
+    }
     return kind(**chosen)
 
 
@@ -123,5 +120,5 @@ def given_options(context: typer.Context, *, beside: Collection[str] = ()) -> li
         parameter.opts[0]
         for parameter in context.command.params
         if parameter.name not in beside
-        and context.get_parameter_source(parameter.name).name == "COMMANDLINE"
+        and getattr(context.get_parameter_source(parameter.name), "name", "") == "COMMANDLINE"
     ]

@@ -17,7 +17,14 @@ from fillmask_ui.errors import DataError, OptionError, TextError
 from fillmask_ui.models.choice import ModelChoice
 
 if TYPE_CHECKING:
-    from fillmask_ui.records import Filling, JointPart, ScoredPart
+    from fillmask_ui.records import (
+        Candidate,
+        Filling,
+        JointFilling,
+        JointPart,
+        ScoredPart,
+        ScoredWord,
+    )
 
 
 @with_options
@@ -120,6 +127,13 @@ def print_filling(filling: Filling, *, bits: bool) -> None:
     console = wide_console()
     unit, scale = ("bits", 1 / math.log(2)) if bits else ("nats", 1.0)
     nll = f">NLL ({unit})"
+
+    def parts_text(between: str, parts: Sequence[ScoredPart | JointPart]) -> str:
+        return between.join(f"{part.token} {part.nll_nats * scale:.3f}" for part in parts)
+
+    def chance_cells(entry: Candidate | ScoredWord | JointFilling, form: str) -> tuple[str, str]:
+        return format(entry.probability, form), f"{entry.nll_nats * scale:.4f}"
+
     console.print(Text(filling.encoding.text, style="bold"))
     for number, mask in enumerate(filling.masks, start=1):
         name = f"Mask {number} of {len(filling.masks)}" if len(filling.masks) > 1 else "Mask"
@@ -128,46 +142,28 @@ def print_filling(filling: Filling, *, bits: bool) -> None:
             f" perplexity {mask.perplexity:,.1f}"
         )
         best = (
-            (
-                str(candidate.rank),
-                candidate.word,
-                candidate.token,
-                str(candidate.token_id),
-                f"{candidate.probability:.4f}",
-                f"{candidate.nll_nats * scale:.4f}",
-            )
-            for candidate in mask.candidates
+            (one.rank, one.word, one.token, one.token_id, *chance_cells(one, ".4f"))
+            for one in mask.candidates
         )
-        console.print(table((">Rank", "Word", "Token", ">Id", ">Probability", nll), best))
+        console.print(table((">rank", "word", "token", ">id", ">probability", nll), best))
         if mask.scored:
             scored = (
                 (
-                    word.word,
-                    "-" if word.rank is None else f"{word.rank:,}",
-                    f"{word.probability:.3g}",
-                    f"{word.nll_nats * scale:.4f}",
-                    "  ".join(_part_texts(word.parts, scale)),
+                    one.word,
+                    "-" if one.rank is None else f"{one.rank:,}",
+                    *chance_cells(one, ".3g"),
+                    parts_text("  ", one.parts),
                 )
-                for word in mask.scored
+                for one in mask.scored
             )
-            columns = ("Word", ">Rank", ">Probability", nll, "Sub-tokens")
-            console.print(table(columns, scored, "Your candidates"))
+            candidates = ("word", ">rank", ">probability", nll, "sub-tokens")
+            console.print(table(candidates, scored, "Your candidates"))
     if filling.joint:
         together = (
-            (
-                joint.text,
-                f"{joint.probability:.3g}",
-                f"{joint.nll_nats * scale:.4f}",
-                " + ".join(_part_texts(joint.parts, scale)),
-            )
-            for joint in filling.joint
+            (one.text, *chance_cells(one, ".3g"), parts_text(" + ", one.parts))
+            for one in filling.joint
         )
-        columns = ("Text", ">Probability", nll, "Each given those before it")
+        headings = ("text", ">probability", nll, "each given those before it")
         console.print()
-        console.print(table(columns, together, "All masks together"))
+        console.print(table(headings, together, "All masks together"))
     console.print(Text(f"\n{filling.signature}\n", style="dim"), soft_wrap=True)
-
-
-def _part_texts(parts: Sequence[ScoredPart | JointPart], scale: float) -> list[str]:
-    """Each token with its NLL, as in `cat 1.204`."""
-    return [f"{part.token} {part.nll_nats * scale:.3f}" for part in parts]

@@ -29,15 +29,18 @@ def wide_console() -> Console:
     return console if sys.stdout.isatty() else Console(width=max(console.width, PIPE_WIDTH))
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> Table:
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None
+) -> Table:
     """A table for `wide_console`.
 
     Args:
-        columns: headings; `>` before one puts its column to the right, as numbers are read.
+        columns: headings, which get a capital; `>` before one puts its column to the right, as
+            numbers are read.
         rows: a cell per column; words that are too long are folded, not cut.
         title: above the table.
 
-    >>> made = table(["Word", ">NLL"], [["cat", "0.5000"]])
+    >>> made = table(["word", ">NLL"], [["cat", "0.5000"]])
     >>> [(column.header, column.justify) for column in made.columns]
     [('Word', 'left'), ('NLL', 'right')]
     """
@@ -46,8 +49,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | No
 
     made = Table(title=title, title_justify="left")
     for heading in columns:
-        right = heading.startswith(">")
-        made.add_column(heading.removeprefix(">"), justify="right" if right else "left")
+        right, name = heading.startswith(">"), heading.removeprefix(">")
+        made.add_column(name[:1].upper() + name[1:], justify="right" if right else "left")
     for row in rows:
-        made.add_row(*(Text(cell, overflow="fold") for cell in row))
+        made.add_row(*(Text(str(cell), overflow="fold") for cell in row))
     return made

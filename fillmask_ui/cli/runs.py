@@ -41,24 +41,15 @@ def list_runs(as_json: Json = False) -> None:
     elif not entries:
         typer.echo(f"no runs in {found.root}: make one with fillmask-ui eval")
     else:
-        rows = (
-            (
-                entry["run"],
-                entry["state"],
-                entry["model"],
-                entry["metric"],
-                "" if entry["value"] is None else f"{entry['value']:.4f}",
-                f"{entry['rows']:,}",
-                entry["verdict"] or "",
-            )
-            for entry in entries
-        )
-        columns = ("Run", "State", "Model", "Metric", ">Value", ">Rows", "Verdict")
+        from fillmask_ui.show.numbers import cell_text
+
+        columns = ("run", "state", "model", "metric", ">value", ">rows", "verdict")
+        rows = ([cell_text(entry[column.strip(">")]) for column in columns] for entry in entries)
         wide_console().print(table(columns, rows))
 
 
 def _entry(runs: RunStore, name: str) -> dict[str, Any] | None:
-    """A run in a list, as JSON; None for one of another version, which is told apart."""
+    """A run in a list, as JSON; None, and a line on standard error, if it cannot be opened."""
     try:
         run = runs.open(name)
     except FillmaskError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import urllib.request
 from typing import Annotated
 
 import typer
@@ -82,7 +81,9 @@ def _pass_proxies_by(host: str | None) -> None:
 
     Only where the environment names a proxy: the variable alone would hide those of the system.
     """
-    named = urllib.request.getproxies_environment()
+    from urllib.request import getproxies_environment
+
+    named = getproxies_environment()
     if not named.keys() - {"no"}:
         return
     direct = dict.fromkeys([named.get("no", ""), "localhost", "127.0.0.1", host or ""])

@@ -6,20 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from fillmask_ui.evaluation.catalogue import COUNT, LOSS, PERPLEXITY, RANK, SHARE, WORDS, Figure
 from fillmask_ui.intervals import Interval
-
-_FORMATS = {COUNT: ",", LOSS: ".4f", SHARE: ".4f", PERPLEXITY: ",.3f", RANK: ",.1f", WORDS: ""}
-
-
-def figure_text(figure: Figure, record: object) -> str:
-    """A figure of a record as its form is written; nothing where the record does not have it.
-
-    >>> figure_text(Figure("real", "a share", SHARE), 0.25)
-    '0.2500'
-    """
-    value = figure.value(record)
-    return "" if value is None else format(value, _FORMATS[figure.form])
 
 
 def interval_text(
