@@ -9,8 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context, select_autoescape
-from jinja2.runtime import Context
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import escape
 
 from fillmask_ui.show import numbers
@@ -44,18 +43,11 @@ def text_html(text: str) -> str:
     return str(escape(visible(text)))
 
 
-@pass_context
-def _shown(context: Context, value: Any) -> Any:
-    markdown = str(context.name).endswith(".md")
-    return visible(value) if type(value) is str and not markdown else value
-
-
 _ENVIRONMENT = Environment(
     loader=FileSystemLoader(TEMPLATES),
-    # A Markdown template writes no HTML; everything else does.
-    autoescape=select_autoescape(disabled_extensions=("md",), default=True),
+    autoescape=True,
     undefined=StrictUndefined,
-    finalize=_shown,
+    finalize=lambda value: visible(value) if type(value) is str else value,
     trim_blocks=True,
     lstrip_blocks=True,
 )

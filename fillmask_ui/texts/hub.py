@@ -114,9 +114,8 @@ def _check_split(builder: datasets.DatasetBuilder, source: TextSource) -> None:
     """Refuse a split that is not there before anything large is fetched."""
     known = set(builder.info.splits or ()) or set(builder.config.data_files or ())
     asked = {part.split("[")[0].strip() for part in source.split.split("+")}
-    for name in sorted(asked - known - {"all"}):
-        if known:
-            raise OptionError(unknown(f"split of {source.where}", name, known))
+    if known and (missing := sorted(asked - known - {"all"})):
+        raise OptionError(unknown(f"split of {source.where}", missing[0], known))
     if source.streaming and "[" in source.split:
         raise OptionError(
             f"the split {source.split!r} is a slice, which a streamed data set cannot give; take "
@@ -129,7 +128,7 @@ def _rows(builder: datasets.DatasetBuilder, source: TextSource) -> OrderedRows:
     if source.streaming:
         rows: Any = builder.as_streaming_dataset(split=source.split)
         split = (builder.info.splits or {}).get(source.split)
-        available = split.num_examples or None if split is not None else None
+        available = (split and split.num_examples) or None
     else:
         builder.download_and_prepare()
         rows = builder.as_dataset(split=source.split)
@@ -158,12 +157,12 @@ def _examples(rows: Any, column: str, source: TextSource) -> Iterator[Example]:
 
 @contextmanager
 def _explained(source: TextSource) -> Iterator[None]:
-    """Errors of the libraries as errors with a remedy."""
+    """Errors of the libraries, which have no common base class, as errors with a remedy."""
     try:
         yield
     except FillmaskError:
         raise
-    except Exception as error:  # the libraries below have no common base class
+    except Exception as error:
         raise _explanation(error, source) from error
 
 
@@ -176,16 +175,14 @@ def _explanation(error: BaseException, source: TextSource) -> FillmaskError:
     for signs, message in _EXPLANATIONS.items():
         if any(sign.format(source) in wording for sign in signs):
             return DataError(message.format(source))
-    lost = [link for link in chain if _of_network(link)]
-    origin = first_line((lost or chain)[-1]).rstrip(".")
-    if lost:
-        return NetworkError(
-            f"the data set {source.where} cannot be fetched ({origin}); check the connection, or "
-            "use the embedded texts or a file"
-        )
-    return DataError(f"the data set {source.where} cannot be read: {origin}")
-
-
-def _of_network(error: BaseException) -> bool:
-    library = type(error).__module__.split(".")[0]
-    return isinstance(error, ConnectionError | TimeoutError) or library in _NETWORK_LIBRARIES
+    for link in reversed(chain):
+        library = type(link).__module__.split(".")[0]
+        if isinstance(link, ConnectionError | TimeoutError) or library in _NETWORK_LIBRARIES:
+            return NetworkError(
+                f"the data set {source.where} cannot be fetched "
+                f"({first_line(link).rstrip('.')}); check the connection, or use the embedded "
+                "texts or a file"
+            )
+    return DataError(
+        f"the data set {source.where} cannot be read: {first_line(chain[-1]).rstrip('.')}"
+    )

@@ -14,8 +14,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from fillmask_ui.evaluation import MeanSoFar, ModelFigures, Summary
-from fillmask_ui.evaluation.summary import Histogram
+from fillmask_ui.evaluation import MeanSoFar, Summary
 from fillmask_ui.show.figures import Names, Table, models_of
 
 # Mid-tones that keep a contrast of 3 to 1 or more on white and on near black.
@@ -63,41 +62,41 @@ class Style:
         return {"name": self.name, "line": line}
 
 
-@dataclass(frozen=True, eq=False)
 class Subject:
-    """What charts are drawn of."""
+    """What charts are drawn of: the records of one model or two, their names and styles.
 
-    summary: Summary  # of one model or two
-    names: Names  # what to call them, one per model
-    history: Sequence[MeanSoFar]  # the mean after ever more texts; may be empty
+    Args:
+        summary: of one model, or of two.
+        names: what to call the models.
+        history: the mean after ever more texts; may be empty.
+    """
 
-    @property
-    def models(self) -> tuple[ModelFigures, ...]:
-        return models_of(self.summary)
-
-    @property
-    def two(self) -> bool:
-        return len(self.names) > 1
-
-    @property
-    def differences(self) -> Histogram | None:
-        """Of the loss of the same token under both models; None where no tokens are paired."""
-        comparison = self.summary.comparison
-        return None if comparison is None else comparison.histogram
-
-    @property
-    def styles(self) -> tuple[Style, ...]:
-        """Of each model; two lines that lie on each other are both seen."""
+    def __init__(self, summary: Summary, names: Names, history: Sequence[MeanSoFar]) -> None:
+        self.summary, self.history = summary, history
+        self.models = models_of(summary)
+        self.two = len(self.models) > 1
+        self.names = names[: len(self.models)]
+        # Two lines that lie on each other are both seen.
         labels = [label(name, _TITLE_CHARACTERS) for name in self.names]
-        return tuple(map(Style, labels, (ACCENT, SECOND), ("solid", "dash")))
+        self.styles = tuple(map(Style, labels, (ACCENT, SECOND), ("solid", "dash")))
 
 
 @dataclass(frozen=True, eq=False)
-class Drawing:
-    """A figure without a title of its own, and the table of what it shows."""
+class Chart:
+    """A figure with the table of what it shows; the catalogue names it."""
 
-    figure: go.Figure
-    table: Table
+    figure: go.Figure  # without a title of its own; `layout.meta` has its description in words
+    table: Table  # of its numbers
+    name: str = ""  # short and stable, for ids and file names
+    title: str = ""  # what it shows
+    note: str = ""  # how to read it, and what is left out
+
+    def to_html(self) -> str:
+        """The figure as an element that `chart_library` draws, without a server or a network."""
+        config = {"displaylogo": False, "displayModeBar": False, "responsive": True}
+        return self.figure.to_html(
+            full_html=False, include_plotlyjs=False, div_id=f"chart-{self.name}", config=config
+        )
 
 
 def new_figure(
@@ -116,7 +115,7 @@ def new_figure(
         x: what its horizontal axis is.
         y: what its vertical axis is.
         legend: whether it names its traces, above the figure.
-        diagonal: end of a line from 0 on which both axes have the same value; None for none.
+        diagonal: end of the line from 0 on which both axes are equal; None for none.
         **layout: of plotly, such as `yaxis_type`.
     """
     look: dict[str, Any] = {"template": LOOK, "height": 320, "meta": {"description": description}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fillmask_ui.evaluation.catalogue import COUNT, SHARE, SPLITS, Figure
-from fillmask_ui.show.charts.chart import Drawing, Subject, new_figure
+from fillmask_ui.show.charts.chart import Chart, Subject, new_figure
 from fillmask_ui.show.figures import Table, group_names, groups_table, headings, records_table
 
 _CALIBRATION_FIGURES = (
@@ -13,9 +13,10 @@ _CALIBRATION_FIGURES = (
     Figure("mean_probability", "mean stated", SHARE),
     Figure("accuracy", "right", SHARE),
 )
+_PARTS = ("means", "lows", "highs")
 
 
-def loss_by_group(subject: Subject, split: str) -> Drawing:
+def loss_by_group(subject: Subject, split: str) -> Chart:
     """Mean loss of each group of tokens of a split, with its interval where there is one."""
     groups = getattr(subject.models[0], split)
     figure = new_figure(
@@ -48,10 +49,10 @@ def loss_by_group(subject: Subject, split: str) -> Drawing:
             customdata=[group.tokens for group in groups],
             hovertemplate="%{x}: %{y:.3f} nats over %{customdata:,} tokens<extra></extra>",
         )
-    return Drawing(figure, groups_table(subject.models, split, subject.names))
+    return Chart(figure, groups_table(subject.models, split, subject.names))
 
 
-def calibration(subject: Subject) -> Drawing:
+def calibration(subject: Subject) -> Chart:
     """The probability that a model states for its best guess, and how often that is right."""
     axis = {"range": [-0.02, 1.04], "tickformat": ",.0%"}
     figure = new_figure(
@@ -78,12 +79,14 @@ def calibration(subject: Subject) -> Drawing:
     by_range = [{(slot.low, slot.high): slot for slot in m.calibration} for m in subject.models]
     heading, ranges = ("stated from", "stated to"), sorted({*by_range[0], *by_range[-1]})
     table = records_table(heading, ranges, by_range, _CALIBRATION_FIGURES, subject.names)
-    return Drawing(figure, table)
+    return Chart(figure, table)
 
 
-def running_mean(subject: Subject) -> Drawing:
+def running_mean(subject: Subject) -> Chart | None:
     """The mean loss over the texts measured, with its interval narrowing."""
     history = subject.history
+    if not history:
+        return None
     last, texts = history[-1], [entry.texts for entry in history]
     # The first texts swing widely; what matters is the end.
     settled = [v for e in history[len(history) // 4 :] for v in (*e.means, *e.lows, *e.highs)]
@@ -96,11 +99,10 @@ def running_mean(subject: Subject) -> Drawing:
         yaxis_range=[min(known) - 0.02, max(known) + 0.02],
     )
     columns: list[Any] = [texts]
-    for number, style in enumerate(subject.styles):
-        means = [entry.means[number] for entry in history]
-        band = [(e.texts, e.lows[number], e.highs[number]) for e in history]
-        columns += [means, [low for _, low, _ in band], [high for _, _, high in band]]
-        band = [edge for edge in band if edge[1] is not None]
+    parts = (zip(*(getattr(e, part) for e in history), strict=True) for part in _PARTS)
+    for style, means, lows, highs in zip(subject.styles, *parts, strict=True):
+        columns += [means, lows, highs]
+        band = [edge for edge in zip(texts, lows, highs, strict=True) if edge[1] is not None]
         figure.add_scatter(
             x=[count for count, _, _ in (*band, *band[::-1])],
             y=[high for _, _, high in band] + [low for _, low, _ in band[::-1]],
@@ -119,4 +121,4 @@ def running_mean(subject: Subject) -> Drawing:
             hovertemplate="%{y:.4f} nats after %{x:,} texts<extra></extra>",
         )
     own = headings(["mean loss (nats)", "95 % from", "95 % to"], subject.names)
-    return Drawing(figure, Table(("texts", *own), tuple(zip(*columns, strict=True))))
+    return Chart(figure, Table(("texts", *own), tuple(zip(*columns, strict=True))))
