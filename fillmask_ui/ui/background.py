@@ -72,16 +72,10 @@ class Done(Generic[Result]):
 def run_in_background(
     task: Callable[[ProgressCallback], Result],
 ) -> Iterator[Waiting | Done[Result]]:
-    """Run a slow task, yield now and then, end with its result.
+    """Run a slow task in a thread: `Waiting` now and then, `Done` at its end.
 
     Who stops listening does not stop the task: a model that is being loaded for one visitor is
-    soon asked for by another.
-
-    Args:
-        task: called in a thread with a function that takes each step of loading a model.
-
-    Yields:
-        `Waiting` while it runs, `Done` at its end.
+    soon asked for by another. The task is given what takes each step of loading a model.
 
     Raises:
         RuntimeError: if the task raised; what it raised is on the server's log.
