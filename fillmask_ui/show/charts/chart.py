@@ -26,6 +26,7 @@ _LABEL_CHARACTERS = 22
 _TITLE_CHARACTERS = 32  # of a model's name in a legend
 _FONT = "IBM Plex Sans, system-ui, sans-serif"
 _AXIS = {
+    "showgrid": True,
     "gridcolor": "rgba(128,128,128,.25)",
     "zeroline": False,
     "automargin": True,

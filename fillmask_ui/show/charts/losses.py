@@ -97,6 +97,8 @@ def loss_by_kind(subject: Subject) -> Drawing:
         legend=subject.two,
         violinmode="overlay",
         violingap=0.2,
+        # Plotly's own range cuts the outer halves off.
+        xaxis_range=[-0.6, len(subject.models[0].by_kind) - 0.4],
         yaxis_rangemode="tozero",
         margin_b=32,
     )
