@@ -53,11 +53,7 @@ ModelJson = _json_type("ModelJson", AvailableModel)
 
 
 def build(session: Session) -> None:
-    """Add `/predict`, `/score_candidates` and `/models` to the page being built.
-
-    Args:
-        session: the models that all visitors share.
-    """
+    """Add `/predict`, `/score_candidates` and `/models` to the page being built."""
 
     def predict(text: str, model: str = "", top_k: int = 5, candidates: str = "") -> Any:
         """Most probable words at each mask of a text, as `fillmask-ui predict --json` prints them.

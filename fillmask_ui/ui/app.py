@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 
+from fillmask_ui.models import ModelStore
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import api, guide, widgets
 from fillmask_ui.ui.evaluate import tab as evaluate
@@ -14,9 +15,6 @@ from fillmask_ui.ui.explore import tab as explore
 from fillmask_ui.ui.links import on_link
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.theme import theme
-
-if TYPE_CHECKING:
-    from fillmask_ui.models import ModelStore
 
 TITLE = "Fill-mask explorer"
 # Name in the address, label, what builds it; the first is where the page opens.
@@ -37,11 +35,7 @@ def build_app(
         default_model: reference of the model that a visitor finds picked.
         public: offer only the models at hand and keep the queue short.
     """
-    if store is None:
-        from fillmask_ui.models import ModelStore
-
-        store = ModelStore()
-    session = Session(store, default_model, public=public)
+    session = Session(store or ModelStore(), default_model, public=public)
     session.preload()
     with gr.Blocks(
         title=TITLE, analytics_enabled=False, delete_cache=(3600, 3600), fill_width=False
@@ -79,11 +73,7 @@ def tab_of(name: str) -> str:
 
 
 def launch_options(public: bool = False) -> dict[str, Any]:
-    """What `demo.launch` is to be called with.
-
-    Args:
-        public: hardened for a page that strangers can reach.
-    """
+    """What `demo.launch` is to be called with; `public` for a page that strangers can reach."""
     options: dict[str, Any] = {
         "theme": theme(),
         "css": widgets.static("page.css") + widgets.static("evaluate.css"),

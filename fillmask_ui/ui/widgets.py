@@ -27,11 +27,7 @@ def static(name: str) -> str:
 
 
 def page() -> gr.Blocks:
-    """The page that is being built, for its load event.
-
-    Raises:
-        RuntimeError: outside of `with gr.Blocks()`.
-    """
+    """The page that is being built, for its load event."""
     if Context.root_block is None:
         raise RuntimeError("a tab is built inside a gr.Blocks")
     return Context.root_block
