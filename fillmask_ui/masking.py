@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fillmask_ui.errors import OptionError
+from fillmask_ui.options import option
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Encoding
 
@@ -39,22 +40,27 @@ DEFAULT_SHARES = (0.8, 0.1, 0.1)
 class MaskRecipe:
     """How `hide_random` chooses and shows tokens.
 
-    Attributes:
-        probability: of a token (or word) to be chosen, in (0, 1].
-        mask_share: of the chosen, the share shown as the mask token.
-        random_share: of the chosen, the share shown as a random token.
-        unchanged_share: of the chosen, the share shown as it is; the three add up to 1.
-        whole_word: choose words, not tokens; then all of the chosen show the mask token.
-
     Raises:
         OptionError: for values outside their range or shares that do not add up to 1.
     """
 
-    probability: float = 0.15
-    mask_share: float = DEFAULT_SHARES[0]
-    random_share: float = DEFAULT_SHARES[1]
-    unchanged_share: float = DEFAULT_SHARES[2]
-    whole_word: bool = False
+    # of a token (or word) to be chosen, in (0, 1]
+    probability: float = option(
+        0.15,
+        "Share of tokens chosen; 0.15.",
+        label="Mask probability",
+        flags=("--mask-probability",),
+        metavar="P",
+    )
+    # of the chosen, the share shown as the mask token; by default 0.8
+    mask_share: float = option(None, "Of these, shown as the mask token; 0.8.", metavar="S")
+    # of the chosen, the share shown as a random token; by default 0.1
+    random_share: float = option(None, "Of these, shown as a random token; 0.1.", metavar="S")
+    # of the chosen, the share shown as it is; by default 0.1. The three add up to 1.
+    unchanged_share: float = option(None, "Of these, shown unchanged; 0.1.", metavar="S")
+    # choose words, not tokens; then all of the chosen show the mask token, which is then the
+    # default
+    whole_word: bool = option(False, "Choose words, shown as mask tokens.", label="Whole words")
 
     def __post_init__(self) -> None:
         if not 0 < self.probability <= 1:
@@ -62,7 +68,16 @@ class MaskRecipe:
                 "the mask probability must be above 0 and at most 1 (0.15 hides 15 % of the "
                 f"tokens); it was {self.probability:g}"
             )
-        shares = (self.mask_share, self.random_share, self.unchanged_share)
+        given = (self.mask_share, self.random_share, self.unchanged_share)
+        all_masked = self.whole_word and given == (None, None, None)
+        defaults = (1.0, 0.0, 0.0) if all_masked else DEFAULT_SHARES
+        shares = [
+            default if share is None else share
+            for share, default in zip(given, defaults, strict=True)
+        ]
+        names = ("mask_share", "random_share", "unchanged_share")
+        for name, share in zip(names, shares, strict=True):
+            object.__setattr__(self, name, share)
         listed = " + ".join(f"{share:g}" for share in shares)
         if not all(0 <= share <= 1 for share in shares):
             raise OptionError(
@@ -79,30 +94,19 @@ class MaskRecipe:
                 f"mask 1, random 0, unchanged 0; they were {listed}"
             )
 
-    @classmethod
-    def whole_words(cls, probability: float = 0.15) -> MaskRecipe:
-        """Whole words, all of them shown as mask tokens."""
-        return cls(probability, 1.0, 0.0, 0.0, whole_word=True)
-
 
 @dataclass(frozen=True)
 class HiddenTokens:
-    """One text with hidden positions, seen by the model in one view or several.
+    """One text with hidden positions, seen by the model in one view or several."""
 
-    Attributes:
-        ids: int64 [T], the text as it is.
-        input_ids: int64 [T], what the model sees; where `hidden_until` is given, `view` says.
-        cols: int64 [M], hidden positions, ascending.
-        kinds: uint8 [M], index into `KINDS`.
-        hidden_until: int64 [M] where each position has a view of its own: view j shows mask
-            tokens at `cols[j]` up to `hidden_until[j]`, without the latter. None: one view.
-    """
-
-    ids: np.ndarray
+    ids: np.ndarray  # int64 [T], the text as it is
+    # int64 [T], what the model sees; where `hidden_until` is given, `view` says
     input_ids: np.ndarray
-    cols: np.ndarray
-    kinds: np.ndarray
+    cols: np.ndarray  # int64 [M], hidden positions, ascending
+    kinds: np.ndarray  # uint8 [M], index into `KINDS`
     mask_id: int
+    # int64 [M] where each position has a view of its own: view j shows mask tokens at `cols[j]` up
+    # to `hidden_until[j]`, without the latter. None: one view.
     hidden_until: np.ndarray | None = None
 
     @property
@@ -286,16 +290,16 @@ def _all_masked(ids: np.ndarray, cols: np.ndarray, mask_id: int) -> HiddenTokens
 
 
 def hide_encoding(
-    encoding: Encoding, vocabulary: Vocabulary, *, seed: int, example_id: int, recipe: MaskRecipe
+    encoding: Encoding, vocabulary: Vocabulary, *, recipe: MaskRecipe, rng: np.random.Generator
 ) -> HiddenTokens:
-    """`hide_random` for a text as the vocabulary encodes it, seeded by (seed, example_id)."""
+    """`hide_random` for a text as the vocabulary encodes it."""
     ids = np.array(encoding.ids, dtype=np.int64)
     return hide_random(
         ids,
         can_hide=hideable(ids, vocabulary.special_ids),
         mask_id=vocabulary.mask_id,
         vocabulary_size=vocabulary.size,
-        rng=generator(seed, example_id),
+        rng=rng,
         recipe=recipe,
         starts=word_starts(encoding, vocabulary.special_ids) if recipe.whole_word else None,
     )

@@ -16,15 +16,10 @@ from fillmask_ui.errors import ModelOutputError, OptionError
 
 @dataclass(frozen=True)
 class TopK:
-    """The K best tokens of each hidden position, best first.
+    """The K best tokens of each hidden position, best first."""
 
-    Attributes:
-        token_ids: int64 [M, K].
-        nll_nats: float64 [M, K], ascending along K.
-    """
-
-    token_ids: np.ndarray
-    nll_nats: np.ndarray
+    token_ids: np.ndarray  # int64 [M, K]
+    nll_nats: np.ndarray  # float64 [M, K], ascending along K
 
 
 def log_probabilities(logits: np.ndarray) -> np.ndarray:
@@ -98,7 +93,7 @@ def target_nll_nats(log_probs: np.ndarray, targets: np.ndarray) -> np.ndarray:
     if targets.shape != log_probs.shape[:1]:
         raise ValueError(
             f"targets {list(targets.shape)} do not fit logits {list(log_probs.shape)}: "
-            "one target a position is wanted"
+            "one target per position is wanted"
         )
     return -log_probs[np.arange(len(targets)), targets] + 0.0  # + 0.0 turns -0.0 into 0.0
 

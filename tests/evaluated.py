@@ -13,7 +13,7 @@ TEXTS = sample_texts(60, seed=5)
 ALL_CONFIGS = [
     EvaluationConfig(),
     EvaluationConfig(recipe=MaskRecipe(0.5, 0.4, 0.3, 0.3), seed=7),
-    EvaluationConfig(recipe=MaskRecipe.whole_words(0.4)),
+    EvaluationConfig(recipe=MaskRecipe(0.4, whole_word=True)),
     EvaluationConfig("pseudo-perplexity"),
     EvaluationConfig("pseudo-perplexity", within_word=True),
     EvaluationConfig("uniform"),

@@ -1,6 +1,6 @@
 """Training runs of a second, for tests."""
 
-from fillmask_ui.training.corpus import TextSource
+from fillmask_ui.training.corpus import CorpusPart
 from fillmask_ui.training.recipe import Recipe
 from fillmask_ui.training.run import RunRequest, prepare
 
@@ -18,6 +18,6 @@ def small(**changes):
 
 
 def run(folder, text_file, config, recipe):
-    request = RunRequest((TextSource(text_file),), folder, config=config, vocabulary_size=200)
+    request = RunRequest((CorpusPart(text_file),), folder, config=config, vocabulary_size=200)
     prepared = prepare(request, recipe)
     return prepared, list(prepared.rows(log_every=1))

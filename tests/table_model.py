@@ -121,10 +121,6 @@ class TableVocabulary:
     def is_continuation(self, token_id):
         return self.token(token_id).startswith("##")
 
-    def decode(self, ids):
-        text = " ".join(self.token(index) for index in ids if index not in self.special_ids)
-        return text.replace(" ##", "")
-
 
 def letter_vocabulary():
     """Another tokenizer for the same words: other ids, more and smaller pieces."""

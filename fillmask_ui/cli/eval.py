@@ -166,7 +166,7 @@ def evaluate(
     else:
         from fillmask_ui.evaluation import EvaluationConfig
         from fillmask_ui.intervals import Limits
-        from fillmask_ui.texts import parse_column, text_source
+        from fillmask_ui.texts import TextChoice
 
         plan = Plan(
             ModelChoice(model, tokenizer, onnx_file, runtime, provider, device, dtype, threads),
@@ -185,19 +185,19 @@ def evaluate(
                 max_tokens=max_tokens,
                 batch_tokens=batch_tokens,
             ),
-            text_source(
+            TextChoice(
                 dataset,
-                config=dataset_name,
+                dataset_name=dataset_name,
                 split=split,
                 revision=revision,
                 streaming=streaming,
-                column=parse_column(column),
+                column=column,
                 by=by,
                 format=text_format,
                 encoding=encoding,
                 samples=samples,
                 shuffle=shuffle,
-            ),
+            ).source(),
             Limits(pass_below, risk_below),
         )
         outcome = start_new(plan, quiet=as_json)
@@ -235,7 +235,7 @@ def recipe(
     chance = 0.15 if probability is None else probability
     given = (mask, random, unchanged)
     if whole_word and given == (None, None, None):
-        return MaskRecipe.whole_words(chance)
+        return MaskRecipe(chance, whole_word=True)
     shares = [
         default if share is None else share
         for share, default in zip(given, DEFAULT_SHARES, strict=True)

@@ -147,9 +147,9 @@ def metric_table(summary: Summary) -> Table:
     both = [summary.model] if summary.baseline is None else [summary.model, summary.baseline]
     rows: list[tuple[str, Callable[[ModelFigures], str], Callable[[ModelFigures], str]]] = [
         (
-            summary.metric_name,
-            lambda m: f"{summary.metric_of(m):.4f}",
-            lambda m: words(summary.interval_of(m)),
+            summary.scheme.figure_key,
+            lambda m: f"{m.metric:.4f}",
+            lambda m: words(m.metric_interval),
         ),
         ("mean NLL (nats)", lambda m: f"{m.mean_nll_nats:.4f}", lambda m: words(m.interval)),
         ("mean NLL (bits)", lambda m: f"{m.mean_nll_bits:.4f}", _nothing),

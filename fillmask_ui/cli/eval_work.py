@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +65,7 @@ def start_new(plan: Plan, *, quiet: bool) -> Outcome:
         plan: what to measure.
         quiet: print nothing on standard output.
     """
+    from fillmask_ui.evaluation import check_models
     from fillmask_ui.runs import prepare_info, start
     from fillmask_ui.texts import open_texts
 
@@ -83,7 +84,7 @@ def start_new(plan: Plan, *, quiet: bool) -> Outcome:
             limits=plan.limits,
         )
         masks = _masks(model, info.config)
-        _try(model, baseline, info.config)
+        check_models(model, baseline, info.config)
         with start(store(), info) as recorder:
             return _work(recorder, model, baseline, texts, masks, quiet=quiet)
 
@@ -152,14 +153,6 @@ def _masks(model: MaskedLM, config: EvaluationConfig) -> Masks | None:
     from fillmask_ui.runs.collator_masks import CollatorMasks
 
     return CollatorMasks(model.vocabulary, config)
-
-
-def _try(model: MaskedLM, baseline: MaskedLM | None, config: EvaluationConfig) -> None:
-    """Two models that cannot be compared are refused before a run is made."""
-    from fillmask_ui.evaluation import evaluate as measure
-
-    config = replace(config, mask_stream="text")
-    next(measure(model, [], config, baseline=baseline), None)
 
 
 def _work(

@@ -63,7 +63,7 @@ def package(
     agreement with PyTorch is checked, and the model card says what was measured.
     """
     need_torch()
-    from fillmask_ui.training.corpus import TextSource
+    from fillmask_ui.training.corpus import CorpusPart
     from fillmask_ui.training.package import PackageRequest
     from fillmask_ui.training.package import package as make_package
 
@@ -71,10 +71,10 @@ def package(
         PackageRequest(
             source=folder,
             output=output,
-            texts=tuple(TextSource.parse(name) for name in text or ()),
+            texts=tuple(CorpusPart.parse(name) for name in text or ()),
             vocabulary_size=vocabulary_size,
-            calibration=TextSource.parse(calibration) if calibration else None,
-            evaluate=TextSource.parse(evaluate) if evaluate else None,
+            calibration=CorpusPart.parse(calibration) if calibration else None,
+            evaluate=CorpusPart.parse(evaluate) if evaluate else None,
             cloze=cloze,
             compare=compare,
             notes=notes,

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -132,30 +130,16 @@ def _all_texts(texts: Sequence[str], file: str | None) -> Iterator[str]:
     yield from texts
     if file is None:
         return
-    found = False
-    name = "standard input" if file == "-" else repr(file)
-    for number, line in enumerate(_byte_lines(file, name), start=1):
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"line {number} of {name} is not UTF-8 (byte {error.start}): save the file as UTF-8"
-            ) from error
-        if text.strip():
+    from fillmask_ui.texts.lines import file_bytes, standard_input
+
+    data = standard_input() if file == "-" else file_bytes(file, name=repr(file))
+    found = bool(texts)
+    for line in data.lines():
+        if line.strip():
             found = True
-            yield text
-    if not found and not texts:
-        raise DataError(f"{name} has no text: one sentence a line is wanted")
-
-
-def _byte_lines(file: str, name: str) -> Iterator[bytes]:
-    try:
-        with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as lines:
-            yield from lines
-    except OSError as error:
-        raise DataError(
-            f"{name} cannot be read ({error.strerror or error}): check that it may be read"
-        ) from error
+            yield line
+    if not found:
+        raise DataError(f"{data.name} has no text: one sentence a line is wanted")
 
 
 def print_filling(filling: Filling, *, bits: bool) -> None:

@@ -109,7 +109,7 @@ def train(
     way, saves and stops.
     """
     need_torch()
-    from fillmask_ui.training.corpus import TextSource
+    from fillmask_ui.training.corpus import CorpusPart
     from fillmask_ui.training.recipe import Recipe
     from fillmask_ui.training.run import RunRequest, prepare, read_log
 
@@ -133,7 +133,7 @@ def train(
         blend=blend,
     )
     request = RunRequest(
-        texts=tuple(TextSource.parse(name) for name in text),
+        texts=tuple(CorpusPart.parse(name) for name in text),
         output=output,
         init=init,
         config=config,

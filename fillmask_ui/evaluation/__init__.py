@@ -15,33 +15,37 @@ Rivals: accuracy calls 40 % and 5 % on the right word the same "wrong"; the perp
 model sees the left context only, so its values do not compare with these. Neither do losses per
 token of two tokenizers: losses per character do.
 
-`evaluate` yields a row a text, `summarize` turns rows into figures.
+`evaluate` yields a row per text, `summarize` turns rows into figures.
 """
 
-from fillmask_ui.evaluation.config import MASK_STREAMS, METRICS, EvaluationConfig
-from fillmask_ui.evaluation.measure import Heartbeat, evaluate
+from fillmask_ui.evaluation.config import EvaluationConfig
+from fillmask_ui.evaluation.history import History, MeanSoFar
+from fillmask_ui.evaluation.measure import Heartbeat, check_models, evaluate
 from fillmask_ui.evaluation.prepare import Masks, SeededMasks
 from fillmask_ui.evaluation.rows import EvaluatedText, LogitDifference, TokenScores
 from fillmask_ui.evaluation.running import RunningSummary, summarize
+from fillmask_ui.evaluation.schemes import SCHEMES
 from fillmask_ui.evaluation.summary import Comparison, GroupFigures, ModelFigures, Summary
 from fillmask_ui.evaluation.tallies import TokenExample, token_example
 
 __all__ = [
-    "MASK_STREAMS",
-    "METRICS",
+    "SCHEMES",
     "Comparison",
     "EvaluatedText",
     "EvaluationConfig",
     "GroupFigures",
     "Heartbeat",
+    "History",
     "LogitDifference",
     "Masks",
+    "MeanSoFar",
     "ModelFigures",
     "RunningSummary",
     "SeededMasks",
     "Summary",
     "TokenExample",
     "TokenScores",
+    "check_models",
     "evaluate",
     "summarize",
     "token_example",

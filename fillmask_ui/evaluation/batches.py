@@ -15,8 +15,11 @@ from fillmask_ui.batching import pad, plan_batches
 from fillmask_ui.errors import ModelOutputError
 from fillmask_ui.evaluation.config import EvaluationConfig
 from fillmask_ui.evaluation.prepare import Prepared
-from fillmask_ui.evaluation.rows import LogitDifference, TokenScores
+from fillmask_ui.evaluation.rows import LogitDifference, TokenScores, join, take
 from fillmask_ui.protocol import MaskedLM
+
+# Of each model in turn, then their difference where there are two.
+Scores = list[TokenScores | LogitDifference]
 
 # Logits of one call; 250,000 words leave 128 positions.
 _LOGIT_BYTES = 128 * 2**20
@@ -26,17 +29,11 @@ _SCORED_AT_ONCE = 2**21
 
 @dataclass(frozen=True, eq=False)
 class ScoredText:
-    """Scores of all M positions of one text, by each model.
+    """Scores of all M positions of one text, by each model."""
 
-    Attributes:
-        index: of the text in its window.
-        models: one entry a model.
-        difference: between two models.
-    """
-
-    index: int
-    models: list[TokenScores]
-    difference: LogitDifference | None
+    index: int  # of the text in its window
+    models: list[TokenScores]  # one entry per model
+    difference: LogitDifference | None  # between two models; None for one
 
 
 def score_window(
@@ -60,7 +57,7 @@ def score_window(
         targets=[len(texts[index].hidden.scored(view)) for index, view in views],
         max_targets=most,
     )
-    parts: dict[int, list[tuple[np.ndarray, list[np.ndarray]]]] = {}
+    parts: dict[int, list[tuple[np.ndarray, Scores]]] = {}
     missing = [len(text.hidden.cols) for text in texts]
     total = sum(len(texts[index].hidden.ids) for index, _ in views)
     through = 0
@@ -71,48 +68,53 @@ def score_window(
         through += sum(len(texts[index].hidden.ids) for index, _ in batch)
         if all(texts[index].id in done for index, _ in batch):
             continue
-        tables = _score_batch(models, texts, batch, most)
+        scores = _score_batch(models, texts, batch, most)
         start = 0
         for index, view in batch:
             entries = texts[index].hidden.scored(view)
-            part = [column[start : start + len(entries)] for column in tables]
+            own = [take(record, slice(start, start + len(entries))) for record in scores]
             start += len(entries)
-            parts.setdefault(index, []).append((entries, part))
+            parts.setdefault(index, []).append((entries, own))
             missing[index] -= len(entries)
             if missing[index] == 0:
                 collected = parts.pop(index)
                 if texts[index].id not in done:
-                    yield _collect(index, collected, len(models))
+                    yield _collect(index, collected)
         yield through / total
 
 
-def _collect(index: int, parts, model_count: int) -> ScoredText:
-    """Columns of all views of a text, in the order of its hidden positions."""
+def _collect(index: int, parts: list[tuple[np.ndarray, Scores]]) -> ScoredText:
+    """Scores of all views of a text, in the order of its hidden positions."""
     order = np.argsort(np.concatenate([entries for entries, _ in parts]))
-    columns = [
-        np.concatenate(pieces)[order] for pieces in zip(*(part for _, part in parts), strict=True)
-    ]
-    width = len(TokenScores.__dataclass_fields__) - 1  # the strings come later
-    scores = [TokenScores(*columns[k * width : (k + 1) * width]) for k in range(model_count)]
-    rest = columns[model_count * width :]
-    return ScoredText(index, scores, LogitDifference(*rest) if rest else None)
+    records = [take(record, order) for record in _join([scores for _, scores in parts])]
+    return ScoredText(
+        index,
+        [record for record in records if isinstance(record, TokenScores)],
+        next((record for record in records if isinstance(record, LogitDifference)), None),
+    )
 
 
-def _score_batch(models, texts, batch, most: int) -> list[np.ndarray]:
-    """Every column of `TokenScores` for each model, then those of `LogitDifference`; [M] each."""
+def _join(parts: Sequence[Scores]) -> Scores:
+    return [join(records) for records in zip(*parts, strict=True)]
+
+
+def _score_batch(
+    models: Sequence[MaskedLM],
+    texts: Sequence[Prepared],
+    batch: Sequence[tuple[int, int]],
+    most: int,
+) -> Scores:
+    """Scores at all M positions asked of a batch of (text, view), `most` of them per model call."""
     padded = pad(
         [texts[index].hidden.view(view) for index, view in batch], models[0].vocabulary.pad_id
     )  # [B, T]
-    chosen = [texts[index].hidden.scored(view) for index, view in batch]
-    rows = np.repeat(np.arange(len(batch)), [len(entries) for entries in chosen])  # [M]
-    where = [
-        texts[index].hidden.cols[entries] for (index, _), entries in zip(batch, chosen, strict=True)
-    ]
-    cols = np.concatenate(where)  # [M]
+    cols_of = [texts[index].hidden.cols[texts[index].hidden.scored(view)] for index, view in batch]
+    rows = np.repeat(np.arange(len(batch)), [len(cols) for cols in cols_of])  # [M]
+    cols = np.concatenate(cols_of)  # [M]
     targets = np.concatenate(
-        [texts[index].hidden.ids[own] for (index, _), own in zip(batch, where, strict=True)]
+        [texts[index].hidden.ids[own] for (index, _), own in zip(batch, cols_of, strict=True)]
     )
-    chunks = []
+    chunks: list[Scores] = []
     for start in range(0, len(rows), most):
         asked = slice(start, start + most)
         logits = [
@@ -120,15 +122,17 @@ def _score_batch(models, texts, batch, most: int) -> list[np.ndarray]:
             for model in models
         ]  # each [m, V]
         chunks += _score_logits(models, logits, targets[asked])
-    return [np.concatenate(column) for column in zip(*chunks, strict=True)]
+    return _join(chunks)
 
 
-def _score_logits(models, logits, targets) -> Iterator[list[np.ndarray]]:
-    """The columns of `_score_batch`, a few positions at a time: float64 takes twice the memory."""
+def _score_logits(
+    models: Sequence[MaskedLM], logits: Sequence[np.ndarray], targets: np.ndarray
+) -> Iterator[Scores]:
+    """Scores of a few positions at a time: float64 takes twice the memory."""
     step = max(1, _SCORED_AT_ONCE // max(part.shape[1] for part in logits))
     for start in range(0, len(targets), step):
         part = slice(start, start + step)
-        columns: list[np.ndarray] = []
+        scores: Scores = []
         log_probs = []
         for model, values in zip(models, logits, strict=True):
             if targets[part].max(initial=0) >= values.shape[1]:
@@ -139,20 +143,22 @@ def _score_logits(models, logits, targets) -> Iterator[list[np.ndarray]]:
             own = scoring.log_probabilities(values[part])  # float64 [m, V]
             log_probs.append(own)
             best = own.argmax(axis=1)
-            columns += [
-                scoring.target_nll_nats(own, targets[part]),
-                scoring.ranks(own, targets[part]),
-                scoring.entropy_nats(own),
-                best,
-                np.exp(own[np.arange(len(best)), best]),
-            ]
+            scores.append(
+                TokenScores(
+                    scoring.target_nll_nats(own, targets[part]),
+                    scoring.ranks(own, targets[part]),
+                    scoring.entropy_nats(own),
+                    best,
+                    np.exp(own[np.arange(len(best)), best]),
+                )
+            )
         if len(models) == 2:
-            columns += _differences(log_probs, [values[part] for values in logits])
-        yield columns
+            scores.append(_difference(log_probs, [values[part] for values in logits]))
+        yield scores
 
 
-def _differences(log_probs, logits) -> list[np.ndarray]:
-    """The columns of `LogitDifference`."""
+def _difference(log_probs: list[np.ndarray], logits: list[np.ndarray]) -> LogitDifference:
+    """How far the two models are apart at m positions."""
     width = min(part.shape[1] for part in logits)
     if any(part.shape[1] != width for part in logits):
         # One model pads its vocabulary: compare the tokens that both have.
@@ -160,16 +166,17 @@ def _differences(log_probs, logits) -> list[np.ndarray]:
         log_probs = [scoring.log_probabilities(part) for part in logits]
     first, second = log_probs  # float64 [m, width]
     gap = np.subtract(first, second, out=np.zeros_like(first), where=first != second)
-    apart = np.abs(np.subtract(*logits, out=np.zeros_like(logits[0]), where=logits[0] != logits[1]))
-    return [
+    one, two = logits
+    apart = np.abs(np.subtract(one, two, out=np.zeros_like(one), where=one != two))
+    return LogitDifference(
         _expected(first, gap),
         _expected(second, -gap),
         apart.mean(axis=1, dtype=np.float64),
         apart.max(axis=1).astype(np.float64),
-    ]
+    )
 
 
-def _expected(log_probs, gap) -> np.ndarray:
+def _expected(log_probs: np.ndarray, gap: np.ndarray) -> np.ndarray:
     """Sum of p * gap, where an impossible token (p = 0) adds nothing."""
     probabilities = np.exp(log_probs)
     products = np.multiply(probabilities, gap, out=np.zeros_like(gap), where=probabilities > 0)

@@ -6,78 +6,77 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from fillmask_ui.errors import OptionError, unknown
+from fillmask_ui.errors import OptionError
+from fillmask_ui.evaluation.schemes import SCHEMES, CrossEntropy, Scheme, make_scheme
 from fillmask_ui.masking import MaskRecipe, generator
-
-CROSS_ENTROPY = "cross-entropy"
-PSEUDO_PERPLEXITY = "pseudo-perplexity"
-UNIFORM = "uniform"
-SUFFIX = "suffix"
-METRICS = (CROSS_ENTROPY, PSEUDO_PERPLEXITY, UNIFORM, SUFFIX)
-
-# `text`: masks of a text depend on (seed, id) alone. `collator`: one generator runs through all
-# texts, as in the published evaluator.
-MASK_STREAMS = ("text", "collator")
+from fillmask_ui.options import check_options, option
 
 # Raised when the same choices give other numbers than before.
 PROTOCOL_VERSION = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class EvaluationConfig:
     """Every choice of an evaluation but model and texts.
 
-    Attributes:
-        metric: one of `METRICS`.
-        recipe: for cross-entropy, what is chosen and how it is shown.
-        within_word: for pseudo-perplexity, hide the later sub-tokens of the word too.
-        suffix_tokens: for the suffix, how many tokens at the end are hidden.
-        seed: of the masks.
-        mask_stream: one of `MASK_STREAMS`.
-        max_tokens: longer texts are cut at the end; None for the model's own limit.
-        batch_tokens: tokens of a padded batch; changes the speed, and the numbers a little: those
-            of a dynamically quantized model in the fourth digit, as its activations are scaled
-            by batch, others in the last.
-
     Raises:
         OptionError: for a value outside its range, or an option that the metric does not have.
+
+    >>> EvaluationConfig("suffix", suffix_tokens=3, seed=1).scheme
+    Suffix(suffix_tokens=3)
     """
 
-    metric: str = CROSS_ENTROPY
-    recipe: MaskRecipe = field(default_factory=MaskRecipe)
-    within_word: bool = False
-    suffix_tokens: int = 8
-    seed: int = 42
-    mask_stream: str = "text"
-    max_tokens: int | None = None
-    batch_tokens: int = 1024
+    # a key of `SCHEMES`
+    metric: str = option(
+        "cross-entropy",
+        f"{', '.join([*SCHEMES][:-1])} or {[*SCHEMES][-1]}.",
+        choices=tuple(SCHEMES),
+    )
+    seed: int = option(42, "Of the masks.")  # of the masks
+    # longer texts are cut at the end; None for the model's own limit
+    max_tokens: int | None = option(
+        None, "Cut longer texts; the model's limit.", metavar="N", least=3
+    )
+    # tokens of a padded batch; changes the speed, and the numbers a little: those of a dynamically
+    # quantized model in the fourth digit, as its activations are scaled by batch, others in the
+    # last
+    batch_tokens: int = option(
+        1024, "Tokens of a padded batch: speed and memory.", metavar="N", least=1
+    )
+    # the metric with its own options, which are given by name beside those below
+    scheme: Scheme = field(default_factory=CrossEntropy)
 
-    def __post_init__(self) -> None:
-        if self.metric not in METRICS:
-            raise OptionError(unknown("metric", self.metric, METRICS))
-        if self.mask_stream not in MASK_STREAMS:
-            raise OptionError(unknown("mask stream", self.mask_stream, MASK_STREAMS))
-        if self.within_word and self.metric != PSEUDO_PERPLEXITY:
-            raise OptionError(
-                f"within-word hiding belongs to pseudo-perplexity; the metric was {self.metric}"
-            )
-        if self.metric != CROSS_ENTROPY and self.recipe != MaskRecipe():
-            raise OptionError(
-                "mask probability, shares and whole words belong to cross-entropy; the metric was "
-                f"{self.metric}, which hides {_HIDES[self.metric]}"
-            )
-        if self.mask_stream == "collator" and self.metric != CROSS_ENTROPY:
-            raise OptionError(
-                f"the collator's stream of masks belongs to cross-entropy; the metric was "
-                f"{self.metric}"
-            )
-        for name, least in (("suffix_tokens", 1), ("batch_tokens", 1), ("max_tokens", 3)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise OptionError(
-                    f"{name.replace('_', ' ')} must be at least {least}; it was {value}"
-                )
-        generator(self.seed, 0)
+    def __init__(
+        self,
+        metric: str = "cross-entropy",
+        *,
+        seed: int = 42,
+        max_tokens: int | None = None,
+        batch_tokens: int = 1024,
+        scheme: Scheme | None = None,
+        **own: Any,
+    ) -> None:
+        values = {
+            "metric": metric,
+            "seed": seed,
+            "max_tokens": max_tokens,
+            "batch_tokens": batch_tokens,
+            "scheme": scheme or make_scheme(metric, own),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        check_options(self)
+        generator(seed, 0)  # refuses a negative one
+
+    @classmethod
+    def option_owners(cls) -> tuple[type, ...]:
+        """The dataclasses whose options `__init__` takes by name."""
+        return (cls, *SCHEMES.values())
+
+    @property
+    def mask_stream(self) -> str:
+        """Whether masks depend on the text alone, or on all texts before it."""
+        return self.scheme.mask_stream if isinstance(self.scheme, CrossEntropy) else "text"
 
     def resolved(self, *longest: int) -> EvaluationConfig:
         """With `max_tokens` set to what all the models can take.
@@ -99,21 +98,8 @@ class EvaluationConfig:
         >>> print(EvaluationConfig("pseudo-perplexity", max_tokens=512).signature)
         metric:pseudo-perplexity|within-word:no|max:512|batch:1024|v:1
         """
-        parts = [f"metric:{self.metric}"]
-        recipe = self.recipe
-        if self.metric == CROSS_ENTROPY:
-            shares = (recipe.mask_share, recipe.random_share, recipe.unchanged_share)
-            parts += [
-                f"p:{recipe.probability:g}",
-                "shares:" + "/".join(f"{share:g}" for share in shares),
-                "unit:" + ("word" if recipe.whole_word else "token"),
-                f"stream:{self.mask_stream}",
-            ]
-        elif self.metric == PSEUDO_PERPLEXITY:
-            parts.append("within-word:" + ("yes" if self.within_word else "no"))
-        elif self.metric == SUFFIX:
-            parts.append(f"suffix:{self.suffix_tokens}")
-        if self.metric in (CROSS_ENTROPY, UNIFORM):
+        parts = [f"metric:{self.metric}", *self.scheme.signature]
+        if self.scheme.seeded:
             parts.append(f"seed:{self.seed}")
         parts += [
             f"max:{self.max_tokens or 'model'}",
@@ -123,17 +109,24 @@ class EvaluationConfig:
         return "|".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values."""
-        return asdict(self)
+        """Plain JSON-ready values: `__init__` by name.
+
+        The options of the other metrics are there with their defaults, as they always were.
+        """
+        others: dict[str, Any] = {}
+        for scheme in SCHEMES.values():
+            others |= asdict(scheme())
+        return {
+            "metric": self.metric,
+            **others,
+            **asdict(self.scheme),
+            "seed": self.seed,
+            "max_tokens": self.max_tokens,
+            "batch_tokens": self.batch_tokens,
+        }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> EvaluationConfig:
         """The inverse of `to_dict`."""
-        return cls(**{**values, "recipe": MaskRecipe(**values["recipe"])})
-
-
-_HIDES = {
-    PSEUDO_PERPLEXITY: "each token once",
-    UNIFORM: "a share drawn anew for each text",
-    SUFFIX: "the tokens at the end",
-}
+        recipe = {"recipe": MaskRecipe(**values["recipe"])} if "recipe" in values else {}
+        return cls(**{**values, **recipe})

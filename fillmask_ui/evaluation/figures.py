@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,7 @@ def model_figures(tally: ModelTally, order: np.ndarray, quick: bool) -> ModelFig
     """Figures of one model; `order` sorts its texts by id, `quick` spares the resampling."""
     x, n = column(tally.text_nll, order), column(tally.text_tokens, order)
     characters = column(tally.text_characters, order)
+    units = column(tally.text_units, order)
     tokens = int(n.sum())
     nll, covered = total(x), int(characters.sum())
     calibration = tuple(_calibration(tally))
@@ -75,11 +76,17 @@ def model_figures(tally: ModelTally, order: np.ndarray, quick: bool) -> ModelFig
         np.arange(LOSS_BINS + 1) * BIN_NATS,
         {name: tally.histogram[kind].copy() for kind, name in enumerate(KINDS)},
     )
+    scheme = tally.scheme
+    mean_interval = _of_losses(x, n, quick)
+    by_token = np.array_equal(units, n)
+    metric_interval = mean_interval if by_token else _of_losses(x, units, quick)
     return ModelFigures(
+        metric=scheme.figure(nll / (tokens if by_token else math.fsum(units))),
+        metric_interval=metric_interval and metric_interval.map(scheme.figure),
         tokens=tokens,
         characters=covered,
         mean_nll_nats=nll / tokens,
-        interval=_of_losses(x, n, quick),
+        interval=mean_interval,
         nll_per_character_nats=nll / covered if covered else math.nan,
         per_character_interval=_of_losses(x, characters, quick) if covered else None,
         median_nll_nats=histogram.quantile(0.5),
@@ -102,8 +109,8 @@ def model_figures(tally: ModelTally, order: np.ndarray, quick: bool) -> ModelFig
     )
 
 
-def column(values, order: np.ndarray) -> np.ndarray:
-    """Float64 [N], one value a text, in the order of the ids."""
+def column(values: Sequence[float], order: np.ndarray) -> np.ndarray:
+    """Float64 [N], one value per text, in the order of the ids."""
     return np.array(values, np.float64)[order]
 
 
@@ -140,7 +147,7 @@ def _group(name: str, sums: np.ndarray, moments: RatioMoments | None) -> GroupFi
     return GroupFigures(
         name=name,
         tokens=int(sums[COUNT]),
-        texts=moments and moments.texts,
+        texts=moments.texts if moments else None,
         mean_nll_nats=means[NLL],
         interval=moments.interval(positive=True)
         if moments and moments.texts >= FEWEST_TEXTS_OF_A_GROUP

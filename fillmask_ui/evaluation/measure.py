@@ -15,13 +15,12 @@ from dataclasses import dataclass, replace
 from fillmask_ui.batching import windows
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation.batches import ScoredText, score_window
-from fillmask_ui.evaluation.config import CROSS_ENTROPY, PSEUDO_PERPLEXITY, EvaluationConfig
+from fillmask_ui.evaluation.config import EvaluationConfig
 from fillmask_ui.evaluation.prepare import (
     NOT_COMPARABLE,
     Masks,
     Prepared,
     SeededMasks,
-    comparable,
     prepare,
 )
 from fillmask_ui.evaluation.rows import EvaluatedText
@@ -36,13 +35,10 @@ _WINDOW_TEXTS = 512
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """A sign of life between rows.
+    """A sign of life between rows."""
 
-    Attributes:
-        texts: how many texts are through so far, skipped and done ones counted; those under way
-            count by their share of the work.
-    """
-
+    # how many texts are through so far, skipped and done ones counted; those under way count by
+    # their share of the work
     texts: float
 
 
@@ -72,7 +68,7 @@ def evaluate(
             batches for pseudo-perplexity: too long to wait before drawing a bar or stopping.
 
     Yields:
-        `EvaluatedText` or `SkippedText`, one a text, each as soon as it is measured: ids come in
+        `EvaluatedText` or `SkippedText`, one per text, each as soon as it is measured: ids come in
         any order within a window. With `heartbeat`, `Heartbeat` between them.
 
     Raises:
@@ -82,32 +78,42 @@ def evaluate(
     if isinstance(examples, str | Example):
         raise OptionError("the examples were one text: give a list of texts, as in [text]")
     models = [model] if baseline is None else [model, baseline]
-    config = (config or EvaluationConfig()).resolved(*(entry.max_tokens for entry in models))
+    config = check_models(model, baseline, config or EvaluationConfig())
     if masks is None and config.mask_stream == "collator":
         raise OptionError(
             "the mask stream 'collator' runs in transformers: give "
             "masks=CollatorMasks(model.vocabulary, config) from fillmask_ui.runs.collator_masks"
         )
-    masks = masks or SeededMasks(config, model.vocabulary)
+    lanes = [_Lane(models, masks or SeededMasks(config, model.vocabulary))]
+    if baseline is not None and not same_tokenizer(model.vocabulary, baseline.vocabulary):
+        second = _Lane([baseline], SeededMasks(config, baseline.vocabulary))
+        lanes = [replace(lanes[0], models=[model]), second]
     texts = (
         text if isinstance(text, Example) else Example(index, text)
         for index, text in enumerate(examples)
     )
-    if baseline is None or same_tokenizer(model.vocabulary, baseline.vocabulary):
-        rows = _evaluate_together(models, texts, config, masks, frozenset(done))
-    else:
-        _check_comparable(models, config)
-        rows = _evaluate_side_by_side(models, texts, config, masks, frozenset(done))
-    for row in rows:
+    for row in _measure(lanes, texts, config, frozenset(done)):
         if heartbeat or not isinstance(row, Heartbeat):
             yield row
 
 
-def _check_comparable(models: Sequence[MaskedLM], config: EvaluationConfig) -> None:
-    if config.metric == PSEUDO_PERPLEXITY:
-        return
-    if config.metric == CROSS_ENTROPY and config.recipe.whole_word and config.mask_stream == "text":
-        return
+def check_models(
+    model: MaskedLM, baseline: MaskedLM | None, config: EvaluationConfig
+) -> EvaluationConfig:
+    """The config resolved for the models that it is to measure.
+
+    Raises:
+        OptionError: if it asks for longer texts than they take, or compares by token two models
+            with different tokenizers.
+    """
+    models = [model] if baseline is None else [model, baseline]
+    config = config.resolved(*(entry.max_tokens for entry in models))
+    if (
+        baseline is None
+        or config.scheme.compares_tokenizers
+        or same_tokenizer(model.vocabulary, baseline.vocabulary)
+    ):
+        return config
     names = " and ".join(entry.signature.name for entry in models)
     raise OptionError(
         f"{names} have different tokenizers, so their losses per token mean different things; "
@@ -116,71 +122,65 @@ def _check_comparable(models: Sequence[MaskedLM], config: EvaluationConfig) -> N
     )
 
 
-def _evaluate_together(models, texts, config, masks, done):
-    vocabulary = models[0].vocabulary
-    prepared = (prepare(text, vocabulary, config, masks) for text in texts)
+@dataclass(frozen=True)
+class _Lane:
+    """Models with one tokenizer, and where the hidden tokens of their texts come from."""
+
+    models: list[MaskedLM]
+    masks: Masks
+
+
+def _measure(
+    lanes: Sequence[_Lane],
+    texts: Iterable[Example],
+    config: EvaluationConfig,
+    done: frozenset[int],
+) -> Iterator[EvaluatedText | SkippedText | Heartbeat]:
+    """Window by window; of two lanes each text has a row that carries the other lane's."""
     before = 0
-    for number, window in enumerate(_windows(prepared, config)):
-        yield from (item for item in _skipped(window) if item.id not in done)
-        ready = [item for item in window if isinstance(item, Prepared)]
-        for scored in score_window(models, ready, config, number, done):
-            if isinstance(scored, float):
-                yield Heartbeat(before + scored * len(window))
-            else:
-                yield _row(ready[scored.index], scored, vocabulary)
-        before += len(window)
-
-
-def _evaluate_side_by_side(models, texts, config, masks, done):
-    """Two tokenizers: a row of each, where both hide the same characters."""
-    own = [masks, SeededMasks(config, models[1].vocabulary)]
-
-    def pairs():
-        for text in texts:
-            both = [
-                prepare(text, model.vocabulary, config, source)
-                for model, source in zip(models, own, strict=True)
-            ]
-            skipped = _skipped(both)
-            if skipped:
-                yield skipped[0]
-            elif comparable(*both, config):
-                yield tuple(both)
-            else:
-                yield SkippedText(text.id, NOT_COMPARABLE)
-
-    before = 0
-    for number, window in enumerate(_windows(pairs(), config)):
-        yield from (item for item in _skipped(window) if item.id not in done)
+    for number, window in enumerate(_windows(_prepare_all(lanes, texts, config), config)):
+        skipped = [item for item in window if isinstance(item, SkippedText)]
+        yield from (item for item in skipped if item.id not in done)
         ready = [item for item in window if not isinstance(item, SkippedText)]
-        rows: dict[int, EvaluatedText] = {}
-        # The baseline's half of the window first: its rows wait for those of the model.
-        for half in (1, 0):
-            model = models[half]
-            texts_of = [pair[half] for pair in ready]
-            for scored in score_window([model], texts_of, config, number, done):
+        others: dict[int, EvaluatedText] = {}
+        # The second lane first: its rows wait for those of the model.
+        for turn, place in enumerate(reversed(range(len(lanes)))):
+            models = lanes[place].models
+            own = [item[place] for item in ready]
+            for scored in score_window(models, own, config, number, done):
                 if isinstance(scored, float):
-                    yield Heartbeat(before + (1 - half + scored) / 2 * len(window))
+                    yield Heartbeat(before + (turn + scored) / len(lanes) * len(window))
                     continue
-                index = scored.index
-                row = _row(texts_of[index], scored, model.vocabulary)
-                if half:
-                    rows[index] = row
+                row = _row(own[scored.index], scored, models[0].vocabulary)
+                if place:
+                    others[scored.index] = row
                 else:
-                    yield replace(row, other=rows.pop(index))
+                    yield replace(row, other=others.pop(scored.index, None))
         before += len(window)
 
 
-def _skipped(window) -> list[SkippedText]:
-    return [item for item in window if isinstance(item, SkippedText)]
+def _prepare_all(
+    lanes: Sequence[_Lane], texts: Iterable[Example], config: EvaluationConfig
+) -> Iterator[tuple[Prepared, ...] | SkippedText]:
+    """Each text once per lane, or why it is left out of all of them."""
+    for text in texts:
+        made = [prepare(text, lane.models[0].vocabulary, config, lane.masks) for lane in lanes]
+        ready = [item for item in made if isinstance(item, Prepared)]
+        if len(ready) < len(made):
+            yield next(item for item in made if isinstance(item, SkippedText))
+        elif len(ready) == 1 or config.scheme.covers_same(*ready):
+            yield tuple(ready)
+        else:
+            yield SkippedText(text.id, NOT_COMPARABLE)
 
 
-def _windows(items, config: EvaluationConfig):
-    def size_of(item) -> int:
+def _windows(
+    items: Iterable[tuple[Prepared, ...] | SkippedText], config: EvaluationConfig
+) -> Iterator[list[tuple[Prepared, ...] | SkippedText]]:
+    def size_of(item: tuple[Prepared, ...] | SkippedText) -> int:
         if isinstance(item, SkippedText):
             return 0
-        parts = item if isinstance(item, tuple) else (item,)
-        return sum(part.hidden.view_count * len(part.hidden.ids) for part in parts)
+        return sum(part.hidden.view_count * len(part.hidden.ids) for part in item)
 
     return windows(
         items,
@@ -190,11 +190,7 @@ def _windows(items, config: EvaluationConfig):
     )
 
 
-def _row(
-    text: Prepared,
-    scored: ScoredText,
-    vocabulary: Vocabulary,
-) -> EvaluatedText:
+def _row(text: Prepared, scored: ScoredText, vocabulary: Vocabulary) -> EvaluatedText:
     scores = [
         replace(entry, top_tokens=tuple(vocabulary.token(int(index)) for index in entry.top_ids))
         for entry in scored.models

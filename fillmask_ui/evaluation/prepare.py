@@ -6,22 +6,15 @@ Axes: T tokens of the text, M hidden positions.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 
 from fillmask_ui.errors import TextError
-from fillmask_ui.evaluation.config import PSEUDO_PERPLEXITY, SUFFIX, UNIFORM, EvaluationConfig
-from fillmask_ui.evaluation.rows import FIRST, LATER, WHOLE, EvaluatedText
-from fillmask_ui.masking import (
-    HiddenTokens,
-    generator,
-    hide_encoding,
-    hide_one_by_one,
-    hide_suffix,
-    hide_uniform,
-    hideable,
-)
+from fillmask_ui.evaluation.config import EvaluationConfig
+from fillmask_ui.evaluation.rows import FIRST, LATER, WHOLE
+from fillmask_ui.evaluation.schemes.scheme import covered
+from fillmask_ui.masking import HiddenTokens, generator, hideable
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Encoding, Example, SkippedText
 
@@ -36,13 +29,11 @@ _CHARACTERS_A_TOKEN = 64
 
 
 class Masks(Protocol):
-    """Where hidden tokens come from.
+    """Where hidden tokens come from."""
 
-    Attributes:
-        sequential: whether the masks of a text depend on the texts before it.
-    """
-
-    sequential: bool
+    @property
+    def sequential(self) -> bool:
+        """Whether the masks of a text depend on the texts before it."""
 
     def hide(self, encoding: Encoding, example_id: int) -> HiddenTokens:
         """Hidden tokens of one text; none (M = 0) is a valid answer."""
@@ -57,23 +48,8 @@ class SeededMasks:
     sequential: bool = False
 
     def hide(self, encoding: Encoding, example_id: int) -> HiddenTokens:
-        config, vocabulary = self.config, self.vocabulary
-        ids = np.array(encoding.ids, dtype=np.int64)
-        can_hide = hideable(ids, vocabulary.special_ids)
-        if config.metric == PSEUDO_PERPLEXITY:
-            word_ids = encoding.word_ids if config.within_word else None
-            return hide_one_by_one(
-                ids, can_hide=can_hide, mask_id=vocabulary.mask_id, word_ids=word_ids
-            )
-        if config.metric == SUFFIX:
-            return hide_suffix(
-                ids, can_hide=can_hide, mask_id=vocabulary.mask_id, count=config.suffix_tokens
-            )
-        if config.metric == UNIFORM:
-            rng = generator(config.seed, example_id)
-            return hide_uniform(ids, can_hide=can_hide, mask_id=vocabulary.mask_id, rng=rng)
-        return hide_encoding(
-            encoding, vocabulary, seed=config.seed, example_id=example_id, recipe=config.recipe
+        return self.config.scheme.hide(
+            encoding, self.vocabulary, generator(self.config.seed, example_id)
         )
 
 
@@ -91,32 +67,16 @@ class Prepared:
     spans: np.ndarray
 
     @property
+    def cols(self) -> np.ndarray:
+        """int64 [M], hidden positions."""
+        return self.hidden.cols
+
+    @property
     def shown_ids(self) -> np.ndarray:
         """int64 [M], what the model sees at the hidden positions."""
         if self.hidden.hidden_until is not None:
             return np.full(len(self.hidden.cols), self.hidden.mask_id)
         return self.hidden.input_ids[self.hidden.cols]
-
-
-def comparable(
-    first: Prepared | EvaluatedText, second: Prepared | EvaluatedText, config: EvaluationConfig
-) -> bool:
-    """Whether what two tokenizers hide of a text stands for the same characters."""
-    if first.truncated or second.truncated:
-        return False
-    if config.metric == PSEUDO_PERPLEXITY:
-        return not first.left_out and not second.left_out
-    return _covered(first) == _covered(second)
-
-
-def _covered(text: Prepared | EvaluatedText) -> frozenset[int]:
-    """Characters, blanks left out, that the hidden tokens stand for."""
-    return frozenset(
-        place
-        for start, end in text.spans.tolist()
-        for place in range(start, end)
-        if not text.text[place].isspace()
-    )
 
 
 @dataclass(frozen=True)
@@ -177,7 +137,8 @@ def prepare(
     if not example.text.strip():
         return SkippedText(example.id, BLANK)
     try:
-        cut = encode_cut(vocabulary, example.text, config.max_tokens)
+        # `evaluate` has resolved it.
+        cut = encode_cut(vocabulary, example.text, cast("int", config.max_tokens))
     except TextError:
         return SkippedText(example.id, NOT_TEXT)
     encoding = cut.encoding
@@ -204,8 +165,8 @@ def prepare(
         parts=_parts(encoding, hidden.cols),
         spans=spans,
     )
-    whole = config.metric == PSEUDO_PERPLEXITY
-    characters = _spelled(encoding, can_hide) if whole else len(_covered(prepared))
+    whole = config.scheme.covers_the_text
+    characters = _spelled(encoding, can_hide) if whole else len(covered(prepared))
     return replace(prepared, characters=characters)
 
 

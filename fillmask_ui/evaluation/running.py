@@ -10,10 +10,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.evaluation.config import PSEUDO_PERPLEXITY, EvaluationConfig
+from fillmask_ui.evaluation.config import EvaluationConfig
 from fillmask_ui.evaluation.figures import column, interval, model_figures, pair_figures, total
 from fillmask_ui.evaluation.rows import EvaluatedText
-from fillmask_ui.evaluation.summary import FLATTERY, Comparison, ModelFigures, Summary
+from fillmask_ui.evaluation.schemes import CrossEntropy
+from fillmask_ui.evaluation.summary import UNCHANGED_ALARM, Comparison, ModelFigures, Summary
 from fillmask_ui.evaluation.tallies import (
     COUNT,
     NLL,
@@ -57,9 +58,9 @@ class RunningSummary:
     """`summarize` step by step: add rows as they come, merge shards, look at any time.
 
     Args:
-        config: as for `summarize`.
-        vocabulary_size: as for `summarize`.
-        limits: as for `summarize`.
+        config: what was measured; decides which figure the verdict is about.
+        vocabulary_size: V, for the alarm that a model is near chance.
+        limits: borders of the verdict.
     """
 
     def __init__(
@@ -74,7 +75,8 @@ class RunningSummary:
         self.limits = limits
         self.skipped: Counter[str] = Counter()
         self._ids = array("q")
-        self._model = ModelTally()
+        self._scheme = config.scheme if config is not None else CrossEntropy()
+        self._model = ModelTally(self._scheme)
         self._baseline: ModelTally | None = None
         self._pair: PairTally | None = None
         self._worst = LargestTokens()
@@ -119,10 +121,10 @@ class RunningSummary:
         self._model.add(row, row.scores)
         self._worst.add(row, row.scores.nll_nats)
         if row.other is not None:
-            self._baseline = self._baseline or ModelTally()
+            self._baseline = self._baseline or ModelTally(self._scheme)
             self._baseline.add(row.other, row.other.scores)
         if row.baseline is not None:
-            self._baseline = self._baseline or ModelTally()
+            self._baseline = self._baseline or ModelTally(self._scheme)
             self._pair = self._pair or PairTally()
             self._baseline.add(row, row.baseline)
             self._pair.add(row)
@@ -133,11 +135,8 @@ class RunningSummary:
 
     def _check_alike(self, row: EvaluatedText) -> None:
         own = (row.baseline is not None, row.other is not None)
-        before = (
-            self._pair is not None,
-            self._baseline is not None and self._pair is None,
-        )
-        if self._ids and own != before:
+        paired = self._pair is not None
+        if self._ids and own != (paired, self._baseline is not None and not paired):
             raise ValueError(f"text {row.id} and those before it have not the same models")
 
     def merge(self, other: RunningSummary) -> None:
@@ -147,7 +146,7 @@ class RunningSummary:
             return
         if not self._ids:
             # Nothing here yet: what the other has decides whether there is a baseline.
-            self._baseline = ModelTally() if other._baseline else None
+            self._baseline = ModelTally(self._scheme) if other._baseline else None
             self._pair = PairTally() if other._pair else None
         if (self._baseline is None, self._pair is None) != (
             other._baseline is None,
@@ -155,14 +154,9 @@ class RunningSummary:
         ):
             raise ValueError("the shards have not the same models")
         self._ids += other._ids
-        self._model.merge(other._model)
-        if self._baseline is not None and other._baseline is not None:
-            self._baseline.merge(other._baseline)
-        if self._pair is not None and other._pair is not None:
-            self._pair.merge(other._pair)
-        self._worst.merge(other._worst)
-        self._most_different.merge(other._most_different)
-        self._points.merge(other._points)
+        for name in ("_model", "_baseline", "_pair", "_worst", "_most_different", "_points"):
+            if getattr(self, name) is not None:
+                getattr(self, name).merge(getattr(other, name))
 
     def summary(self, *, quick: bool = False) -> Summary:
         """The figures so far.
@@ -182,8 +176,10 @@ class RunningSummary:
             )
         order = np.argsort(np.array(self._ids, np.int64), kind="stable")
         model = model_figures(self._model, order, quick)
-        baseline = self._baseline and model_figures(self._baseline, order, quick)
-        comparison = self._compare(order, quick) if self._baseline is not None else None
+        baseline = comparison = None
+        if self._baseline is not None:
+            baseline = model_figures(self._baseline, order, quick)
+            comparison = self._compare(self._baseline, order, quick)
         return Summary(
             config=self.config,
             texts=self.texts,
@@ -197,21 +193,21 @@ class RunningSummary:
             points=self._points.columns(),
         )
 
-    def _compare(self, order: np.ndarray, quick: bool) -> Comparison:
+    def _compare(self, base: ModelTally, order: np.ndarray, quick: bool) -> Comparison:
         by_token = self._pair is not None
-        own, base = self._model, self._baseline
+        own = self._model
         x, y = column(own.text_nll, order), column(base.text_nll, order)
         gaps = gap(x, y)
         units = column(own.text_tokens if by_token else own.text_characters, order)
         difference_nats = total(gaps) / math.fsum(units)
         difference_interval = interval(gaps, units, quick)
-        if self.config is not None and self.config.metric == PSEUDO_PERPLEXITY:
+        if self._scheme.exponential:
             # Of two tokenizers both perplexities are taken over the baseline's tokens: e^ of a loss
             # per token means another thing where the tokens are others.
-            tokens = column(base.text_tokens, order)
-            change = _expm1(total(gaps) / math.fsum(tokens))
-            of_tokens = interval(gaps, tokens, quick)
-            change_interval = of_tokens and of_tokens.map(_expm1)
+            base_units = column(base.text_units, order)
+            change = _expm1(total(gaps) / math.fsum(base_units))
+            difference = interval(gaps, base_units, quick)
+            change_interval = difference and difference.map(_expm1)
         else:
             whole = total(y)
             change = total(gaps) / whole if 0 < whole < math.inf else math.nan
@@ -238,7 +234,7 @@ class RunningSummary:
                         "weights, its quantization or its tokenizer may be broken"
                     )
         if any(group.name == "unchanged" for group in model.by_kind):
-            yield FLATTERY
+            yield UNCHANGED_ALARM
 
 
 def _expm1(value: float) -> float:

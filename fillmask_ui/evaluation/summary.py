@@ -12,12 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from fillmask_ui.evaluation.config import PSEUDO_PERPLEXITY, EvaluationConfig
+from fillmask_ui.evaluation.catalogue import (
+    COMPARISON_FIGURES,
+    GROUP_FIGURES,
+    MODEL_FIGURES,
+    SPLITS,
+    Figure,
+    figures_dict,
+    interval_list,
+)
+from fillmask_ui.evaluation.config import EvaluationConfig
+from fillmask_ui.evaluation.schemes import CrossEntropy, Scheme
+from fillmask_ui.evaluation.schemes.scheme import exp
 from fillmask_ui.evaluation.tallies import TokenExample
 from fillmask_ui.intervals import Interval, Verdict
 from fillmask_ui.records import finite
 
-FLATTERY = (
+UNCHANGED_ALARM = (
     "The mean includes tokens that the model saw unchanged, which are easier than hidden ones: "
     "compare models by it, but judge what a model knows by the mask tokens alone."
 )
@@ -25,29 +36,18 @@ FLATTERY = (
 
 @dataclass(frozen=True)
 class GroupFigures:
-    """Figures of a part of the tokens.
+    """Figures of a part of the tokens."""
 
-    Attributes:
-        name: what the tokens have in common, e.g. `mask`, `first sub-token`, `8-15`.
-        tokens: how many.
-        texts: with at least one of them; None where that is not counted.
-        mean_nll_nats: over the tokens.
-        interval: of the mean; None where it is not known, or rests on fewer than 5 texts.
-        top1_accuracy: share of tokens with rank 1.
-        top5_accuracy: share with rank 5 or better.
-        mean_rank: of the true token.
-        mean_entropy_nats: of the distribution.
-    """
-
-    name: str
-    tokens: int
-    texts: int | None
-    mean_nll_nats: float
+    name: str  # what the tokens have in common, e.g. `mask`, `first sub-token`, `8-15`.
+    tokens: int  # how many
+    texts: int | None  # with at least one of them; None where that is not counted
+    mean_nll_nats: float  # over the tokens
+    # of the mean; None where it is not known, or rests on fewer than 5 texts
     interval: Interval | None
-    top1_accuracy: float
-    top5_accuracy: float
-    mean_rank: float
-    mean_entropy_nats: float
+    top1_accuracy: float  # share of tokens with rank 1
+    top5_accuracy: float  # share with rank 5 or better
+    mean_rank: float  # of the true token
+    mean_entropy_nats: float  # of the distribution
 
 
 @dataclass(frozen=True)
@@ -63,15 +63,10 @@ class CalibrationBin:
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """Counts in bins of equal width; what lies outside is in the first or last.
+    """Counts in bins of equal width; what lies outside is in the first or last."""
 
-    Attributes:
-        edges: float64 [bins + 1], in nats.
-        counts: group name to int64 [bins].
-    """
-
-    edges: np.ndarray
-    counts: Mapping[str, np.ndarray]
+    edges: np.ndarray  # float64 [bins + 1], in nats
+    counts: Mapping[str, np.ndarray]  # group name to int64 [bins]
 
     @property
     def total(self) -> np.ndarray:
@@ -91,267 +86,171 @@ class Histogram:
 
 @dataclass(frozen=True, eq=False)
 class ModelFigures:
-    """What was measured of one model.
+    """What was measured of one model."""
 
-    Attributes:
-        tokens: hidden tokens scored.
-        characters: that they stand for.
-        mean_nll_nats: token average; the cross-entropy.
-        interval: of the mean.
-        nll_per_character_nats: sum of losses by characters; compares tokenizers.
-        per_character_interval: of it.
-        median_nll_nats: exact to 0.02.
-        top1_accuracy: share of tokens with rank 1.
-        top5_accuracy: share with rank 5 or better.
-        mean_rank: of the true token.
-        mean_entropy_nats: of the distribution.
-        by_kind: by what the model saw: mask, random, unchanged.
-        by_part: by whole word, first and later sub-token.
-        by_position: by token position.
-        by_frequency: by how often the token occurs in the texts.
-        calibration: stated probability of the best guess against how often it is right.
-        calibration_error: mean |stated - right|, weighted by tokens.
-        histogram: of the loss of a token, by kind.
-        truncated: texts cut at the end.
-        left_out: unknown and written special tokens, which are not scored.
-    """
-
-    tokens: int
-    characters: int
-    mean_nll_nats: float
-    interval: Interval | None
-    nll_per_character_nats: float
-    per_character_interval: Interval | None
-    median_nll_nats: float
-    top1_accuracy: float
-    top5_accuracy: float
-    mean_rank: float
-    mean_entropy_nats: float
-    by_kind: tuple[GroupFigures, ...]
-    by_part: tuple[GroupFigures, ...]
-    by_position: tuple[GroupFigures, ...]
-    by_frequency: tuple[GroupFigures, ...]
+    metric: float  # the figure that the metric names: the mean, e^mean, a loss per byte, ...
+    metric_interval: Interval | None  # of it
+    tokens: int  # hidden tokens scored
+    characters: int  # that they stand for
+    mean_nll_nats: float  # token average; the cross-entropy
+    interval: Interval | None  # of the mean
+    nll_per_character_nats: float  # sum of losses by characters; compares tokenizers
+    per_character_interval: Interval | None  # of it
+    median_nll_nats: float  # exact to 0.02
+    top1_accuracy: float  # share of tokens with rank 1
+    top5_accuracy: float  # share with rank 5 or better
+    mean_rank: float  # of the true token
+    mean_entropy_nats: float  # of the distribution
+    by_kind: tuple[GroupFigures, ...]  # by what the model saw: mask, random, unchanged
+    by_part: tuple[GroupFigures, ...]  # by whole word, first and later sub-token
+    by_position: tuple[GroupFigures, ...]  # by token position
+    by_frequency: tuple[GroupFigures, ...]  # by how often the token occurs in the texts
+    # stated probability of the best guess against how often it is right
     calibration: tuple[CalibrationBin, ...]
-    calibration_error: float
-    histogram: Histogram
-    truncated: int
-    left_out: int
+    calibration_error: float  # mean |stated - right|, weighted by tokens
+    histogram: Histogram  # of the loss of a token, by kind
+    truncated: int  # texts cut at the end
+    left_out: int  # unknown and written special tokens, which are not scored
 
     @property
     def perplexity(self) -> float:
         """e^mean; pseudo-perplexity where each token was hidden once."""
-        return _exp(self.mean_nll_nats)
+        return exp(self.mean_nll_nats)
 
     @property
     def perplexity_interval(self) -> Interval | None:
         """The interval of the mean, carried over."""
-        return self.interval and self.interval.map(_exp)
+        return self.interval and self.interval.map(exp)
 
     @property
     def mean_nll_bits(self) -> float:
+        """The mean, in bits."""
         return self.mean_nll_nats / math.log(2)
 
     @property
     def nll_per_character_bits(self) -> float:
+        """Sum of losses by characters, in bits."""
         return self.nll_per_character_nats / math.log(2)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values, the histogram left out."""
+        splits = {
+            name: {group.name: figures_dict(group, GROUP_FIGURES) for group in getattr(self, name)}
+            for name in SPLITS
+        }
         return {
-            "tokens": self.tokens,
-            "characters": self.characters,
-            "mean_nll_nats": self.mean_nll_nats,
-            "mean_nll_bits": self.mean_nll_bits,
-            "interval_95": ends(self.interval),
-            "perplexity": self.perplexity,
-            "nll_per_character_nats": self.nll_per_character_nats,
-            "nll_per_character_bits": self.nll_per_character_bits,
-            "per_character_interval_95": ends(self.per_character_interval),
-            "median_nll_nats": self.median_nll_nats,
-            "top1_accuracy": self.top1_accuracy,
-            "top5_accuracy": self.top5_accuracy,
-            "mean_rank": self.mean_rank,
-            "mean_entropy_nats": self.mean_entropy_nats,
-            "calibration_error": self.calibration_error,
-            "by_kind": groups(self.by_kind),
-            "by_part": groups(self.by_part),
-            "by_position": groups(self.by_position),
-            "by_frequency": groups(self.by_frequency),
-            "texts_truncated": self.truncated,
-            "tokens_left_out": self.left_out,
+            **figures_dict(self, MODEL_FIGURES),
+            **splits,
+            "interval_95": interval_list(self.metric_interval),
+            "mean_nll_interval_95": interval_list(self.interval),
         }
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """A model beside its baseline, paired by text.
+    """A model beside its baseline, paired by text."""
 
-    Attributes:
-        unit: `token`, or `character` where the tokenizers differ.
-        texts: paired.
-        relative_change: of the metric, model against baseline; 0.03 is 3 % worse. Of two
-            tokenizers, see `Summary.compared_metric`.
-        interval: of it, paired.
-        difference_nats: mean loss of the model less that of the baseline, by unit.
-        difference_interval: of it, paired.
-        verdict: of the relative change.
-        agreement: share of tokens where both have the same best guess; None by character.
-        flips: tokens where the best guess differs.
-        lost: tokens that only the baseline guesses right.
-        won: tokens that only the model guesses right.
-        mean_kl_nats: mean KL(model || baseline); None for two stored runs, like all below.
-        mean_kl_reverse_nats: mean KL(baseline || model).
-        mean_abs_logit_difference: over tokens and vocabulary.
-        max_abs_logit_difference: the largest.
-        histogram: of the difference of the loss of a token; None by character.
-    """
-
-    unit: str
-    texts: int
+    unit: str  # `token`, or `character` where the tokenizers differ
+    texts: int  # paired
+    # of the metric, model against baseline; 0.03 is 3 % worse. Of two tokenizers, see
+    # `Summary.compared_metric`.
     relative_change: float
-    interval: Interval | None
-    difference_nats: float
-    difference_interval: Interval | None
-    verdict: Verdict
+    interval: Interval | None  # of it, paired
+    difference_nats: float  # mean loss of the model less that of the baseline, by unit
+    difference_interval: Interval | None  # of it, paired
+    verdict: Verdict  # of the relative change
+    # share of tokens where both have the same best guess; None by character
     agreement: float | None = None
-    flips: int | None = None
-    lost: int | None = None
-    won: int | None = None
+    flips: int | None = None  # tokens where the best guess differs
+    lost: int | None = None  # tokens that only the baseline guesses right
+    won: int | None = None  # tokens that only the model guesses right
+    # mean KL(model || baseline); None for two stored runs, like all below
     mean_kl_nats: float | None = None
-    mean_kl_reverse_nats: float | None = None
-    mean_abs_logit_difference: float | None = None
-    max_abs_logit_difference: float | None = None
+    mean_kl_reverse_nats: float | None = None  # mean KL(baseline || model)
+    mean_abs_logit_difference: float | None = None  # over tokens and vocabulary
+    max_abs_logit_difference: float | None = None  # the largest
+    # of the difference of the loss of a token; None by character
     histogram: Histogram | None = None
+
+    @property
+    def further_texts(self) -> int | None:
+        """About how many more texts would settle an inconclusive verdict."""
+        return self.verdict.further_texts
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values, the histogram left out."""
-        return {
-            "unit": self.unit,
-            "texts": self.texts,
-            "difference_nats": self.difference_nats,
-            "difference_interval_95": ends(self.difference_interval),
-            "further_texts": self.verdict.further_texts,
-            "agreement": self.agreement,
-            "flips": self.flips,
-            "lost": self.lost,
-            "won": self.won,
-            "mean_kl_nats": self.mean_kl_nats,
-            "mean_kl_reverse_nats": self.mean_kl_reverse_nats,
-            "mean_abs_logit_difference": self.mean_abs_logit_difference,
-            "max_abs_logit_difference": self.max_abs_logit_difference,
-        }
+        return figures_dict(self, COMPARISON_FIGURES)
 
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """All figures of one evaluation.
+    """All figures of one evaluation."""
 
-    Attributes:
-        config: what was measured; None where the rows alone were given.
-        texts: measured.
-        skipped: reason to number of texts.
-        model: figures of the model.
-        baseline: figures of the second model.
-        comparison: of the two.
-        alarms: what a reader must know, in words.
-        worst: tokens with the largest loss.
-        most_different: tokens with the largest |difference| of the two losses.
-        points: float64 [columns, n], a fair sample of tokens: the loss; with a baseline (by token)
-            the baseline's loss as a second line.
-    """
-
-    config: EvaluationConfig | None
-    texts: int
-    skipped: Mapping[str, int]
-    model: ModelFigures
-    baseline: ModelFigures | None = None
-    comparison: Comparison | None = None
-    alarms: tuple[str, ...] = ()
-    worst: tuple[TokenExample, ...] = ()
+    config: EvaluationConfig | None  # what was measured; None where the rows alone were given
+    texts: int  # measured
+    skipped: Mapping[str, int]  # reason to number of texts
+    model: ModelFigures  # figures of the model
+    baseline: ModelFigures | None = None  # figures of the second model
+    comparison: Comparison | None = None  # of the two
+    alarms: tuple[str, ...] = ()  # what a reader must know, in words
+    worst: tuple[TokenExample, ...] = ()  # tokens with the largest loss
+    # tokens with the largest |difference| of the two losses
     most_different: tuple[TokenExample, ...] = ()
+    # float64 [columns, n], a fair sample of tokens: the loss; with a baseline (by token) the
+    # baseline's loss as a second line
     points: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
+    def scheme(self) -> Scheme:
+        """The metric; cross-entropy where the rows alone were given."""
+        return self.config.scheme if self.config is not None else CrossEntropy()
+
+    @property
     def metric_name(self) -> str:
-        """`cross_entropy` or `pseudo_perplexity`."""
-        pseudo = self.config is not None and self.config.metric == PSEUDO_PERPLEXITY
-        return "pseudo_perplexity" if pseudo else "cross_entropy"
+        """Key of the figure that the metric names: `cross_entropy`, `pseudo_perplexity`, ..."""
+        return self.scheme.figure_key
+
+    @property
+    def metric_figure(self) -> Figure:
+        """The figure that the metric names, of `ModelFigures`, as a row of the catalogue."""
+        key = self.metric_name
+        form = "perplexity" if self.scheme.exponential else "loss"
+        label = key.replace("_", " ")
+        return Figure(key, label, form, "metric", "metric_interval", lower_is_better=True)
 
     @property
     def compared_metric(self) -> str:
         """What `relative_change` is a change of, in words.
 
         Where the tokens of two models differ, both losses are taken over what they share: the
-        characters, or for pseudo-perplexity the number of the baseline's tokens.
+        characters, or for e^ of a loss the number of the baseline's tokens.
         """
-        name = self.metric_name.replace("_", " ")
+        name = self.metric_figure.label
         if self.comparison is None or self.comparison.unit == "token":
             return name
-        if self.metric_name == "pseudo_perplexity":
-            return f"{name} over the baseline's tokens"
-        return "loss per character"
-
-    def metric_of(self, figures: ModelFigures) -> float:
-        """The figure that the metric names: the mean, or e^mean."""
-        pseudo = self.metric_name == "pseudo_perplexity"
-        return figures.perplexity if pseudo else figures.mean_nll_nats
-
-    def interval_of(self, figures: ModelFigures) -> Interval | None:
-        """The interval of `metric_of`."""
-        pseudo = self.metric_name == "pseudo_perplexity"
-        return figures.perplexity_interval if pseudo else figures.interval
+        return f"{name} over the baseline's tokens" if self.scheme.exponential else _BY_CHARACTER
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values; the shape that `fillmask-ui eval --json` prints.
 
         What is infinite or undefined, as the loss of an impossible token, becomes None.
         """
+        key = self.scheme.figure_key
         values = {
             "metric": self.config.metric if self.config else None,
-            self.metric_name: self.metric_of(self.model),
+            key: self.model.metric,
             **self.model.to_dict(),
-            "interval_95": ends(self.interval_of(self.model)),
-            "mean_nll_interval_95": ends(self.model.interval),
             "texts": self.texts,
             "skipped": dict(self.skipped),
             "alarms": list(self.alarms),
         }
         if self.baseline is not None and self.comparison is not None:
-            values["baseline"] = {
-                self.metric_name: self.metric_of(self.baseline),
-                **self.baseline.to_dict(),
-                "interval_95": ends(self.interval_of(self.baseline)),
-                "mean_nll_interval_95": ends(self.baseline.interval),
-            }
+            values["baseline"] = {key: self.baseline.metric, **self.baseline.to_dict()}
             values["relative_change"] = self.comparison.relative_change
-            values["relative_change_interval_95"] = ends(self.comparison.interval)
+            values["relative_change_interval_95"] = interval_list(self.comparison.interval)
             values["verdict"] = self.comparison.verdict.label
             values["comparison"] = self.comparison.to_dict()
         return finite(values)
 
 
-def ends(interval: Interval | None) -> list[float] | None:
-    """An interval as JSON."""
-    return None if interval is None else [interval.low, interval.high]
-
-
-def groups(figures: tuple[GroupFigures, ...]) -> dict[str, Any]:
-    """Groups as JSON, by name."""
-    return {
-        entry.name: {
-            "tokens": entry.tokens,
-            "texts": entry.texts,
-            "mean_nll_nats": entry.mean_nll_nats,
-            "interval_95": ends(entry.interval),
-            "top1_accuracy": entry.top1_accuracy,
-            "top5_accuracy": entry.top5_accuracy,
-            "mean_rank": entry.mean_rank,
-            "mean_entropy_nats": entry.mean_entropy_nats,
-        }
-        for entry in figures
-    }
-
-
-def _exp(value: float) -> float:
-    # A broken model's mean can be past what e^x holds.
-    return math.exp(value) if value < 700 else math.inf
+_BY_CHARACTER = "loss per character"

@@ -1,6 +1,6 @@
 """Running sums over measured texts, which merge: the mutable half of `summarize`.
 
-What they hold grows with the vocabulary and, by five numbers a text, with the texts; never with
+What they hold grows with the vocabulary and, by six numbers per text, with the texts; never with
 the tokens.
 
 Axes: M hidden positions of a text, G groups of a split, V vocabulary.
@@ -12,10 +12,12 @@ import heapq
 import itertools
 from array import array
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from fillmask_ui.evaluation.rows import PARTS, EvaluatedText, TokenScores
+from fillmask_ui.evaluation.schemes import Scheme
 from fillmask_ui.intervals import RatioMoments
 from fillmask_ui.masking import KINDS
 
@@ -41,6 +43,18 @@ def gap(own: np.ndarray, base: np.ndarray) -> np.ndarray:
     return np.subtract(own, base, out=np.zeros(np.shape(own)), where=own != base)
 
 
+def add_shard(own: Any, other: Any) -> None:
+    """Add every sum of another shard's tally to the same one of one's own."""
+    for name, value in vars(other).items():
+        mine = getattr(own, name)
+        if isinstance(value, array):
+            mine.extend(value)
+        elif isinstance(value, SplitTally):
+            add_shard(mine, value)
+        elif isinstance(value, np.ndarray | int):
+            setattr(own, name, mine + value)
+
+
 class SplitTally:
     """Sums for each of G groups, and the moments that give each its interval."""
 
@@ -63,11 +77,6 @@ class SplitTally:
         count, nll = sums[:, COUNT], sums[:, NLL]
         self.moments += np.stack([count > 0, nll * nll, count * count, nll * count], axis=1)
 
-    def merge(self, other: SplitTally) -> None:
-        """Add the sums of another shard."""
-        self.sums += other.sums
-        self.moments += other.moments
-
     def ratio_moments(self, group: int) -> RatioMoments:
         """NLL a token of one group, with whole texts as the unit."""
         texts, xx, nn, xn = self.moments[group].tolist()
@@ -77,11 +86,17 @@ class SplitTally:
 
 
 class ModelTally:
-    """Everything that is summed for one model."""
+    """Everything that is summed for one model.
 
-    def __init__(self) -> None:
+    Args:
+        scheme: the metric, which says what the loss of a text is divided by.
+    """
+
+    def __init__(self, scheme: Scheme) -> None:
+        self.scheme = scheme
         self.text_nll = array("d")
         self.text_tokens = array("d")
+        self.text_units = array("d")
         self.text_characters = array("d")
         self.text_entropy = array("d")
         self.totals = np.zeros(COLUMNS)
@@ -111,6 +126,7 @@ class ModelTally:
         )  # [M, COLUMNS]
         self.text_nll.append(scores.nll_nats.sum())
         self.text_tokens.append(len(right))
+        self.text_units.append(self.scheme.units(row))
         self.text_characters.append(row.characters)
         self.text_entropy.append(scores.entropy_nats.sum())
         self.totals += values.sum(axis=0)
@@ -118,7 +134,10 @@ class ModelTally:
         self.parts.add(row.parts, values)
         place = np.searchsorted(POSITION_EDGES, row.cols, side="right") - 1
         self.positions.add(place, values)
-        self._grow(int(row.ids.max()) + 1)
+        largest = int(row.ids.max())
+        if largest >= len(self.occurrences):
+            # By half more than needed, so that growing is rare.
+            self._grow(largest + 1 + largest // 2)
         np.add.at(self.tokens, row.true_ids, values)
         np.add.at(self.occurrences, row.ids, 1)
         bins = np.minimum(scores.nll_nats / BIN_NATS, LOSS_BINS - 1).astype(np.int64)
@@ -130,26 +149,17 @@ class ModelTally:
         self.left_out += row.left_out
 
     def _grow(self, size: int) -> None:
-        if size > len(self.occurrences):
-            # By half more than needed, so that growing is rare.
-            more = size + size // 2 - len(self.occurrences)
+        more = size - len(self.occurrences)
+        if more > 0:
             self.occurrences = np.pad(self.occurrences, (0, more))
             self.tokens = np.pad(self.tokens, ((0, more), (0, 0)))
 
     def merge(self, other: ModelTally) -> None:
         """Add the sums of another shard."""
-        for name in ("text_nll", "text_tokens", "text_characters", "text_entropy"):
-            getattr(self, name).extend(getattr(other, name))
-        for name in ("kinds", "parts", "positions"):
-            getattr(self, name).merge(getattr(other, name))
-        self._grow(len(other.occurrences))
-        self.tokens[: len(other.tokens)] += other.tokens
-        self.occurrences[: len(other.occurrences)] += other.occurrences
-        self.totals += other.totals
-        self.histogram += other.histogram
-        self.calibration += other.calibration
-        self.truncated += other.truncated
-        self.left_out += other.left_out
+        size = max(len(self.occurrences), len(other.occurrences))
+        self._grow(size)
+        other._grow(size)
+        add_shard(self, other)
 
 
 class PairTally:
@@ -184,51 +194,30 @@ class PairTally:
 
     def merge(self, other: PairTally) -> None:
         """Add the sums of another shard."""
-        self.tokens += other.tokens
-        self.agreed += other.agreed
-        self.lost += other.lost
-        self.won += other.won
-        self.apart_tokens += other.apart_tokens
-        self.sums += other.sums
-        self.max_abs = max(self.max_abs, other.max_abs)
-        self.histogram += other.histogram
+        largest = max(self.max_abs, other.max_abs)
+        add_shard(self, other)
+        self.max_abs = largest
 
 
 @dataclass(frozen=True)
 class TokenExample:
-    """One hidden token in its sentence.
+    """One hidden token in its sentence."""
 
-    Attributes:
-        id: of the text.
-        position: of the token.
-        text: the sentence.
-        start: first character of the token in `text`.
-        end: one past its last.
-        token: vocabulary string to be found.
-        kind: what the model saw: `mask`, `random` or `unchanged`.
-        nll_nats: of the true token.
-        rank: of the true token.
-        top_token: the model's best guess.
-        top_probability: its probability.
-        baseline_nll_nats: of the second model, None without one.
-        baseline_rank: likewise.
-        baseline_top_token: likewise.
-    """
-
-    id: int
-    position: int
-    text: str
-    start: int
-    end: int
-    token: str
-    kind: str
-    nll_nats: float
-    rank: int
-    top_token: str
-    top_probability: float
+    id: int  # of the text
+    position: int  # of the token
+    text: str  # the sentence
+    start: int  # first character of the token in `text`
+    end: int  # one past its last
+    token: str  # vocabulary string to be found
+    kind: str  # what the model saw: `mask`, `random` or `unchanged`
+    nll_nats: float  # of the true token
+    rank: int  # of the true token
+    top_token: str  # the model's best guess
+    top_probability: float  # its probability
+    # of the true token under the second model; None without one
     baseline_nll_nats: float | None = None
-    baseline_rank: int | None = None
-    baseline_top_token: str | None = None
+    baseline_rank: int | None = None  # of the true token under the second model; None without one
+    baseline_top_token: str | None = None  # the second model's best guess; None without one
 
     @property
     def difference_nats(self) -> float | None:
@@ -277,7 +266,7 @@ class LargestTokens:
         for index in np.flatnonzero((values >= least) & (values > -np.inf)):
             # Ties go to the earlier text and position, whatever came first.
             key = (float(values[index]), -row.id, -int(row.cols[index]))
-            self._push((*key, token_example(row, index)))
+            self._push((*key, token_example(row, int(index))))
 
     def _push(self, entry: tuple[float, int, int, TokenExample]) -> None:
         if len(self._heap) < self.size:

@@ -40,7 +40,15 @@ def joint_fillings(
         log_probs = log_probabilities_at(model, [h.ids for h in beam], [position] * len(beam))
         top = scoring.top_k(log_probs, beam_width)  # [hypotheses, beam]
         grown = [
-            hypothesis.filled(position, int(token_id), float(nll))
+            hypothesis.filled(
+                JointPart(
+                    position,
+                    int(token_id),
+                    vocabulary.token(int(token_id)),
+                    vocabulary.word(int(token_id)),
+                    float(nll),
+                )
+            )
             for hypothesis, ids, nlls in zip(beam, top.token_ids, top.nll_nats, strict=True)
             for token_id, nll in zip(ids, nlls, strict=True)
         ]
@@ -48,15 +56,10 @@ def joint_fillings(
     return tuple(
         JointFilling(
             text=filled_text(
-                encoding, vocabulary, {position: token for position, token, _ in hypothesis.parts}
+                encoding, vocabulary, {part.position: part.token_id for part in hypothesis.parts}
             ),
             nll_nats=hypothesis.nll_nats,
-            parts=tuple(
-                JointPart(
-                    position, token_id, vocabulary.token(token_id), vocabulary.word(token_id), nll
-                )
-                for position, token_id, nll in hypothesis.parts
-            ),
+            parts=hypothesis.parts,
         )
         for hypothesis in beam[:count]
     )
@@ -68,8 +71,8 @@ class _Hypothesis:
 
     ids: tuple[int, ...]
     nll_nats: float
-    parts: tuple[tuple[int, int, float], ...]  # position, token id, nll
+    parts: tuple[JointPart, ...]
 
-    def filled(self, position: int, token_id: int, nll: float) -> _Hypothesis:
-        ids = (*self.ids[:position], token_id, *self.ids[position + 1 :])
-        return _Hypothesis(ids, self.nll_nats + nll, (*self.parts, (position, token_id, nll)))
+    def filled(self, part: JointPart) -> _Hypothesis:
+        ids = (*self.ids[: part.position], part.token_id, *self.ids[part.position + 1 :])
+        return _Hypothesis(ids, self.nll_nats + part.nll_nats, (*self.parts, part))

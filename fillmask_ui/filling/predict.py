@@ -26,7 +26,7 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.filling.joint import joint_fillings
 from fillmask_ui.filling.prompt import encode_masked, mask_positions
 from fillmask_ui.filling.query import ROWS_PER_CALL, log_probabilities_at
-from fillmask_ui.filling.words import split_into_tokens, word_scores, work
+from fillmask_ui.filling.words import split_into_tokens, tokens_read, word_scores
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Candidate, Filling, JointFilling, MaskFilling, ScoredWord
 
@@ -86,7 +86,7 @@ def fill(
     # Candidates are checked before the model runs: a typing error should not cost a pass.
     pieces = [split_into_tokens(model, encoding, p, candidates) for p in positions]
     if most_work is not None:
-        _check_work(sum(work(encoding, words) for words in pieces), most_work)
+        _check_work(sum(tokens_read(encoding, words) for words in pieces), most_work)
     masks: list[MaskFilling] = []
     for start in range(0, len(positions), ROWS_PER_CALL):
         chunk = positions[start : start + ROWS_PER_CALL]
@@ -130,7 +130,7 @@ def score_candidates(
         most_work: as for `fill`.
 
     Returns:
-        One tuple a mask, from left to right, of one entry a word, in the order given.
+        One tuple per mask, from left to right, of one entry per word, in the order given.
 
     Raises:
         TextError: if the text is blank, has no mask or is too long, also once the mask has
@@ -165,7 +165,7 @@ def score_candidate_at(
     position = mask_positions(encoding, model.vocabulary)[mask]
     pieces = split_into_tokens(model, encoding, position, [word])
     if most_work is not None:
-        _check_work(work(encoding, pieces), most_work)
+        _check_work(tokens_read(encoding, pieces), most_work)
     log_probs = log_probabilities_at(model, [encoding.ids], [position])  # [1, V]
     return word_scores(model, encoding, position, pieces, log_probs)[0]
 

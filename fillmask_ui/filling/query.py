@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fillmask_ui import scoring
+from fillmask_ui.batching import pad
 from fillmask_ui.protocol import MaskedLM
 
 # Rows of one model call: bounds memory, since M rows bring M x V logits.
@@ -30,12 +31,9 @@ def log_probabilities_at(
             ]
         )
     distinct = {ids: row for row, ids in enumerate(dict.fromkeys(tuple(ids) for ids in texts))}
-    longest = max(len(ids) for ids in distinct)
-    input_ids = np.full((len(distinct), longest), model.vocabulary.pad_id, dtype=np.int64)  # [B, T]
-    attention_mask = np.zeros_like(input_ids)
-    for ids, row in distinct.items():
-        input_ids[row, : len(ids)] = ids
-        attention_mask[row, : len(ids)] = 1
+    batch = pad([np.array(ids) for ids in distinct], model.vocabulary.pad_id)  # [B, T]
     rows = np.array([distinct[tuple(ids)] for ids in texts], dtype=np.int64)  # [M]
     cols = np.array(positions, dtype=np.int64)  # [M]
-    return scoring.log_probabilities(model.logits_at(input_ids, attention_mask, rows, cols))
+    return scoring.log_probabilities(
+        model.logits_at(batch.input_ids, batch.attention_mask, rows, cols)
+    )

@@ -115,7 +115,7 @@ def _left_to_right(
     ]
     targets = np.array(ids, dtype=np.int64)
     nlls = []
-    # A call at a time down to one number a row: n x V logits of a long word would not fit.
+    # One call at a time, reduced to one number per row: n x V logits of a long word would not fit.
     for start in range(0, len(ids), ROWS_PER_CALL):
         rows = range(start, min(start + ROWS_PER_CALL, len(ids)))
         at = [position + part for part in rows]
@@ -124,7 +124,7 @@ def _left_to_right(
     return np.concatenate(nlls)
 
 
-def work(encoding: Encoding, words: Sequence[TokenizedWord]) -> int:
+def tokens_read(encoding: Encoding, words: Sequence[TokenizedWord]) -> int:
     """Tokens that the model reads to score words at one mask beyond the pass that all share."""
     lengths = [len(word.ids) for word in words if len(word.ids) > 1]
     return sum(length * (len(encoding) - 1 + length) for length in lengths)

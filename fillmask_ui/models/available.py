@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import dataclass
-from pathlib import Path
 
 from fillmask_ui.assets import asset
-from fillmask_ui.models.reference import onnx_names
+from fillmask_ui.models.files import ONNX, has_torch, names_in
+from fillmask_ui.models.signature import total_bytes
+
+_INT8_NOTE = "smaller and faster; its numbers differ a little and may depend on the CPU"
 
 
 @dataclass(frozen=True)
@@ -35,59 +36,29 @@ def available_models() -> tuple[AvailableModel, ...]:
     >>> [model.reference for model in available_models()][:3]
     ['embedded', 'embedded:int8', 'embedded:torch']
     """
-    from fillmask_ui.models.hub import cached_models
-
-    cached = []
-    for model in cached_models():
-        has_weights = bool(list(model.folder.glob("*.safetensors")))
-        runtimes = (
-            *(("onnx",) if onnx_names(model.folder) else ()),
-            *(("torch",) if has_weights else ()),
-        )
-        cached.append(
-            AvailableModel(
-                model.reference,
-                runtimes,
-                model.size_bytes,
-                "local cache",
-                "" if "onnx" in runtimes else _torch_note(),
-            )
-        )
-    return (*_embedded(), *cached)
-
-
-def _embedded() -> tuple[AvailableModel, ...]:
     from fillmask_ui.models.graph import read_graph
+    from fillmask_ui.models.hub import cached_models
 
     folder = asset("model")
     weights, graph = folder / "model.safetensors", folder / "onnx" / "model.onnx"
-    small = folder / "onnx" / "model_int8.onnx"
-    return (
-        AvailableModel(
-            "embedded", ("onnx", "torch"), _size(weights, graph), "embedded", "full precision"
-        ),
-        AvailableModel(
-            "embedded:int8",
-            ("onnx",),
-            _size(*read_graph(small, folder, "embedded:int8").files),
-            "embedded",
-            "smaller and faster; its numbers differ a little and may depend on the CPU",
-        ),
-        AvailableModel(
-            "embedded:torch",
-            ("torch",),
-            _size(weights),
-            "embedded",
-            _torch_note() or "the same weights on PyTorch",
-        ),
-    )
-
-
-def _size(*paths: Path) -> int:
-    return sum(path.stat().st_size for path in paths if path.is_file())
-
-
-def _torch_note() -> str:
-    if importlib.util.find_spec("torch") is not None:
-        return ""
-    return "needs PyTorch: pip install 'fillmask-ui[torch]'"
+    small = read_graph(folder / "onnx" / "model_int8.onnx", folder, "embedded:int8").files
+    torch_note = "" if has_torch() else "needs PyTorch: pip install 'fillmask-ui[torch]'"
+    embedded = [
+        ("embedded", ("onnx", "torch"), [weights, graph], "full precision"),
+        ("embedded:int8", ("onnx",), small, _INT8_NOTE),
+        ("embedded:torch", ("torch",), [weights], torch_note or "the same weights on PyTorch"),
+    ]
+    models = [
+        AvailableModel(reference, runtimes, total_bytes(paths), "embedded", note)
+        for reference, runtimes, paths, note in embedded
+    ]
+    for reference, snapshot in cached_models().items():
+        names = names_in(snapshot.snapshot_path)
+        runtimes = (
+            *(["onnx"] if any(map(ONNX.fullmatch, names)) else []),
+            *(["torch"] if any(name.endswith(".safetensors") for name in names) else []),
+        )
+        note = "" if "onnx" in runtimes else torch_note
+        size = snapshot.size_on_disk
+        models.append(AvailableModel(reference, runtimes, size, "local cache", note))
+    return tuple(models)

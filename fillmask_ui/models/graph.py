@@ -12,11 +12,11 @@ import math
 import os
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from fillmask_ui.errors import ModelError
+from fillmask_ui.errors import ModelError, first_line
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, TensorProto
@@ -45,15 +45,13 @@ class GraphSource:
     """An ONNX file, ready to be opened.
 
     Attributes:
-        path: of the file.
-        files: the file and all that hold its weights.
+        files: the file, then all others that hold its weights.
         precision: `float32`, `float16`, `bfloat16`, `int8` or `int4`, of the stored weights.
         parameters: number of weights; None for quantized graphs, where scales mix in.
         content: the graph as bytes where it must not be opened by path, else None.
         weights_folder: what external locations in `content` are relative to.
     """
 
-    path: Path
     files: tuple[Path, ...]
     precision: str
     parameters: int | None
@@ -77,17 +75,13 @@ def read_graph(path: Path, root: Path, name: str) -> GraphSource:
     tensors = list(_tensors(model.graph))
     external = [tensor for tensor in tensors if tensor.data_location == 1]
     homes = {loc: _inside(path, root, loc, name) for loc in {_location(t) for t in external}}
-    beside = all(_is_below(loc) for loc in homes) and not any(
-        p.is_symlink() for p in homes.values()
-    )
     precision = _precision(model.graph, tensors)
     source = GraphSource(
-        path=path,
         files=(path, *sorted(set(homes.values()))),
         precision=precision,
         parameters=None if precision.startswith("int") else _parameters(tensors),
     )
-    if not homes or beside:
+    if not any(".." in Path(loc).parts or home.is_symlink() for loc, home in homes.items()):
         return source
     # ONNX Runtime follows links before it checks that a location is below the folder.
     real = {location: home.resolve() for location, home in homes.items()}
@@ -97,14 +91,7 @@ def read_graph(path: Path, root: Path, name: str) -> GraphSource:
         for entry in tensor.external_data:
             if entry.key == "location":
                 entry.value = target
-    return GraphSource(
-        path=path,
-        files=source.files,
-        precision=precision,
-        parameters=source.parameters,
-        content=model.SerializeToString(),
-        weights_folder=folder,
-    )
+    return replace(source, content=model.SerializeToString(), weights_folder=folder)
 
 
 def external_locations(path: Path) -> frozenset[str]:
@@ -125,7 +112,7 @@ def _parse(path: Path, name: str) -> ModelProto:
         model = onnx.load(str(path), load_external_data=False)
     except (DecodeError, ValueError, OSError) as error:
         raise ModelError(
-            f"{path} cannot be read as ONNX ({_first_line(error)}): the file is damaged, cut "
+            f"{path} cannot be read as ONNX ({first_line(error, 200)}): the file is damaged, cut "
             "short or no ONNX model; fetch or export it again"
         ) from error
     if not model.graph.node or not model.graph.output:
@@ -134,10 +121,6 @@ def _parse(path: Path, name: str) -> ModelProto:
             f"(of {name}); fetch or export it again"
         )
     return model
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
 
 def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
@@ -158,48 +141,35 @@ def _location(tensor: TensorProto) -> str:
     return next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
 
 
-def _is_below(location: str) -> bool:
-    return ".." not in PurePosixPath(location).parts
-
-
 def _inside(path: Path, root: Path, location: str, name: str) -> Path:
     """Where an external location lies, if that is inside the model's folder.
 
     Raises:
         ModelError: if it is outside or missing.
     """
-    parts = PurePosixPath(location.replace("\\", "/"))
-    target = (path.parent.absolute() / parts).as_posix()
-    normal = _without_dots(Path(target))
-    base = _without_dots(root.absolute())
+    relative = PurePosixPath(location.replace("\\", "/"))
+    target, base = _without_dots(path.parent / relative), _without_dots(root)
     if (
         not location
-        or parts.is_absolute()
-        or not normal.is_relative_to(base)
-        or not (normal.resolve().is_relative_to(base.resolve()) or _is_hub_blob(normal, base))
+        or relative.is_absolute()
+        or not target.is_relative_to(base)
+        or not (target.resolve().is_relative_to(base.resolve()) or _is_hub_blob(target, base))
     ):
         raise ModelError(
             f"{path} takes its weights from {location!r}, outside the folder of {name}: that is "
             "never read; put the weights into the model's folder and export again"
         )
-    if not normal.is_file():
+    if not target.is_file():
         raise ModelError(
             f"{path} takes its weights from {location!r}, and that file is missing: copy it "
-            f"together with the .onnx, into {normal.parent}"
+            f"together with the .onnx, into {target.parent}"
         )
-    return root / normal.relative_to(base)
+    return root / target.relative_to(base)
 
 
 def _without_dots(path: Path) -> Path:
-    """Take `..` out by the names alone, before any link is followed."""
-    kept: list[str] = []
-    for part in path.parts:
-        if part == "..":
-            if len(kept) > 1:
-                kept.pop()
-        else:
-            kept.append(part)
-    return Path(*kept)
+    """The absolute path, `..` taken out by the names alone, before any link is followed."""
+    return Path(os.path.normpath(path.absolute()))
 
 
 def _is_hub_blob(path: Path, folder: Path) -> bool:
@@ -222,6 +192,7 @@ def _is_hub_blob(path: Path, folder: Path) -> bool:
 
 
 def _precision(graph: GraphProto, tensors: list[TensorProto]) -> str:
+    """The type of the stored weights; float32 where none is of a known type."""
     operators = {node.op_type for node in graph.node}
     for node in graph.node:
         if node.op_type in ("MatMulNBits", "GatherBlockQuantized"):
@@ -234,10 +205,9 @@ def _precision(graph: GraphProto, tensors: list[TensorProto]) -> str:
         return "int4"
     if operators & _QUANTIZED_OPS and any(sizes[kind] > 1 for kind in _BYTES):
         return "int8"
-    floats = {kind: sizes[kind] for kind in _FLOATS if sizes[kind]}
-    return _FLOATS[max(floats, key=lambda kind: floats[kind])] if floats else "float32"
+    return _FLOATS[max(_FLOATS, key=lambda kind: sizes[kind])]
 
 
 def _parameters(tensors: list[TensorProto]) -> int:
-    sizes = (math.prod(t.dims) for t in tensors if t.data_type in _FLOATS)
+    sizes = (math.prod(tensor.dims) for tensor in tensors if tensor.data_type in _FLOATS)
     return sum(size for size in sizes if size > 1)  # single numbers are constants of the code

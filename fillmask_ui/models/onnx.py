@@ -1,33 +1,26 @@
 """Masked language models on ONNX Runtime; the only file that imports onnxruntime.
 
-Axes: B texts, T tokens, M hidden positions, V vocabulary.
+Axes: B texts, T tokens, M asked positions, V vocabulary.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import onnxruntime as ort
-from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
+from onnxruntime.capi import onnxruntime_pybind11_state as ort_state
 
-from fillmask_ui.errors import ModelError, ModelOutputError, OptionError, unknown
+from fillmask_ui.errors import ModelError, ModelOutputError, OptionError, first_line, unknown
+from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.configuration import ModelConfig
-from fillmask_ui.models.feeds import Feeds, plan_feeds
+from fillmask_ui.models.files import ModelFiles
 from fillmask_ui.models.graph import GraphSource, read_graph
-from fillmask_ui.models.outputs import LogitsOutput, find_logits, refuse_nan
-from fillmask_ui.models.probe import Probe, probe_texts
-from fillmask_ui.models.reference import ModelFiles
-from fillmask_ui.models.signature import cpu_features, total_bytes, versions, weights_sha256
+from fillmask_ui.models.graph_io import Feeds, find_logits, plan_feeds
+from fillmask_ui.models.runtime import RuntimeModel, used_lengths
+from fillmask_ui.models.signature import total_bytes
 from fillmask_ui.models.vocabulary import TokenizerVocabulary
-from fillmask_ui.records import ModelSignature
-
-# Logits of a whole batch are cut into runs of at most this size.
-_RUN_BYTES = 256 << 20
-
-# Longest text where neither tokenizer, config nor graph says one: that of BERT.
-_DEFAULT_TOKENS = 512
 
 _OPTIMIZATION = {
     "none": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
@@ -38,227 +31,155 @@ _OPTIMIZATION = {
 
 # ONNX Runtime's exceptions share no base class of their own.
 _ERRORS: tuple[type[Exception], ...] = (
-    ort_errors.EPFail,
-    ort_errors.Fail,
-    ort_errors.InvalidArgument,
-    ort_errors.InvalidGraph,
-    ort_errors.InvalidProtobuf,
-    ort_errors.NoModel,
-    ort_errors.NoSuchFile,
-    ort_errors.NotImplemented,
-    ort_errors.RuntimeException,
+    *(e for e in vars(ort_state).values() if isinstance(e, type) and issubclass(e, Exception)),
     RuntimeError,
     ValueError,
 )
 
 
-@dataclass(frozen=True)
-class OnnxOptions:
-    """How to run a graph.
-
-    Attributes:
-        provider: execution provider, in full or its short name (`cpu`); None for the CPU.
-        threads: for one call; None for one a physical core.
-        graph_optimization: none | basic | extended | all; numbers may depend on it.
-    """
-
-    provider: str | None = None
-    threads: int | None = None
-    graph_optimization: str = "all"
-
-
-class OnnxMaskedLM:
-    """`MaskedLM` over an ONNX graph.
-
-    Attributes:
-        memory_bytes: estimate of what the loaded weights take.
-    """
+class OnnxMaskedLM(RuntimeModel):
+    """`MaskedLM` over an ONNX graph."""
 
     def __init__(
         self,
         files: ModelFiles,
         vocabulary: TokenizerVocabulary,
         config: ModelConfig,
-        options: OnnxOptions,
+        choice: ModelChoice,
     ) -> None:
-        if files.onnx is None:
-            raise ValueError("no ONNX file among the files given")
-        provider = _provider(options.provider)
-        source = read_graph(files.onnx, files.folder, files.name)
-        self.vocabulary = vocabulary
-        self._name = files.name
-        self._session = _open(source, provider, options)
-        self._feeds = plan_feeds(
+        super().__init__(files, vocabulary, config)
+        if choice.dtype:
+            raise OptionError(
+                f"a dtype ({choice.dtype}) and the like belong to the runtime torch, not to onnx, "
+                "whose precision is that of the file"
+            )
+        if choice.provider and choice.device:
+            raise OptionError("for ONNX Runtime a device is a provider: give one of the two")
+        # `--device cpu` means the same for both runtimes.
+        provider = _provider(choice.provider or choice.device)
+        source = read_graph(files.weights[0], files.folder, files.name)
+        self._session = _open(source, provider, choice)
+        declared = plan_feeds(
             self._session.get_inputs(), vocabulary.pad_id, config.first_position, files.name
         )
-        notes = self._probe(probe_texts(vocabulary), config)
-        if not self._feeds.sees_mask and self._feeds.length:
-            notes.append("the graph takes no attention mask, so it also attends to padding")
-        if options.graph_optimization != "all":
-            notes.append(f"graph optimization: {options.graph_optimization}")
-        limits = (vocabulary.limit, config.usable_positions, self._feeds.length)
-        known = [limit for limit in limits if limit]
-        if not known:
-            notes.append(f"longest text unknown, taken to be {_DEFAULT_TOKENS} tokens")
-        self.max_tokens = min(known, default=_DEFAULT_TOKENS)
-        size = total_bytes(source.files)
-        self.memory_bytes = max(size, 4 * (source.parameters or 0))
-        self.signature = ModelSignature(
-            name=files.name,
-            architecture=config.model_type,
-            runtime="onnx",
+        self._feeds = self._probe(declared)
+        self._batch, self._length = self._feeds.batch, self._feeds.length
+        self._hides_padding = self._feeds.sees_mask or self._length is not None
+        blind = not self._feeds.sees_mask and self._length
+        optimization = choice.graph_optimization
+        self.memory_bytes = max(total_bytes(source.files), 4 * (source.parameters or 0))
+        self._sign(
             device=provider,
             precision=source.precision,
-            sha256=weights_sha256(source.files),
             parameters=source.parameters,
-            size_bytes=size,
-            vocabulary_size=self._logits.width,
-            max_tokens=self.max_tokens,
-            versions=versions("onnxruntime", *vocabulary.packages),
-            cpu_features=cpu_features(),
-            notes=(*([f"commit {files.commit}"] if files.commit else []), *notes),
+            paths=source.files,
+            packages=("onnxruntime",),
+            notes=(
+                "the graph takes one text at a time" if self._feeds is not declared else "",
+                self._width_note(),
+                "the graph takes no attention mask, so it also attends to padding" if blind else "",
+                f"graph optimization: {optimization}" if optimization != "all" else "",
+            ),
         )
 
-    def logits_at(
-        self,
-        input_ids: np.ndarray,
-        attention_mask: np.ndarray,
-        rows: np.ndarray,
-        cols: np.ndarray,
+    def _run(
+        self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> np.ndarray:
-        rows, cols = np.asarray(rows), np.asarray(cols)
-        logits = np.empty((len(rows), self._logits.width), dtype=np.float32)  # [M, V]
-        # The last column in use, by a real token or by a question.
-        lengths = np.asarray(attention_mask).shape[1] - np.argmax(attention_mask[:, ::-1], axis=1)
-        np.maximum.at(lengths, rows, cols + 1)
-        for texts in self._runs(np.unique(rows), lengths):
-            length = int(lengths[texts].max())
-            self._check_length(length)
-            output = self._run(input_ids[texts, :length], attention_mask[texts, :length])
-            asked = np.flatnonzero(np.isin(rows, texts))
-            logits[asked] = output[np.searchsorted(texts, rows[asked]), cols[asked]]
-        refuse_nan(logits, self._name)
-        return logits
-
-    def _runs(self, texts: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:
-        """Texts [B'] in groups, each of which is one call of the graph."""
-        if self._feeds.sees_mask or self._feeds.length:
-            groups = [texts]
-        else:  # padding would be read as text: only equal lengths go together
-            groups = [texts[lengths[texts] == length] for length in np.unique(lengths[texts])]
-        runs = []
-        for group in groups:
-            length = self._feeds.length or int(lengths[group].max(initial=1))
-            row_bytes = length * self._logits.width * self._logits.bytes_per_logit
-            size = self._feeds.batch or max(1, _RUN_BYTES // row_bytes)
-            runs += [group[start : start + size] for start in range(0, len(group), size)]
-        return runs
-
-    def _check_length(self, length: int) -> None:
-        if self._feeds.length and length > self._feeds.length:
+        length = int(used_lengths(attention_mask, rows, cols).max())
+        if self._length and length > self._length:
             raise ModelError(
                 f"a text has {length:,} tokens and {self._name} was exported for "
-                f"{self._feeds.length:,}: shorten it, or export the model with a dynamic length"
+                f"{self._length:,}: shorten it, or export the model with a dynamic length"
             )
-
-    def _run(self, input_ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
-        """Logits [B, T, V] of one call."""
-        arrays = self._feeds.arrays(input_ids, attention_mask)
+        arrays = self._feeds.arrays(input_ids[:, :length], attention_mask[:, :length])
         try:
-            return self._session.run([self._logits.name], arrays)[0]
+            logits = self._session.run([self._output], arrays)[0]  # [B, T, V]
         except _ERRORS as error:
             raise ModelError(
-                f"{self._name} failed on {input_ids.shape[0]} x {input_ids.shape[1]} tokens: "
-                f"{_reason(error)}"
+                f"{self._name} failed on {len(input_ids)} x {length} tokens: {_reason(error)}"
             ) from error
+        return np.asarray(logits)[rows, cols]
 
-    def _probe(self, probe: Probe, config: ModelConfig) -> list[str]:
+    def _probe(self, declared: Feeds) -> Feeds:
         """Run two short texts and recognise the logits.
 
         Returns:
-            Notes for the signature.
+            How the graph can be fed: as it declares, else one text at a time, as some exports
+            declare a free batch size and work for one text alone.
         """
-        attempts = [self._feeds]
-        if self._feeds.batch is None:
-            # Some exports declare a free batch size and work for one text alone.
-            attempts.append(replace(self._feeds, batch=1))
-        failures: list[Exception] = []
-        texts, tokens = probe.input_ids.shape
-        for feeds in attempts:
-            try:
-                self._logits: LogitsOutput = find_logits(
-                    self._all_outputs(probe, feeds),
-                    (feeds.batch or texts, feeds.length or tokens),
-                    min(tokens, feeds.length or tokens),
-                    self.vocabulary.size,
-                    config.vocabulary_size,
-                    self._name,
-                )
-            except ModelOutputError:
-                raise
-            except (ModelError, *_ERRORS) as error:
-                failures.append(error)
-                continue
-            single = feeds.batch == 1 and self._feeds.batch is None
-            self._feeds = feeds
-            notes = ["the graph takes one text at a time" if single else "", self._logits.note]
-            return [note for note in notes if note]
-        first = failures[0]
-        if isinstance(first, ModelError):
-            raise first
+        failure = self._failure(declared)
+        if failure is None:
+            return declared
+        single = replace(declared, batch=1)
+        if declared.batch is None and self._failure(single) is None:
+            return single
+        if isinstance(failure, ModelError):
+            raise failure
         raise ModelError(
-            f"{self._name} cannot be run, even on a short text: {_reason(first)}"
-        ) from first
+            f"{self._name} cannot be run, even on a short text: {_reason(failure)}"
+        ) from failure
 
-    def _all_outputs(self, probe: Probe, feeds: Feeds) -> dict[str, np.ndarray]:
-        rows = slice(0, feeds.batch)
-        length = feeds.length or probe.input_ids.shape[1]
+    def _failure(self, feeds: Feeds) -> Exception | None:
+        """What goes wrong with the probe; None if its logits are recognised."""
+        try:
+            self._recognise(feeds)
+        except ModelOutputError:
+            raise
+        except (ModelError, *_ERRORS) as error:
+            return error
+        return None
+
+    def _recognise(self, feeds: Feeds) -> None:
+        """Find the output [B, T, V] that holds the logits, and how wide they are."""
+        probe = self._probe_batch()
+        rows, tokens = slice(0, feeds.batch), feeds.length or probe.input_ids.shape[1]
+        arrays = feeds.arrays(probe.input_ids[rows, :tokens], probe.attention_mask[rows, :tokens])
         names = [one.name for one in self._session.get_outputs()]
-        arrays = feeds.arrays(probe.input_ids[rows, :length], probe.attention_mask[rows, :length])
-        values = self._session.run(names, arrays)
-        return {
-            name: value
-            for name, value in zip(names, values, strict=True)
-            if isinstance(value, np.ndarray)
-        }
-
-
-def available_providers() -> list[str]:
-    """Execution providers that this onnxruntime has."""
-    return list(ort.get_available_providers())
+        values = zip(names, self._session.run(names, arrays), strict=True)
+        outputs = {name: value for name, value in values if isinstance(value, np.ndarray)}
+        shape = (feeds.batch or len(probe.input_ids), tokens)
+        self._output = find_logits(
+            outputs, shape, self.vocabulary.size, self._config.vocabulary_size, self._name
+        )
+        logits = outputs[self._output]
+        self._width, self._logit_bytes = logits.shape[2], logits.dtype.itemsize
+        self._width_note()
+        # What lies behind the first text's real tokens may be anything.
+        if np.isnan(logits[0, : probe.input_ids.shape[1]]).any():
+            raise ModelOutputError(
+                f"{self._name} returns NaN on a plain probe text: its weights are damaged or "
+                "overflow their precision; use the full-precision file or fetch it again"
+            )
 
 
 def _provider(wanted: str | None) -> str:
-    """Full name of a provider.
+    """Full name of an execution provider; that of the CPU where none is wanted.
 
     Raises:
         OptionError: that lists those there are.
     """
-    available = available_providers()
+    available = ort.get_available_providers()
     short = {name.removesuffix("ExecutionProvider").lower(): name for name in available}
-    if wanted is None:
-        return "CPUExecutionProvider"
-    if wanted in available:
-        return wanted
-    if wanted.lower() in short:
-        return short[wanted.lower()]
-    raise OptionError(unknown("provider", wanted, available))
+    name = short.get((wanted or "cpu").lower(), wanted or "")
+    if name not in available:
+        raise OptionError(unknown("provider", name, available))
+    return name
 
 
-def _open(source: GraphSource, provider: str, options: OnnxOptions) -> ort.InferenceSession:
-    if options.graph_optimization not in _OPTIMIZATION:
-        raise OptionError(unknown("graph optimization", options.graph_optimization, _OPTIMIZATION))
+def _open(source: GraphSource, provider: str, choice: ModelChoice) -> ort.InferenceSession:
+    if choice.graph_optimization not in _OPTIMIZATION:
+        raise OptionError(unknown("graph optimization", choice.graph_optimization, _OPTIMIZATION))
     settings = ort.SessionOptions()
     settings.log_severity_level = 4  # errors arrive as exceptions; the log would repeat them
-    settings.graph_optimization_level = _OPTIMIZATION[options.graph_optimization]
-    if options.threads is not None:
-        settings.intra_op_num_threads = options.threads
+    settings.graph_optimization_level = _OPTIMIZATION[choice.graph_optimization]
+    if choice.threads is not None:
+        settings.intra_op_num_threads = choice.threads
     # Several users share the machine: idle threads must not burn its cores while they wait.
     settings.add_session_config_entry("session.intra_op.allow_spinning", "0")
     # Without VNNI, int8 products of two bytes saturate in 16 bits and results differ by CPU;
     # this takes the exact way there and changes nothing elsewhere.
     settings.add_session_config_entry("session.x64quantprecision", "1")
-    graph: Any = str(source.path)
+    graph: Any = str(source.files[0])
     if source.content is not None:
         graph = source.content
         settings.add_session_config_entry(
@@ -268,7 +189,7 @@ def _open(source: GraphSource, provider: str, options: OnnxOptions) -> ort.Infer
         session = ort.InferenceSession(graph, settings, providers=[provider])
     except _ERRORS as error:
         raise ModelError(
-            f"ONNX Runtime {ort.__version__} cannot open {source.path}: {_reason(error)}"
+            f"ONNX Runtime {ort.__version__} cannot open {source.files[0]}: {_reason(error)}"
         ) from error
     if session.get_providers()[0] != provider:
         raise OptionError(
@@ -280,5 +201,4 @@ def _open(source: GraphSource, provider: str, options: OnnxOptions) -> ort.Infer
 
 def _reason(error: Exception) -> str:
     """First line of ONNX Runtime's message, without its code."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0].split(" : ")[-1].strip()[:300]
+    return first_line(error, 10_000).split(" : ")[-1].strip()[:300]

@@ -1,4 +1,4 @@
-"""What a model says while it loads."""
+"""What a model reports while it loads."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ class LoadProgress:
     """One step of loading a model.
 
     Attributes:
-        stage: `download`, `tokenizer`, `weights` or `check`.
-        message: the same in words, for a status line.
+        stage: `download`, `tokenizer` or `weights`.
+        message: the step in words, for a status line.
         done_bytes: fetched so far; None where nothing is counted.
         total_bytes: to fetch; None where that is unknown.
     """

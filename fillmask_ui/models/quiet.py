@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from threading import Lock
 
 
@@ -15,17 +15,17 @@ class _Quiet:
     restored it in turn would leave it at the wrong value.
     """
 
-    def __init__(self, change: Callable[[], Callable[[], None]]) -> None:
+    def __init__(self, change: Callable[[], AbstractContextManager[None]]) -> None:
         self._change = change
         self._lock = Lock()
         self._inside = 0
-        self._restore: Callable[[], None] = lambda: None
+        self._restore = ExitStack()
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
         with self._lock:
             if self._inside == 0:
-                self._restore = self._change()
+                self._restore.enter_context(self._change())
             self._inside += 1
         try:
             yield
@@ -33,10 +33,13 @@ class _Quiet:
             with self._lock:
                 self._inside -= 1
                 if self._inside == 0:
-                    self._restore()
+                    self._restore.close()
 
 
-def _silence_transformers() -> Callable[[], None]:
+@_Quiet
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """No warnings, advice ("PyTorch was not found") or progress bars inside `with` this."""
     advice = os.environ.get("TRANSFORMERS_NO_ADVISORY_WARNINGS")
     # Read when transformers is first imported, which may be the next line.
     os.environ["TRANSFORMERS_NO_ADVISORY_WARNINGS"] = "1"
@@ -45,29 +48,22 @@ def _silence_transformers() -> Callable[[], None]:
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-
-    def restore() -> None:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()
-        if advice is None:
-            os.environ.pop("TRANSFORMERS_NO_ADVISORY_WARNINGS", None)
-        else:
-            os.environ["TRANSFORMERS_NO_ADVISORY_WARNINGS"] = advice
-
-    return restore
+    yield
+    logging.set_verbosity(verbosity)
+    if bars:
+        logging.enable_progress_bar()
+    os.environ.pop("TRANSFORMERS_NO_ADVISORY_WARNINGS", None)
+    if advice is not None:
+        os.environ["TRANSFORMERS_NO_ADVISORY_WARNINGS"] = advice
 
 
-def _silence_hub() -> Callable[[], None]:
+@_Quiet
+@contextmanager
+def quiet_hub() -> Iterator[None]:
+    """No remarks on retries and broken connections inside `with` this."""
     from huggingface_hub.utils import logging
 
     verbosity = logging.get_verbosity()
     logging.set_verbosity(logging.CRITICAL)  # what fails arrives as an exception too
-    return lambda: logging.set_verbosity(verbosity)
-
-
-quiet_transformers = _Quiet(_silence_transformers)
-"""No warnings, advice ("PyTorch was not found") or progress bars inside `with` this."""
-
-quiet_hub = _Quiet(_silence_hub)
-"""No remarks on retries and broken connections inside `with` this."""
+    yield
+    logging.set_verbosity(verbosity)

@@ -1,20 +1,19 @@
-"""What a user calls a model, and which files that means."""
+"""What a user calls a model: embedded, a folder, an ONNX file or a name on the hub."""
 
 from __future__ import annotations
 
-import importlib.util
-import json
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fillmask_ui.errors import ModelError, OptionError, unknown
 
-# Shipped variants: what follows `embedded:` -> runtime and ONNX file it stands for.
-EMBEDDED_VARIANTS = {
-    "": ("auto", None),
-    "int8": ("onnx", "onnx/model_int8.onnx"),
-    "torch": ("torch", None),
+# Shipped variants: what follows `embedded:` -> the options that it stands for.
+_VARIANTS: dict[str, dict[str, str]] = {
+    "": {},
+    "int8": {"runtime": "onnx", "onnx_file": "onnx/model_int8.onnx"},
+    "torch": {"runtime": "torch"},
 }
 
 # A name on the hub: `name` or `organisation/name`, then an optional `@revision`.
@@ -23,8 +22,6 @@ _HUB_ID = re.compile(
 )
 
 _LONGEST_HUB_ID = 96
-
-_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.h5", "*.msgpack")
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,7 @@ class Reference:
         path: of a folder or file, else None.
         hub_id: `organisation/name`, else "".
         revision: branch, tag or commit on the hub; None for its default.
-        variant: what follows `embedded:`.
+        implied: options of `ModelChoice` that the reference stands for.
     """
 
     kind: str
@@ -45,7 +42,7 @@ class Reference:
     path: Path | None = None
     hub_id: str = ""
     revision: str | None = None
-    variant: str = ""
+    implied: Mapping[str, str] = field(default_factory=dict)
 
 
 def parse_reference(reference: str | Path | None) -> Reference:
@@ -65,10 +62,10 @@ def parse_reference(reference: str | Path | None) -> Reference:
     name = "embedded" if reference is None else str(reference).strip()
     head, colon, variant = name.partition(":")
     if head == "embedded" and (not colon or variant):
-        if variant not in EMBEDDED_VARIANTS:
-            known = (v for v in EMBEDDED_VARIANTS if v)
+        if variant not in _VARIANTS:
+            known = filter(None, _VARIANTS)
             raise OptionError(unknown("variant of the embedded model", variant, known))
-        return Reference("embedded", name, variant=variant)
+        return Reference("embedded", name, implied=_VARIANTS[variant])
     if not name:
         raise ModelError("the model reference is empty: give a folder, an .onnx file or a hub id")
     path = _existing(name)
@@ -76,7 +73,7 @@ def parse_reference(reference: str | Path | None) -> Reference:
         if path.is_dir():
             return Reference("folder", name, path)
         if path.suffix == ".onnx":
-            return Reference("file", name, path)
+            return Reference("file", name, path, implied={"runtime": "onnx"})
         raise ModelError(
             f"{name} is a file but no .onnx: give the folder that holds config.json, the "
             "tokenizer and the weights"
@@ -96,154 +93,3 @@ def _existing(name: str) -> Path | None:
         return path if path.exists() else None
     except (OSError, RuntimeError, ValueError):  # too long, NUL, no such home: not a path
         return None
-
-
-@dataclass(frozen=True)
-class ModelFiles:
-    """The files of one model on disk.
-
-    Attributes:
-        name: as the user wrote the reference.
-        folder: root that everything lies in; nothing outside is ever read as weights.
-        onnx: the graph to run, or None.
-        safetensors: weights for PyTorch; empty where there are none.
-        tokenizer: folder of the tokenizer, None where it still has to be named.
-        commit: of the repository, where it came from the hub.
-        embedded: whether these are the shipped files, with the shipped tokenizer.
-    """
-
-    name: str
-    folder: Path
-    onnx: Path | None
-    safetensors: tuple[Path, ...]
-    tokenizer: Path | None
-    commit: str = ""
-    embedded: bool = False
-
-
-def files_in_folder(
-    name: str, folder: Path, onnx_file: str | None = None, *, commit: str = "", pick: bool = True
-) -> ModelFiles:
-    """What a folder in Hugging Face layout holds.
-
-    Args:
-        name: for messages.
-        folder: root of the layout.
-        onnx_file: which ONNX file, relative to the folder or to its `onnx/`.
-        commit: passed on.
-        pick: whether an ONNX file is wanted at all; False leaves them aside.
-
-    Raises:
-        ModelError: if the folder holds no weights that can be used, or pickles only.
-        OptionError: if `onnx_file` is not there, or several are and none is `model.onnx`.
-    """
-    onnx = pick_onnx(name, onnx_names(folder), onnx_file) if pick else None
-    safetensors = _safetensors(folder)
-    if onnx is None and not safetensors and not (onnx_names(folder) and not pick):
-        refuse_without_weights(name, [p.name for g in _PICKLES for p in folder.glob(g)])
-    return ModelFiles(
-        name=name,
-        folder=folder,
-        onnx=folder / onnx if onnx else None,
-        safetensors=safetensors,
-        tokenizer=folder if has_tokenizer(folder) else None,
-        commit=commit,
-    )
-
-
-def files_of_onnx(name: str, path: Path) -> ModelFiles:
-    """A single .onnx file; its tokenizer lies beside it or one folder up, or is named."""
-    beside = path.parent
-    homes = [beside, *([beside.parent] if beside.name == "onnx" else [])]
-    tokenizer = next((home for home in homes if has_tokenizer(home)), None)
-    return ModelFiles(name, tokenizer or beside, path, (), tokenizer)
-
-
-def has_tokenizer(folder: Path) -> bool:
-    """Whether a tokenizer can be loaded from the folder."""
-    known = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json")
-    return any((folder / file).is_file() for file in known)
-
-
-def onnx_names(folder: Path) -> list[str]:
-    """ONNX files in the root and in `onnx/`, as paths relative to the folder."""
-    found = [*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx")]
-    return sorted(path.relative_to(folder).as_posix() for path in found if path.is_file())
-
-
-def pick_onnx(name: str, names: list[str], wanted: str | None) -> str | None:
-    """One of several ONNX files: the one asked for, else `model.onnx`, else the only one.
-
-    Raises:
-        OptionError: that lists the files, if the choice is not clear.
-
-    >>> pick_onnx("m", ["onnx/model.onnx", "onnx/model_int8.onnx"], None)
-    'onnx/model.onnx'
-    >>> pick_onnx("m", ["onnx/model.onnx", "onnx/model_int8.onnx"], "model_int8.onnx")
-    'onnx/model_int8.onnx'
-    """
-    if wanted is not None:
-        spelled = wanted if wanted.endswith(".onnx") else f"{wanted}.onnx"
-        for choice in (spelled, f"onnx/{spelled}"):
-            if choice in names:
-                return choice
-        raise OptionError(unknown(f"ONNX file of {name}", wanted, names))
-    for choice in ("model.onnx", "onnx/model.onnx"):
-        if choice in names:
-            return choice
-    if len(names) > 1:
-        raise OptionError(
-            f"{name} has several ONNX files and none is called model.onnx; choose one with "
-            f"--onnx-file (onnx_file=): {', '.join(names)}"
-        )
-    return names[0] if names else None
-
-
-def _safetensors(folder: Path) -> tuple[Path, ...]:
-    """The weights that PyTorch loads: one file, or the parts that an index names."""
-    single = folder / "model.safetensors"
-    if single.is_file():
-        return (single,)
-    index = folder / "model.safetensors.index.json"
-    if not index.is_file():
-        return ()
-    try:
-        parts = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-        raise ModelError(f"{index} cannot be read as a safetensors index: {error!r}") from error
-    present = {path.name for path in folder.iterdir() if path.is_file()}
-    missing = sorted(str(part) for part in parts - present)
-    if missing:
-        raise ModelError(f"{index} names parts that are not in its folder: {', '.join(missing)}")
-    return tuple(sorted(folder / part for part in parts))
-
-
-def refuse_without_weights(name: str, pickles: list[str]) -> None:
-    """Say why there is nothing to run.
-
-    Raises:
-        ModelError: always.
-    """
-    if pickles:
-        raise ModelError(
-            f"{name} has its weights only in {', '.join(sorted(pickles)[:3])}: loading such a "
-            "file can run any code that its author put into it, so only .safetensors and .onnx "
-            "are read; look for a converted revision, or convert it where you trust it"
-        )
-    raise ModelError(
-        f"{name} holds no weights: model.safetensors, model.onnx or onnx/model.onnx is wanted "
-        "beside config.json and the tokenizer"
-    )
-
-
-def need_torch(name: str) -> None:
-    """Stop if PyTorch is not installed.
-
-    Raises:
-        ModelError: that says how to install it.
-    """
-    if importlib.util.find_spec("torch") is None:
-        raise ModelError(
-            f"{name} runs on PyTorch, which is not installed: "
-            "pip install 'fillmask-ui[torch]', or choose a model with an ONNX file"
-        )

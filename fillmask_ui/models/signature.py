@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import platform
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from importlib import metadata
@@ -32,29 +33,25 @@ def weights_sha256(paths: Iterable[Path]) -> str:
 
     Read once per file and process as long as the file does not change.
     """
-    hashes = sorted(_file_sha256(path, *_identity(path)) for path in paths)
+    states = ((path, path.stat()) for path in paths)
+    hashes = sorted(_file_sha256(path, state.st_mtime_ns, state.st_size) for path, state in states)
     if len(hashes) == 1:
         return hashes[0]
     return hashlib.sha256("".join(hashes).encode("ascii")).hexdigest()
 
 
-def total_bytes(paths: Iterable[Path]) -> int:
-    """Size of files on disk."""
-    return sum(path.stat().st_size for path in paths)
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    state = path.stat()
-    return state.st_mtime_ns, state.st_size
-
-
 @lru_cache(maxsize=256)
 def _file_sha256(path: Path, _mtime_ns: int, _size: int) -> str:
+    digest = hashlib.sha256()
     with path.open("rb") as file:
-        digest = hashlib.sha256()
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
+
+
+def total_bytes(paths: Iterable[Path]) -> int:
+    """Size of files on disk."""
+    return sum(path.stat().st_size for path in paths)
 
 
 @cache
@@ -63,13 +60,9 @@ def cpu_features() -> tuple[str, ...]:
 
     Linux tells in /proc/cpuinfo; elsewhere the name of the architecture stands in.
     """
-    flags: set[str] = set()
-    if _CPUINFO.is_file():
-        for line in _CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines():
-            key, _, value = line.partition(":")
-            if key.strip() in ("flags", "Features"):
-                flags.update(value.split())
-                break
+    text = _CPUINFO.read_text(encoding="utf-8", errors="replace") if _CPUINFO.is_file() else ""
+    line = re.search(r"^(?:flags|Features)\s*:(.*)", text, re.MULTILINE)
+    flags = line[1].split() if line else []
     found = tuple(name for name in _FEATURES if name in flags)
     return found or (platform.machine() or "unknown",)
 

@@ -6,154 +6,77 @@ Axes: B texts, T tokens, M asked positions, V vocabulary, H hidden size.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from fillmask_ui.errors import ModelError, OptionError, unknown
+from fillmask_ui.errors import ModelError, OptionError, first_line, unknown
+from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.configuration import ModelConfig
-from fillmask_ui.models.outputs import check_width, refuse_nan, size_note
-from fillmask_ui.models.probe import probe_texts
+from fillmask_ui.models.files import ModelFiles
 from fillmask_ui.models.quiet import quiet_transformers
-from fillmask_ui.models.reference import ModelFiles
-from fillmask_ui.models.signature import cpu_features, total_bytes, versions, weights_sha256
+from fillmask_ui.models.runtime import RuntimeModel
 from fillmask_ui.models.vocabulary import TokenizerVocabulary
 from fillmask_ui.models.weights import refuse_missing, stored_precision
-from fillmask_ui.records import ModelSignature
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-_DTYPES = {
-    "float64": torch.float64,
-    "float32": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-}
-
-# How far logits at the asked positions may be from those of the full model on the probe, relative
-# to the largest. Half precision rounds differently with another number of rows.
+# What can be computed in, and how far logits at the asked positions may be from those of the full
+# model on the probe, relative to the largest. Half precision rounds differently with another
+# number of rows.
 _TOLERANCE = {"float64": 1e-4, "float32": 1e-4, "bfloat16": 5e-2, "float16": 5e-3}
-
-# Logits of a whole batch are cut into runs of at most this size.
-_RUN_BYTES = 256 << 20
-
-_DEFAULT_TOKENS = 512
 
 # transformers swaps functions of torch while it builds a model: one thread at a time.
 _BUILDING = threading.Lock()
 
 
-@dataclass(frozen=True)
-class TorchOptions:
-    """How to run a model.
-
-    Attributes:
-        dtype: what to compute in; None for float32.
-        device: None for the CPU.
-        threads: of the whole process; None leaves them as they are.
-    """
-
-    dtype: str | None = None
-    device: str | None = None
-    threads: int | None = None
-
-
-class TorchMaskedLM:
-    """`MaskedLM` over a transformers model.
-
-    Attributes:
-        memory_bytes: what the loaded weights take.
-    """
+class TorchMaskedLM(RuntimeModel):
+    """`MaskedLM` over a transformers model."""
 
     def __init__(
         self,
         files: ModelFiles,
         vocabulary: TokenizerVocabulary,
         config: ModelConfig,
-        options: TorchOptions,
+        choice: ModelChoice,
     ) -> None:
-        dtype = options.dtype or "float32"
-        if dtype not in _DTYPES:
-            raise OptionError(unknown("dtype", dtype, _DTYPES))
-        self._device = torch_device(options.device)
-        if options.threads is not None:
-            torch.set_num_threads(options.threads)
-        stored = stored_precision(files.safetensors)
-        self._name = files.name
-        self.vocabulary = vocabulary
-        model = _read(files, _DTYPES[dtype], self._device)
-        self._model = model.eval()
-        self._width = int(model.config.get_text_config().vocab_size)
-        check_width(self._width, vocabulary.size, files.name)
+        super().__init__(files, vocabulary, config)
+        if choice.provider:
+            raise OptionError("provider belongs to the runtime onnx, not to torch")
+        dtype = choice.dtype or "float32"
+        if dtype not in _TOLERANCE:
+            raise OptionError(unknown("dtype", dtype, _TOLERANCE))
+        self._device = torch_device(choice.device)
+        if choice.threads is not None:
+            torch.set_num_threads(choice.threads)
+        stored = stored_precision(files.weights)
+        self._model = _read(files, getattr(torch, dtype), self._device).eval()
+        self._width = int(self._model.config.get_text_config().vocab_size)
+        width_note = self._width_note()
         # What this thread asks for at the moment: several may be inside the model at a time.
         self._asked = threading.local()
-        self._gathers = False
-        notes = self._check(_TOLERANCE[dtype])
-        if size := size_note(self._width, vocabulary.size):
-            notes.append(size)
-        limits = [limit for limit in (vocabulary.limit, config.usable_positions) if limit]
-        if not limits:
-            notes.append(f"longest text unknown, taken to be {_DEFAULT_TOKENS} tokens")
-        self.max_tokens = min(limits, default=_DEFAULT_TOKENS)
-        self.memory_bytes = sum(p.numel() * p.element_size() for p in model.parameters())
-        self.signature = ModelSignature(
-            name=files.name,
-            architecture=config.model_type,
-            runtime="torch",
+        self._cut_head(_TOLERANCE[dtype])
+        full = "logits are computed at all positions: this architecture's head cannot be cut"
+        parameters = list(self._model.parameters())
+        self.memory_bytes = sum(p.numel() * p.element_size() for p in parameters)
+        self._sign(
             device=str(self._device),
             # float32 holds every stored type exactly; anything else changes the numbers.
             precision=stored if dtype == "float32" else f"{stored} computed in {dtype}",
-            sha256=weights_sha256(files.safetensors),
-            parameters=sum(p.numel() for p in model.parameters()),
-            size_bytes=total_bytes(files.safetensors),
-            vocabulary_size=self._width,
-            max_tokens=self.max_tokens,
-            versions=versions("torch", "transformers", *vocabulary.packages),
-            cpu_features=cpu_features(),
-            notes=(*([f"commit {files.commit}"] if files.commit else []), *notes),
+            parameters=sum(p.numel() for p in parameters),
+            paths=files.weights,
+            packages=("torch", "transformers"),
+            notes=(full if self._logit_bytes else "", width_note),
         )
-
-    def logits_at(
-        self,
-        input_ids: np.ndarray,
-        attention_mask: np.ndarray,
-        rows: np.ndarray,
-        cols: np.ndarray,
-    ) -> np.ndarray:
-        logits = self._logits_at(input_ids, attention_mask, np.asarray(rows), np.asarray(cols))
-        refuse_nan(logits, self._name)
-        return logits
-
-    def _logits_at(
-        self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
-    ) -> np.ndarray:
-        """Float32 [M, V], NaN and all."""
-        texts = np.unique(rows)
-        size = len(texts) or 1
-        if not self._gathers:
-            size = max(1, _RUN_BYTES // (4 * input_ids.shape[1] * self._width))
-        logits = np.empty((len(rows), self._width), dtype=np.float32)  # [M, V]
-        for start in range(0, len(texts), size):
-            part = texts[start : start + size]
-            asked = np.flatnonzero(np.isin(rows, part))
-            logits[asked] = self._run(
-                input_ids[part],
-                attention_mask[part],
-                np.searchsorted(part, rows[asked]),
-                cols[asked],
-            )
-        return logits
 
     def _run(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> np.ndarray:
-        """Float32 [M, V] of one call of the model."""
-        row_index, col_index = self._tensor(rows), self._tensor(cols)
-        if self._gathers:
-            self._asked.positions = (row_index, col_index)
+        positions = self._tensor(rows), self._tensor(cols)
+        if not self._logit_bytes:
+            self._asked.positions = positions
         try:
             with torch.inference_mode():
                 output: torch.Tensor = self._model(
@@ -162,12 +85,12 @@ class TorchMaskedLM:
         except (RuntimeError, IndexError) as error:
             raise ModelError(
                 f"{self._name} failed on {input_ids.shape[0]} x {input_ids.shape[1]} tokens: "
-                f"{str(error).strip().splitlines()[0][:300]}"
+                f"{first_line(error)}"
             ) from error
         finally:
             self._asked.positions = None
         # [1, M, V] from the hook, else [B, T, V]
-        kept = output[0] if self._gathers else output[row_index, col_index]
+        kept = output[positions] if self._logit_bytes else output[0]
         return kept.float().cpu().numpy()
 
     def _tensor(self, values: np.ndarray) -> torch.Tensor:
@@ -178,31 +101,32 @@ class TorchMaskedLM:
         positions = getattr(self._asked, "positions", None)
         if positions is None or not args or args[0].dim() != 3:
             return None
-        rows, cols = positions
-        return (args[0][rows, cols].unsqueeze(0), *args[1:])
+        return (args[0][positions].unsqueeze(0), *args[1:])
 
-    def _check(self, tolerance: float) -> list[str]:
-        """Run the probe in full and with the hook; without it where the two differ."""
-        probe = probe_texts(self.vocabulary)
-        asked = (probe.input_ids, probe.attention_mask, probe.rows[1:], probe.cols[1:])
-        full = self._logits_at(*asked)
-        refuse_nan(full, self._name)
+    def _cut_head(self, tolerance: float) -> None:
+        """Compute logits at the asked positions alone, if the probe in full says the same.
+
+        Raises:
+            ModelOutputError: if the probe gives NaN.
+        """
+        self._logit_bytes = 4
+        probe = self._probe_batch()
+        rows, cols = np.nonzero(probe.attention_mask)
+        asked = (probe.input_ids, probe.attention_mask, rows[1:], cols[1:])
+        full = self.logits_at(*asked)
+        limit = tolerance * max(1.0, float(np.abs(full).max()))
         projection = self._model.get_output_embeddings()
-        if projection is not None:
-            hook = projection.register_forward_pre_hook(self._keep_asked)
-            self._gathers = True
-            if self._same(full, asked, tolerance):
-                return []
-            hook.remove()
-            self._gathers = False
-        return ["logits are computed at all positions: this architecture's head cannot be cut"]
-
-    def _same(self, full: np.ndarray, asked: tuple[np.ndarray, ...], tolerance: float) -> bool:
+        if projection is None:
+            return
+        hook = projection.register_forward_pre_hook(self._keep_asked)
+        self._logit_bytes = 0
         try:
-            cut = self._logits_at(*asked)
+            is_same = bool(np.abs(self.logits_at(*asked) - full).max() <= limit)
         except (ModelError, ValueError):  # a head that needs all positions at once
-            return False
-        return bool(np.abs(cut - full).max() <= tolerance * max(1.0, float(np.abs(full).max())))
+            is_same = False
+        if not is_same:
+            hook.remove()
+            self._logit_bytes = 4
 
 
 def torch_device(wanted: str | None) -> torch.device:
@@ -211,19 +135,18 @@ def torch_device(wanted: str | None) -> torch.device:
     Raises:
         OptionError: that lists those there are.
     """
-    known = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
-    if torch.backends.mps.is_available():
-        known.append("mps")
     try:
         device = torch.device(wanted or "cpu")
         torch.empty(1, device=device)
+        if device.type != "meta":  # which holds shapes without numbers
+            return device
     # What torch raises depends on why: a name it does not know, a build without the backend, a
     # machine without the hardware.
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise OptionError(unknown("device", str(wanted), known)) from error
-    if device.type == "meta":
-        raise OptionError(unknown("device", str(wanted), known))
-    return device
+    except (RuntimeError, AssertionError, NotImplementedError):
+        pass
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    known = ["cpu", *(name for name, is_there in there.items() if is_there)]
+    raise OptionError(unknown("device", str(wanted), known))
 
 
 def _read(files: ModelFiles, dtype: torch.dtype, device: torch.device) -> PreTrainedModel:
@@ -249,9 +172,8 @@ def _read(files: ModelFiles, dtype: torch.dtype, device: torch.device) -> PreTra
         # A config can ask for what is not installed or does not fit in many ways, and each
         # library has its own errors; whatever it is, this model cannot be loaded.
         except Exception as error:
-            lines = str(error).strip().splitlines() or [type(error).__name__]
             raise ModelError(
-                f"{files.name} cannot be loaded as a masked language model: {lines[0][:300]}"
+                f"{files.name} cannot be loaded as a masked language model: {first_line(error)}"
             ) from error
     refuse_missing(files.name, type(model).__name__, sorted(info["missing_keys"]))
     return model

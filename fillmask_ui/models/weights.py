@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from operator import index
 from pathlib import Path
 
-from fillmask_ui.errors import ModelError
+from safetensors import SafetensorError, safe_open
+
+from fillmask_ui.errors import ModelError, first_line
 
 _NAMES = {
     "F64": "float64",
@@ -22,48 +22,34 @@ _NAMES = {
     "U8": "int8",
 }
 
-# Far above any real header; a wrong file would otherwise ask for gigabytes.
-_LONGEST_HEADER = 100_000_000
-
 
 def stored_precision(paths: Iterable[Path]) -> str:
-    """The type that most weights are stored in.
+    """The type that most weights are stored in; float32 where none is of a known type.
 
     Raises:
         ModelError: if a file is no safetensors file or is cut short.
-
-    Source:
-        Format: eight bytes little-endian header length, JSON header, data
-        (https://huggingface.co/docs/safetensors).
     """
-    sizes: Counter[str] = Counter()
+    sizes = Counter[str]()
     for path in paths:
-        for kind, size in _tensors(path):
-            sizes[_NAMES.get(kind, "")] += size
-    del sizes[""]
+        sizes += _elements(path)
     return sizes.most_common(1)[0][0] if sizes else "float32"
 
 
-def _tensors(path: Path) -> list[tuple[str, int]]:
-    """Type and number of elements of each tensor."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        if size < 8 or length > min(size - 8, _LONGEST_HEADER):
-            raise _damaged(path, "its header is longer than the file")
-        try:
-            header = json.loads(file.read(length))
-            header.pop("__metadata__", None)
-            tensors = [
-                (str(entry["dtype"]), math.prod(map(index, entry["shape"])))
-                for entry in header.values()
-            ]
-            end = max((index(entry["data_offsets"][1]) for entry in header.values()), default=0)
-        except (ValueError, AttributeError, LookupError, TypeError) as error:
-            raise _damaged(path, "its header is no JSON of tensors") from error
-    if 8 + length + end > size:
-        raise _damaged(path, f"it has {size:,} bytes and its header promises {8 + length + end:,}")
-    return tensors
+def _elements(path: Path) -> Counter[str]:
+    """Number of elements by type."""
+    sizes = Counter[str]()
+    try:
+        with safe_open(path, framework="numpy") as file:
+            for name in file.keys():  # noqa: SIM118 - it is no mapping
+                tensor = file.get_slice(name)
+                if kind := _NAMES.get(tensor.get_dtype()):
+                    sizes[kind] += math.prod(tensor.get_shape())
+    except SafetensorError as error:
+        raise ModelError(
+            f"{path} is no complete safetensors file: its header is no JSON of tensors, or "
+            f"promises more than the file has ({first_line(error)}); fetch it again"
+        ) from error
+    return sizes
 
 
 def refuse_missing(name: str, kind: str, missing: Sequence[str]) -> None:
@@ -83,7 +69,3 @@ def refuse_missing(name: str, kind: str, missing: Sequence[str]) -> None:
             "without them its answers would be random numbers; choose a checkpoint with its "
             "masked-LM head, or train one: fillmask-ui train --init"
         )
-
-
-def _damaged(path: Path, why: str) -> ModelError:
-    return ModelError(f"{path} is no complete safetensors file: {why}; fetch it again")

@@ -7,11 +7,12 @@ figures (winml-cli, pull request 318); `SeededMasks` for everything else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from fillmask_ui.errors import OptionError
+from fillmask_ui.evaluation.schemes import CrossEntropy
 from fillmask_ui.masking import MASK, RANDOM, UNCHANGED, HiddenTokens
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Encoding
@@ -38,7 +39,10 @@ class CollatorMasks:
     sequential = True
 
     def __init__(self, vocabulary: Vocabulary, config: EvaluationConfig) -> None:
-        if config.recipe.whole_word:
+        scheme = config.scheme
+        if not isinstance(scheme, CrossEntropy):
+            raise OptionError(f"the published evaluator measures cross-entropy, not {scheme.name}")
+        if scheme.recipe.whole_word:
             raise OptionError(
                 "the published evaluator chooses tokens, not whole words: leave out --whole-word "
                 "or use --mask-stream text"
@@ -55,10 +59,10 @@ class CollatorMasks:
         self._mask_id = vocabulary.mask_id
         self._last: int | None = None
         self._collator = DataCollatorForLanguageModeling(
-            _CollatorTokenizer(vocabulary),  # all that the collator asks of a tokenizer
-            mlm_probability=config.recipe.probability,
-            mask_replace_prob=config.recipe.mask_share,
-            random_replace_prob=config.recipe.random_share,
+            cast("Any", _CollatorTokenizer(vocabulary)),  # all that it asks of a tokenizer
+            mlm_probability=scheme.recipe.probability,
+            mask_replace_prob=scheme.recipe.mask_share,
+            random_replace_prob=scheme.recipe.random_share,
             seed=config.seed,
         )
         # Made here and not at the first call, where a worker process would be refused.

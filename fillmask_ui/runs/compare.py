@@ -7,7 +7,7 @@ baseline.
 
 from __future__ import annotations
 
-import io
+import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,11 +16,11 @@ import numpy as np
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluatedText, RunningSummary, Summary
-from fillmask_ui.evaluation.config import PSEUDO_PERPLEXITY
-from fillmask_ui.evaluation.prepare import NOT_COMPARABLE, comparable
+from fillmask_ui.evaluation.prepare import NOT_COMPARABLE
 from fillmask_ui.intervals import Limits
 from fillmask_ui.records import SkippedText
-from fillmask_ui.runs.store import ROWS_FILE, Run, parse_line, row_from_dict
+from fillmask_ui.runs.rows_file import RowsById
+from fillmask_ui.runs.store import Run
 
 ONE_RUN_ONLY = "measured in one run only"
 
@@ -54,7 +54,7 @@ def compare(run_a: Run | Path, run_b: Run | Path, *, limits: Limits | None = Non
         limits=limits or first.info.limits,
     )
     by_token: bool | None = None
-    for row in _paired(first, second):
+    for row in paired(first, second):
         if isinstance(row, EvaluatedText):
             now = row.other is None
             if by_token is not None and by_token != now:
@@ -64,40 +64,36 @@ def compare(run_a: Run | Path, run_b: Run | Path, *, limits: Limits | None = Non
     return running.summary()
 
 
-def _paired(first: Run, second: Run) -> Iterator[EvaluatedText | SkippedText]:
-    """Rows of the first run with the second's as their baseline, one text in memory at a time."""
-    path = second.folder / ROWS_FILE
-    offsets: dict[int, int] = {}
-    start = 0
-    if path.exists():
-        with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                if line.endswith(b"\n"):
-                    offsets[parse_line(line, path, number)["id"]] = start
-                start += len(line)
+def paired(first: Run, second: Run) -> Iterator[EvaluatedText | SkippedText]:
+    """Rows of the first run with the second's as their baseline, one text in memory at a time.
+
+    Raises:
+        DataError: if the runs have other texts, hid them differently, or cannot be read.
+    """
     seen = set()
-    with path.open("rb") if offsets else io.BytesIO() as file:
-        for number, values in enumerate(first.lines(), start=1):
-            row = row_from_dict(values, first.folder / ROWS_FILE, number)
+    with contextlib.closing(RowsById(second.lines)) as others:
+        for line in first.lines:
+            row = line.row()
             seen.add(row.id)
-            if row.id not in offsets:
+            if row.id not in others:
                 yield SkippedText(row.id, ONE_RUN_ONLY)
                 continue
-            file.seek(offsets[row.id])
-            other = parse_line(file.readline(), path, 0)
-            if other["checksum"] != values["checksum"]:
+            other = others[row.id]
+            if other.values["checksum"] != line.values["checksum"]:
                 raise DataError(
                     f"text {row.id} differs between {first.info.name} and {second.info.name}: the "
                     "runs have other texts; evaluate both over the same"
                 )
-            yield _pair(row, row_from_dict(other, path, 0), first, second)
-    yield from (SkippedText(index, ONE_RUN_ONLY) for index in offsets if index not in seen)
+            yield _pair(row, other.row(), first, second)
+        yield from (SkippedText(index, ONE_RUN_ONLY) for index in others if index not in seen)
 
 
-def _pair(row, other, first: Run, second: Run) -> EvaluatedText | SkippedText:
-    if isinstance(row, SkippedText):
-        return row if isinstance(other, SkippedText) else SkippedText(row.id, ONE_RUN_ONLY)
-    if isinstance(other, SkippedText):
+def _pair(
+    row: EvaluatedText | SkippedText, other: EvaluatedText | SkippedText, first: Run, second: Run
+) -> EvaluatedText | SkippedText:
+    if isinstance(row, SkippedText) and isinstance(other, SkippedText):
+        return row
+    if isinstance(row, SkippedText) or isinstance(other, SkippedText):
         return SkippedText(row.id, ONE_RUN_ONLY)
     alone = replace(row, baseline=None, difference=None, other=None)
     other = replace(other, baseline=None, difference=None, other=None)
@@ -106,14 +102,14 @@ def _pair(row, other, first: Run, second: Run) -> EvaluatedText | SkippedText:
         if not same or not np.array_equal(row.shown_ids, other.shown_ids):
             raise DataError(_differ(first, second, row.id))
         return replace(alone, baseline=other.scores)
-    config = first.info.config
-    if config.metric != PSEUDO_PERPLEXITY and not config.recipe.whole_word:
+    scheme = first.info.config.scheme
+    if not scheme.compares_tokenizers:
         raise DataError(
             f"{first.info.name} and {second.info.name} have different tokenizers, so their losses "
             "per token mean different things; evaluate both by pseudo-perplexity or whole words, "
             "which compare by character"
         )
-    if not comparable(row, other, config):
+    if not scheme.covers_same(row, other):
         return SkippedText(row.id, NOT_COMPARABLE)
     return replace(alone, other=other)
 

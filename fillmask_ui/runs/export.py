@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -18,23 +18,35 @@ from fillmask_ui.runs.store import Run
 
 FORMATS = ("csv", "json", "jsonl", "parquet")
 
-_WHOLE = ("text_id", "position", "token_id", "shown_id", "rank", "top_id")
+# Column of a flat record -> attribute of the record that holds it.
+_TOKEN = {
+    "position": "cols",
+    "token_id": "true_ids",
+    "token": "tokens",
+    "kind": "kinds",
+    "shown_id": "shown_ids",
+    "part": "parts",
+}
+_SCORES = {
+    "nll_nats": "nll_nats",
+    "rank": "ranks",
+    "entropy_nats": "entropy_nats",
+    "top_id": "top_ids",
+    "top_token": "top_tokens",
+    "top_probability": "top_probabilities",
+}
+_DIFFERENCES = {
+    "kl_nats": "kl_nats",
+    "kl_reverse_nats": "kl_reverse_nats",
+    "mean_abs_logit_difference": "mean_abs",
+    "max_abs_logit_difference": "max_abs",
+}
+_NAMED = {"kind": KINDS, "part": PARTS}
 _STRINGS = ("token", "kind", "part", "top_token")
-_SCORES = ("nll_nats", "rank", "entropy_nats", "top_id", "top_token", "top_probability")
-_DIFFERENCES = (
-    "kl_nats",
-    "kl_reverse_nats",
-    "mean_abs_logit_difference",
-    "max_abs_logit_difference",
-)
+_WHOLE = ("text_id", "position", "token_id", "shown_id", "rank", "top_id")
 _COLUMNS = (
     "text_id",
-    "position",
-    "token_id",
-    "token",
-    "kind",
-    "shown_id",
-    "part",
+    *_TOKEN,
     *_SCORES,
     *(f"baseline_{name}" for name in _SCORES),
     *_DIFFERENCES,
@@ -76,12 +88,12 @@ def write_text(run: Run, file: TextIO, file_format: str) -> int:
         writer.writeheader()
         return _count(writer.writerow(record) for record in token_records(run))
     if file_format == "jsonl":
-        return _count(file.write(_json(line) + "\n") for line in run.lines())
+        return _count(file.write(_json(line.values) + "\n") for line in run.lines)
     head = {"run": run.info.to_dict(), "summary": run.summary().to_dict()}
     file.write(_json(head)[:-1] + ', "rows": [')
     count = 0
-    for count, line in enumerate(run.lines(), start=1):
-        file.write((",\n" if count > 1 else "\n") + _json(line))
+    for count, line in enumerate(run.lines, start=1):
+        file.write((",\n" if count > 1 else "\n") + _json(line.values))
     file.write("\n]}\n")
     return count
 
@@ -94,34 +106,20 @@ def token_records(run: Run) -> Iterator[dict[str, Any]]:
 
 
 def _records(row: EvaluatedText) -> Iterator[dict[str, Any]]:
-    columns = {
-        "position": row.cols.tolist(),
-        "token_id": row.true_ids.tolist(),
-        "token": row.tokens,
-        "kind": [KINDS[kind] for kind in row.kinds],
-        "shown_id": row.shown_ids.tolist(),
-        "part": [PARTS[part] for part in row.parts],
-    }
-    for prefix, scores in (("", row.scores), ("baseline_", row.baseline)):
-        if scores is not None:
-            columns |= {
-                f"{prefix}nll_nats": scores.nll_nats.tolist(),
-                f"{prefix}rank": scores.ranks.tolist(),
-                f"{prefix}entropy_nats": scores.entropy_nats.tolist(),
-                f"{prefix}top_id": scores.top_ids.tolist(),
-                f"{prefix}top_token": scores.top_tokens,
-                f"{prefix}top_probability": scores.top_probabilities.tolist(),
-            }
-    if row.difference is not None:
-        columns |= {
-            "kl_nats": row.difference.kl_nats.tolist(),
-            "kl_reverse_nats": row.difference.kl_reverse_nats.tolist(),
-            "mean_abs_logit_difference": row.difference.mean_abs.tolist(),
-            "max_abs_logit_difference": row.difference.max_abs.tolist(),
-        }
-    names = ("text_id", *columns)
+    columns: dict[str, Sequence[Any]] = {}
+    for record, prefix, names in (
+        (row, "", _TOKEN),
+        (row.scores, "", _SCORES),
+        (row.baseline, "baseline_", _SCORES),
+        (row.difference, "", _DIFFERENCES),
+    ):
+        for name, attribute in names.items() if record is not None else ():
+            values = getattr(record, attribute)
+            values = values if isinstance(values, tuple) else values.tolist()
+            known = _NAMED.get(name)
+            columns[prefix + name] = [known[value] for value in values] if known else values
     for values in zip(*columns.values(), strict=True):
-        yield dict(zip(names, (row.id, *values), strict=True))
+        yield {"text_id": row.id, **dict(zip(columns, values, strict=True))}
 
 
 def _write_parquet(run: Run, target: Path) -> int:
@@ -133,11 +131,11 @@ def _write_parquet(run: Run, target: Path) -> int:
             "parquet needs pyarrow: pip install pyarrow, or export to csv or jsonl"
         ) from error
 
-    def kind_of(name: str):
-        bare = name.removeprefix("baseline_")
-        if bare in _STRINGS:
+    def kind_of(name: str) -> pa.DataType:
+        column = name.removeprefix("baseline_")
+        if column in _STRINGS:
             return pa.string()
-        return pa.int64() if bare in _WHOLE else pa.float64()
+        return pa.int64() if column in _WHOLE else pa.float64()
 
     schema = pa.schema([(name, kind_of(name)) for name in _COLUMNS])
     records = token_records(run)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -13,7 +14,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from fillmask_ui.errors import DataError, FillmaskError
 from fillmask_ui.evaluation import (
     EvaluatedText,
-    EvaluationConfig,
     Heartbeat,
     Masks,
     RunningSummary,
@@ -21,21 +21,10 @@ from fillmask_ui.evaluation import (
 )
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, ModelSignature, SkippedText
+from fillmask_ui.runs.info import DONE, FAILED, RUNNING, STOPPED, RunInfo, write_info
 from fillmask_ui.runs.lock import RunLock
-from fillmask_ui.runs.store import (
-    DONE,
-    FAILED,
-    LOCK_FILE,
-    ROWS_FILE,
-    RUNNING,
-    STOPPED,
-    Run,
-    RunInfo,
-    RunStore,
-    parse_line,
-    row_from_dict,
-    write_info,
-)
+from fillmask_ui.runs.rows_file import RowsFile, dump_row
+from fillmask_ui.runs.store import LOCK_FILE, ROWS_FILE, RunStore
 from fillmask_ui.texts import Texts
 
 if TYPE_CHECKING:
@@ -44,21 +33,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class Recorder:
-    """A run open for writing; use it as a context manager.
+    """A run open for writing; use it as a context manager."""
 
-    Attributes:
-        folder: of the run.
-        info: its run.json.
-        running: the figures so far, those of a resumed run's stored rows included.
-        dropped_bytes: length of a half-written last line that was dropped; 0 if there was none.
-    """
-
-    folder: Path
-    info: RunInfo
-    running: RunningSummary
+    folder: Path  # of the run
+    info: RunInfo  # its run.json.
+    running: RunningSummary  # the figures so far, those of a resumed run's stored rows included
+    _file: BinaryIO
+    _lock: RunLock
+    # length of a half-written last line that was dropped; 0 if there was none
     dropped_bytes: int = 0
-    _lock: RunLock | None = None
-    _file: BinaryIO | None = None
+    _closed: bool = False
     _checksums: dict[int, int] = field(default_factory=dict)
     _done: set[int] = field(default_factory=set)
     _measuring: bool = False
@@ -75,7 +59,7 @@ class Recorder:
         baseline: MaskedLM | None = None,
         masks: Masks | None = None,
         heartbeat: bool = False,
-    ) -> Iterator[EvaluatedText | SkippedText | Heartbeat]:
+    ) -> Generator[EvaluatedText | SkippedText | Heartbeat]:
         """Measure what is missing; each row is on disk before it is yielded.
 
         Stop by closing the generator: the run is then `stopped` and can be resumed.
@@ -83,9 +67,9 @@ class Recorder:
         Args:
             model: with the signature that the run has.
             examples: the texts that the run has, from the first.
-            baseline: likewise.
-            masks: as for `evaluate`.
-            heartbeat: likewise.
+            baseline: the second model that the run has; None if it has none.
+            masks: where hidden tokens come from, as for `evaluate`.
+            heartbeat: also yield a `Heartbeat` after each batch, as `evaluate` does.
 
         Raises:
             DataError: if the models or texts are not those of the run, or the disk is full.
@@ -170,14 +154,8 @@ class Recorder:
             )
 
     def _append(self, row: EvaluatedText | SkippedText) -> None:
-        if isinstance(row, SkippedText):
-            values: dict[str, Any] = {"id": row.id, "skipped": row.reason}
-        else:
-            values = row.to_dict()
-        values["checksum"] = self._checksums.pop(row.id)
-        line = json.dumps(values, ensure_ascii=False, separators=(",", ":")) + "\n"
         try:
-            self._file.write(line.encode("utf-8", "surrogatepass"))
+            self._file.write(dump_row(row, self._checksums.pop(row.id)))
             self._file.flush()
         except OSError as error:
             raise DataError(
@@ -192,7 +170,7 @@ class Recorder:
         self._set(state=DONE, result=summary.to_dict())
 
     def _set(self, **changes: Any) -> None:
-        if self._lock is None:
+        if self._closed:
             # Closed: a generator that is dropped late must not touch what is another's by now.
             return
         self.info = replace(self.info, **changes)
@@ -209,18 +187,15 @@ class Recorder:
 
     def close(self) -> None:
         """Release the run; harmless if done before. A run under way is then `stopped`."""
-        if self._lock is not None and self._measuring and self.info.state == RUNNING:
+        if self._closed:
+            return
+        if self._measuring and self.info.state == RUNNING:
             self._set(state=STOPPED)
-        if self._file is not None:
-            try:
-                self._file.close()
-            except OSError:
-                # What could not be flushed was already reported by the write.
-                self._file = None
-            self._file = None
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        self._closed = True
+        # What could not be flushed was already reported by the write.
+        with contextlib.suppress(OSError):
+            self._file.close()
+        self._lock.release()
 
     def __enter__(self) -> Self:
         return self
@@ -254,7 +229,7 @@ def resume(store: RunStore, name: str) -> Recorder:
     Raises:
         DataError: if it is unknown, of another version, being written or broken.
     """
-    run: Run = store.open(name)
+    run = store.open(name)
     return _open(run.folder, run.info)
 
 
@@ -264,34 +239,36 @@ def _open(folder: Path, info: RunInfo) -> Recorder:
         vocabulary_size=info.model["vocabulary_size"],
         limits=info.limits,
     )
-    recorder = Recorder(folder, info, running, _lock=RunLock(folder / LOCK_FILE, info.name))
+    lock = RunLock(folder / LOCK_FILE, info.name)
     try:
         path = folder / ROWS_FILE
-        recorder._file = path.open("ab+")
-        recorder.dropped_bytes = _read_back(recorder, path)
+        recorder = Recorder(folder, info, running, path.open("ab"), lock)
+    except BaseException:
+        lock.release()
+        raise
+    try:
+        recorder.dropped_bytes = _read_back(recorder, RowsFile(path))
     except BaseException:
         recorder.close()
         raise
     return recorder
 
 
-def _read_back(recorder: Recorder, path: Path) -> int:
+def _read_back(recorder: Recorder, rows: RowsFile) -> int:
     """Count the stored rows; cut a half-written last line off and return its length."""
-    file = recorder._file
-    file.seek(0)
     whole = 0
-    for number, line in enumerate(file, start=1):
-        if not line.endswith(b"\n"):
-            file.truncate(whole)
-            return len(line)
-        whole += len(line)
-        values = parse_line(line, path, number)
-        if values["id"] in recorder._done:
-            raise DataError(f"line {number} of {path} repeats text {values['id']}: evaluate again")
-        recorder._done.add(values["id"])
-        recorder._checksums[values["id"]] = values["checksum"]
-        recorder.running.add(row_from_dict(values, path, number))
-    return 0
+    for line in rows:
+        index = line.values["id"]
+        if index in recorder._done:
+            raise DataError(f"{line.place} repeats text {index}: evaluate again")
+        recorder._done.add(index)
+        recorder._checksums[index] = line.values["checksum"]
+        recorder.running.add(line.row())
+        whole = line.end
+    dropped = rows.path.stat().st_size - whole
+    if dropped:
+        recorder._file.truncate(whole)
+    return dropped
 
 
 def _check_same(what: str, stored: Mapping[str, Any], now: ModelSignature) -> None:
@@ -307,38 +284,3 @@ def _check_same(what: str, stored: Mapping[str, Any], now: ModelSignature) -> No
         raise DataError(
             f"the {what} is not the one that the run has: {'; '.join(changed)}; start a new run"
         )
-
-
-def prepare_info(
-    config: EvaluationConfig,
-    model: MaskedLM,
-    *,
-    baseline: MaskedLM | None = None,
-    **fields: Any,
-) -> RunInfo:
-    """The `RunInfo` of a new run, its config resolved for the models.
-
-    Args:
-        config: what is measured.
-        model: what is measured.
-        baseline: a second model.
-        **fields: `texts`, `choices`, `limits` of `RunInfo`.
-
-    Raises:
-        OptionError: if the config asks for more than the models take.
-    """
-    from fillmask_ui import __version__
-
-    models = [model] if baseline is None else [model, baseline]
-    versions = {"fillmask-ui": __version__}
-    for entry in models:
-        versions |= entry.signature.versions
-    return RunInfo(
-        name="",
-        created="",
-        config=config.resolved(*(entry.max_tokens for entry in models)),
-        model=model.signature.to_dict(),
-        baseline=None if baseline is None else baseline.signature.to_dict(),
-        versions=versions,
-        **fields,
-    )

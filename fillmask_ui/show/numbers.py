@@ -23,10 +23,10 @@ def interval_text(
 def signed_percent(value: float) -> str:
     """A relative change.
 
-    >>> signed_percent(0.0304)
-    '+3.04%'
+    >>> signed_percent(0.0304), signed_percent(math.nan)
+    ('+3.04%', 'unknown')
     """
-    return f"{value:+.2%}"
+    return "unknown" if math.isnan(value) else f"{value:+.2%}"
 
 
 def percent(probability: float) -> str:
@@ -54,15 +54,15 @@ def in_unit(nats: float, unit: str) -> float:
 def cell_text(value: Any) -> str:
     """A cell of a table: whole numbers in full, others to four digits, nothing for None.
 
-    >>> cell_text(1234), cell_text(0.25), cell_text(1.5e-7), cell_text(None)
-    ('1,234', '0.2500', '1.5e-07', '')
+    >>> cell_text(1234), cell_text(0.25), cell_text(1.5e-7), cell_text(math.inf), cell_text(None)
+    ('1,234', '0.2500', '1.5e-07', 'infinite', '')
     """
-    if value is None:
-        return ""
+    if isinstance(value, Interval):
+        return interval_text(value, cell_text)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value)
+        return "" if value is None else str(value)
     if isinstance(value, int):
         return f"{value:,}"
     if not math.isfinite(value):
-        return str(value)
-    return f"{value:.4f}" if 0.001 <= abs(value) < 1e6 or value == 0 else f"{value:.4g}"
+        return "" if math.isnan(value) else f"{'-' * (value < 0)}infinite"
+    return f"{value:,.4f}" if 0.001 <= abs(value) < 1e6 or value == 0 else f"{value:.4g}"

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context, select_autoescape
+from jinja2.runtime import Context
+from markupsafe import escape
 
 from fillmask_ui.show import numbers
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 TEMPLATES = Path(__file__).parent / "templates"
 # Invisible characters that would change or hide what stands beside them.
@@ -27,8 +28,8 @@ _SHOWN_CONTROLS |= {
 def visible(text: str) -> str:
     r"""Text that any browser can be sent and that shows what it holds.
 
-    Invisible control characters become visible ones, lone surrogates escapes. Every text in a
-    template below `page/` passes here.
+    Invisible control characters become visible ones, lone surrogates escapes. Every text in an
+    HTML template passes here.
 
     >>> visible("a\x00\ud800")
     'a␀\\ud800'
@@ -42,34 +43,23 @@ def text_html(text: str) -> str:
     >>> text_html("<b>\x00")
     '&lt;b&gt;␀'
     """
-    from markupsafe import escape
-
     return str(escape(visible(text)))
+
+
+@pass_context
+def _shown(context: Context, value: Any) -> Any:
+    markdown = str(context.name).endswith(".md")
+    return visible(value) if type(value) is str and not markdown else value
 
 
 @functools.cache
 def _environment() -> Environment:
-    from jinja2 import (
-        Environment,
-        FileSystemLoader,
-        StrictUndefined,
-        pass_context,
-        select_autoescape,
-    )
-    from jinja2.runtime import Context
-    from markupsafe import Markup
-
-    @pass_context
-    def text_of(context: Context, value: Any) -> Any:
-        shown = isinstance(value, str) and not isinstance(value, Markup)
-        return visible(value) if shown and str(context.name).startswith("page/") else value
-
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         # A Markdown template writes no HTML; everything else does.
         autoescape=select_autoescape(disabled_extensions=("md",), default=True),
         undefined=StrictUndefined,
-        finalize=text_of,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )

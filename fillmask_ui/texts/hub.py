@@ -21,11 +21,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fillmask_ui.errors import DataError, FillmaskError, NetworkError, OptionError, unknown
+from fillmask_ui.errors import (
+    DataError,
+    FillmaskError,
+    NetworkError,
+    OptionError,
+    first_line,
+    unknown,
+)
 from fillmask_ui.records import Example
-from fillmask_ui.texts.rows import as_text, choose_column
+from fillmask_ui.texts.order import OrderedRows
+from fillmask_ui.texts.rows import as_text, choose_column, text_column
 from fillmask_ui.texts.source import TextSource
-from fillmask_ui.texts.texts import OpenedRows
 
 if TYPE_CHECKING:
     import datasets
@@ -34,9 +41,32 @@ if TYPE_CHECKING:
 _POSITION = "__row_of_the_split__"
 # Libraries through which datasets and huggingface_hub talk to the network.
 _NETWORK_LIBRARIES = ("httpx", "httpcore", "requests", "urllib3", "aiohttp")
+# Names of errors and what they say -> the message; {0} is the `TextSource`. The first applies.
+_EXPLANATIONS = {
+    ("GatedRepoError", "gated dataset"): (
+        "the data set {0.where} is gated: accept its terms at "
+        "https://huggingface.co/datasets/{0.where}, then log in with: hf auth login"
+    ),
+    ("RevisionNotFoundError", "Revision '{0.revision}'"): (
+        "the data set {0.where} has no revision {0.revision!r}; give a branch, a tag or a commit "
+        "(--revision)"
+    ),
+    ("RepositoryNotFoundError", "DatasetNotFoundError", "HFValidationError"): (
+        "{0.where} is no file here and no data set on the hub that can be read; check the name "
+        "(OWNER/NAME), or log in with: hf auth login if it is private"
+    ),
+    ("corresponds to no data",): "{0.where} is empty: its split {0.split!r} has no texts",
+    ("DataFilesNotFoundError", "EmptyDatasetError"): (
+        "the data set {0.where} has no data files that can be read"
+    ),
+    (f"[Errno {errno.ENOSPC}]",): (
+        "the disk is full: the data set {0.where} is stored in the cache of the datasets library; "
+        "free space, set HF_HOME to another folder, or stream it (--streaming)"
+    ),
+}
 
 
-def open_dataset(source: TextSource) -> OpenedRows:
+def open_dataset(source: TextSource) -> OrderedRows:
     """Examples of a data set on the hub, or of a folder that the datasets library can load.
 
     Raises:
@@ -58,8 +88,7 @@ def open_dataset(source: TextSource) -> OpenedRows:
     with _explained(source):
         builder = _builder(source)
         _check_split(builder, source)
-        opened = _streamed(builder, source) if source.streaming else _stored(builder, source)
-    return OpenedRows(_explaining(opened.examples, source), opened.available)
+        return _rows(builder, source)
 
 
 def _builder(source: TextSource) -> datasets.DatasetBuilder:
@@ -95,134 +124,68 @@ def _check_split(builder: datasets.DatasetBuilder, source: TextSource) -> None:
         )
 
 
-def _stored(builder: datasets.DatasetBuilder, source: TextSource) -> OpenedRows:
-    import datasets
-
-    builder.download_and_prepare()
-    rows = builder.as_dataset(split=source.split)
-    if not isinstance(rows, datasets.Dataset):
-        raise OptionError(f"the split {source.split!r} of {source.where} is not one split")
-    column = choose_column(rows.column_names, source.column, source.where)
-    _check_holds_text(rows.features[column], column, source.where)
-    available = len(rows)
-    rows = rows.select_columns([column])
-    if source.shuffle and available:
-        rows = rows.add_column(_POSITION, np.arange(available)).shuffle(seed=source.seed)
-    if source.samples is not None:
-        rows = rows.select(range(min(source.samples, available)))
-    return OpenedRows(_examples(rows, column, source.where), available)
-
-
-def _streamed(builder: datasets.DatasetBuilder, source: TextSource) -> OpenedRows:
-    rows = builder.as_streaming_dataset(split=source.split)
-    first: dict[str, Any] = {}
-    if rows.features is None:
-        first = next(iter(rows), first)
-    columns = list(rows.features or first)
-    if not columns:
-        return OpenedRows(iter(()), 0)
-    column = choose_column(columns, source.column, source.where)
+def _rows(builder: datasets.DatasetBuilder, source: TextSource) -> OrderedRows:
+    available: int | None
+    if source.streaming:
+        rows: Any = builder.as_streaming_dataset(split=source.split)
+        split = (builder.info.splits or {}).get(source.split)
+        available = split.num_examples or None if split is not None else None
+    else:
+        builder.download_and_prepare()
+        rows = builder.as_dataset(split=source.split)
+        available = len(rows)
     if rows.features is not None:
-        _check_holds_text(rows.features[column], column, source.where)
+        column = text_column(rows.features.arrow_schema, source.column, source.where)
+    elif (first := next(iter(rows), None)) is not None:
+        column = choose_column(first, source.column, source.where)
+    else:
+        return OrderedRows(iter(()), 0)
     rows = rows.select_columns([column])
     if source.shuffle:
+        if not source.streaming:
+            rows = rows.add_column(_POSITION, np.arange(len(rows)))
         rows = rows.shuffle(seed=source.seed)
-    examples = islice(_examples(rows, column, source.where), source.samples)
-    split = (builder.info.splits or {}).get(source.split)
-    return OpenedRows(examples, split.num_examples or None if split is not None else None)
+    return OrderedRows(islice(_examples(rows, column, source), source.samples), available)
 
 
-def _examples(rows: Any, column: str, place: str) -> Iterator[Example]:
-    for index, row in enumerate(rows):
-        position = row.get(_POSITION, index)
-        yield Example(position, as_text(row[column], column, f"{place}, row {position}"))
-
-
-def _check_holds_text(feature: Any, column: str, place: str) -> None:
-    # A column of nulls alone is one of empty texts.
-    if getattr(feature, "dtype", None) not in ("string", "large_string", "null"):
-        held = getattr(feature, "dtype", None) or type(feature).__name__
-        raise DataError(
-            f"{place}: column {column!r} holds {held}, text was wanted; choose another column "
-            "(--column input_column=NAME)"
-        )
-
-
-def _explaining(examples: Iterator[Example], source: TextSource) -> Iterator[Example]:
-    """The same examples; a network lost on the way is explained as well."""
-    with _explained(source):
-        yield from examples
+def _examples(rows: Any, column: str, source: TextSource) -> Iterator[Example]:
+    with _explained(source):  # a network lost on the way as well
+        for index, row in enumerate(rows):
+            position = row.get(_POSITION, index)
+            place = f"{source.where}, row {position}"
+            yield Example(position, as_text(row[column], column, place))
 
 
 @contextmanager
 def _explained(source: TextSource) -> Iterator[None]:
     """Errors of the libraries as errors with a remedy."""
-    import pyarrow as pa
-    from datasets.exceptions import DatasetsError
-
     try:
         yield
     except FillmaskError:
         raise
-    except Exception as error:
-        # The libraries below have no common base class; what is not theirs stays as it is.
-        expected = (DatasetsError, OSError, ValueError, RuntimeError, pa.ArrowException)
-        if isinstance(error, expected) or _of_network(error):
-            raise _explanation(error, source) from error
-        raise
+    except Exception as error:  # the libraries below have no common base class
+        raise _explanation(error, source) from error
 
 
 def _explanation(error: BaseException, source: TextSource) -> FillmaskError:
-    chain = list(_chain(error))
-    names = {kind.__name__ for link in chain for kind in type(link).__mro__}
-    said = " ".join(str(link) for link in chain)
-    name = source.where
-    if "GatedRepoError" in names or "gated dataset" in said:
-        return DataError(
-            f"the data set {name} is gated: accept its terms at "
-            f"https://huggingface.co/datasets/{name}, then log in with: hf auth login"
-        )
-    if "RevisionNotFoundError" in names or (source.revision and "Revision '" in said):
-        return DataError(
-            f"the data set {name} has no revision {source.revision!r}; give a branch, a tag or a "
-            "commit (--revision)"
-        )
-    if names & {"RepositoryNotFoundError", "DatasetNotFoundError", "HFValidationError"}:
-        return DataError(
-            f"{name} is no file here and no data set on the hub that can be read; check the name "
-            "(OWNER/NAME), or log in with: hf auth login if it is private"
-        )
-    if "corresponds to no data" in said:
-        return DataError(f"{name} is empty: its split {source.split!r} has no texts")
-    if names & {"DataFilesNotFoundError", "EmptyDatasetError"}:
-        return DataError(f"the data set {name} has no data files that can be read")
-    if any(getattr(link, "errno", None) == errno.ENOSPC for link in chain):
-        return DataError(
-            f"the disk is full: the data set {name} is stored in the cache of the datasets "
-            "library; free space, set HF_HOME to another folder, or stream it (--streaming)"
-        )
+    chain = [error]  # the error and what led to it, the origin last
+    while (cause := chain[-1].__cause__ or chain[-1].__context__) and cause not in chain:
+        chain.append(cause)
+    kinds = {kind.__name__ for link in chain for kind in type(link).__mro__}
+    wording = " ".join([*kinds, *map(str, chain)])
+    for signs, message in _EXPLANATIONS.items():
+        if any(sign.format(source) in wording for sign in signs):
+            return DataError(message.format(source))
     lost = [link for link in chain if _of_network(link)]
+    origin = first_line((lost or chain)[-1]).rstrip(".")
     if lost:
         return NetworkError(
-            f"the data set {name} cannot be fetched ({_first_line(lost[-1])}); check the "
-            "connection, or use the embedded texts or a file"
+            f"the data set {source.where} cannot be fetched ({origin}); check the connection, or "
+            "use the embedded texts or a file"
         )
-    return DataError(f"the data set {name} cannot be read: {_first_line(chain[-1])}")
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """The error and what led to it, the origin last."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = error.__cause__ or error.__context__
+    return DataError(f"the data set {source.where} cannot be read: {origin}")
 
 
 def _of_network(error: BaseException) -> bool:
     library = type(error).__module__.split(".")[0]
     return isinstance(error, ConnectionError | TimeoutError) or library in _NETWORK_LIBRARIES
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

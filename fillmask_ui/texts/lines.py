@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import io
+import sys
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, Any
 
 from fillmask_ui.errors import DataError
 
-_CHUNK_BYTES = 1 << 16
+_BLOCK_BYTES = 1 << 16
 _KNOWN_BEGINNINGS = {
     b"PAR1": "a parquet file; name it .parquet",
     b"\x1f\x8b": "compressed with gzip; name it with .gz at the end",
@@ -28,37 +31,62 @@ _KNOWN_BEGINNINGS = {
 }
 
 
-@dataclass(frozen=True)
-class ByteSource:
-    """Bytes that can be opened.
-
-    Attributes:
-        name: for messages.
-        open: gives a binary stream from its beginning, closed at the end of the block.
-    """
-
-    name: str
-    open: Callable[[], AbstractContextManager[BinaryIO]]
-
-
 def is_file(path: str | Path) -> bool:
-    """Whether there is such a file; no for a name that none can have, such as one too long."""
-    try:
-        return Path(path).is_file()
-    except (OSError, ValueError):
-        return False
+    """Whether there is such a file or pipe; no for a name that none can have, as one too long."""
+    with suppress(OSError, ValueError):
+        return Path(path).exists() and not Path(path).is_dir()
+    return False
 
 
 def is_folder(path: str | Path) -> bool:
-    """Whether there is such a folder, likewise."""
-    try:
+    """Whether there is such a folder; no for a name that none can have."""
+    with suppress(OSError, ValueError):
         return Path(path).is_dir()
-    except (OSError, ValueError):
-        return False
+    return False
 
 
-def file_bytes(path: str, *, compressed: bool) -> ByteSource:
-    """The bytes of a file.
+@dataclass(frozen=True)
+class ByteSource:
+    """Bytes that can be opened."""
+
+    name: str  # for messages
+    # gives a binary stream from its beginning, closed at the end of the block
+    open: Callable[[], AbstractContextManager[IO[bytes]]]
+
+    def lines(self, encoding: str | None = None, keep: int | None = None) -> Iterator[str]:
+        r"""The lines without their endings and without a byte order mark.
+
+        Args:
+            encoding: of the bytes; None where only UTF-8 is taken: then each line comes as soon
+                as it is there, and an error has the number of its line.
+            keep: characters of a line that are kept, the rest is read past; None for all.
+
+        Raises:
+            DataError: if the bytes cannot be read or decompressed, or are no text.
+
+        >>> list(ByteSource("example", lambda: io.BytesIO(b"one\r\ntwo\n\nfour")).lines())
+        ['one', 'two', '', 'four']
+        """
+        number = begun = 0  # lines so far, and bytes before the one that is read
+        with explained(self.name), self.open() as stream:
+            counted = _Counted(stream, self.name, encoding)
+            text = io.TextIOWrapper(counted, encoding or "utf-8", newline="\n")
+            try:
+                # Three more: a byte order mark and the ending.
+                while line := text.readline(-1 if keep is None else keep + 3):
+                    end = line
+                    while end and not end.endswith("\n"):
+                        end = text.readline(_BLOCK_BYTES)
+                    line = line.removeprefix("\ufeff") if not number else line
+                    if line or end:
+                        yield line.removesuffix("\n").removesuffix("\r")[:keep]
+                    number, begun = number + 1, counted.bytes
+            except UnicodeError as error:
+                raise counted.undecodable(error, number + 1, begun) from error
+
+
+def file_bytes(path: str, *, compressed: bool = False, name: str | None = None) -> ByteSource:
+    """The bytes of a file, called by its path where no other name is given.
 
     Raises:
         DataError: if there is no such file.
@@ -66,128 +94,100 @@ def file_bytes(path: str, *, compressed: bool) -> ByteSource:
     if not is_file(path):
         what = "a folder, not a file" if is_folder(path) else "not there"
         raise DataError(f"{path} is {what}; check the path of the text file")
-    if compressed:
-        return ByteSource(path, lambda: gzip.open(path, "rb"))
-    return ByteSource(path, lambda: Path(path).open("rb"))
+    opened: Any = partial(gzip.open if compressed else Path.open, Path(path), "rb")
+    return ByteSource(name or path, opened)
 
 
-class Lines(Iterator[str]):
-    r"""The lines of a stream, without their endings.
+def standard_input(stream: IO[bytes] | None = None, *, again: bool = False) -> ByteSource:
+    """Standard input, or what stands for it; read from its beginning `again` where it can be."""
+    stream = stream or sys.stdin.buffer
 
-    Args:
-        stream: of bytes.
-        name: for messages.
-        encoding: of the bytes.
-        keep: characters of a line that are kept; the rest is read past.
+    def opened() -> AbstractContextManager[IO[bytes]]:
+        if again:
+            stream.seek(0)
+        return nullcontext(stream)
 
-    Attributes:
-        number: of the line last returned, from 1.
-
-    Raises:
-        DataError: for bytes that are no text in this encoding, with the offset of the byte.
-
-    >>> import io
-    >>> list(Lines(io.BytesIO(b"one\r\ntwo\n\nfour"), "example", "utf-8", keep=100))
-    ['one', 'two', '', 'four']
-    """
-
-    def __init__(self, stream: BinaryIO, name: str, encoding: str, *, keep: int) -> None:
-        self.number = 0
-        self._lines = self._split(_decoded(stream, name, encoding), keep)
-
-    def __next__(self) -> str:
-        line = next(self._lines)
-        self.number += 1
-        return line
-
-    @staticmethod
-    def _split(pieces: Iterator[str], keep: int) -> Iterator[str]:
-        tail = ""
-        ended = True
-        for piece in pieces:
-            first, *others = piece.split("\n")
-            # Beyond what is kept a line does not grow, however long it is.
-            if len(tail) <= keep:
-                tail += first
-            ended = False
-            for line in others:
-                yield tail.removesuffix("\r")[:keep]
-                tail = line
-            if others:
-                ended = not tail
-        if not ended:
-            yield tail.removesuffix("\r")[:keep]
+    return ByteSource("standard input", opened)
 
 
-def _decoded(stream: BinaryIO, name: str, encoding: str) -> Iterator[str]:
-    """The text of a stream, piece by piece; no piece is empty."""
-    decoder = codecs.getincrementaldecoder(encoding)()
-    offset = 0
-    begun = False
-    while True:
-        chunk = read_block(stream, name)
-        if offset == 0:
-            _check_beginning(chunk, name, encoding)
-        pending = decoder.getstate()[0]
-        try:
-            piece = decoder.decode(chunk, final=not chunk)
-        except UnicodeError as error:
-            raise _undecodable(
-                error, name, encoding, pending + chunk, offset - len(pending)
-            ) from error
-        offset += len(chunk)
-        if piece and not begun:
-            begun, piece = True, piece.removeprefix("\ufeff")
-        if piece:
-            yield piece
-        if not chunk:
-            return
-
-
-def _undecodable(
-    error: UnicodeError, name: str, encoding: str, data: bytes, offset: int
-) -> DataError:
-    """The error for data, read at an offset of the stream, that is no text."""
-    # Up to Python 3.12 it has no place.
-    if "start with BOM" in str(error):
-        return DataError(
-            f"{name} has no byte order mark, which {encoding} needs; "
-            f"{_with_order(codecs.lookup(encoding).name, data)}"
-        )
-    place = offset + error.start
-    bad = error.object[error.start : error.start + 1].hex()
-    return DataError(
-        f"{name} is not {encoding} text: byte 0x{bad} at offset {place:,} "
-        f"({error.reason}); give its encoding, e.g. --encoding latin-1 or cp1252"
-    )
-
-
-def read_block(stream: BinaryIO, name: str) -> bytes:
-    """The next 64 KiB of a stream, fewer at its end.
-
-    Raises:
-        DataError: if it cannot be read or decompressed; the message calls it `name`.
-    """
+@contextmanager
+def explained(name: str) -> Iterator[None]:
+    """Failures of reading and decompressing as errors with a remedy that call the bytes `name`."""
     try:
-        return stream.read(_CHUNK_BYTES)
+        yield
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(
             f"{name} cannot be decompressed ({error}); it is cut short, damaged or not gzip: "
             "get it again, or drop .gz from its name if it is plain text"
         ) from error
     except OSError as error:
-        raise DataError(f"{name} cannot be read: {error.strerror or error}") from error
-
-
-def _check_beginning(chunk: bytes, name: str, encoding: str) -> None:
-    wide = codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
-    for beginning, what in _KNOWN_BEGINNINGS.items():
-        if chunk.startswith(beginning) and not wide:
-            raise DataError(f"{name} is {what}")
-    if b"\0" in chunk and not wide:
         raise DataError(
-            f"{name} is a binary file (a zero byte at offset {chunk.index(0):,}); text was "
-            f"wanted. If it is UTF-16 text, {_with_order('utf-16', chunk)}"
+            f"{name} cannot be read ({error.strerror or error}): check that it may be read"
+        ) from error
+
+
+def read_block(stream: IO[bytes], name: str) -> bytes:
+    """The next bytes of a stream, 64 KiB at most; none at its end.
+
+    Raises:
+        DataError: if it cannot be read or decompressed; the message calls it `name`.
+    """
+    with explained(name):
+        return stream.read(_BLOCK_BYTES)
+
+
+class _Counted(io.BufferedIOBase):
+    """What a `TextIOWrapper` reads from: bytes that are counted, and no other kind of file.
+
+    Attributes:
+        bytes: read so far.
+    """
+
+    def __init__(self, stream: Any, name: str, encoding: str | None) -> None:
+        self._read: Callable[[int], bytes] = stream.readline if encoding is None else stream.read1
+        self._name, self._encoding = name, encoding
+        self._block = b""
+        self.bytes = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read1(self, _size: int = -1) -> bytes:
+        self._block = self._read(_BLOCK_BYTES)
+        if self._encoding is not None and self.bytes == 0:
+            self._check_beginning(self._encoding)
+        self.bytes += len(self._block)
+        return self._block
+
+    def _check_beginning(self, encoding: str) -> None:
+        if codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
+            return
+        for beginning, what in _KNOWN_BEGINNINGS.items():
+            if self._block.startswith(beginning):
+                raise DataError(f"{self._name} is {what}")
+        if b"\0" in self._block:
+            raise DataError(
+                f"{self._name} is a binary file (a zero byte at offset "
+                f"{self._block.index(0):,}); text was wanted. If it is UTF-16 text, "
+                f"{_with_order('utf-16', self._block)}"
+            )
+
+    def undecodable(self, error: UnicodeError, line: int, begun: int) -> DataError:
+        """The error for bytes that are no text, in a line with `begun` bytes before it."""
+        name, encoding = self._name, self._encoding
+        # Up to Python 3.12 this one has no place.
+        if not isinstance(error, UnicodeDecodeError) or "start with BOM" in str(error):
+            remedy = _with_order(codecs.lookup(encoding or "utf-8").name, self._block)
+            return DataError(f"{name} has no byte order mark, which {encoding} needs; {remedy}")
+        offset = self.bytes - len(error.object) + error.start
+        if encoding is None:
+            return DataError(
+                f"line {line} of {name} is not UTF-8 (byte {offset - begun}): save the file as "
+                "UTF-8"
+            )
+        return DataError(
+            f"{name} is not {encoding} text: byte 0x{error.object[error.start]:02x} at offset "
+            f"{offset:,} ({error.reason}); give its encoding, e.g. --encoding latin-1 or cp1252"
         )
 
 

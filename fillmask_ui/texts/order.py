@@ -5,7 +5,7 @@ The order is that of `datasets.Dataset.shuffle(seed)`: numpy's PCG64 generator, 
 in a first pass, those asked for are copied to a temporary file in a second, and yielded from
 there in order.
 
-Memory: 8 bytes a row while the permutation is drawn, 24 bytes a text asked for afterwards.
+Memory: 8 bytes per row while the permutation is drawn, 24 bytes per text asked for afterwards.
 """
 
 from __future__ import annotations
@@ -13,11 +13,21 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO
 
 import numpy as np
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.records import Example
+
+
+@dataclass(frozen=True)
+class OrderedRows:
+    """Examples in the order asked for, and how many rows the data has, where known."""
+
+    examples: Iterator[Example]
+    available: int | None
 
 
 def shuffled_positions(rows: int, seed: int, samples: int | None = None) -> np.ndarray:
@@ -51,7 +61,7 @@ def pick(texts: Iterator[str], positions: np.ndarray) -> Iterator[Example]:
     ascending = np.sort(positions)
     # Where each text ends in the temporary file, in the order of `ascending`.
     ends = np.zeros(len(positions) + 1, dtype=np.int64)
-    with disk_errors(), tempfile.TemporaryFile() as spool:
+    with spooled() as spool:
         found = 0
         for position, text in enumerate(texts):
             if found == len(ascending):
@@ -75,10 +85,11 @@ def pick(texts: Iterator[str], positions: np.ndarray) -> Iterator[Example]:
 
 
 @contextmanager
-def disk_errors() -> Iterator[None]:
-    """Failures of the temporary file as errors with a remedy."""
+def spooled() -> Iterator[IO[bytes]]:
+    """A temporary file; what fails inside the block is an error with a remedy."""
     try:
-        yield
+        with tempfile.TemporaryFile() as file:
+            yield file
     except OSError as error:
         raise DataError(
             "shuffled texts are copied to a temporary file, which failed "

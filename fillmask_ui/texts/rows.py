@@ -1,221 +1,195 @@
-"""Rows of text files: lines, paragraphs, comma- and tab-separated values, JSON lines.
-
-Each class offers `count()` and `texts()`; both read from the beginning and hold one row.
-"""
+"""Rows of files: lines, paragraphs, comma- and tab-separated values, JSON lines, parquet."""
 
 from __future__ import annotations
 
 import csv
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Protocol
+from itertools import groupby
+from typing import TYPE_CHECKING
 
-from fillmask_ui.errors import DataError
-from fillmask_ui.texts.lines import ByteSource, Lines
+from fillmask_ui.errors import DataError, first_line
+from fillmask_ui.texts.lines import ByteSource, is_file
 from fillmask_ui.texts.source import PARAGRAPH, TextSource
 
-# A text is used up to here (`texts.py` counts those that are longer): a hundred times what the
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+# A text is used up to here (`reading.py` counts those that are longer): a hundred times what the
 # longest contexts hold, and little enough that no single line fills the memory.
 MAX_CHARACTERS = 1_000_000
 # A row of a structured file cannot be cut and still be parsed.
 MAX_ROW_CHARACTERS = 16_000_000
+# No number is a text, and Python refuses an integer of thousands of digits.
+_JSON = json.JSONDecoder(parse_int=float)
+_PARQUET_ROWS_AT_ONCE = 64
+# Column chunks are read through a buffer of this size instead of whole.
+_PARQUET_BUFFER_BYTES = 1 << 20
+# A column of nulls alone is one of empty texts.
+_ARROW_TEXTS = ("string", "large_string", "string_view", "null")
 
 
-class Rows(Protocol):
-    """The texts of a data set in its own order.
+def read_rows(source: TextSource, data: ByteSource) -> Iterator[str]:
+    """One text per row of a text file or stream, one row held at a time.
 
-    Attributes:
-        name: for messages.
+    Blank lines are rows of plain text alone; null values are empty texts.
+
+    Raises:
+        DataError: if the bytes are no text of this layout, or lack the column.
     """
-
-    name: str
-
-    def count(self) -> int:
-        """Number of rows."""
-
-    def texts(self) -> Iterator[str]:
-        """One text a row; null values are empty texts."""
-
-
-def text_rows(source: TextSource, data: ByteSource) -> Rows:
-    """The rows of a text file or stream, by its layout."""
-    if source.layout == "jsonl":
-        return JsonRows(data, source.encoding, source.column)
-    if source.layout in ("csv", "tsv"):
-        return TableRows(data, source.encoding, source.column, tabs=source.layout == "tsv")
-    if source.by == PARAGRAPH:
-        return ParagraphRows(data, source.encoding)
-    return LineRows(data, source.encoding)
-
-
-@contextmanager
-def _lines(data: ByteSource, encoding: str, keep: int) -> Iterator[Lines]:
-    try:
-        opened = data.open()
-    except OSError as error:
-        raise DataError(f"{data.name} cannot be opened: {error.strerror or error}") from error
-    with opened as stream:
-        yield Lines(stream, data.name, encoding, keep=keep)
-
-
-@dataclass(frozen=True)
-class _FileRows(ABC):
-    """What the forms of a file share; counted by reading unless a form knows better."""
-
-    data: ByteSource
-    encoding: str
-
-    @property
-    def name(self) -> str:
-        return self.data.name
-
-    def count(self) -> int:
-        return sum(1 for _ in self.texts())
-
-    @abstractmethod
-    def texts(self) -> Iterator[str]: ...
-
-
-@dataclass(frozen=True)
-class LineRows(_FileRows):
-    """Each line is a text, blank ones included."""
-
-    def texts(self) -> Iterator[str]:
+    if source.layout == "txt":
         # One more than is used, so that a cut can be seen.
-        with _lines(self.data, self.encoding, MAX_CHARACTERS + 1) as lines:
-            yield from lines
+        lines = data.lines(source.encoding, MAX_CHARACTERS + 1)
+        return _paragraphs(lines) if source.by == PARAGRAPH else lines
+    lines = _whole(data.lines(source.encoding, MAX_ROW_CHARACTERS + 1), data.name)
+    if source.layout == "jsonl":
+        return _json_values(lines, source.column, data.name)
+    return _table_values(lines, source.column, data.name, tabs=source.layout == "tsv")
 
 
-@dataclass(frozen=True)
-class ParagraphRows(_FileRows):
+def _paragraphs(lines: Iterator[str]) -> Iterator[str]:
     """Each run of lines that are not blank is a text; its line breaks stay."""
-
-    def texts(self) -> Iterator[str]:
-        with _lines(self.data, self.encoding, MAX_CHARACTERS + 1) as lines:
-            paragraph: list[str] = []
+    for filled, run in groupby(lines, key=lambda line: bool(line.strip())):
+        if filled:
+            kept: list[str] = []
             size = 0
-            for line in lines:
-                if line.strip():
-                    if size <= MAX_CHARACTERS:
-                        paragraph.append(line)
-                        size += len(line) + 1
-                elif paragraph:
-                    yield "\n".join(paragraph)
-                    paragraph, size = [], 0
-            if paragraph:
-                yield "\n".join(paragraph)
+            for line in run:
+                kept.append(line)
+                size += len(line) + 1
+                if size > MAX_CHARACTERS:
+                    break  # groupby reads past the rest
+            yield "\n".join(kept)
 
 
-@dataclass(frozen=True)
-class JsonRows(_FileRows):
+def _whole(lines: Iterator[str], name: str) -> Iterator[str]:
+    for number, line in enumerate(lines, start=1):
+        if len(line) > MAX_ROW_CHARACTERS:
+            raise DataError(
+                f"{name}, line {number}: longer than {MAX_ROW_CHARACTERS:,} characters; one row a "
+                "line was wanted"
+            )
+        yield line
+
+
+def _json_values(lines: Iterator[str], column: str | None, name: str) -> Iterator[str]:
     """Each line that is not blank is a JSON object; one of its fields is the text."""
-
-    column: str | None
-
-    def count(self) -> int:
-        with _lines(self.data, self.encoding, MAX_ROW_CHARACTERS + 1) as lines:
-            return sum(1 for line in lines if line.strip())
-
-    def texts(self) -> Iterator[str]:
-        column = self.column
-        with _lines(self.data, self.encoding, MAX_ROW_CHARACTERS + 1) as lines:
-            for line in lines:
-                if not line.strip():
-                    continue
-                place = f"{self.name}, line {lines.number}"
-                record = _json_object(line, place)
-                if column is None:
-                    column = choose_column(list(record), None, place)
-                elif column not in record:
-                    raise missing_column(column, list(record), place)
-                yield as_text(record[column], column, place)
-
-
-def _json_object(line: str, place: str) -> dict[str, object]:
-    _check_length(line, place)
-    try:
-        # No number is a text, and Python refuses an integer of thousands of digits.
-        record = json.loads(line, parse_int=float)
-    except json.JSONDecodeError as error:
-        raise DataError(
-            f"{place}: not JSON ({error.msg} at character {error.pos}); each line must be one "
-            'object such as {"text": "..."}'
-        ) from error
-    except RecursionError as error:
-        raise DataError(f"{place}: JSON nested too deeply to be read") from error
-    if not isinstance(record, dict):
-        raise DataError(
-            f'{place}: an object such as {{"text": "..."}} was wanted; it is a {_json_name(record)}'
-        )
-    return record
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        place = f"{name}, line {number}"
+        try:
+            record = _JSON.decode(line)
+        except json.JSONDecodeError as error:
+            raise DataError(
+                f"{place}: not JSON ({error.msg} at character {error.pos}); each line must be one "
+                'object such as {"text": "..."}'
+            ) from error
+        except RecursionError as error:
+            raise DataError(f"{place}: JSON nested too deeply to be read") from error
+        if not isinstance(record, dict):
+            raise DataError(
+                f'{place}: an object such as {{"text": "..."}} was wanted; it is a '
+                f"{_json_name(record)}"
+            )
+        column = choose_column(record, column, place)
+        yield as_text(record[column], column, place)
 
 
-@dataclass(frozen=True)
-class TableRows(_FileRows):
+def _table_values(
+    lines: Iterator[str], column: str | None, name: str, *, tabs: bool
+) -> Iterator[str]:
     """Comma- or tab-separated values with a header; quoted fields may span lines.
 
     A tab-separated file follows the same rules for quotes, as spreadsheets write it.
     """
-
-    column: str | None
-    tabs: bool
-
-    def texts(self) -> Iterator[str]:
-        # The limit of the csv module is one for the whole process: raised, never lowered.
-        csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_CHARACTERS))
-        with _lines(self.data, self.encoding, MAX_ROW_CHARACTERS + 1) as lines:
-            reader = csv.reader(
-                self._with_endings(lines), delimiter="\t" if self.tabs else ",", strict=True
-            )
-            records = self._records(reader)
-            header = next(records, None)
-            if header is None:
-                return
-            index = header.index(choose_column(header, self.column, self.name))
-            for record in records:
-                if len(record) != len(header):
-                    raise DataError(
-                        f"{self.name}, line {reader.line_num}: {len(record)} values where the "
-                        f"header has {len(header)}; put values that hold "
-                        f"{'tabs' if self.tabs else 'commas'} or line breaks between quotes"
-                    )
-                yield record[index]
-
-    def _with_endings(self, lines: Lines) -> Iterator[str]:
-        for line in lines:
-            _check_length(line, f"{self.name}, line {lines.number}")
-            yield line + "\n"
-
-    def _records(self, reader: Iterator[list[str]]) -> Iterator[list[str]]:
-        """Records that are not blank."""
-        begun = 0
-        while True:
-            try:
-                record = next(reader, None)
-            except csv.Error as error:
+    # The limit of the csv module is one for the whole process: raised, never lowered.
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_CHARACTERS))
+    delimiter = "\t" if tabs else ","
+    reader = csv.reader((line + "\n" for line in lines), delimiter=delimiter, strict=True)
+    header: list[str] = []
+    index = last = 0  # of the column, and the line on which the row before ended
+    try:
+        for record in reader:
+            last = reader.line_num
+            if not header and record:
+                header = record
+                index = header.index(choose_column(header, column, name))
+            elif record and len(record) != len(header):
                 raise DataError(
-                    f"{self.name}, line {reader.line_num} (row begun at line {begun + 1}): not "
-                    f"{'tab' if self.tabs else 'comma'}-separated values ({error}); quotes inside "
-                    'a quoted value are doubled ("")'
-                ) from error
-            if record is None:
-                return
-            begun = reader.line_num
-            if record:
-                yield record
-
-
-def _check_length(line: str, place: str) -> None:
-    if len(line) > MAX_ROW_CHARACTERS:
+                    f"{name}, line {last}: {len(record)} values where the header has "
+                    f"{len(header)}; put values that hold {'tabs' if tabs else 'commas'} or line "
+                    "breaks between quotes"
+                )
+            elif record:
+                yield record[index]
+    except csv.Error as error:
         raise DataError(
-            f"{place}: longer than {MAX_ROW_CHARACTERS:,} characters; one row a line was wanted"
+            f"{name}, line {reader.line_num} (row begun at line {last + 1}): not "
+            f"{'tab' if tabs else 'comma'}-separated values ({error}); quotes inside a quoted "
+            'value are doubled ("")'
+        ) from error
+
+
+def count_parquet(path: str) -> int:
+    """Number of rows; `DataError` if the file is not parquet."""
+    with _parquet(path) as file:
+        return file.metadata.num_rows
+
+
+def read_parquet(path: str, column: str | None) -> Iterator[str]:
+    """One text per row, null as an empty text.
+
+    Raises:
+        DataError: if the file is not parquet, or the column is missing or does not hold text.
+    """
+    with _parquet(path) as file:
+        chosen = text_column(file.schema_arrow, column, path)
+        for batch in file.iter_batches(_PARQUET_ROWS_AT_ONCE, columns=[chosen], use_threads=False):
+            for value in batch.column(0).to_pylist():
+                yield value or ""
+
+
+@contextmanager
+def _parquet(path: str) -> Iterator[pq.ParquetFile]:
+    if not is_file(path):
+        raise DataError(f"{path} is not a file; check its path")
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise DataError('reading parquet needs pyarrow: pip install "fillmask-ui[hub]"') from error
+    try:
+        with pq.ParquetFile(path, buffer_size=_PARQUET_BUFFER_BYTES, pre_buffer=False) as file:
+            yield file
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(
+            f"{path} cannot be read as parquet ({first_line(error)}); check that the file is "
+            "complete"
+        ) from error
+
+
+def text_column(schema: pa.Schema, asked: str | None, place: str) -> str:
+    """The column that holds the texts, as `choose_column` does.
+
+    Raises:
+        DataError: if the column is missing or does not hold text; the message begins with `place`.
+    """
+    import pyarrow as pa
+
+    column = choose_column(schema.names, asked, place)
+    kind = schema.field(column).type
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if str(kind) not in _ARROW_TEXTS:
+        raise DataError(
+            f"{place}: column {column!r} holds {kind}, text was wanted; choose another column "
+            "(--column input_column=NAME)"
         )
+    return column
 
 
-def choose_column(columns: list[str], asked: str | None, place: str) -> str:
+def choose_column(columns: Collection[str], asked: str | None, place: str) -> str:
     """The column that holds the texts: the one asked for, else `text`, else the only one.
 
     Raises:
@@ -224,31 +198,15 @@ def choose_column(columns: list[str], asked: str | None, place: str) -> str:
     >>> choose_column(["label", "text"], None, "example")
     'text'
     """
-    if asked is not None:
-        if asked not in columns:
-            raise missing_column(asked, columns, place)
-        return asked
-    if "text" in columns:
-        return "text"
-    if len(columns) == 1:
-        return columns[0]
-    raise DataError(
-        f"{place}: which column holds the texts? It has {_listed(columns)}; choose one "
-        "(--column input_column=NAME)"
-    )
-
-
-def missing_column(column: str, columns: list[str], place: str) -> DataError:
-    """The error for a column that is not there, with those that are."""
-    return DataError(
-        f"{place}: no column {column!r}; it has {_listed(columns)}; choose one "
-        "(--column input_column=NAME)"
-    )
-
-
-def _listed(columns: list[str]) -> str:
-    shown = ", ".join(repr(column) for column in columns[:20]) or "no columns"
-    return shown + (f" and {len(columns) - 20} more" if len(columns) > 20 else "")
+    chosen = "text" if asked is None else asked
+    if chosen in columns:
+        return chosen
+    if asked is None and len(columns) == 1:
+        return next(iter(columns))
+    known = ", ".join(repr(column) for column in list(columns)[:20]) or "no columns"
+    more = f" and {len(columns) - 20} more" if len(columns) > 20 else ""
+    what = f"no column {asked!r}; it" if asked is not None else "which column holds the texts? It"
+    raise DataError(f"{place}: {what} has {known}{more}; choose one (--column input_column=NAME)")
 
 
 def as_text(value: object, column: str, place: str) -> str:
@@ -257,10 +215,8 @@ def as_text(value: object, column: str, place: str) -> str:
     Raises:
         DataError: if it is neither text nor null.
     """
-    if isinstance(value, str):
-        return value
-    if value is None:
-        return ""
+    if isinstance(value, str) or value is None:
+        return value or ""
     raise DataError(
         f"{place}: column {column!r} holds a {_json_name(value)}, text was wanted; choose another "
         "column (--column input_column=NAME)"

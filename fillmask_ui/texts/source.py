@@ -1,13 +1,15 @@
-"""Which texts are meant: every choice in one record, and its signature."""
+"""Which texts are meant: as a user types it (`TextChoice`), and checked (`TextSource`)."""
 
 from __future__ import annotations
 
 import codecs
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from fillmask_ui.errors import OptionError, unknown
+from fillmask_ui.options import option
 from fillmask_ui.texts.lines import is_file, is_folder
 
 EMBEDDED, FILE, STDIN, DATASET = "embedded", "file", "stdin", "dataset"
@@ -21,49 +23,38 @@ _ENDINGS = {**{name: name for name in FORMATS}, "text": "txt", "ndjson": "jsonl"
 
 @dataclass(frozen=True)
 class TextSource:
-    """Which texts to read; `text_source` fills it in from what a user types.
-
-    Attributes:
-        kind: `embedded`, `file`, `stdin` or `dataset`.
-        where: path of a file, id (or folder) of a Hugging Face data set; else empty.
-        column: which column holds the text; None for `text`, or the only one there is.
-        config: configuration of a data set (the published command's `--dataset-name`).
-        split: of a data set; slices such as `test[:10%]` work where it is not streamed.
-        revision: branch, tag or commit of a data set.
-        streaming: read a data set over the network while it is used, without storing it.
-        samples: at most so many texts; None for all.
-        shuffle: whether the texts come in the order of a seeded permutation.
-        seed: of that permutation.
-        by: for plain text, `line` or `paragraph` (separated by blank lines).
-        encoding: of text files and standard input; a byte order mark is dropped.
-        format: of a file or standard input: txt, csv, tsv, jsonl or parquet; None for what the
-            file's name says.
+    """Which texts to read, in which order; run.json keeps it under these names.
 
     Raises:
         OptionError: for values that are not known or out of range.
     """
 
-    kind: str = EMBEDDED
-    where: str = ""
+    kind: str = EMBEDDED  # `embedded`, `file`, `stdin` or `dataset`
+    where: str = ""  # path of a file, id (or folder) of a Hugging Face data set; else empty
+    # which column holds the text; None for `text`, or the only one there is
     column: str | None = None
+    # configuration of a data set (the published command's `--dataset-name`)
     config: str | None = None
-    split: str = "test"
-    revision: str | None = None
-    streaming: bool = False
-    samples: int | None = None
-    shuffle: bool = True
-    seed: int = 42
-    by: str = LINE
-    encoding: str = "utf-8"
+    split: str = "test"  # of a data set; slices such as `test[:10%]` work where it is not streamed
+    revision: str | None = None  # branch, tag or commit of a data set
+    streaming: bool = False  # read a data set over the network while it is used, without storing it
+    samples: int | None = None  # at most so many texts; None for all
+    shuffle: bool = True  # whether the texts come in the order of a seeded permutation
+    seed: int = 42  # of that permutation
+    by: str = LINE  # for plain text, `line` or `paragraph` (separated by blank lines)
+    encoding: str = "utf-8"  # of text files and standard input; a byte order mark is dropped
+    # of a file or standard input: txt, csv, tsv, jsonl or parquet; None for what the file's name
+    # says
     format: str | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise OptionError(unknown("kind of texts", self.kind, KINDS))
-        if self.by not in UNITS:
-            raise OptionError(unknown("unit of text", self.by, UNITS))
-        if self.format is not None and self.format not in FORMATS:
-            raise OptionError(unknown("format", self.format, FORMATS))
+        for what, value, known in (
+            ("kind of texts", self.kind, KINDS),
+            ("unit of text", self.by, UNITS),
+            ("format", self.format, FORMATS),
+        ):
+            if value is not None and value not in known:
+                raise OptionError(unknown(what, value, known))
         if self.kind in (FILE, DATASET) and not self.where:
             raise OptionError(f"texts from a {self.kind} need its name; it was empty")
         if self.samples is not None and self.samples < 1:
@@ -73,7 +64,14 @@ class TextSource:
             )
         if self.seed < 0:
             raise OptionError(f"the seed must be 0 or more; it was {self.seed}")
-        self._check_encoding()
+        try:
+            "a".encode(self.encoding)  # refuses codecs that are not for text, such as `hex`
+            codecs.getincrementaldecoder(self.encoding)
+        except (LookupError, ValueError) as error:
+            raise OptionError(
+                f"unknown encoding {self.encoding!r}; common ones: utf-8, utf-16, latin-1, "
+                "cp1252, shift_jis, gb18030"
+            ) from error
         layout = self.layout
         if self.by == PARAGRAPH and layout != "txt":
             raise OptionError(
@@ -88,16 +86,6 @@ class TextSource:
                 "out or say which format it is (csv, tsv or jsonl)"
             )
 
-    def _check_encoding(self) -> None:
-        try:
-            "a".encode(self.encoding)  # refuses codecs that are not for text, such as `hex`
-            codecs.getincrementaldecoder(self.encoding)
-        except (LookupError, ValueError) as error:
-            raise OptionError(
-                f"unknown encoding {self.encoding!r}; common ones: utf-8, utf-16, latin-1, "
-                "cp1252, shift_jis, gb18030"
-            ) from error
-
     @property
     def layout(self) -> str | None:
         """The format that applies: the one asked for, else what the name says; None for a data set.
@@ -108,15 +96,11 @@ class TextSource:
         >>> TextSource("file", "news.csv.gz").layout
         'csv'
         """
-        if self.kind == EMBEDDED:
-            return "jsonl"
-        if self.kind == DATASET:
-            return None
-        if self.format is not None:
-            return self.format
-        if self.kind == STDIN:
-            return "txt"
-        ending = Path(self.where.lower().removesuffix(".gz")).suffix.removeprefix(".")
+        if self.kind in (EMBEDDED, DATASET):
+            return "jsonl" if self.kind == EMBEDDED else None
+        if self.format is not None or self.kind == STDIN:
+            return self.format or "txt"
+        ending = _ending(self.where)
         if ending not in _ENDINGS:
             hint = "; a .json file with one object a line is called .jsonl"
             raise OptionError(
@@ -132,8 +116,17 @@ class TextSource:
         return self.kind == FILE and self.where.lower().endswith(".gz")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values; `TextSource(**values)` gives the source back."""
+        """Plain JSON-ready values."""
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> TextSource:
+        """The inverse of `to_dict`; other entries are passed over.
+
+        Raises:
+            KeyError: if an attribute is missing, so that other texts are never read by default.
+        """
+        return cls(**{entry.name: values[entry.name] for entry in fields(cls)})
 
     def __str__(self) -> str:
         """The signature: every choice that decides which texts come, in which order.
@@ -141,70 +134,91 @@ class TextSource:
         >>> str(TextSource("dataset", "org/name", config="small", samples=100))
         'texts:org/name|config:small|split:test|samples:100|shuffle:42'
         """
-        parts = [f"texts:{self.where or self.kind}"]
-        if self.kind == DATASET:
-            named = {"config": self.config, "split": self.split, "revision": self.revision}
-            parts += [f"{name}:{value}" for name, value in named.items() if value]
-            parts += ["streaming"] if self.streaming else []
-        if self.column:
-            parts.append(f"column:{self.column}")
-        if self.by != LINE:
-            parts.append(f"by:{self.by}")
-        if self.encoding.lower() != "utf-8":
-            parts.append(f"encoding:{self.encoding}")
-        if self.format:
-            parts.append(f"format:{self.format}")
-        parts.append(f"samples:{'all' if self.samples is None else self.samples}")
-        parts.append(f"shuffle:{self.seed if self.shuffle else 'no'}")
-        return "|".join(parts)
-
-
-def text_source(reference: str = EMBEDDED, **choices: Any) -> TextSource:
-    """The source that a reference as typed means.
-
-    Args:
-        reference: `embedded`; `-` for standard input; the path of a file; else the id of a
-            Hugging Face data set, or a folder that the datasets library can load.
-        choices: the other attributes of `TextSource`; those that are None keep their default.
-
-    Raises:
-        OptionError: for values that are not known or out of range.
-
-    >>> text_source("reviews.csv", column="body").kind
-    'file'
-    >>> text_source("Salesforce/wikitext", config="wikitext-2-raw-v1").kind
-    'dataset'
-    >>> text_source("-", format="jsonl").kind
-    'stdin'
-    """
-    given = {name: value for name, value in choices.items() if value is not None}
-    if reference == EMBEDDED:
-        return TextSource(EMBEDDED, **given)
-    if reference == "-":
-        return TextSource(STDIN, **given)
-    path = Path(reference).expanduser()
-    ending = Path(reference.lower().removesuffix(".gz")).suffix.removeprefix(".")
-    if is_file(path) or (ending in _ENDINGS and not is_folder(path)):
-        return TextSource(FILE, str(path), **given)
-    return TextSource(DATASET, str(path) if is_folder(path) else reference, **given)
-
-
-def parse_column(value: str | None) -> str | None:
-    """The column that an option names: `input_column=text` as the published command has it.
-
-    Raises:
-        OptionError: for another role than `input_column`, or an empty name.
-
-    >>> parse_column("input_column=text"), parse_column("body"), parse_column(None)
-    ('text', 'body', None)
-    """
-    if value is None:
-        return None
-    role, separator, name = value.partition("=")
-    if not separator:
-        role, name = "input_column", value
-    if role.strip() != "input_column" or not name.strip():
-        raise OptionError(
-            f"the column must be given as input_column=NAME (or just NAME); it was {value!r}"
+        fetched = self.kind == DATASET
+        parts = {
+            "texts": self.where or self.kind,
+            "config": self.config if fetched else None,
+            "split": self.split if fetched else None,
+            "revision": self.revision if fetched else None,
+            "streaming": self.streaming and fetched,
+            "column": self.column,
+            "by": self.by if self.by != LINE else None,
+            "encoding": self.encoding if self.encoding.lower() != "utf-8" else None,
+            "format": self.format,
+            "samples": "all" if self.samples is None else self.samples,
+            "shuffle": str(self.seed) if self.shuffle else "no",
+        }
+        return "|".join(
+            name if value is True else f"{name}:{value}" for name, value in parts.items() if value
         )
-    return name.strip()
+
+
+@dataclass(frozen=True)
+class TextChoice:
+    """The options that choose texts, as typed; None keeps the default of `TextSource`."""
+
+    dataset: str = option(
+        EMBEDDED,
+        "embedded, a .txt, .csv, .tsv, .jsonl or .parquet file (also .gz), - for standard input, "
+        "or a Hugging Face data set.",
+        label="Data set",
+        metavar="TEXTS",
+    )
+    dataset_name: str | None = option(
+        None, "Configuration of a data set.", label="Configuration", metavar="CONFIG"
+    )
+    split: str | None = option(None, "Split of a data set; test by default.")
+    revision: str | None = option(None, "Revision of a data set.")
+    streaming: bool = option(False, "Read a data set while it is used.", flags=("--streaming",))
+    column: str | None = option(
+        None, "The column that holds the text.", metavar="input_column=NAME"
+    )
+    by: str | None = option(
+        None, "Plain text by line or by paragraph (blank lines).", choices=UNITS
+    )
+    format: str | None = option(None, "txt, csv, tsv, jsonl, parquet.", choices=FORMATS)
+    encoding: str | None = option(None, "Of text files; utf-8 by default.")
+    samples: int | None = option(None, "The first N texts; all by default.", metavar="N")
+    shuffle: bool = option(
+        True,
+        "Texts in the order of a permutation with seed 42.",
+        flags=("--shuffle/--no-shuffle",),
+    )
+    seed: int = 42  # of the permutation; the command line has no option for it
+
+    def source(self) -> TextSource:
+        """What is meant: a file that exists or is named like one, else a data set.
+
+        A column is written `input_column=NAME`, as the published command has it, or just `NAME`.
+
+        Raises:
+            OptionError: for values that are not known or out of range, or another role.
+
+        >>> TextChoice("reviews.csv", column="input_column=body").source().column
+        'body'
+        >>> TextChoice("Salesforce/wikitext", dataset_name="wikitext-2-raw-v1").source().kind
+        'dataset'
+        >>> TextChoice("-", format="jsonl").source().kind
+        'stdin'
+        """
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        reference, given["config"] = given.pop("dataset"), given.pop("dataset_name", None)
+        if self.column is not None:
+            typed = self.column if "=" in self.column else f"input_column={self.column}"
+            role, name = typed.split("=", 1)
+            if role.strip() != "input_column" or not name.strip():
+                raise OptionError(
+                    "the column must be given as input_column=NAME (or just NAME); it was "
+                    f"{self.column!r}"
+                )
+            given["column"] = name.strip()
+        if reference in (EMBEDDED, "-"):
+            return TextSource(STDIN if reference == "-" else EMBEDDED, **given)
+        path = Path(reference).expanduser()
+        if is_file(path) or (_ending(reference) in _ENDINGS and not is_folder(path)):
+            return TextSource(FILE, str(path), **given)
+        return TextSource(DATASET, str(path) if is_folder(path) else reference, **given)
+
+
+def _ending(name: str) -> str:
+    return Path(name.lower().removesuffix(".gz")).suffix.removeprefix(".")

@@ -319,7 +319,7 @@ def _reference(text: str) -> str:
 
 
 def _argument(name: str, share: float) -> str:
-    """What `TextSource.parse` reads."""
+    """What `CorpusPart.parse` reads."""
     return name if share == 1 else f"{name}:{share:g}"
 
 

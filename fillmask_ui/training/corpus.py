@@ -7,9 +7,10 @@ leaves less than one percent of padding for paragraphs of ordinary length.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,14 @@ from typing import Any
 import numpy as np
 
 from fillmask_ui.errors import DataError, OptionError
-from fillmask_ui.models.quiet import quiet_transformers
+from fillmask_ui.texts.lines import file_bytes
 
 MAX_SHARE = 100
 
 
 @dataclass(frozen=True)
-class TextSource:
-    """Text, one paragraph a line.
+class CorpusPart:
+    """Text, one paragraph a line, and how often it is read.
 
     Attributes:
         path: plain or gzip-compressed UTF-8 text, or a folder of such `.txt` and `.txt.gz` files.
@@ -36,24 +37,20 @@ class TextSource:
     share: float = 1.0
 
     @classmethod
-    def parse(cls, argument: str) -> TextSource:
+    def parse(cls, argument: str) -> CorpusPart:
         """`FILE` or `FILE:SHARE`.
 
         Raises:
             OptionError: for a share outside (0, 100] or a file that does not exist.
 
-        >>> TextSource.parse("/dev/null:0.4").share
+        >>> CorpusPart.parse("/dev/null:0.4").share
         0.4
         """
-        name, colon, tail = argument.rpartition(":")
-        share = 1.0
-        if colon:
-            try:
-                share = float(tail)
-            except ValueError:
-                name = argument
-        else:
-            name = argument
+        name, share = argument, 1.0
+        start, _, tail = argument.rpartition(":")
+        if start:
+            with suppress(ValueError):
+                name, share = start, float(tail)
         if not 0 < share <= MAX_SHARE:
             raise OptionError(
                 f"share {share:g} of {name!r} is outside (0, {MAX_SHARE}]; write FILE:0.5 for half "
@@ -74,7 +71,7 @@ class TextSource:
 
 @dataclass(frozen=True)
 class Paragraphs:
-    """The text of a source.
+    """The text of a corpus.
 
     Attributes:
         texts: N paragraphs, each that is read at all.
@@ -85,41 +82,27 @@ class Paragraphs:
     copies: np.ndarray
 
 
-def _lines(path: Path) -> list[str]:
-    opened = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opened(path, "rt", encoding="utf-8") as lines:
-            return [line.strip() for line in lines]
-    except (OSError, UnicodeDecodeError, EOFError) as error:
-        raise DataError(f"cannot read {path} as UTF-8 text: {error}") from error
-
-
-def read_source(source: TextSource) -> Paragraphs:
-    """The non-blank lines of a source, each with the number of times that its share gives it.
+def read_paragraphs(parts: Iterable[CorpusPart]) -> Paragraphs:
+    """The paragraphs of all parts, each with the number of times that its share gives it.
 
     Raises:
-        DataError: if a file is not UTF-8 text, or none holds text.
+        DataError: if a file is not UTF-8 text, or a part holds none.
     """
-    paragraphs = [line for path in source.files for line in _lines(path) if line]
-    if not paragraphs:
-        raise DataError(
-            f"{source.path} holds no text; a file with one paragraph a line, or a folder of such "
-            ".txt or .txt.gz files, is wanted"
-        )
-    # floor((i + 1) s) - floor(i s) spreads a share evenly without a random generator.
-    index = np.arange(len(paragraphs))
-    copies = np.floor((index + 1) * source.share) - np.floor(index * source.share)
-    read = np.flatnonzero(copies)
-    return Paragraphs([paragraphs[i] for i in read], copies[read].astype(np.int64))
-
-
-def read_paragraphs(source: TextSource) -> list[str]:
-    """The texts of `read_source`, each once.
-
-    Raises:
-        DataError: as `read_source`.
-    """
-    return read_source(source).texts
+    texts: list[str] = []
+    copies = [np.zeros(0, np.int64)]
+    for part in parts:
+        files = (file_bytes(str(path), compressed=path.suffix == ".gz") for path in part.files)
+        lines = [text for file in files for line in file.lines() if (text := line.strip())]
+        if not lines:
+            raise DataError(
+                f"{part.path} holds no text; a file with one paragraph a line, or a folder of such "
+                ".txt or .txt.gz files, is wanted"
+            )
+        # floor((i + 1) s) - floor(i s) spreads a share evenly without a random generator.
+        times = np.diff(np.floor(np.arange(len(lines) + 1) * part.share)).astype(np.int64)
+        texts += [lines[i] for i in np.flatnonzero(times)]
+        copies.append(times[times > 0])
+    return Paragraphs(texts, np.concatenate(copies))
 
 
 @dataclass(frozen=True)
@@ -147,31 +130,8 @@ class Segments:
         return np.diff(self.starts)
 
 
-@dataclass(frozen=True)
-class Frame:
-    """The special ids that a tokenizer puts around a text."""
-
-    before: list[int]
-    after: list[int]
-
-
-def special_frame(tokenizer: Any) -> Frame:
-    """The ids that the tokenizer puts before and after a text.
-
-    Raises:
-        DataError: if the tokenizer changes the text itself when it adds them.
-    """
-    probe = "a"
-    inner = tokenizer(probe, add_special_tokens=False)["input_ids"]
-    framed = tokenizer(probe)["input_ids"]
-    for start in range(len(framed) - len(inner) + 1):
-        if framed[start : start + len(inner)] == inner:
-            return Frame(framed[:start], framed[start + len(inner) :])
-    raise DataError(f"tokenizer frames {inner} as {framed}; the text's ids should stay together")
-
-
 def tokenize(
-    paragraphs: list[str], tokenizer: Any, max_tokens: int, copies: np.ndarray | None = None
+    paragraphs: Sequence[str], tokenizer: Any, max_tokens: int, copies: np.ndarray | None = None
 ) -> Segments:
     """Paragraphs to segments of at most `max_tokens`; a longer paragraph becomes several.
 
@@ -181,27 +141,28 @@ def tokenize(
         max_tokens: special tokens included.
         copies: [P], how often each is read in an epoch; once where None.
     """
-    frame = special_frame(tokenizer)
-    before, after = frame.before, frame.after
-    room = max_tokens - len(before) - len(after)
-    if room < 1:
+    backend = tokenizer.backend_tokenizer
+    special = backend.num_special_tokens_to_add(False)
+    if max_tokens <= special:
         raise OptionError(f"blocks of {max_tokens} tokens leave no room for text; take 16 or more")
+    copies = np.ones(len(paragraphs), np.int64) if copies is None else copies
     pieces: list[np.ndarray] = []
-    counts: list[int] = []
+    read: list[int] = []  # how often, of each piece
+    backend.no_padding()
+    backend.enable_truncation(max_tokens)  # what does not fit is kept as `overflowing`
     for start in range(0, len(paragraphs), 2000):
-        with quiet_transformers():  # long paragraphs are cut below, a warning would mislead
-            batch = tokenizer(paragraphs[start : start + 2000], add_special_tokens=False)
-        for ids in batch["input_ids"]:
-            cuts = range(0, len(ids), room)
-            pieces.extend(np.array(before + ids[c : c + room] + after, np.int32) for c in cuts)
-            counts.append(len(cuts))
+        batch = slice(start, start + 2000)
+        for times, whole in zip(
+            copies[batch], backend.encode_batch(paragraphs[batch]), strict=True
+        ):
+            cut = [part.ids for part in (whole, *whole.overflowing) if len(part.ids) > special]
+            pieces += [np.array(ids, np.int32) for ids in cut]
+            read += [times] * len(cut)
+    backend.no_truncation()
     if not pieces:
         raise DataError("the text tokenizes to nothing; is this the right tokenizer?")
-    starts = np.zeros(len(pieces) + 1, np.int64)
-    np.cumsum([len(piece) for piece in pieces], out=starts[1:])
-    once = np.ones(len(paragraphs), np.int64)
-    of_segments = np.repeat(once if copies is None else copies, counts)
-    return Segments(np.concatenate(pieces), starts, of_segments, sum(map(len, paragraphs)))
+    starts = np.cumsum([0, *map(len, pieces)])
+    return Segments(np.concatenate(pieces), starts, np.array(read), sum(map(len, paragraphs)))
 
 
 def vocabulary_hash(tokenizer: Any) -> str:
@@ -210,11 +171,12 @@ def vocabulary_hash(tokenizer: Any) -> str:
 
 
 def tokenize_once(
-    sources: list[TextSource], tokenizer: Any, max_tokens: int, cache: Path
+    parts: Iterable[CorpusPart], tokenizer: Any, max_tokens: int, cache: Path
 ) -> Segments:
     """`tokenize` for files, kept in `cache` and read from there when nothing has changed."""
+    parts = list(parts)
     identity = {
-        "files": [[f.name, f.stat().st_size, s.share] for s in sources for f in s.files],
+        "files": [[f.name, f.stat().st_size, part.share] for part in parts for f in part.files],
         "max_tokens": max_tokens,
         "tokenizer": vocabulary_hash(tokenizer),
     }
@@ -222,22 +184,12 @@ def tokenize_once(
     if cache.exists():
         with np.load(cache) as stored:
             if str(stored["key"]) == key:
-                return Segments(
-                    stored["ids"], stored["starts"], stored["copies"], int(stored["characters"])
-                )
-    read = [read_source(source) for source in sources]
-    paragraphs = [text for one in read for text in one.texts]
-    copies = np.concatenate([one.copies for one in read])
-    segments = tokenize(paragraphs, tokenizer, max_tokens, copies)
+                ids, starts, copies = (stored[name] for name in ("ids", "starts", "copies"))
+                return Segments(ids, starts, copies, int(stored["characters"]))
+    read = read_paragraphs(parts)
+    segments = tokenize(read.texts, tokenizer, max_tokens, read.copies)
     cache.parent.mkdir(parents=True, exist_ok=True)
-    np.savez(
-        cache,
-        key=np.array(key),
-        ids=segments.ids,
-        starts=segments.starts,
-        copies=segments.copies,
-        characters=np.array(segments.characters),
-    )
+    np.savez(cache, key=key, **vars(segments))
     return segments
 
 
@@ -260,12 +212,9 @@ def split_validation(count: int, validation: int) -> Split:
     [5, 15]
     """
     validation = min(validation, count // 10)
-    if validation == 0:
-        return Split(np.arange(count), np.arange(0))
-    held = ((np.arange(validation) + 0.5) * count / validation).astype(np.int64)
-    keep = np.ones(count, bool)
-    keep[held] = False
-    return Split(np.flatnonzero(keep), held)
+    spread = (np.arange(validation) + 0.5) * count / max(1, validation)
+    held_out = spread.astype(np.int64)
+    return Split(np.setdiff1d(np.arange(count), held_out), held_out)
 
 
 @dataclass(frozen=True)
@@ -326,14 +275,11 @@ def pack(segments: Segments, chosen: np.ndarray, block_tokens: int, pad_id: int)
     position = np.zeros((len(bins), block_tokens), np.int16)
     for row, members in enumerate(bins):
         at = 0
-        for number, member in enumerate(members, start=1):
-            n = chosen[member]
+        for number, n in enumerate(chosen[members], start=1):
             tokens = segments.ids[segments.starts[n] : segments.starts[n + 1]]
-            end = at + len(tokens)
-            ids[row, at:end] = tokens
-            segment[row, at:end] = number
-            position[row, at:end] = np.arange(len(tokens))
-            at = end
+            place = np.s_[row, at : at + len(tokens)]
+            ids[place], segment[place], position[place] = tokens, number, np.arange(len(tokens))
+            at += len(tokens)
     return Blocks(ids, segment, position)
 
 

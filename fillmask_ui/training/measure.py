@@ -20,7 +20,7 @@ import numpy as np
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.training.corpus import TextSource, read_paragraphs
+from fillmask_ui.texts.lines import file_bytes
 
 TEXTS = 600
 MAX_TOKENS = 256
@@ -92,11 +92,7 @@ def read_cloze(path: Path) -> list[ClozeItem]:
         DataError: that names the line that cannot be read.
     """
     items = []
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read the cloze list {path}: {error}") from error
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(file_bytes(str(path)).lines(), start=1):
         try:
             entry = json.loads(line)
             item = ClozeItem(entry["text"], tuple(entry["accepted"]), entry.get("kind", ""))
@@ -177,8 +173,3 @@ def largest_difference(one: MaskedLM, other: MaskedLM, texts: list[str]) -> floa
     first = one.logits_at(ids, mask, rows, cols)  # [M, V]
     second = other.logits_at(ids, mask, rows, cols)
     return float(np.abs(first - second).max())
-
-
-def held_out_paragraphs(path: Path) -> list[str]:
-    """The paragraphs of a text file, for `measure_text`."""
-    return read_paragraphs(TextSource(path))

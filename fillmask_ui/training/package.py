@@ -12,7 +12,7 @@ from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.models import load_model
 from fillmask_ui.models.weights import refuse_missing
 from fillmask_ui.training.card import write_card
-from fillmask_ui.training.corpus import TextSource, read_paragraphs, tokenize
+from fillmask_ui.training.corpus import CorpusPart, read_paragraphs, tokenize
 from fillmask_ui.training.folder import (
     FULL,
     INT8,
@@ -55,10 +55,10 @@ class PackageRequest:
 
     source: Path
     output: Path
-    texts: tuple[TextSource, ...] = ()
+    texts: tuple[CorpusPart, ...] = ()
     vocabulary_size: int | None = None
-    calibration: TextSource | None = None
-    evaluate: TextSource | None = None
+    calibration: CorpusPart | None = None
+    evaluate: CorpusPart | None = None
     cloze: Path | None = None
     compare: str | None = None
     notes: Path | None = None
@@ -132,13 +132,12 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
         FillmaskError: for texts or lists that cannot be read.
     """
     items = read_cloze(request.cloze) if request.cloze else None
-    held_out = read_paragraphs(request.evaluate) if request.evaluate else None
+    held_out = read_paragraphs([request.evaluate]).texts if request.evaluate else None
     loaded = load_weights(request.source)
     refuse_missing(str(request.source), type(loaded.model).__name__, loaded.missing)
     model, tokenizer = loaded.model, loaded.tokenizer
     if request.vocabulary_size is not None:
-        paragraphs = [text for source in request.texts for text in read_paragraphs(source)]
-        ids = tokenize(paragraphs, tokenizer, 512).ids
+        ids = tokenize(read_paragraphs(request.texts).texts, tokenizer, 512).ids
         tokenizer = trim(model, tokenizer, ids, request.vocabulary_size)
         report(f"vocabulary trimmed to {request.vocabulary_size:,} tokens")
     graph = write_folder(model, tokenizer, request.output, Int8Scheme())
@@ -152,7 +151,7 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
         def tell(trial: SchemeTrial) -> None:
             report(f"int8, {trial.label}: {trial.nll_nats:.4f} nats")
 
-        thinned = read_paragraphs(request.calibration)
+        thinned = read_paragraphs([request.calibration]).texts
         thinned = thinned[:: max(1, len(thinned) // CALIBRATION_PARAGRAPHS)]
         search = search_scheme(graph, request.output, thinned[:CALIBRATION_PARAGRAPHS], tell)
         report(f"int8 scheme: {search.chosen_label}")

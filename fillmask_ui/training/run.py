@@ -27,7 +27,7 @@ import torch
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.training.blend import blend_with_start, copy_weights
-from fillmask_ui.training.corpus import TextSource, read_paragraphs, tokenize_once
+from fillmask_ui.training.corpus import CorpusPart, read_paragraphs, tokenize_once
 from fillmask_ui.training.loop import Trainer
 from fillmask_ui.training.recipe import LogRow, Recipe
 from fillmask_ui.training.trim import kept_ids, token_counts, trim_model, trim_tokenizer
@@ -48,7 +48,7 @@ class RunRequest:
         threads: CPU threads; None leaves torch's choice.
     """
 
-    texts: tuple[TextSource, ...]
+    texts: tuple[CorpusPart, ...]
     output: Path
     init: str | None = None
     config: Path | None = None
@@ -235,7 +235,7 @@ def _from_scratch(request: RunRequest, recipe: Recipe) -> Weights:
     if stored.exists():
         tokenizer = _load_tokenizer(stored)
     else:
-        paragraphs = [text for source in request.texts for text in read_paragraphs(source)]
+        paragraphs = read_paragraphs(request.texts).texts
         tokenizer = train_tokenizer(paragraphs, request.vocabulary_size or 16_000)
     return Weights(new_model(request.config, tokenizer, _attention(recipe.device)), tokenizer)
 

@@ -9,7 +9,8 @@ import gradio as gr
 
 from fillmask_ui.models import ModelStore
 from fillmask_ui.show.render import render
-from fillmask_ui.ui import api, evaluate, guide, widgets
+from fillmask_ui.ui import api, guide, widgets
+from fillmask_ui.ui.evaluate import tab as evaluate
 from fillmask_ui.ui.explore import tab as explore
 from fillmask_ui.ui.links import on_link
 from fillmask_ui.ui.session import Session

@@ -10,6 +10,7 @@ import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fillmask_ui.errors import FillmaskError, ModelError, OptionError, TextError
@@ -81,14 +82,14 @@ class Session:
         choice = ModelChoice(choice) if isinstance(choice, str) else choice
         reference = choice.reference.strip() or self.default_model
         if not self.public:
-            return self.store.get(reference, **choice.given(), on_progress=on_progress)
+            return self.store.get(replace(choice, reference=reference), on_progress)
         offered = [self.default_model, *(model.reference for model in self.models())]
         if reference not in offered:
             raise ModelError(
                 f"{reference!r} is not offered on this public page; offered: "
                 f"{', '.join(dict.fromkeys(offered))}"
             )
-        return self.store.get(reference, on_progress=on_progress)
+        return self.store.get(reference, on_progress)
 
     def fill(
         self,

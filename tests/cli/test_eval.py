@@ -13,7 +13,7 @@ from evaluated import FAST, SUMMARY_KEYS
 
 from fillmask_ui import load_model
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
-from fillmask_ui.texts import open_texts, text_source
+from fillmask_ui.texts import TextChoice, open_texts
 
 
 def test_json_has_the_promised_shape_and_the_figures_of_the_python_interface(fillmask):
@@ -21,7 +21,7 @@ def test_json_has_the_promised_shape_and_the_figures_of_the_python_interface(fil
     assert result.returncode == 0, result.stderr
     found = result.json
     assert {*SUMMARY_KEYS, "signature", "run"} <= set(found)
-    with open_texts(text_source("embedded", samples=8)) as texts:
+    with open_texts(TextChoice("embedded", samples=8).source()) as texts:
         summary = summarize(evaluate(load_model(), texts, EvaluationConfig(max_tokens=32)))
     assert found["cross_entropy"] == summary.model.mean_nll_nats
     assert found["tokens"] == summary.model.tokens

@@ -89,7 +89,7 @@ def test_every_loss_equals_torch(config):
             seen = row.ids.copy()
             if config.metric == "pseudo-perplexity":
                 last = col
-                if config.within_word:
+                if config.scheme.within_word:
                     words = MODEL.vocabulary.encode(row.text).word_ids
                     while words[last + 1] == words[col]:
                         last += 1

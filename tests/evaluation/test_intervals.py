@@ -150,7 +150,7 @@ def test_infinite_losses_have_no_interval():
 
 
 def test_shapes_that_disagree():
-    with pytest.raises(ValueError, match="one denominator a numerator"):
+    with pytest.raises(ValueError, match="one denominator per numerator"):
         ratio_interval(np.ones(3), np.ones(2))
 
 

@@ -88,7 +88,7 @@ def test_same_draws_as_the_collator(bert_tokenizer, probability, shares):
             random_replace_prob=shares[1],
         )
         hidden = masking.hide_encoding(
-            encoding, VOCABULARY, seed=42, example_id=example_id, recipe=recipe
+            encoding, VOCABULARY, recipe=recipe, rng=masking.generator(42, example_id)
         )
         np.testing.assert_array_equal(hidden.input_ids, expected_ids)
         np.testing.assert_array_equal(hidden.cols, np.flatnonzero(labels != -100))
@@ -97,7 +97,7 @@ def test_same_draws_as_the_collator(bert_tokenizer, probability, shares):
 
 @pytest.mark.parametrize("probability", [0.15, 0.6])
 def test_same_whole_words_as_the_collator(bert_tokenizer, probability):
-    recipe = masking.MaskRecipe.whole_words(probability)
+    recipe = masking.MaskRecipe(probability, whole_word=True)
     several = 0
     for example_id, text in enumerate(TEXTS):
         expected_ids, labels = collate(
@@ -109,7 +109,7 @@ def test_same_whole_words_as_the_collator(bert_tokenizer, probability):
             whole_word_mask=True,
         )
         hidden = masking.hide_encoding(
-            VOCABULARY.encode(text), VOCABULARY, seed=7, example_id=example_id, recipe=recipe
+            VOCABULARY.encode(text), VOCABULARY, recipe=recipe, rng=masking.generator(7, example_id)
         )
         np.testing.assert_array_equal(hidden.input_ids, expected_ids)
         np.testing.assert_array_equal(hidden.cols, np.flatnonzero(labels != -100))
@@ -121,7 +121,7 @@ def test_kinds_tell_what_the_model_sees():
     recipe = masking.MaskRecipe(1.0, 0.4, 0.3, 0.3)
     for example_id, text in enumerate(TEXTS):
         hidden = masking.hide_encoding(
-            VOCABULARY.encode(text), VOCABULARY, seed=1, example_id=example_id, recipe=recipe
+            VOCABULARY.encode(text), VOCABULARY, recipe=recipe, rng=masking.generator(1, example_id)
         )
         shown = hidden.input_ids[hidden.cols]
         assert (shown[hidden.kinds == masking.MASK] == VOCABULARY.mask_id).all()
@@ -159,7 +159,7 @@ def test_masks_depend_on_seed_and_id_alone():
     def cols(seed, example_id):
         return tuple(
             masking.hide_encoding(
-                encoding, VOCABULARY, seed=seed, example_id=example_id, recipe=recipe
+                encoding, VOCABULARY, recipe=recipe, rng=masking.generator(seed, example_id)
             ).cols
         )
 
@@ -278,7 +278,7 @@ def test_a_share_below_zero():
 
 def test_whole_words_take_no_other_shares():
     with pytest.raises(OptionError, match="whole words are always shown as mask tokens"):
-        masking.MaskRecipe(0.15, whole_word=True)
+        masking.MaskRecipe(0.15, 0.8, 0.1, 0.1, whole_word=True)
 
 
 def test_a_negative_seed():

@@ -8,7 +8,7 @@ from tiny_models import SENTENCES, quiet
 from torch.nn.functional import cross_entropy
 
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
-from fillmask_ui.masking import MaskRecipe, hide_encoding, word_starts
+from fillmask_ui.masking import MaskRecipe, generator, hide_encoding, word_starts
 from fillmask_ui.models import load_model
 from fillmask_ui.runs.collator_masks import CollatorMasks
 
@@ -90,9 +90,8 @@ def test_seeded_masks_equal_the_collator_with_a_reseeded_generator(family):
         hidden = hide_encoding(
             ours.vocabulary.encode(text),
             ours.vocabulary,
-            seed=42,
-            example_id=example_id,
             recipe=MaskRecipe(0.3),
+            rng=generator(42, example_id),
         )
         np.testing.assert_array_equal(hidden.input_ids, expected["input_ids"][0])
         labels = expected["labels"][0]
@@ -123,7 +122,10 @@ def test_spans_point_at_the_token_in_its_sentence(family):
 
 @pytest.mark.parametrize(
     "config",
-    [EvaluationConfig("pseudo-perplexity"), EvaluationConfig(recipe=MaskRecipe.whole_words(0.4))],
+    [
+        EvaluationConfig("pseudo-perplexity"),
+        EvaluationConfig(recipe=MaskRecipe(0.4, whole_word=True)),
+    ],
     ids=lambda config: config.signature,
 )
 def test_real_tokenizers_are_compared_by_character(tiny_models, config):

@@ -13,11 +13,9 @@ from table_model import TableModel, letter_vocabulary
 
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig
-from fillmask_ui.records import SkippedText
 from fillmask_ui.runs import (
     compare,
     export,
-    tokens_between,
 )
 
 
@@ -100,7 +98,7 @@ def test_exports_hold_every_text(store, tmp_path):
     run = record(store)
     assert export(run, tmp_path / "run.jsonl") == len(TEXTS)
     assert (tmp_path / "run.jsonl").read_text().splitlines() == [
-        json.dumps(line, ensure_ascii=False) for line in run.lines()
+        json.dumps(line.values, ensure_ascii=False) for line in run.lines
     ]
     assert export(run, tmp_path / "run.json") == len(TEXTS)
     values = json.loads((tmp_path / "run.json").read_text())
@@ -117,28 +115,3 @@ def test_an_unknown_export_format(store, tmp_path):
 def test_an_export_that_cannot_be_written(store, tmp_path):
     with pytest.raises(DataError, match="cannot be written"):
         export(record(store), tmp_path / "missing" / "run.csv")
-
-
-def test_tokens_in_a_range(store):
-    run = record(store, baseline=TableModel(1, noise=0.3))
-    rows = [row for row in run.rows() if not isinstance(row, SkippedText)]
-    nll = np.concatenate([row.scores.nll_nats for row in rows])
-    found = tokens_between(run, 2.0, 5.0, limit=10)
-    expected = np.sort(nll[(nll >= 2) & (nll < 5)])[::-1]
-    assert found.total == len(expected) > 10
-    assert [example.nll_nats for example in found.examples] == expected[:10].tolist()
-    gaps = np.concatenate([row.scores.nll_nats - row.baseline.nll_nats for row in rows])
-    found = tokens_between(run, -1.0, -0.2, by="difference", limit=1000)
-    assert found.total == len(found.examples) == ((gaps >= -1) & (gaps < -0.2)).sum()
-    assert all(-1 <= example.difference_nats < -0.2 for example in found.examples)
-    assert tokens_between(run, 900, 1000).examples == ()
-
-
-def test_tokens_by_what_a_run_does_not_have(store):
-    run = record(store)
-    with pytest.raises(OptionError, match="no baseline"):
-        tokens_between(run, 0, 1, by="difference")
-    with pytest.raises(OptionError, match="unknown value"):
-        tokens_between(run, 0, 1, by="rank")
-    with pytest.raises(OptionError, match="it was 0"):
-        tokens_between(run, 0, 1, limit=0)

@@ -24,7 +24,7 @@ from fillmask_ui.runs import (
     start,
 )
 from fillmask_ui.runs.store import STOPPED
-from fillmask_ui.texts import open_texts, text_source
+from fillmask_ui.texts import TextChoice, open_texts
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +163,7 @@ def test_texts_that_changed_are_noticed(store):
 
 def test_a_file_of_another_length_is_another_order(store, tmp_path):
     """One line more shuffles all others: nothing of it may come into the run."""
-    model, source = TableModel(1), text_source(str(tmp_path / "a.txt"), samples=250)
+    model, source = TableModel(1), TextChoice(str(tmp_path / "a.txt"), samples=250).source()
     lines = "".join(text + "\n" for text in sample_texts(500, seed=6))
     (tmp_path / "a.txt").write_text(lines)
 
@@ -226,11 +226,11 @@ def test_two_writers_in_one_process(store):
 
 @pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOSYS])
 def test_a_file_system_without_locks(store, monkeypatch, code):
-    def refuse(file):
+    def refuse(file, operation):
         raise OSError(code, os.strerror(code))
 
     run = record(store)
-    monkeypatch.setattr("fillmask_ui.runs.lock._lock", refuse)
+    monkeypatch.setattr("fcntl.flock", refuse)
     with pytest.raises(DataError, match=f"{os.strerror(code)}.*FILLMASK_UI_RUNS"):
         resume(store, run.info.name)
     with pytest.raises(DataError, match=os.strerror(code)):

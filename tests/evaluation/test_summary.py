@@ -13,7 +13,7 @@ from table_model import TOKENS, TableModel, sample_texts
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig, RunningSummary, evaluate, summarize
-from fillmask_ui.evaluation.summary import FLATTERY
+from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.evaluation.tallies import PointSample
 from fillmask_ui.masking import KINDS, MaskRecipe
 from fillmask_ui.records import SkippedText
@@ -81,7 +81,7 @@ def test_split_by_what_the_model_saw():
     # The table model favours what it sees: unchanged tokens are easy, random ones hard.
     mask, shuffled, unchanged = (group.mean_nll_nats for group in SUMMARY.model.by_kind)
     assert unchanged < mask < shuffled
-    assert FLATTERY in SUMMARY.alarms
+    assert UNCHANGED_ALARM in SUMMARY.alarms
 
 
 def test_split_by_part_of_the_word():
@@ -170,7 +170,7 @@ def test_change_of_pseudo_perplexity_is_that_of_the_exponential():
     summary = summarize(rows, config=config)
     expected = summary.model.perplexity / summary.baseline.perplexity - 1
     assert summary.comparison.relative_change == pytest.approx(expected)
-    assert summary.metric_name == "pseudo_perplexity"
+    assert summary.scheme.figure_key == "pseudo_perplexity"
     assert summary.to_dict()["pseudo_perplexity"] == summary.model.perplexity
     low, high = summary.to_dict()["interval_95"]
     assert low < summary.model.perplexity < high

@@ -71,7 +71,10 @@ def test_other_tokenizers_are_refused_token_by_token():
 
 @pytest.mark.parametrize(
     "config",
-    [EvaluationConfig("pseudo-perplexity"), EvaluationConfig(recipe=MaskRecipe.whole_words(0.3))],
+    [
+        EvaluationConfig("pseudo-perplexity"),
+        EvaluationConfig(recipe=MaskRecipe(0.3, whole_word=True)),
+    ],
     ids=lambda config: config.signature,
 )
 def test_other_tokenizers_are_compared_by_character(config):

@@ -313,6 +313,14 @@ def test_index_that_points_elsewhere(copy):
         load_model(folder)
 
 
+def test_index_that_names_nothing(copy):
+    folder = copy(onnx=False)
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors.index.json").write_text('{"weight_map": {}}', encoding="utf-8")
+    with pytest.raises(ModelError, match="names no parts"):
+        load_model(folder)
+
+
 @pytest.mark.parametrize("index", [[], {"weight_map": []}, {"weight_map": {"a": ["b"]}}], ids=str)
 def test_index_of_another_form(copy, index):
     folder = copy(onnx=False)

@@ -255,7 +255,7 @@ def test_a_big_batch_runs_in_pieces(loaded, monkeypatch):
             return session.run(names, feeds)
 
     monkeypatch.setattr(model, "_session", Watched())
-    monkeypatch.setattr("fillmask_ui.models.onnx._RUN_BYTES", 60_000)
+    monkeypatch.setattr("fillmask_ui.models.runtime._RUN_BYTES", 60_000)
     np.testing.assert_allclose(model.logits_at(*batch), whole, atol=1e-4)
     assert len(shapes) > 5
     assert all(b * t * model.signature.vocabulary_size * 4 <= 60_000 for b, t in shapes)
@@ -269,8 +269,12 @@ def test_texts_without_a_question_are_not_run(loaded, monkeypatch):
     only = model.logits_at(batch.input_ids, batch.attention_mask, batch.rows[1:], batch.cols[1:])
     np.testing.assert_allclose(only, whole[1:], atol=1e-4)
     shapes = []
-    run = model._run
-    monkeypatch.setattr(model, "_run", lambda ids, mask: shapes.append(ids.shape) or run(ids, mask))
+    feed = model._feeds.arrays
+    monkeypatch.setattr(
+        type(model._feeds),
+        "arrays",
+        lambda self, ids, mask: shapes.append(ids.shape) or feed(ids, mask),
+    )
     model.logits_at(batch.input_ids, batch.attention_mask, batch.rows[:1], batch.cols[:1])
     assert shapes == [(1, 4)]
 

@@ -9,7 +9,7 @@ import pytest
 from tiny_models import batch_of
 
 from fillmask_ui.errors import ModelError
-from fillmask_ui.models import LoadProgress, ModelStore
+from fillmask_ui.models import LoadProgress, ModelChoice, ModelStore
 
 
 @dataclass
@@ -27,21 +27,21 @@ class Loader:
     gate: threading.Event | None = None
     fails: bool = False
 
-    def __call__(self, reference, **options) -> Sized:
-        self.calls.append(str(reference))
+    def __call__(self, choice, **_) -> Sized:
+        self.calls.append(choice.reference)
         if self.gate:
             assert self.gate.wait(10)
         if self.fails:
             raise ModelError("damaged")
-        return Sized(int(str(reference).split("-")[1]))
+        return Sized(int(choice.reference.split("-")[1]))
 
 
 def test_the_same_model_is_loaded_once():
     loader = Loader()
     store = ModelStore(100, loader)
     assert store.get("a-10") is store.get("a-10")
-    assert store.get("a-10", runtime=None, on_progress=print) is store.get(" a-10 ")
-    assert store.get("a-10", runtime="torch") is not store.get("a-10")
+    assert store.get(ModelChoice("a-10"), on_progress=print) is store.get(" a-10 ")
+    assert store.get(ModelChoice("a-10", runtime="torch")) is not store.get("a-10")
     assert loader.calls == ["a-10", "a-10"]
 
 
@@ -80,8 +80,8 @@ def test_threads_wait_for_one_load():
 def test_a_slow_load_does_not_hold_up_others():
     slow = Loader(gate=threading.Event())
 
-    def load(reference, **options):
-        return slow(reference) if reference == "slow-10" else Sized(1)
+    def load(choice, **options):
+        return slow(choice) if choice.reference == "slow-10" else Sized(1)
 
     store = ModelStore(100, load)
     thread = threading.Thread(target=store.get, args=("slow-10",))
@@ -105,7 +105,7 @@ def test_a_failure_is_not_kept():
 
 def test_a_model_without_a_size_leaves_nobody_waiting():
     """What cannot be accounted for is an error for all who ask, not a wait without end."""
-    store = ModelStore(100, lambda reference: object())
+    store = ModelStore(100, lambda *_, **__: object())
     for _ in range(2):
         with pytest.raises(AttributeError):
             store.get("a")
@@ -114,7 +114,7 @@ def test_a_model_without_a_size_leaves_nobody_waiting():
 
 def test_real_models_from_many_threads(tiny_models):
     store = ModelStore()
-    folder = tiny_models.folder("bert")
+    folder = str(tiny_models.folder("bert"))
     steps: list[LoadProgress] = []
     store.get(folder, on_progress=steps.append)
     assert [step.stage for step in steps] == ["tokenizer", "weights"]
@@ -130,5 +130,6 @@ def test_real_models_from_many_threads(tiny_models):
     for thread in threads:
         thread.join()
     assert shapes == [(1, 300)] * 6
-    (stored,) = store.loaded()
-    assert stored.memory_bytes >= stored.model.signature.size_bytes
+    assert store.loaded() == (ModelChoice(folder),)
+    model = store.get(folder)
+    assert model.memory_bytes >= model.signature.size_bytes

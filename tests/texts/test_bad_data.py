@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.texts import open_texts, text_source
+from fillmask_ui.texts import TextChoice, open_texts
 
 
 def said(path, content=None, **choices):
@@ -16,16 +16,16 @@ def said(path, content=None, **choices):
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(DataError) as caught:
-        list(open_texts(text_source(str(path), **choices)))
+        list(open_texts(TextChoice(str(path), **choices).source()))
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 def test_a_name_that_no_file_can_have():
     for name in ("a" * 300, "a\0b"):
-        assert text_source(name).kind == "dataset"
+        assert TextChoice(name).source().kind == "dataset"
         with pytest.raises(DataError, match="is not there"):
-            list(open_texts(text_source(name + ".txt")))
+            list(open_texts(TextChoice(name + ".txt").source()))
 
 
 @pytest.mark.parametrize("shuffle", [True, False])
@@ -56,7 +56,7 @@ def test_only_blank_paragraphs_are_no_paragraphs(tmp_path):
 
 def test_some_blank_texts_are_passed_on_and_counted(tmp_path):
     (tmp_path / "a.txt").write_text("one\n\ntwo\n")
-    texts = open_texts(text_source(str(tmp_path / "a.txt")))
+    texts = open_texts(TextChoice(str(tmp_path / "a.txt")).source())
     assert len(list(texts)) == 3
     assert texts.report.blank == 1
 
@@ -150,7 +150,7 @@ def test_the_encoding_that_a_message_names_is_right(tmp_path, written, asked):
     lines = ["\u00e9t\u00e9"] if written == "latin-1" else ["\u4e00", "caf\u00e9 au lait"]
     message = said(tmp_path / "a.txt", "\n".join(lines).encode(written), encoding=asked)
     named = re.search(r"--encoding ([\w-]+)", message)[1]
-    texts = open_texts(text_source(str(tmp_path / "a.txt"), encoding=named, shuffle=False))
+    texts = open_texts(TextChoice(str(tmp_path / "a.txt"), encoding=named, shuffle=False).source())
     assert [example.text for example in texts] == lines
 
 
@@ -188,9 +188,9 @@ def test_a_malformed_json_line_has_its_number(tmp_path, line, what):
 def test_a_number_beside_the_text_may_have_any_length(tmp_path):
     digits = "9" * 5000
     (tmp_path / "a.jsonl").write_text(f'{{"text": "one", "n": {digits}}}\n')
-    assert [example.text for example in open_texts(text_source(str(tmp_path / "a.jsonl")))] == [
-        "one"
-    ]
+    assert [
+        example.text for example in open_texts(TextChoice(str(tmp_path / "a.jsonl")).source())
+    ] == ["one"]
     message = said(tmp_path / "b.jsonl", f'{{"text": {digits}}}\n'.encode())
     assert "line 1: column 'text' holds a number" in message
 
@@ -222,7 +222,7 @@ def test_parquet_that_is_none_and_columns_that_hold_no_text(tmp_path):
     pq.write_table(pa.table({"n": [1, 2], "text": ["a", None]}), tmp_path / "b.parquet")
     assert "column 'n' holds int64" in said(tmp_path / "b.parquet", column="n")
     assert "no column 'x'; it has 'n', 'text'" in said(tmp_path / "b.parquet", column="x")
-    texts = open_texts(text_source(str(tmp_path / "b.parquet"), shuffle=False))
+    texts = open_texts(TextChoice(str(tmp_path / "b.parquet"), shuffle=False).source())
     assert [example.text for example in texts] == ["a", ""]
     pq.write_table(pa.table({"text": pa.array([], pa.string())}), tmp_path / "c.parquet")
     assert "has no texts" in said(tmp_path / "c.parquet")
@@ -236,10 +236,10 @@ def test_a_missing_package_is_named_with_its_remedy(tmp_path, missing, reference
     code = (
         "import sys\n"
         f"sys.modules[{missing!r}] = None\n"
-        "from fillmask_ui.texts import open_texts, text_source\n"
+        "from fillmask_ui.texts import TextChoice, open_texts\n"
         "from fillmask_ui.errors import DataError\n"
         "try:\n"
-        f"    open_texts(text_source({reference!r}))\n"
+        f"    open_texts(TextChoice({reference!r}).source())\n"
         "except DataError as error:\n"
         "    print(error)\n"
     )
@@ -254,8 +254,8 @@ def test_reading_files_loads_no_heavy_library(tmp_path):
     (tmp_path / "a.csv").write_text("text\nhello\n")
     code = (
         "import sys\n"
-        "from fillmask_ui.texts import open_texts, text_source\n"
-        "list(open_texts(text_source('a.csv')))\n"
+        "from fillmask_ui.texts import TextChoice, open_texts\n"
+        "list(open_texts(TextChoice('a.csv').source()))\n"
         "print({'datasets', 'pyarrow', 'torch', 'transformers'} & set(sys.modules))\n"
     )
     run = subprocess.run(

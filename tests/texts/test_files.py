@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from fillmask_ui.texts import MAX_CHARACTERS, TextSource, open_texts, text_source
+from fillmask_ui.texts import MAX_CHARACTERS, TextChoice, TextSource, open_texts
 
 POEM = [
     "The kettle sings, the window weeps,",
@@ -24,7 +24,7 @@ WORDS = [f"row {number} of the table" for number in range(37)]
 
 
 def read(path, **choices):
-    return list(open_texts(text_source(str(path), **{"shuffle": False, **choices})))
+    return list(open_texts(TextChoice(str(path), **{"shuffle": False, **choices}).source()))
 
 
 def test_lines_are_rows_blank_ones_included(tmp_path):
@@ -149,7 +149,7 @@ def as_the_library_reads(path, folder):
 def test_every_layout_shuffles_as_the_datasets_library_does(tmp_path, layout, samples):
     path = write_rows(tmp_path, layout)
     theirs = as_the_library_reads(path, tmp_path).shuffle(seed=42)["text"][:samples]
-    texts = open_texts(text_source(str(path), samples=samples))
+    texts = open_texts(TextChoice(str(path), samples=samples).source())
     ours = list(texts)
     assert [example.text for example in ours] == list(theirs)
     assert [WORDS[example.id] for example in ours] == list(theirs)
@@ -168,7 +168,7 @@ def test_ids_are_places_in_the_file_whatever_is_asked(tmp_path, layout):
 def test_standard_input_is_read_as_a_file_is(tmp_path, shuffle):
     path = write_rows(tmp_path, "jsonl")
     choices = {"shuffle": shuffle, "samples": 9, "format": "jsonl"}
-    piped = open_texts(text_source("-", **choices), stdin=Pipe(path.read_bytes()))
+    piped = open_texts(TextChoice("-", **choices).source(), stdin=Pipe(path.read_bytes()))
     assert list(piped) == read(path, **choices)
 
 
@@ -192,7 +192,7 @@ def test_standard_input_in_order_is_not_read_further_than_asked():
 def test_asking_for_more_than_there_is_says_how_many_there_were(tmp_path):
     path = write_rows(tmp_path, "txt")
     for shuffle in (True, False):
-        texts = open_texts(text_source(str(path), samples=1000, shuffle=shuffle))
+        texts = open_texts(TextChoice(str(path), samples=1000, shuffle=shuffle).source())
         assert len(list(texts)) == 37
         assert texts.report.available == 37
         assert texts.report.notes == ("1,000 texts were asked for; the data has 37",)
@@ -200,18 +200,18 @@ def test_asking_for_more_than_there_is_says_how_many_there_were(tmp_path):
 
 def test_the_report_knows_what_will_come(tmp_path):
     path = write_rows(tmp_path, "txt")
-    texts = open_texts(text_source(str(path), samples=5))
+    texts = open_texts(TextChoice(str(path), samples=5).source())
     assert (texts.report.expected, texts.report.given) == (5, 0)
     next(texts)
     assert texts.report.given == 1
-    assert open_texts(text_source(str(path), shuffle=False)).report.expected is None
+    assert open_texts(TextChoice(str(path), shuffle=False).source()).report.expected is None
 
 
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_a_line_of_ten_megabytes_is_cut_and_counted(tmp_path, shuffle):
     path = tmp_path / "huge.txt"
     path.write_text("short\n" + "word " * 2_000_000 + "\nshort\n")
-    texts = open_texts(text_source(str(path), shuffle=shuffle))
+    texts = open_texts(TextChoice(str(path), shuffle=shuffle).source())
     by_id = {example.id: example.text for example in texts}
     assert by_id[0] == by_id[2] == "short"
     assert by_id[1] == ("word " * 2_000_000)[:MAX_CHARACTERS]
@@ -227,7 +227,7 @@ def test_a_value_of_ten_megabytes_is_cut_and_counted(tmp_path, layout):
     value = "word " * 2_000_000
     rows = {"jsonl": [json.dumps({"text": value})]}.get(layout, ["text", value])
     path.write_text("\n".join(rows))
-    texts = open_texts(text_source(str(path)))
+    texts = open_texts(TextChoice(str(path)).source())
     assert [len(example.text) for example in texts] == [MAX_CHARACTERS]
     assert texts.report.cut == 1
 
@@ -235,7 +235,7 @@ def test_a_value_of_ten_megabytes_is_cut_and_counted(tmp_path, layout):
 def test_a_text_of_just_the_limit_is_whole(tmp_path):
     path = tmp_path / "limit.txt"
     path.write_text("x" * MAX_CHARACTERS + "\r\n" + "y" * (MAX_CHARACTERS + 1))
-    texts = open_texts(text_source(str(path), shuffle=False))
+    texts = open_texts(TextChoice(str(path), shuffle=False).source())
     assert [len(example.text) for example in texts] == [MAX_CHARACTERS] * 2
     assert texts.report.cut == 1
 
@@ -248,7 +248,7 @@ def test_lone_surrogates_that_json_can_write_come_through_a_shuffle(tmp_path):
 
 def test_stopping_early_leaves_no_file_open(tmp_path, recwarn):
     path = write_rows(tmp_path, "txt.gz")
-    texts = open_texts(text_source(str(path)))
+    texts = open_texts(TextChoice(str(path)).source())
     next(texts)
     texts.close()
     assert list(texts) == []

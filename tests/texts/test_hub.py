@@ -18,11 +18,11 @@ time.sleep = lambda seconds: pause(0.5 if seconds == 5 else 0.02)
 """
 
 CLIENT = f"""{IMPATIENT}
-from fillmask_ui.texts import open_texts, text_source
+from fillmask_ui.texts import TextChoice, open_texts
 from fillmask_ui.errors import FillmaskError
 for reference, choices in json.loads(sys.argv[1]):
     try:
-        texts = open_texts(text_source(reference, **choices))
+        texts = open_texts(TextChoice(reference, **choices).source())
         rows = [(example.id, example.text) for example in texts]
         answer = dict(rows=rows, available=texts.report.available, notes=texts.report.notes)
     except FillmaskError as error:
@@ -122,7 +122,7 @@ def test_the_order_is_the_librarys_and_ids_are_rows_of_the_split(run):
         ("org/plain", {}),
         ("org/plain", {"streaming": True}),
         ("org/plain", {"streaming": True, "split": "train"}),
-        ("org/configs", {"config": "large"}),
+        ("org/configs", {"dataset_name": "large"}),
     )
     for answer, texts in zip(ours, theirs, strict=True):
         assert [text for _, text in answer["rows"]] == texts
@@ -160,7 +160,7 @@ def test_splits_revisions_columns_and_samples(run):
 def test_what_is_not_there_is_said_with_what_is(run):
     cases = {
         "unknown split of org/plain 'dev'; known: test, train": ("org/plain", {"split": "dev"}),
-        "known: large, small": ("org/configs", {"config": "tiny"}),
+        "known: large, small": ("org/configs", {"dataset_name": "tiny"}),
         "choose one with --dataset-name: large, small": ("org/configs", {}),
         "is gated: accept its terms at https://huggingface.co/datasets/org/gated": (
             "org/gated",
@@ -189,7 +189,7 @@ def test_no_network_is_said_and_what_is_stored_still_works(run, hub):
     (offline,) = run(CLIENT, ("org/none", {}), environment={"HF_HUB_OFFLINE": "1"})
     assert offline["error"] == "NetworkError"
     hub.stop()
-    missing, again = run(CLIENT, ("org/configs", {"config": "small"}), ("org/plain", {}))
+    missing, again = run(CLIENT, ("org/configs", {"dataset_name": "small"}), ("org/plain", {}))
     assert missing["error"] == "NetworkError"
     assert "org/configs cannot be fetched" in missing["message"]
     assert "check the connection, or use the embedded texts" in missing["message"]

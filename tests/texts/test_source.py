@@ -6,7 +6,7 @@ import json
 import pytest
 
 from fillmask_ui.errors import OptionError
-from fillmask_ui.texts import TextSource, parse_column, text_source
+from fillmask_ui.texts import TextChoice, TextSource
 
 
 @pytest.mark.parametrize(
@@ -24,18 +24,18 @@ from fillmask_ui.texts import TextSource, parse_column, text_source
     ],
 )
 def test_a_reference_says_where_texts_come_from(reference, kind, layout, compressed):
-    source = text_source(reference)
+    source = TextChoice(reference).source()
     assert (source.kind, source.layout, source.compressed) == (kind, layout, compressed)
 
 
 def test_an_existing_file_of_any_name_is_a_file_and_a_folder_a_data_set(tmp_path):
     (tmp_path / "corpus").write_text("one\n")
-    assert text_source(str(tmp_path / "corpus"), format="txt").kind == "file"
-    assert text_source(str(tmp_path)).kind == "dataset"
+    assert TextChoice(str(tmp_path / "corpus"), format="txt").source().kind == "file"
+    assert TextChoice(str(tmp_path)).source().kind == "dataset"
 
 
 def test_options_left_out_keep_their_defaults():
-    assert text_source("a.csv", column=None, samples=None) == TextSource("file", "a.csv")
+    assert TextChoice("a.csv", column=None, samples=None).source() == TextSource("file", "a.csv")
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_options_left_out_keep_their_defaults():
 )
 def test_options_out_of_range_say_what_was_wanted(choices, said):
     with pytest.raises(OptionError, match=said):
-        text_source("notes.txt", **choices)
+        TextChoice("notes.txt", **choices).source()
 
 
 @pytest.mark.parametrize(
@@ -95,11 +95,15 @@ def test_the_signature_tells_apart_what_gives_other_texts_or_another_order():
 
 
 def test_a_source_survives_json():
-    source = text_source("rows.csv.gz", column="body", samples=5)
-    assert TextSource(**json.loads(json.dumps(source.to_dict()))) == source
+    source = TextChoice("rows.csv.gz", column="body", samples=5).source()
+    stored = json.loads(json.dumps(source.to_dict()))
+    assert TextSource(**stored) == source
+    assert TextSource.from_dict({**stored, "available": 37, "signature": str(source)}) == source
+    with pytest.raises(KeyError, match="split"):
+        TextSource.from_dict({name: stored[name] for name in stored if name != "split"})
 
 
 @pytest.mark.parametrize("value", ["label=text", "input_column=", "=text", ""])
 def test_a_column_for_another_role_is_refused(value):
     with pytest.raises(OptionError, match="input_column=NAME"):
-        parse_column(value)
+        TextChoice("rows.csv", column=value).source()

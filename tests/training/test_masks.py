@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from small_training import small
 
-from fillmask_ui.training.corpus import TextSource
+from fillmask_ui.training.corpus import CorpusPart
 from fillmask_ui.training.masks import hide
 from fillmask_ui.training.run import RunRequest, prepare
 
@@ -68,7 +68,7 @@ def test_a_run_hides_the_words_of_its_tokenizer(tmp_path, config_file):
     text.write_text("\n".join(" ".join(words[i : i + 5]) for i in range(0, 2000, 5)))
 
     def first_loss(folder, whole_word):
-        request = RunRequest((TextSource(text),), folder, config=config_file(), vocabulary_size=100)
+        request = RunRequest((CorpusPart(text),), folder, config=config_file(), vocabulary_size=100)
         trainer = prepare(request, small(steps=1, whole_word=whole_word)).trainer
         return trainer, next(trainer.run()).train_nll_nats
 

@@ -19,7 +19,7 @@ from fillmask_ui.training.card import (
     retrace_section,
     training_section,
 )
-from fillmask_ui.training.corpus import TextSource
+from fillmask_ui.training.corpus import CorpusPart
 from fillmask_ui.training.folder import write_weights
 from fillmask_ui.training.measure import measure_cloze, measure_text, read_cloze
 from fillmask_ui.training.package import PackageRequest, check_parity, package
@@ -164,7 +164,7 @@ def test_held_out_loss_is_torchs_cross_entropy(packaged, text_file):
 def test_trimming_keeps_words_in_use_and_reads_the_rest(trained, tmp_path, text_file):
     source = shutil.copytree(trained, tmp_path / "run")
     request = PackageRequest(
-        source, tmp_path / "small", texts=(TextSource(text_file),), vocabulary_size=120
+        source, tmp_path / "small", texts=(CorpusPart(text_file),), vocabulary_size=120
     )
     package(request)
     before, after = load_model(trained, runtime="torch"), load_model(tmp_path / "small")
@@ -212,7 +212,7 @@ def test_a_head_of_random_numbers_is_not_packaged(headless, trained, tmp_path):
 
 
 def test_training_tells_that_a_head_begins_at_random(headless, tmp_path, text_file):
-    request = RunRequest((TextSource(text_file),), tmp_path / "run", init=str(headless))
+    request = RunRequest((CorpusPart(text_file),), tmp_path / "run", init=str(headless))
     recipe = Recipe(steps=1, block_tokens=32, batch_blocks=4, precision="fp32")
     prepared = prepare(request, recipe)
     told = "tensors that the start lacks, such as cls.predictions."

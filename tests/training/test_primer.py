@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fillmask_ui.assets import asset
-from fillmask_ui.training.corpus import TextSource, read_paragraphs
+from fillmask_ui.training.corpus import CorpusPart, read_paragraphs
 
 CLOZE = Path(__file__).parents[1] / "cloze" / "cloze.jsonl"
 RUN = 6  # words
@@ -15,12 +15,12 @@ RUN = 6  # words
 
 @pytest.fixture(scope="module")
 def sentences():
-    return read_paragraphs(TextSource(asset("primer")))
+    return read_paragraphs([CorpusPart(asset("primer"))]).texts
 
 
 @pytest.fixture(scope="module")
 def paragraphs():
-    return read_paragraphs(TextSource(asset("primer") / "paragraphs"))
+    return read_paragraphs([CorpusPart(asset("primer") / "paragraphs")]).texts
 
 
 @pytest.fixture(scope="module")

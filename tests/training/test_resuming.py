@@ -14,7 +14,7 @@ from fillmask_ui.cli import train as train_command
 from fillmask_ui.cli.main import app
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.training.card import earlier_section, read_request
-from fillmask_ui.training.corpus import TextSource, tokenize
+from fillmask_ui.training.corpus import CorpusPart, tokenize
 from fillmask_ui.training.run import RunRequest, prepare, read_log
 from fillmask_ui.training.scratch import new_model
 
@@ -27,7 +27,7 @@ def test_a_resumed_run_equals_the_uninterrupted_one(
     config = config_file(hidden_dropout_prob=dropout)
     _, whole = run(tmp_path / "whole", text_file, config, recipe)
     request = RunRequest(
-        (TextSource(text_file),), tmp_path / "parts", config=config, vocabulary_size=200
+        (CorpusPart(text_file),), tmp_path / "parts", config=config, vocabulary_size=200
     )
     shutil.copytree(tmp_path / "whole" / "tokenizer", tmp_path / "parts" / "tokenizer")
     interrupted = prepare(request, recipe).rows(log_every=1)
@@ -66,7 +66,7 @@ def test_a_trimmed_run_keeps_its_tokens_when_the_text_changes(tmp_path, sentence
     text.write_text("\n".join(sentences))
     size = len(tokenizer) - 15
     request = RunRequest(
-        (TextSource(text),), tmp_path / "run", init=str(start), vocabulary_size=size
+        (CorpusPart(text),), tmp_path / "run", init=str(start), vocabulary_size=size
     )
 
     def loss(trainer):
@@ -93,14 +93,14 @@ def test_a_resumed_run_keeps_its_start(tmp_path, text_file, config_file):
     first, _ = run(tmp_path / "a", text_file, config_file(), small(steps=1))
     with pytest.raises(OptionError, match=r"was started --config .*bert\.json"):
         run(tmp_path / "a", text_file, config_file("roberta"), small(steps=2))
-    request = RunRequest((TextSource(text_file),), tmp_path / "a", config=config_file())
+    request = RunRequest((CorpusPart(text_file),), tmp_path / "a", config=config_file())
     with pytest.raises(OptionError, match="leave --vocabulary-size out"):
         prepare(replace(request, vocabulary_size=120), small(steps=2))
     size = len(first.trainer.tokenizer)
     assert prepare(replace(request, vocabulary_size=size), small(steps=2)).resumed
     with pytest.raises(OptionError, match="started without --init"):
         prepare(replace(request, config=None, init=str(tmp_path / "a")), small(steps=2))
-    going_on = RunRequest((TextSource(text_file),), tmp_path / "b", init=str(tmp_path / "a"))
+    going_on = RunRequest((CorpusPart(text_file),), tmp_path / "b", init=str(tmp_path / "a"))
     list(prepare(going_on, small(steps=1)).rows())
     shutil.copytree(tmp_path / "a", tmp_path / "c")
     with pytest.raises(OptionError, match=r"was started --init .*a; ask for the same"):
@@ -110,7 +110,7 @@ def test_a_resumed_run_keeps_its_start(tmp_path, text_file, config_file):
 
 def test_weights_of_other_tokens_are_refused(tmp_path, text_file, config_file):
     prepared, _ = run(tmp_path, text_file, config_file(), small(steps=1))
-    request = RunRequest((TextSource(text_file),), tmp_path, config=config_file())
+    request = RunRequest((CorpusPart(text_file),), tmp_path, config=config_file())
     stored = torch.load(prepared.checkpoint, weights_only=True)
     torch.save(stored | {"vocabulary": "of another"}, prepared.checkpoint)
     with pytest.raises(DataError, match="belong to other tokens"):
@@ -121,7 +121,7 @@ def test_weights_of_other_tokens_are_refused(tmp_path, text_file, config_file):
 
 
 def test_the_log_holds_no_step_of_an_abandoned_attempt(tmp_path, text_file, config_file):
-    request = RunRequest((TextSource(text_file),), tmp_path, config=config_file())
+    request = RunRequest((CorpusPart(text_file),), tmp_path, config=config_file())
     abandoned = prepare(request, small(steps=40)).rows(log_every=1)
     for _ in range(20):
         next(abandoned)
@@ -163,7 +163,7 @@ def test_ctrl_c_keeps_the_step_and_the_same_command_goes_on(
     assert "stopped; step 11 is in" in result.output
     assert not (tmp_path / "model.safetensors").exists()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    request = RunRequest((TextSource(text_file),), tmp_path, config=config_file())
+    request = RunRequest((CorpusPart(text_file),), tmp_path, config=config_file())
     resumed = prepare(request, small(steps=13, validation_segments=300))
     assert resumed.trainer.state.step == 11
     assert [row.step for row in resumed.rows()] == [13]
@@ -182,7 +182,7 @@ def test_a_second_ctrl_c_interrupts_at_once():
 
 def test_a_run_that_goes_on_takes_its_new_weight_decay(tmp_path, text_file, config_file):
     run(tmp_path, text_file, config_file(), small(steps=1))
-    request = RunRequest((TextSource(text_file),), tmp_path, config=config_file())
+    request = RunRequest((CorpusPart(text_file),), tmp_path, config=config_file())
     optimizers = prepare(request, small(steps=2, weight_decay=0.3)).trainer.optimizers
     matrices, plain = optimizers.all[0].param_groups
     assert (matrices["weight_decay"], plain["weight_decay"]) == (0.3, 0.0)
@@ -191,7 +191,7 @@ def test_a_run_that_goes_on_takes_its_new_weight_decay(tmp_path, text_file, conf
 
 def test_a_resumed_run_keeps_its_batches(tmp_path, text_file, config_file):
     run(tmp_path, text_file, config_file(), small(steps=1))
-    request = RunRequest((TextSource(text_file),), tmp_path, config=config_file())
+    request = RunRequest((CorpusPart(text_file),), tmp_path, config=config_file())
     with pytest.raises(DataError, match="batch_blocks was 4"):
         prepare(request, small(batch_blocks=5))
     assert prepare(request, small(steps=3)).trainer.state.step == 1
@@ -200,7 +200,7 @@ def test_a_resumed_run_keeps_its_batches(tmp_path, text_file, config_file):
 def test_a_run_that_goes_on_with_other_choices_says_so(tmp_path, text_file, config_file):
     first = small(steps=1)
     run(tmp_path, text_file, config_file(), first)
-    again = RunRequest((TextSource(text_file, 3),), tmp_path, config=config_file())
+    again = RunRequest((CorpusPart(text_file, 3),), tmp_path, config=config_file())
     list(prepare(again, small(steps=2, learning_rate=1e-3)).rows())
     prepare(again, small(steps=2, learning_rate=1e-3))  # the same once more adds nothing
     asked = read_request(tmp_path)
@@ -220,14 +220,14 @@ def test_a_text_that_grew_is_noticed(tmp_path, text_file, config_file):
     before = read_request(tmp_path / "run")["characters"]
     with text.open("a", encoding="utf-8") as file:
         file.write("the dog ran home\n")
-    request = RunRequest((TextSource(text),), tmp_path / "run", config=config_file())
+    request = RunRequest((CorpusPart(text),), tmp_path / "run", config=config_file())
     prepare(request, small(steps=1))
     (earlier,) = read_request(tmp_path / "run")["earlier"]
     assert earlier["characters"] == before
 
 
 def test_a_foreign_checkpoint_is_refused(tmp_path, text_file, config_file):
-    request = RunRequest((TextSource(text_file),), tmp_path, config=config_file())
+    request = RunRequest((CorpusPart(text_file),), tmp_path, config=config_file())
     torch.save({"model": {}}, tmp_path / "checkpoint.pt")
     with pytest.raises(DataError, match="no checkpoint of this run"):
         prepare(request, small())

@@ -10,7 +10,7 @@ from small_training import run, small
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.show.charts.explore import loss_figure
 from fillmask_ui.training.blend import SHARES, copy_weights
-from fillmask_ui.training.corpus import TextSource
+from fillmask_ui.training.corpus import CorpusPart
 from fillmask_ui.training.optimizer import Optimizers
 from fillmask_ui.training.run import RunRequest, prepare, read_log
 from fillmask_ui.training.scratch import new_model
@@ -31,7 +31,7 @@ def test_the_loss_falls(tmp_path, text_file, config_file, optimizer):
 def test_time_decides_the_decay(tmp_path, text_file, config_file):
     """With a clock of ten seconds a step, one minute is six steps."""
     request = RunRequest(
-        (TextSource(text_file),), tmp_path, config=config_file(), vocabulary_size=200
+        (CorpusPart(text_file),), tmp_path, config=config_file(), vocabulary_size=200
     )
     trainer = prepare(request, small(steps=None, minutes=1.0, warmup=0.0)).trainer
     ticks = iter(range(0, 10_000, 10))
@@ -55,7 +55,7 @@ def test_training_goes_on_from_weights_with_a_trimmed_vocabulary(tmp_path, text_
     before = first.trainer.validate().nll_nats
     size = first.trainer.model.config.vocab_size
     request = RunRequest(
-        (TextSource(text_file),), tmp_path / "b", init=str(tmp_path / "a"), vocabulary_size=size - 5
+        (CorpusPart(text_file),), tmp_path / "b", init=str(tmp_path / "a"), vocabulary_size=size - 5
     )
     prepared = prepare(request, small(steps=1))
     assert prepared.trainer.model.config.vocab_size == size - 5
@@ -65,7 +65,7 @@ def test_training_goes_on_from_weights_with_a_trimmed_vocabulary(tmp_path, text_
 
 def test_the_end_is_the_best_average_with_the_start(tmp_path, text_file, config_file):
     run(tmp_path / "a", text_file, config_file(), small(steps=20))
-    source = (TextSource(text_file),)
+    source = (CorpusPart(text_file),)
     request = RunRequest(source, tmp_path / "b", init=str(tmp_path / "a"))
     prepared = prepare(request, small(steps=15, learning_rate=0.03, blend=True))
     start = copy_weights(prepared.trainer.model)
@@ -116,7 +116,7 @@ def test_impossible_recipes_are_refused(changes):
 
 
 def test_unusable_inputs_have_a_message(tmp_path, text_file, config_file):
-    source = (TextSource(text_file),)
+    source = (CorpusPart(text_file),)
     bad = tmp_path / "bad.json"
     bad.write_text('{"model_type": "resnet"}')
     none = tmp_path / "none.json"

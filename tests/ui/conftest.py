@@ -14,7 +14,7 @@ from evaluate_page import rows_of
 from table_model import TableModel
 
 from fillmask_ui.evaluation import EvaluatedText
-from fillmask_ui.models import LoadProgress, ModelStore, load_model
+from fillmask_ui.models import LoadProgress, ModelChoice, ModelStore, load_choice, load_model
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.ui.session import Session
 
@@ -71,15 +71,15 @@ def served() -> Iterator[Page]:
 
     gates = Gates()
 
-    def load(reference: str, **options: Any) -> MaskedLM:
-        if reference == "held":
+    def load(choice: ModelChoice, **options: Any) -> MaskedLM:
+        if choice.reference == "held":
             return HeldModel(load_model("embedded"), gates)
-        if reference == "far":
+        if choice.reference == "far":
             report = options["on_progress"]
             report(LoadProgress("download", "fetching <b>far</b>", 25, 100))
             assert gates.loaded.wait(60)
             return load_model("embedded:int8")
-        return load_model(reference, **options)
+        return load_choice(choice, **options)
 
     store = ModelStore(loader=load)
     demo = build_app(store)

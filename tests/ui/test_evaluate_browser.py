@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from table_model import TableModel
 
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
-from fillmask_ui.models import ModelStore, load_model
+from fillmask_ui.models import ModelStore, load_choice, load_model
 from fillmask_ui.texts import TextSource, open_texts
 
 
@@ -65,8 +65,8 @@ def address(tmp_path_factory, held):
 
     known = {"table": held, "noisy": TableModel(1, noise=0.3)}
 
-    def load(reference, **options):
-        return known[reference] if reference in known else load_model(reference, **options)
+    def load(choice, **options):
+        return known.get(choice.reference) or load_choice(choice, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FILLMASK_UI_RUNS", str(tmp_path_factory.mktemp("runs")))

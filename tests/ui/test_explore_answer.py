@@ -145,8 +145,8 @@ def test_a_model_that_cannot_be_had_is_said_to_be(error):
 def test_a_public_page_loads_only_what_it_offers():
     loads = []
 
-    def load(reference, **_):
-        loads.append(reference)
+    def load(choice, **_):
+        loads.append(choice.reference)
         return TableModel()
 
     public = Session(ModelStore(loader=load), "table", public=True)

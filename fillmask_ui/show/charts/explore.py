@@ -1,67 +1,21 @@
-"""Records to plotly figures.
-
-Figures carry no colours of their own for text and background: the page sets them, so that one
-figure serves the light and the dark theme. Each has a description in words under `layout.meta`,
-which the page reads out to those who cannot see it; a table always stands beside it.
-"""
+"""Charts of candidates of a mask, and of the loss of a training run."""
 
 from __future__ import annotations
 
-import html
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
 from fillmask_ui.records import Candidate, MaskFilling
-from fillmask_ui.show.numbers import percent
+from fillmask_ui.show.charts.chart import ACCENT, MUTED, SECOND, label, new_figure
+from fillmask_ui.show.numbers import in_unit, percent
 
 if TYPE_CHECKING:
     from fillmask_ui.training.recipe import LogRow
 
-# Mid-tones that keep a contrast of 3 to 1 or more on white and on near black.
-ACCENT = "#0d9488"
-SECOND = "#d97706"
-MUTED = "#8b8680"
-GRID = "rgba(128,128,128,.25)"
 MAX_BARS = 30
 _BAR_PIXELS = 26
-_LABEL_CHARACTERS = 22
-
-
-def base_layout(*, height: int, description: str) -> dict:
-    """The layout that all figures share.
-
-    Args:
-        height: in pixels.
-        description: the figure in words.
-    """
-    axis = {"gridcolor": GRID, "zeroline": False, "automargin": True, "fixedrange": True}
-    return {
-        "template": "none",
-        "height": height,
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "margin": {"l": 8, "r": 16, "t": 8, "b": 36, "pad": 4},
-        "font": {"family": "IBM Plex Sans, system-ui, sans-serif", "size": 13},
-        "hoverlabel": {"font": {"family": "IBM Plex Sans, system-ui, sans-serif"}},
-        "showlegend": False,
-        "dragmode": False,
-        "xaxis": dict(axis),
-        "yaxis": dict(axis),
-        "meta": {"description": description},
-    }
-
-
-def label(text: str, longest: int = _LABEL_CHARACTERS) -> str:
-    """A token as a plotly label: never read as formatting, cut where it is too long.
-
-    >>> label("<s>")
-    '&lt;s&gt;'
-    """
-    text = text if len(text) <= longest else text[: longest - 1] + "…"
-    return html.escape(text, quote=False)
 
 
 def candidate_names(candidates: Sequence[Candidate]) -> list[str]:
@@ -100,50 +54,44 @@ def candidates_figure(
     """
     shown = mask.candidates[:bars]
     names = candidate_names(shown)
-    scale = 1 / math.log(2) if unit == "bits" else 1.0
     probabilities = [candidate.probability for candidate in shown]
     widest = max(probabilities)
-    colours = [SECOND if candidate.token_id == marked else ACCENT for candidate in shown]
-    best = f"{names[0]} with {probabilities[0]:.1%}"
-    layout = base_layout(
+    figure = new_figure(
+        f"Bar chart of the {len(shown)} most probable words; the first is {names[0]} with "
+        f"{probabilities[0]:.1%}.",
         height=44 + _BAR_PIXELS * len(shown),
-        description=f"Bar chart of the {len(shown)} most probable words; the first is {best}.",
+        margin={"l": 8, "r": 64, "t": 8, "b": 36},
+        bargap=0.28,
+        xaxis_tickformat=",.0%" if widest >= 0.04 else ",.1%" if widest >= 0.004 else ".1~e",
+        xaxis_range=[0, widest * 1.02],
+        xaxis_nticks=6,
+        yaxis_autorange="reversed",
+        # Positions are ranks, not names: two tokens may look alike.
+        yaxis_tickvals=[candidate.rank for candidate in shown],
+        yaxis_ticktext=[label(name) for name in names],
+        yaxis_showgrid=False,
+        yaxis_ticks="",
     )
-    layout["margin"]["r"] = 64
-    layout["bargap"] = 0.28
-    # Positions are ranks, not names: two tokens may look alike.
-    layout["yaxis"] |= {
-        "autorange": "reversed",
-        "tickvals": [candidate.rank for candidate in shown],
-        "ticktext": [label(name) for name in names],
-        "showgrid": False,
-        "ticks": "",
-    }
-    layout["xaxis"] |= {
-        "tickformat": ",.0%" if widest >= 0.04 else ",.1%" if widest >= 0.004 else ".1~e",
-        "range": [0, widest * 1.02],
-        "nticks": 6,
-    }
-    return go.Figure(
-        go.Bar(
-            x=probabilities,
-            y=[candidate.rank for candidate in shown],
-            orientation="h",
-            marker={"color": colours, "cornerradius": 3},
-            text=[percent(probability) for probability in probabilities],
-            textposition="outside",
-            textangle=0,
-            cliponaxis=False,
-            customdata=[f"{key_prefix}{candidate.token_id}" for candidate in shown],
-            hovertext=[
-                f"<b>{label(name, 60)}</b><br>token {label(candidate.token, 60)}, "
-                f"id {candidate.token_id}<br>probability {candidate.probability:.6g}<br>"
-                f"NLL {candidate.nll_nats * scale:.4f} {unit}"
-                for name, candidate in zip(names, shown, strict=True)
-            ],
-            hoverinfo="text",
-        ),
-        layout,
+    return figure.add_bar(
+        x=probabilities,
+        y=[candidate.rank for candidate in shown],
+        orientation="h",
+        marker={
+            "color": [SECOND if candidate.token_id == marked else ACCENT for candidate in shown],
+            "cornerradius": 3,
+        },
+        text=[percent(probability) for probability in probabilities],
+        textposition="outside",
+        textangle=0,
+        cliponaxis=False,
+        customdata=[f"{key_prefix}{candidate.token_id}" for candidate in shown],
+        hovertext=[
+            f"<b>{label(name, 60)}</b><br>token {label(candidate.token, 60)}, "
+            f"id {candidate.token_id}<br>probability {candidate.probability:.6g}<br>"
+            f"NLL {in_unit(candidate.nll_nats, unit):.4f} {unit}"
+            for name, candidate in zip(names, shown, strict=True)
+        ],
+        hoverinfo="text",
     )
 
 
@@ -156,24 +104,24 @@ def loss_figure(rows: Sequence[LogRow]) -> go.Figure:
     """
     measured = [row for row in rows if row.validation_nll_nats is not None]
     last = f"{rows[-1].train_nll_nats:.3f}" if rows else "unknown"
-    words = f"Loss of a training run over {rows[-1].tokens if rows else 0:,} tokens; last {last}."
-    layout = base_layout(height=420, description=words)
-    layout["showlegend"] = True
-    layout["xaxis"]["title"] = "tokens seen"
-    layout["yaxis"]["title"] = "loss (nats per hidden token)"
-    layout["margin"] |= {"l": 56, "t": 24, "b": 48}
-    training = go.Scatter(
+    figure = new_figure(
+        f"Loss of a training run over {rows[-1].tokens if rows else 0:,} tokens; last {last}.",
+        "tokens seen",
+        "loss (nats per hidden token)",
+        legend=True,
+        height=420,
+    )
+    figure.add_scatter(
         x=[row.tokens for row in rows],
         y=[row.train_nll_nats for row in rows],
         mode="lines",
         name="training, at the training share",
         line={"color": MUTED, "width": 1},
     )
-    validation = go.Scatter(
+    return figure.add_scatter(
         x=[row.tokens for row in measured],
         y=[row.validation_nll_nats for row in measured],
         mode="lines+markers",
         name="validation, 15 % hidden",
         line={"color": ACCENT, "width": 3},
     )
-    return go.Figure([training, validation], layout)

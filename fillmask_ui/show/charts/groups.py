@@ -1,181 +1,143 @@
-"""Charts of the mean loss of groups of tokens, and of calibration."""
+"""Charts of the mean loss of groups of tokens, of calibration, and of the mean as it settles."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-import plotly.graph_objects as go
-
-from fillmask_ui.evaluation import GroupFigures, ModelFigures
-from fillmask_ui.show.charts.chart import (
-    Chart,
-    Names,
+from fillmask_ui.evaluation.catalogue import COUNT, SHARE, SPLITS, Figure
+from fillmask_ui.show.charts.chart import Drawing, Subject, add_diagonal, new_figure
+from fillmask_ui.show.figures import (
     Table,
-    diagonal,
-    figure_layout,
-    line,
-    named,
+    group_names,
+    groups_table,
+    headings,
+    records_table,
 )
 
-_GROUPS = {
-    "position": (
-        "Loss by position in the text",
-        "position of the token",
-        "Positions count tokens from 0, the special token at the start included.",
-    ),
-    "frequency": (
-        "Loss by frequency of the token",
-        "occurrences of the token in these texts",
-        "How often the token to be found occurs in the texts measured here.",
-    ),
-    "part": (
-        "Loss by part of the word",
-        "part of the word",
-        "A later sub-token is easier where the beginning of its word can be seen.",
-    ),
-    "kind": ("Loss by what the model saw", "the model saw", ""),
-}
+_CALIBRATION_FIGURES = (
+    Figure("tokens", "tokens", COUNT),
+    Figure("mean_probability", "mean stated", SHARE),
+    Figure("accuracy", "right", SHARE),
+)
+_PARTS = ("means", "lows", "highs")
 
 
-def loss_by_group(
-    models: Sequence[ModelFigures], split: str, *, names: Names = ("model", "baseline")
-) -> Chart:
+def loss_by_group(subject: Subject, split: str) -> Drawing:
     """Mean loss of each group of tokens, with its interval where there is one.
 
     Args:
-        models: one or two.
-        split: `position`, `frequency`, `part` or `kind`.
-        names: what to call the models.
+        subject: what is drawn.
+        split: a key of `SPLITS`.
     """
-    title, axis, note = _GROUPS[split]
-    first: tuple[GroupFigures, ...] = getattr(models[0], f"by_{split}")
-    layout = figure_layout(
-        f"{title}: {first[0].name} {first[0].mean_nll_nats:.3f}, "
-        f"{first[-1].name} {first[-1].mean_nll_nats:.3f} nats.",
-        axis,
+    groups = getattr(subject.models[0], split)
+    figure = new_figure(
+        f"Mean loss by {SPLITS[split]}: {groups[0].name} {groups[0].mean_nll_nats:.3f}, "
+        f"{groups[-1].name} {groups[-1].mean_nll_nats:.3f} nats.",
+        SPLITS[split],
         "mean loss (nats)",
-        models=len(models),
+        legend=subject.two,
+        xaxis_type="category",
+        xaxis_categoryorder="array",
+        xaxis_categoryarray=group_names(subject.models, split),
+        yaxis_rangemode="tozero",
     )
-    order = group_names(models, split)
-    layout["xaxis"] |= {"type": "category", "categoryorder": "array", "categoryarray": order}
-    layout["yaxis"]["rangemode"] = "tozero"
-    figure = go.Figure(layout=layout)
-    for figures, name, colour in named(models, names):
-        groups: tuple[GroupFigures, ...] = getattr(figures, f"by_{split}")
+    for model, style in zip(subject.models, subject.styles, strict=True):
+        groups = getattr(model, split)
+        means = [group.mean_nll_nats for group in groups]
+        # Where there is no interval it has no length.
+        lows = [g.interval.low if g.interval else g.mean_nll_nats for g in groups]
+        highs = [g.interval.high if g.interval else g.mean_nll_nats for g in groups]
         figure.add_scatter(
             x=[group.name for group in groups],
-            y=[group.mean_nll_nats for group in groups],
+            y=means,
             error_y={
-                "type": "data",
-                "symmetric": False,
-                "array": [g.interval.high - g.mean_nll_nats if g.interval else 0 for g in groups],
-                "arrayminus": [
-                    g.mean_nll_nats - g.interval.low if g.interval else 0 for g in groups
-                ],
-                "color": colour,
+                "array": [high - mean for high, mean in zip(highs, means, strict=True)],
+                "arrayminus": [mean - low for low, mean in zip(lows, means, strict=True)],
+                "color": style.colour,
                 "thickness": 1.2,
                 "width": 3,
             },
-            mode="markers" if split in ("part", "kind") else "lines+markers",
-            marker={"color": colour, "size": 9},
-            line=line(colour, 1.5),
-            name=name,
+            mode="markers" if split == "by_part" else "lines+markers",
+            marker={"color": style.colour, "size": 9},
+            **style.trace(1.5),
             customdata=[group.tokens for group in groups],
             hovertemplate="%{x}: %{y:.3f} nats over %{customdata:,} tokens<extra></extra>",
         )
-    return Chart(f"loss-by-{split}", title, note, figure, group_table(axis, models, split, names))
+    return Drawing(figure, groups_table(subject.models, split, subject.names))
 
 
-def group_names(models: Sequence[ModelFigures], split: str) -> list[str]:
-    """Names of all groups, in their order; another tokenizer may have other ones."""
-    longest = max((getattr(figures, f"by_{split}") for figures in models), key=len)
-    found = dict.fromkeys(group.name for group in longest)
-    for figures in models:
-        found |= dict.fromkeys(group.name for group in getattr(figures, f"by_{split}"))
-    if all(name.rstrip("+").split("-")[0].isdecimal() for name in found):
-        return sorted(found, key=lambda name: int(name.rstrip("+").split("-")[0]))
-    return list(found)
-
-
-def group_table(heading: str, models: Sequence[ModelFigures], split: str, names: Names) -> Table:
-    """All figures of each group, one row a group."""
-    columns = [heading]
-    for name in names[: len(models)]:
-        own = "" if len(models) == 1 else f", {name}"
-        columns += [f"tokens{own}", f"mean loss (nats){own}", f"95 % from{own}", f"95 % to{own}"]
-        columns += [f"top-1{own}", f"top-5{own}", f"mean rank{own}", f"entropy (nats){own}"]
-    by_name = [{g.name: g for g in getattr(figures, f"by_{split}")} for figures in models]
-    rows = []
-    for name in group_names(models, split):
-        row: list[Any] = [name]
-        for groups in by_name:
-            row += _group_cells(groups.get(name))
-        rows.append(tuple(row))
-    return Table(tuple(columns), tuple(rows))
-
-
-def _group_cells(group: GroupFigures | None) -> list[Any]:
-    if group is None:
-        return [0, *[None] * 7]
-    interval = group.interval
-    return [
-        group.tokens,
-        group.mean_nll_nats,
-        interval and interval.low,
-        interval and interval.high,
-        group.top1_accuracy,
-        group.top5_accuracy,
-        group.mean_rank,
-        group.mean_entropy_nats,
-    ]
-
-
-def calibration(models: Sequence[ModelFigures], *, names: Names = ("model", "baseline")) -> Chart:
+def calibration(subject: Subject) -> Drawing:
     """The probability that a model states for its best guess, and how often that is right."""
-    layout = figure_layout(
+    axes: dict[str, Any] = {"range": [-0.02, 1.04], "tickformat": ",.0%"}
+    figure = new_figure(
         "Stated probability of the best guess against how often it is right; mean distance "
-        f"{models[0].calibration_error:.3f}.",
+        f"{subject.models[0].calibration_error:.3f}.",
         "stated probability of the best guess",
         "share of them that are right",
-        models=len(models),
+        legend=subject.two,
     )
-    for axis in ("xaxis", "yaxis"):
-        layout[axis] |= {"range": [-0.02, 1.04], "tickformat": ",.0%"}
-    figure = go.Figure(diagonal(1.0), layout)
-    for figures, name, colour in named(models, names):
-        bins = figures.calibration
+    figure.update_xaxes(axes).update_yaxes(axes)
+    add_diagonal(figure, 1.0)
+    for model, style in zip(subject.models, subject.styles, strict=True):
+        bins = model.calibration
+        sizes = [6 + 18 * (slot.tokens / model.tokens) ** 0.5 for slot in bins]
         figure.add_scatter(
             x=[slot.mean_probability for slot in bins],
             y=[slot.accuracy for slot in bins],
             mode="lines+markers",
-            marker={
-                "color": colour,
-                "size": [6 + 18 * (slot.tokens / figures.tokens) ** 0.5 for slot in bins],
-            },
-            line=line(colour, 1.5),
-            name=name,
+            marker={"color": style.colour, "size": sizes},
+            **style.trace(1.5),
             customdata=[slot.tokens for slot in bins],
             hovertemplate="stated %{x:.1%}, right %{y:.1%} of %{customdata:,}<extra></extra>",
         )
-    columns = [*("stated from", "stated to")]
-    for name in names[: len(models)]:
-        own = "" if len(models) == 1 else f", {name}"
-        columns += [f"tokens{own}", f"mean stated{own}", f"right{own}"]
-    lows = sorted({(slot.low, slot.high) for figures in models for slot in figures.calibration})
-    by_low = [{slot.low: slot for slot in figures.calibration} for figures in models]
-    rows = []
-    for low, high in lows:
-        row: list[Any] = [low, high]
-        for slots in by_low:
-            slot = slots.get(low)
-            row += [slot.tokens, slot.mean_probability, slot.accuracy] if slot else [0, None, None]
-        rows.append(tuple(row))
-    return Chart(
-        "calibration",
-        "Calibration",
-        "On the line a model is right as often as it says; below it is too sure of itself. Larger "
-        "points stand for more tokens.",
-        figure,
-        Table(tuple(columns), tuple(rows)),
+    by_range = [{(slot.low, slot.high): slot for slot in m.calibration} for m in subject.models]
+    heading = ("stated from", "stated to")
+    table = records_table(
+        heading,
+        sorted({*by_range[0], *by_range[-1]}),
+        by_range,
+        _CALIBRATION_FIGURES,
+        subject.names,
     )
+    return Drawing(figure, table)
+
+
+def running_mean(subject: Subject) -> Drawing:
+    """The mean loss over the texts measured, with its interval narrowing."""
+    history = subject.history
+    last, texts = history[-1], [entry.texts for entry in history]
+    # The first texts swing widely; what matters is the end.
+    settled = [v for e in history[len(history) // 4 :] for v in (*e.means, *e.lows, *e.highs)]
+    known = [value for value in settled if value is not None]
+    figure = new_figure(
+        f"The mean loss settles: {last.means[0]:.3f} nats after {last.texts:,} texts.",
+        "texts measured",
+        "mean loss so far (nats)",
+        legend=subject.two,
+        yaxis_range=[min(known) - 0.02, max(known) + 0.02],
+    )
+    columns: list[Any] = [texts]
+    parts = (zip(*(getattr(e, part) for e in history), strict=True) for part in _PARTS)
+    for style, means, lows, highs in zip(subject.styles, *parts, strict=True):
+        columns += [means, lows, highs]
+        band = [entry for entry in zip(texts, lows, highs, strict=True) if entry[1] is not None]
+        back = band[::-1]
+        figure.add_scatter(
+            x=[entry[0] for entry in band + back],
+            y=[entry[2] for entry in band] + [entry[1] for entry in back],
+            fill="toself",
+            mode="lines",
+            line={"color": style.colour, "width": 0},
+            opacity=0.25,
+            hoverinfo="skip",
+            showlegend=False,
+        )
+        figure.add_scatter(
+            x=texts,
+            y=means,
+            mode="lines+markers" if len(history) < 3 else "lines",
+            **style.trace(2.5),
+            hovertemplate="%{y:.4f} nats after %{x:,} texts<extra></extra>",
+        )
+    own = headings(["mean loss (nats)", "95 % from", "95 % to"], subject.names, len(last.means))
+    return Drawing(figure, Table(("texts", *own), tuple(zip(*columns, strict=True))))

@@ -1,0 +1,61 @@
+"""Pseudo-perplexity: what perplexity becomes for a model that reads both sides.
+
+Definition: hide one token at a time, sum -ln P(token | all others) over all tokens of all texts,
+divide by their number, and take e^ of it. `within_word` also hides the later sub-tokens of the
+same word, which else give a long word away.
+
+Rivals: the perplexity of a causal model sees the left context only, so values do not compare;
+cross-entropy costs a twentieth, but rests on a draw of tokens.
+
+Source:
+    Salazar et al. 2020, arXiv:1910.14659; within-word: Kauf and Ivanova 2023, arXiv:2305.10588.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fillmask_ui.evaluation.schemes.scheme import Scheme
+from fillmask_ui.masking import HiddenTokens, hide_one_by_one, hideable
+from fillmask_ui.options import option
+
+if TYPE_CHECKING:
+    from fillmask_ui.protocol import Vocabulary
+    from fillmask_ui.records import Encoding
+
+
+@dataclass(frozen=True)
+class PseudoPerplexity(Scheme):
+    """e^ of the mean NLL of every token, each hidden alone."""
+
+    name = "pseudo-perplexity"
+    label = "Pseudo-perplexity"
+    note = "Each token is hidden once, alone: the most thorough and the slowest."
+    hides = "each token once"
+    figure_label = "Pseudo-perplexity"
+    figure_key = "pseudo_perplexity"
+    seeded = False
+    covers_the_text = True
+    exponential = True
+
+    # hide the later sub-tokens of the word too
+    within_word: bool = option(False, "Pseudo-perplexity: hide the rest of the word too.")
+
+    def hide(
+        self, encoding: Encoding, vocabulary: Vocabulary, rng: np.random.Generator
+    ) -> HiddenTokens:
+        """Each token in a view of its own; draws nothing."""
+        ids = np.array(encoding.ids, dtype=np.int64)
+        return hide_one_by_one(
+            ids,
+            can_hide=hideable(ids, vocabulary.special_ids),
+            mask_id=vocabulary.mask_id,
+            word_ids=encoding.word_ids if self.within_word else None,
+        )
+
+    @property
+    def signature(self) -> tuple[str, ...]:
+        return ("within-word:" + ("yes" if self.within_word else "no"),)

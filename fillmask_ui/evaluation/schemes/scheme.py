@@ -1,0 +1,107 @@
+"""What every metric has to say.
+
+A metric hides tokens of a text, and turns the sum of the negative log-likelihoods of the true
+tokens into a figure: the loss per unit (a token, a byte, ...), or e^ of it. Subclasses are frozen
+dataclasses whose fields are the metric's own options.
+
+Axes: T tokens of the text, M hidden positions.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from fillmask_ui.masking import HiddenTokens
+    from fillmask_ui.protocol import Vocabulary
+    from fillmask_ui.records import Encoding
+
+
+class MeasuredText(Protocol):
+    """What a metric may ask of a text; the fields are those of `EvaluatedText`."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def truncated(self) -> bool: ...
+    @property
+    def left_out(self) -> int: ...
+    @property
+    def cols(self) -> np.ndarray: ...
+    @property
+    def spans(self) -> np.ndarray: ...
+
+
+@dataclass(frozen=True)
+class Scheme(ABC):
+    """One metric with its options."""
+
+    name: ClassVar[str]  # on the command line and in run.json.
+    label: ClassVar[str]  # on the page
+    note: ClassVar[str]  # one sentence for whoever chooses a metric
+    hides: ClassVar[str]  # what it hides, as the end of "the metric hides ...".
+    figure_label: ClassVar[str]  # of its figure, on the page
+    figure_key: ClassVar[str] = "cross_entropy"  # of its figure in JSON
+    seeded: ClassVar[bool] = True  # whether the seed changes what is hidden
+    # whether every token is hidden once, so that the losses of a text add up to that of all its
+    # characters
+    covers_the_text: ClassVar[bool] = False
+    exponential: ClassVar[bool] = False  # whether the figure is e^ of the loss per unit
+
+    @abstractmethod
+    def hide(
+        self, encoding: Encoding, vocabulary: Vocabulary, rng: np.random.Generator
+    ) -> HiddenTokens:
+        """Hidden tokens of one text.
+
+        Args:
+            encoding: the text as tokens.
+            vocabulary: that made them.
+            rng: of (seed, id of the text); nothing else may be random.
+        """
+
+    @property
+    def signature(self) -> tuple[str, ...]:
+        """Its own options as `name:value`, for the signature of a figure."""
+        return ()
+
+    @property
+    def compares_tokenizers(self) -> bool:
+        """Whether what is hidden stands for the same characters under any tokenizer."""
+        return self.covers_the_text
+
+    def units(self, text: MeasuredText) -> float:
+        """What the loss of one text is divided by; summed over texts."""
+        return len(text.cols)
+
+    def figure(self, nll_per_unit_nats: float) -> float:
+        """The metric of a loss per unit; increasing."""
+        return exp(nll_per_unit_nats) if self.exponential else nll_per_unit_nats
+
+    def covers_same(self, first: MeasuredText, second: MeasuredText) -> bool:
+        """Whether what two tokenizers hide of a text stands for the same characters."""
+        if first.truncated or second.truncated:
+            return False
+        if self.covers_the_text:
+            return not first.left_out and not second.left_out
+        return covered(first) == covered(second)
+
+
+def exp(value: float) -> float:
+    """e^value; infinite where a broken model's mean is past what a float holds."""
+    return math.exp(value) if value < 700 else math.inf
+
+
+def covered(text: MeasuredText) -> frozenset[int]:
+    """Characters of a text, blanks left out, that its hidden tokens stand for."""
+    return frozenset(
+        place
+        for start, end in text.spans.tolist()
+        for place in range(start, end)
+        if not text.text[place].isspace()
+    )

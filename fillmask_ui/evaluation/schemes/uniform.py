@@ -1,0 +1,48 @@
+"""Cross-entropy at a share of hidden tokens drawn anew for each text.
+
+Definition: draw a share uniformly from (0, 1], hide that share of the tokens as mask tokens, and
+average -ln P(true token) over the hidden ones: the objective of masked diffusion models.
+
+Rivals: cross-entropy at 15 % says how a model does with much context around each gap, this one how
+it does with any.
+
+Source:
+    LLaDA, arXiv:2502.09992, in the variant with an exact count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fillmask_ui.evaluation.schemes.scheme import Scheme
+from fillmask_ui.masking import HiddenTokens, hide_uniform, hideable
+
+if TYPE_CHECKING:
+    from fillmask_ui.protocol import Vocabulary
+    from fillmask_ui.records import Encoding
+
+
+@dataclass(frozen=True)
+class Uniform(Scheme):
+    """Mean NLL of a share of the tokens, every share equally likely."""
+
+    name = "uniform"
+    label = "Uniform share"
+    note = "A share of each text, drawn anew from 0 to 100 %, as diffusion models are trained."
+    hides = "a share drawn anew for each text"
+    figure_label = "Mean loss, uniform share hidden"
+
+    def hide(
+        self, encoding: Encoding, vocabulary: Vocabulary, rng: np.random.Generator
+    ) -> HiddenTokens:
+        """ceil(share * n) of the n tokens that can be hidden."""
+        ids = np.array(encoding.ids, dtype=np.int64)
+        return hide_uniform(
+            ids,
+            can_hide=hideable(ids, vocabulary.special_ids),
+            mask_id=vocabulary.mask_id,
+            rng=rng,
+        )

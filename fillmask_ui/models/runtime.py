@@ -1,0 +1,165 @@
+"""What ONNX Runtime and PyTorch share here: batches run in pieces, one limit, one signature.
+
+Axes: B texts, T tokens, M asked positions, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from fillmask_ui.batching import PaddedBatch, pad
+from fillmask_ui.errors import ModelError, ModelOutputError
+from fillmask_ui.models.configuration import ModelConfig
+from fillmask_ui.models.files import ModelFiles
+from fillmask_ui.models.signature import cpu_features, total_bytes, versions, weights_sha256
+from fillmask_ui.models.vocabulary import TokenizerVocabulary
+from fillmask_ui.records import ModelSignature
+
+# Where a call computes the logits of all positions [B, T, V], they are at most this large.
+_RUN_BYTES = 256 << 20
+
+# Longest text where neither tokenizer, config nor weights say one: that of BERT.
+_DEFAULT_TOKENS = 512
+
+
+class RuntimeModel(ABC):
+    """`MaskedLM` over a library that runs it, which a subclass names.
+
+    Attributes:
+        memory_bytes: estimate of what the loaded weights take.
+    """
+
+    signature: ModelSignature
+    max_tokens: int
+    memory_bytes: int
+    _width: int  # V
+    _batch: int | None = None  # the only B of a call, None for any
+    _length: int | None = None  # the only T of a call, None for any
+    _hides_padding = True  # whether texts of different lengths can share a call
+    _logit_bytes = 0  # of one logit, where a call computes those of all positions
+
+    def __init__(
+        self, files: ModelFiles, vocabulary: TokenizerVocabulary, config: ModelConfig
+    ) -> None:
+        self.vocabulary = vocabulary
+        self._files = files
+        self._name = files.name
+        self._config = config
+
+    @abstractmethod
+    def _run(
+        self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
+    ) -> np.ndarray:
+        """`logits_at` of one group of texts: float32 [M, V], NaN and all.
+
+        Raises:
+            ModelError: if the library fails on them.
+        """
+
+    def logits_at(
+        self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
+    ) -> np.ndarray:
+        rows, cols = np.asarray(rows, dtype=np.int64), np.asarray(cols, dtype=np.int64)
+        logits = np.empty((len(rows), self._width), dtype=np.float32)  # [M, V]
+        for texts in self._calls(np.unique(rows), used_lengths(attention_mask, rows, cols)):
+            asked = np.flatnonzero(np.isin(rows, texts))
+            logits[asked] = self._run(
+                input_ids[texts],
+                attention_mask[texts],
+                np.searchsorted(texts, rows[asked]),
+                cols[asked],
+            )
+        broken = np.isnan(logits).any(axis=1)  # [M]
+        if broken.any():
+            raise ModelOutputError(
+                f"{self._name} returned NaN at {int(broken.sum())} of {len(logits)} positions, so "
+                "there is no probability to show; this often comes from float16 overflow or a "
+                "broken quantization: use the full-precision model"
+            )
+        return logits
+
+    def _calls(self, texts: np.ndarray, lengths: np.ndarray) -> Iterator[np.ndarray]:
+        """Texts that are asked about [B'], of lengths [B], in groups that are one call each."""
+        groups = [texts]
+        if not self._hides_padding:  # it would be read as text
+            groups = [texts[lengths[texts] == length] for length in np.unique(lengths[texts])]
+        for group in groups:
+            tokens = self._length or int(lengths[group].max(initial=1))
+            text_bytes = max(1, tokens * self._width * self._logit_bytes)
+            size = self._batch or max(1, _RUN_BYTES // text_bytes)
+            yield from (group[start : start + size] for start in range(0, len(group), size))
+
+    def _probe_batch(self) -> PaddedBatch:
+        """Two texts of different lengths that every model must get right: int64 [2, T]."""
+        mask = self.vocabulary.mask_token
+        texts = (f"{mask} a {mask} the {mask}", mask)
+        encodings = (self.vocabulary.encode(text) for text in texts)
+        return pad([np.array(encoding.ids) for encoding in encodings], self.vocabulary.pad_id)
+
+    def _width_note(self) -> str:
+        """What to say of a model that is wider than its tokenizer; "" if it is not.
+
+        Raises:
+            ModelError: if the tokenizer has tokens that the model has no logit for.
+        """
+        known = self.vocabulary.size
+        if self._width < known:
+            raise ModelError(
+                f"the tokenizer and the model of {self._name} do not belong together: the "
+                f"tokenizer knows {known:,} tokens, the model has logits for {self._width:,}; "
+                "name the right tokenizer, or fetch both from one place"
+            )
+        if self._width == known:
+            return ""
+        return f"the model has {self._width:,} logits, the tokenizer knows {known:,} tokens"
+
+    def _sign(
+        self,
+        *,
+        device: str,
+        precision: str,
+        parameters: int | None,
+        paths: Sequence[Path],
+        packages: Sequence[str],
+        notes: Sequence[str],
+    ) -> None:
+        """Set `max_tokens` and the signature, of which the arguments are parts.
+
+        `paths` hold the weights, `packages` run the model, and a note "" is left out.
+        """
+        limits = (self.vocabulary.limit, self._config.usable_positions, self._length)
+        known = [limit for limit in limits if limit]
+        self.max_tokens = min(known, default=_DEFAULT_TOKENS)
+        commit = f"commit {self._files.commit}" if self._files.commit else ""
+        guess = "" if known else f"longest text unknown, taken to be {_DEFAULT_TOKENS} tokens"
+        self.signature = ModelSignature(
+            name=self._name,
+            architecture=self._config.model_type,
+            runtime=self._files.runtime,
+            device=device,
+            precision=precision,
+            sha256=weights_sha256(paths),
+            parameters=parameters,
+            size_bytes=total_bytes(paths),
+            vocabulary_size=self._width,
+            max_tokens=self.max_tokens,
+            versions=versions(*packages, *self.vocabulary.packages),
+            cpu_features=cpu_features(),
+            notes=tuple(note for note in (commit, *notes, guess) if note),
+        )
+
+
+def used_lengths(attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+    """Columns of each text [B] that a real token or a question uses, counted from the left.
+
+    >>> used_lengths(np.array([[1, 1, 0, 0], [1, 0, 0, 0]]), np.array([1]), np.array([2]))
+    array([2, 3])
+    """
+    attention_mask = np.asarray(attention_mask)
+    lengths = attention_mask.shape[1] - np.argmax(attention_mask[:, ::-1], axis=1)
+    np.maximum.at(lengths, rows, cols + 1)
+    return lengths

@@ -1,0 +1,159 @@
+"""run.json: every choice, version and state of a run, and its figures once it is done."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fillmask_ui.errors import DataError
+from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.evaluation.config import PROTOCOL_VERSION
+from fillmask_ui.intervals import Limits
+from fillmask_ui.protocol import MaskedLM
+
+FORMAT = 1
+RUN_FILE = "run.json"
+RUNNING, DONE, STOPPED, FAILED = "running", "done", "stopped", "failed"
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """What run.json holds."""
+
+    name: str  # of the folder
+    created: str  # ISO 8601, UTC
+    config: EvaluationConfig  # what is measured
+    model: Mapping[str, Any]  # signature of the model, as `ModelSignature.to_dict` gives it.
+    baseline: Mapping[str, Any] | None = None  # signature of the second model; None without one
+    # where the texts come from: `TextSource.to_dict`, its `signature`, and how many rows were
+    # `available` when the run began.
+    texts: Mapping[str, Any] = field(default_factory=dict)
+    # how the models were asked for, see `Plan.choices`.
+    choices: Mapping[str, Any] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)  # borders of the verdict
+    # of this package and of what the models ran on
+    versions: Mapping[str, str] = field(default_factory=dict)
+    state: str = RUNNING  # `running`, `done`, `stopped` or `failed`
+    error: str | None = None  # why it failed, in words
+    # what a reader should know of the texts (fewer than asked for, ...).
+    notes: tuple[str, ...] = ()
+    # the figures, as `Summary.to_dict` gives them, once it is done.
+    result: Mapping[str, Any] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready values."""
+        return {
+            "format": FORMAT,
+            "protocol": PROTOCOL_VERSION,
+            **vars(self),
+            "config": self.config.to_dict(),
+            "limits": asdict(self.limits),
+        }
+
+    @property
+    def signature(self) -> str:
+        """Everything that a figure of this run depends on, in one line."""
+        parts = [self.config.signature, f"model:{_short(self.model)}"]
+        if self.baseline:
+            parts.append(f"baseline:{_short(self.baseline)}")
+        if self.texts:
+            parts.append(str(self.texts.get("signature", "texts:unnamed")))
+        parts += [f"{name}:{version}" for name, version in sorted(self.versions.items())]
+        return "|".join(parts)
+
+
+def _short(model: Mapping[str, Any]) -> str:
+    return "@".join(
+        (model["name"], model["runtime"], model["device"], model["precision"], model["sha256"][:12])
+    )
+
+
+def prepare_info(
+    config: EvaluationConfig,
+    model: MaskedLM,
+    *,
+    baseline: MaskedLM | None = None,
+    **fields: Any,
+) -> RunInfo:
+    """The `RunInfo` of a new run, its config resolved for the models.
+
+    Args:
+        config: what is measured.
+        model: whose loss is measured.
+        baseline: a second model.
+        **fields: `texts`, `choices`, `limits` of `RunInfo`.
+
+    Raises:
+        OptionError: if the config asks for more than the models take.
+    """
+    from fillmask_ui import __version__
+
+    models = [model] if baseline is None else [model, baseline]
+    versions = {"fillmask-ui": __version__}
+    for entry in models:
+        versions |= entry.signature.versions
+    return RunInfo(
+        name="",
+        created="",
+        config=config.resolved(*(entry.max_tokens for entry in models)),
+        model=model.signature.to_dict(),
+        baseline=None if baseline is None else baseline.signature.to_dict(),
+        versions=versions,
+        **fields,
+    )
+
+
+def read_info(folder: Path) -> RunInfo:
+    """run.json of a folder.
+
+    Raises:
+        DataError: if it is missing, broken or of another version.
+    """
+    path = folder / RUN_FILE
+    try:
+        values = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise DataError(f"{folder} is no run: it has no {RUN_FILE}") from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read ({error}): delete the run") from error
+    values = values if isinstance(values, dict) else {}
+    if values.get("format") != FORMAT:
+        versions = values.get("versions")
+        known = versions if isinstance(versions, dict) else {}
+        raise DataError(
+            f"run {folder.name} has format {values.get('format')!r}, this version of fillmask-ui "
+            f"reads format {FORMAT}: open it with the version that wrote it "
+            f"(fillmask-ui {known.get('fillmask-ui', 'unknown')}) or evaluate again"
+        )
+    if values.get("protocol") != PROTOCOL_VERSION:
+        raise DataError(
+            f"run {folder.name} was measured by protocol {values.get('protocol')!r}, this version "
+            f"of fillmask-ui measures by protocol {PROTOCOL_VERSION}; their figures do not "
+            "compare: evaluate again"
+        )
+    try:
+        known = {name: values[name] for name in RunInfo.__dataclass_fields__}
+        # A folder that was copied or renamed is a run of its own.
+        known["name"] = folder.absolute().name
+        known["config"] = EvaluationConfig.from_dict(values["config"])
+        known["limits"] = Limits(**values["limits"])
+        known["notes"] = tuple(values["notes"])
+        return RunInfo(**known)
+    except (KeyError, TypeError) as error:
+        raise DataError(f"{path} lacks or misspells a field ({error}): delete the run") from error
+
+
+def write_info(folder: Path, info: RunInfo) -> None:
+    """Replace run.json in one step: a reader sees the old or the new one, never half of it."""
+    path = folder / RUN_FILE
+    fresh = path.with_suffix(".new")
+    with fresh.open("w", encoding="utf-8") as file:
+        # Escapes, as the name of a text file may hold bytes that UTF-8 cannot write.
+        json.dump(info.to_dict(), file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)

@@ -1,0 +1,67 @@
+"""A plan: every choice of an evaluation, to and from run.json.
+
+The page and the command line make the same plan and store it in the same words, so either goes on
+with a run that the other has begun.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from fillmask_ui.errors import DataError
+from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.intervals import Limits
+from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.runs.info import RunInfo
+from fillmask_ui.texts import TextSource
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be measured."""
+
+    model: ModelChoice = field(default_factory=ModelChoice)  # how the model is loaded
+    baseline: ModelChoice | None = None  # how the second model is loaded; None without one
+    # the metric and what shapes its numbers
+    config: EvaluationConfig = field(default_factory=EvaluationConfig)
+    source: TextSource = field(default_factory=TextSource)  # the texts
+    limits: Limits = field(default_factory=Limits)  # borders of the verdict
+    # whether the signature names the file of the texts without its folder, which on a server is
+    # nobody's business
+    hide_folders: bool = False
+
+    def texts(self) -> dict[str, Any]:
+        """`RunInfo.texts`: where the texts come from, and the signature of that."""
+        named = self.source
+        if self.hide_folders and named.kind == "file":
+            named = replace(named, where=Path(named.where).name)
+        return {**self.source.to_dict(), "signature": str(named)}
+
+    def choices(self) -> dict[str, Any]:
+        """`RunInfo.choices`: how the models were asked for."""
+        baseline = self.baseline.to_dict() if self.baseline else None
+        return {"model": self.model.to_dict(), "baseline": baseline}
+
+    @classmethod
+    def of(cls, info: RunInfo) -> Plan:
+        """The plan of a stored run.
+
+        Raises:
+            DataError: if it does not say how its models and texts were asked for.
+        """
+        try:
+            model, baseline = info.choices["model"], info.choices["baseline"]
+            return cls(
+                ModelChoice.from_dict(model),
+                ModelChoice.from_dict(baseline) if baseline else None,
+                info.config,
+                TextSource.from_dict(info.texts),
+                info.limits,
+            )
+        except (KeyError, TypeError) as error:
+            raise DataError(
+                f"run {info.name} does not say how its model and texts were asked for (it was made "
+                "from Python): resume it there, with fillmask_ui.runs.resume"
+            ) from error

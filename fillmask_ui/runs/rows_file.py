@@ -1,0 +1,123 @@
+"""rows.jsonl of a run: one line per text, appended and flushed as it is measured.
+
+A line holds what `EvaluatedText.to_dict` gives, or `{"id", "skipped"}`, and the checksum of the
+text that it was made from. A line without its newline is half-written: readers leave it out, and a
+resumed run drops it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fillmask_ui.errors import DataError
+from fillmask_ui.evaluation import EvaluatedText
+from fillmask_ui.records import SkippedText
+
+
+@dataclass(frozen=True)
+class StoredLine:
+    """One whole line."""
+
+    place: str  # file and number of the line, for messages
+    end: int  # offset in bytes of what follows it
+    values: dict[str, Any]  # as stored
+
+    def row(self) -> EvaluatedText | SkippedText:
+        """What was measured.
+
+        Raises:
+            DataError: if a field is missing or of another kind.
+        """
+        try:
+            if "skipped" in self.values:
+                return SkippedText(self.values["id"], self.values["skipped"])
+            return EvaluatedText.from_dict(self.values)
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(
+                f"{self.place} lacks or misspells a field ({error}): evaluate again"
+            ) from error
+
+
+def dump_row(row: EvaluatedText | SkippedText, checksum: int) -> bytes:
+    """A line of the file, its newline included."""
+    if isinstance(row, SkippedText):
+        values: dict[str, Any] = {"id": row.id, "skipped": row.reason}
+    else:
+        values = row.to_dict()
+    values["checksum"] = checksum
+    line = json.dumps(values, ensure_ascii=False, separators=(",", ":")) + "\n"
+    return line.encode("utf-8", "surrogatepass")
+
+
+@dataclass(frozen=True)
+class RowsFile:
+    """The rows of one run, read one at a time; a file that is missing has none."""
+
+    path: Path
+
+    def __iter__(self) -> Iterator[StoredLine]:
+        """All whole lines in the order in which they were written.
+
+        Raises:
+            DataError: if a line is no JSON object of a row.
+        """
+        if not self.path.exists():
+            return
+        end = 0
+        with self.path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if not line.endswith(b"\n"):
+                    return
+                end += len(line)
+                yield self._parse(line, number, end)
+
+    def __len__(self) -> int:
+        """Number of whole lines; none of them is parsed."""
+        if not self.path.exists():
+            return 0
+        with self.path.open("rb") as file:
+            return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
+
+    def _parse(self, line: bytes, number: int, end: int) -> StoredLine:
+        place = f"line {number} of {self.path}"
+        try:
+            values = json.loads(line)
+        except ValueError as error:
+            raise DataError(f"{place} is broken ({error}): evaluate again") from error
+        if not isinstance(values, dict) or "id" not in values:
+            raise DataError(f"{place} is no row of a run: evaluate again")
+        return StoredLine(place, end, values)
+
+
+class RowsById:
+    """Random access to the rows of a file; keeps one offset per row in memory."""
+
+    def __init__(self, rows: RowsFile) -> None:
+        self._rows = rows
+        self._starts: dict[int, int] = {}
+        start = 0
+        for line in rows:
+            self._starts[line.values["id"]] = start
+            start = line.end
+        self._file = rows.path.open("rb") if self._starts else None
+
+    def __contains__(self, index: int) -> bool:
+        return index in self._starts
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._starts)
+
+    def __getitem__(self, index: int) -> StoredLine:
+        if self._file is None:
+            raise KeyError(index)
+        self._file.seek(self._starts[index])
+        return self._rows._parse(self._file.readline(), 0, 0)
+
+    def close(self) -> None:
+        """Release the file."""
+        if self._file is not None:
+            self._file.close()

@@ -1,0 +1,197 @@
+"""Figures of an evaluation as tables and sentences, the same for shell, page and report.
+
+Which figures there are says the catalogue; nothing here knows one of them by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fillmask_ui.evaluation import ModelFigures, Summary
+from fillmask_ui.evaluation.catalogue import (
+    COMPARISON_FIGURES,
+    GROUP_FIGURES,
+    MODEL_FIGURES,
+    SPLITS,
+    Figure,
+)
+from fillmask_ui.show.numbers import cell_text, interval_text, signed_percent
+
+# What tables and charts call the models: one name, or two.
+Names = tuple[str, ...]
+NAMES: Names = ("model", "baseline")
+INTERVAL = "95 % interval"
+
+
+@dataclass(frozen=True)
+class Table:
+    """What is shown, in rows.
+
+    Attributes:
+        columns: headings.
+        rows: of text, unrounded numbers and intervals, one per column; None for an empty cell.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+    def texts(self) -> list[list[str]]:
+        """The cells of each row as they are read."""
+        return [[cell_text(cell) for cell in row] for row in self.rows]
+
+    @property
+    def numeric(self) -> tuple[bool, ...]:
+        """For each column, whether it has other cells than text, and so is read from the right."""
+        columns = zip(*self.rows, strict=True)
+        return tuple(any(not isinstance(cell, str) for cell in column) for column in columns)
+
+
+def models_of(summary: Summary) -> tuple[ModelFigures, ...]:
+    """Figures of the model, and of the baseline where there is one."""
+    both = (summary.model, summary.baseline)
+    return tuple(figures for figures in both if figures is not None)
+
+
+def headings(labels: Sequence[str], names: Names, models: int) -> tuple[str, ...]:
+    """Headings of the columns that each model has.
+
+    >>> headings(["tokens", "top-1"], ("A", "B"), 2)
+    ('tokens, A', 'top-1, A', 'tokens, B', 'top-1, B')
+    """
+    if models == 1:
+        return tuple(labels)
+    return tuple(f"{label}, {name}" for name in names[:models] for label in labels)
+
+
+def figures_table(summary: Summary, names: Names = NAMES) -> Table:
+    """All figures of each model: the metric's own first, and how many texts they rest on.
+
+    Args:
+        summary: of one model or two.
+        names: headings of the values, one per model.
+
+    Returns:
+        A row per figure: its label, and for each model the value and its interval. What counts
+        texts stands below the first model.
+    """
+    models = models_of(summary)
+    columns = [heading for name in names[: len(models)] for heading in (name, INTERVAL)]
+    metric = summary.metric_figure
+    counts = {"texts": summary.texts}
+    counts |= {f"skipped: {reason}": count for reason, count in summary.skipped.items()}
+    padding = (None,) * (2 * len(models) - 1)
+    rows = [
+        (metric.key, *_values(metric, models)),
+        *((figure.label, *_values(figure, models)) for figure in MODEL_FIGURES),
+        *((label, count, *padding) for label, count in counts.items()),
+    ]
+    return Table(("figure", *columns), tuple(rows))
+
+
+def comparison_table(summary: Summary) -> Table:
+    """What the two models differ in, as far as it is known; no rows for one model."""
+    pair = summary.comparison
+    known = [f for f in COMPARISON_FIGURES if pair is not None and f.value(pair) is not None]
+    rows = tuple((figure.label, *_values(figure, [pair])) for figure in known)
+    return Table(("figure", "value", INTERVAL), rows)
+
+
+def _values(figure: Figure, records: Iterable[Any]) -> Iterator[Any]:
+    """The value and the interval of a figure in each record."""
+    for record in records:
+        yield figure.value(record)
+        yield figure.interval_of(record)
+
+
+def groups_table(models: Sequence[ModelFigures], split: str, names: Names = NAMES) -> Table:
+    """Figures of each group of tokens, a row per group.
+
+    Args:
+        models: one or two.
+        split: a key of `SPLITS`.
+        names: what to call the models where there are two.
+    """
+    by_name = [{(group.name,): group for group in getattr(model, split)} for model in models]
+    keys = [(name,) for name in group_names(models, split)]
+    return records_table((SPLITS[split],), keys, by_name, GROUP_FIGURES, names)
+
+
+def records_table(
+    heading: tuple[str, ...],
+    keys: Sequence[tuple[Any, ...]],
+    records: Sequence[Mapping[tuple[Any, ...], Any]],
+    figures: Sequence[Figure],
+    names: Names = NAMES,
+) -> Table:
+    """A row per key, with the figures of each model's record beside each other.
+
+    Args:
+        heading: of the cells that a key fills.
+        keys: in order.
+        records: for each model those of its keys; where it lacks one, it has 0 tokens.
+        figures: of the records.
+        names: what to call the models where there are two.
+    """
+    labels = [label for f in figures for label in (f.label, *[INTERVAL] * bool(f.interval))]
+
+    def cells(record: Any) -> Iterator[Any]:
+        for figure in figures:
+            missing = 0 if figure.key == "tokens" else None
+            yield missing if record is None else figure.value(record)
+            if figure.interval:
+                yield record and figure.interval_of(record)
+
+    rows = ((*key, *(c for own in records for c in cells(own.get(key)))) for key in keys)
+    return Table((*heading, *headings(labels, names, len(records))), tuple(rows))
+
+
+def group_names(models: Sequence[ModelFigures], split: str) -> list[str]:
+    """Names of all groups, in their order; another tokenizer may have other ones."""
+    longest_first = sorted((getattr(model, split) for model in models), key=len, reverse=True)
+    found = dict.fromkeys(group.name for groups in longest_first for group in groups)
+    # `8-15` and `4096+` go by where they begin; words keep their places.
+    return sorted(found, key=lambda name: int((re.match(r"\d+", name) or "0")[0]))
+
+
+def change_text(summary: Summary) -> str:
+    """By how much the metric changes; blank where there is no second model."""
+    pair = summary.comparison
+    if pair is None:
+        return ""
+    span = interval_text(pair.interval, signed_percent)
+    change = f"{summary.compared_metric} changes by {signed_percent(pair.relative_change)}"
+    return f"{change}, {INTERVAL} {span}" if span else change
+
+
+def outlook_text(summary: Summary) -> str:
+    """What more texts would do for an inconclusive verdict; blank for any other."""
+    if summary.comparison is None or summary.comparison.verdict.label != "INCONCLUSIVE":
+        return ""
+    further = summary.comparison.further_texts
+    if further is None:
+        return "More texts may not settle it."
+    return f"About {further:,} further texts would settle it."
+
+
+def comparison_lines(summary: Summary) -> Iterator[str]:
+    """The verdict and what the two models differ in, in words."""
+    pair = summary.comparison
+    if pair is None:
+        return
+    yield f"Verdict: {pair.verdict.label} ({change_text(summary)})"
+    if outlook_text(summary):
+        yield outlook_text(summary)
+    if pair.agreement is not None:
+        yield (
+            f"Same best guess for {pair.agreement:.2%} of the tokens; {pair.flips:,} flipped "
+            f"({pair.lost:,} right only in the baseline, {pair.won:,} right only in the model)"
+        )
+    if pair.mean_kl_nats is not None:
+        yield (
+            f"KL divergence {pair.mean_kl_nats:.6f} nats "
+            f"(reverse {pair.mean_kl_reverse_nats:.6f}); |logit difference| mean "
+            f"{pair.mean_abs_logit_difference:.6f}, largest {pair.max_abs_logit_difference:.6f}"
+        )

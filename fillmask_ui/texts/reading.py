@@ -1,0 +1,178 @@
+"""open_texts(): the examples of a source, one at a time, and the report on them."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from itertools import count, islice
+from typing import IO, final
+
+from fillmask_ui.assets import asset
+from fillmask_ui.errors import DataError
+from fillmask_ui.records import Example
+from fillmask_ui.texts.lines import ByteSource, file_bytes, standard_input
+from fillmask_ui.texts.order import OrderedRows, pick, shuffled_positions, spooled
+from fillmask_ui.texts.rows import MAX_CHARACTERS, count_parquet, read_parquet, read_rows
+from fillmask_ui.texts.source import DATASET, EMBEDDED, STDIN, TextSource
+
+
+@dataclass
+class SourceReport:
+    """What a source gave so far; complete when its texts have been read to the end."""
+
+    samples: int | None  # texts asked for; None for all
+    # rows in the data; None while that is not known (data read in its own order is not read further
+    # than asked)
+    available: int | None
+    given: int = 0  # examples yielded
+    blank: int = 0  # of those, empty or of white space alone
+    cut: int = 0  # of those, cut at `MAX_CHARACTERS` characters
+
+    @property
+    def expected(self) -> int | None:
+        """How many examples will come, for a progress bar; None if not known.
+
+        >>> SourceReport(samples=500, available=300).expected
+        300
+        """
+        return min((n for n in (self.samples, self.available) if n is not None), default=None)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences that whoever reads the result should see.
+
+        >>> SourceReport(samples=500, available=300, given=300).notes
+        ('500 texts were asked for; the data has 300',)
+        """
+        notes = []
+        if self.samples and self.available is not None and self.available < self.samples:
+            notes.append(f"{self.samples:,} texts were asked for; the data has {self.available:,}")
+        if self.cut:
+            notes.append(
+                f"{self.cut:,} text{'s were' if self.cut > 1 else ' was'} longer than "
+                f"{MAX_CHARACTERS:,} characters; only the beginning is used"
+            )
+        return tuple(notes)
+
+
+@final
+class Texts(Iterator[Example]):
+    """Examples of one source; close it, or use it in a `with` block, when stopping early.
+
+    Attributes:
+        source: where they come from.
+        report: what came so far.
+
+    Raises:
+        DataError: if the data cannot be read, or holds no text at all.
+    """
+
+    def __init__(self, source: TextSource, rows: OrderedRows, resources: ExitStack) -> None:
+        self.source = source
+        self.report = SourceReport(source.samples, rows.available)
+        self._examples = rows.examples
+        self._resources = resources
+        # The first one is read now: a wrong column or an empty file shows before a model is
+        # loaded.
+        self._waiting = self._next()
+
+    def __next__(self) -> Example:
+        example = self._waiting or self._next()
+        self._waiting = None
+        if example is None:
+            raise StopIteration
+        self.report.given += 1
+        self.report.blank += not example.text.strip()
+        self.report.cut += len(example.text) > MAX_CHARACTERS
+        return Example(example.id, example.text[:MAX_CHARACTERS])
+
+    def _next(self) -> Example | None:
+        example = next(self._examples, None)
+        if example is not None:
+            return example
+        self.close()
+        report, where = self.report, self.source.where or self.source.kind
+        if report.samples is None or report.given < report.samples:
+            report.available = report.given
+        if not report.given:
+            raise DataError(f"{where} is empty: it has no texts; give data with at least one")
+        if report.blank == report.given:
+            raise DataError(
+                f"{where}: all {report.given:,} texts that were read are blank; check the file, "
+                "the column or the encoding"
+            )
+        return None
+
+    def close(self) -> None:
+        """Close files and remove temporary ones."""
+        self._examples = iter(())
+        self._resources.close()
+
+    def __enter__(self) -> Texts:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def open_texts(source: TextSource, *, stdin: IO[bytes] | None = None) -> Texts:
+    """Start to read texts.
+
+    Args:
+        source: which texts.
+        stdin: the bytes of standard input; None for the process's own.
+
+    Returns:
+        An iterator over examples whose `report` tells how many there were. Shuffled texts are
+        counted and collected here, the others as they are asked for.
+
+    Raises:
+        DataError: if the data is missing, empty, damaged, or lacks the column.
+        OptionError: for a split or configuration that the data set does not have.
+        NetworkError: if a data set has to be fetched and cannot be.
+
+    >>> from fillmask_ui.texts.source import TextSource
+    >>> texts = open_texts(TextSource(samples=3))  # the embedded ones, shuffled with seed 42
+    >>> [example.id for example in texts], texts.report.available
+    ([261, 293, 61], 300)
+    """
+    with ExitStack() as resources:
+        if source.kind == DATASET:
+            from fillmask_ui.texts.hub import open_dataset
+
+            rows = open_dataset(source)
+        elif source.layout == "parquet":
+            texts = partial(read_parquet, source.where, source.column)
+            rows = _ordered(source, texts, partial(count_parquet, source.where))
+        else:
+            texts = partial(read_rows, source, _bytes(source, stdin, resources))
+            rows = _ordered(source, texts, lambda: sum(1 for _ in texts()))
+        return Texts(source, rows, resources.pop_all())
+
+
+def _bytes(source: TextSource, stdin: IO[bytes] | None, resources: ExitStack) -> ByteSource:
+    """The bytes of a file; standard input as it comes, or where it is read twice, a copy of it."""
+    if source.kind == EMBEDDED:
+        return file_bytes(str(asset("texts") / "embedded.jsonl"))
+    if source.kind != STDIN:
+        return file_bytes(source.where, compressed=source.compressed)
+    if not source.shuffle:
+        return standard_input(stdin)
+    copy = resources.enter_context(spooled())
+    shutil.copyfileobj(stdin or sys.stdin.buffer, copy)
+    return standard_input(copy, again=True)
+
+
+def _ordered(
+    source: TextSource, texts: Callable[[], Iterator[str]], rows: Callable[[], int]
+) -> OrderedRows:
+    """Examples of texts that are read from the beginning at each call, and counted by `rows`."""
+    if source.shuffle:
+        available = rows()
+        positions = shuffled_positions(available, source.seed, source.samples)
+        return OrderedRows(pick(texts(), positions), available)
+    return OrderedRows(islice(map(Example, count(), texts()), source.samples), None)

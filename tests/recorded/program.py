@@ -1,0 +1,52 @@
+"""The command line, called in this process or in one of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import fillmask_ui
+from fillmask_ui.cli.main import run
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a call came back with."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+def call(*arguments: object, stdin: str = "") -> Result:
+    """`fillmask-ui ARGUMENTS`, as the shell would with pipes around it."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2))
+    given = io.TextIOWrapper(io.BytesIO(stdin.encode()), "utf-8")
+    before = sys.argv, sys.stdin
+    sys.argv, sys.stdin = ["fillmask-ui", *map(str, arguments)], given
+    code: object = None
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            run()
+    except SystemExit as exit_:
+        code = exit_.code
+    finally:
+        sys.argv, sys.stdin = before
+    texts = []
+    for stream in (out, err):
+        stream.flush()
+        texts.append(stream.buffer.getvalue().decode("utf-8"))
+    return Result(int(code or 0), *texts)
+
+
+def environment(**more: str) -> dict[str, str]:
+    """For a process of its own: the package that is being tested, wherever it starts."""
+    root = str(Path(fillmask_ui.__file__).parents[1])
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **more}

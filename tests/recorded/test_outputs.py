@@ -1,0 +1,185 @@
+"""What the commands print is what they printed when it was recorded, to the last digit."""
+
+from __future__ import annotations
+
+import pytest
+from recorded.program import HERE, call
+from recorded.recording import check_json, check_text, parsed, steady, visible_lines
+
+TWO = "The [MASK] sat on the [MASK]."
+THREE = "[MASK] old [MASK] came to the [MASK]!"
+CAT = "The cat sat on the [MASK]."
+TABLE = ("-m", "table")
+TEXTS = ("eval", *TABLE, "--dataset", "texts.txt")
+NOISY, LETTERS = ("--baseline", "noisy"), ("--baseline", "letters")
+PSEUDO = ("--metric", "pseudo-perplexity")
+UNIFORM = ("--metric", "uniform")
+SUFFIX = ("--metric", "suffix")
+WORDS = ("--candidates", "cat, walked, unhappiness, gardens, Zürich, quickest")
+ONNX = ("-m", "table/onnx/model.onnx")
+
+JSON = {
+    "predict": ("predict", *TABLE, CAT, "The ___ is cold.", "<mask>"),
+    "predict-top-k": ("predict", *TABLE, "-k", "2", CAT),
+    "predict-top-k-all": ("predict", *TABLE, "--top-k", "all", "A [MASK]."),
+    "predict-candidates": ("predict", *TABLE, *WORDS, "-k", "3", CAT, "the [MASK]ing [MASK]"),
+    "predict-joint": ("predict", *TABLE, "--joint", "3", TWO, THREE),
+    "predict-no-joint": ("predict", *TABLE, "--joint", "0", "-k", "1", TWO),
+    "predict-bits": ("predict", *TABLE, "--bits", "-k", "2", CAT),
+    "predict-file": ("predict", *TABLE, "--file", "sentences.txt", "-k", "2"),
+    "predict-stdin": ("predict", *TABLE, "--file", "-", "-k", "2"),
+    "predict-letters": ("predict", "-m", "letters", *WORDS, "-k", "3", CAT),
+    "predict-onnx": ("predict", *ONNX, "--model-id", "noisy", "-k", "2", CAT),
+    "predict-onnx-file": ("predict", *TABLE, "--onnx-file", "model.onnx", "-k", "2", CAT),
+    "eval": TEXTS,
+    "eval-baseline": (*TEXTS, *NOISY),
+    "eval-whole-word": (*TEXTS, "--whole-word", "--mask-probability", "0.3"),
+    "eval-whole-word-baseline": (*TEXTS, *NOISY, "--whole-word"),
+    "eval-whole-word-letters": (*TEXTS, *LETTERS, "--whole-word", "--mask-probability", "0.4"),
+    "eval-shares": (
+        *(*TEXTS, *NOISY, "--mask-probability", "0.5", "--mask-share", "0.5"),
+        *("--random-share", "0.3", "--unchanged-share", "0.2"),
+    ),
+    "eval-collator": (*TEXTS, "--mask-stream", "collator"),
+    "eval-collator-baseline": (*TEXTS, *NOISY, "--mask-stream", "collator", "--seed", "3"),
+    "eval-pseudo-perplexity": (*TEXTS, *PSEUDO),
+    "eval-pseudo-perplexity-baseline": (*TEXTS, *PSEUDO, *NOISY),
+    "eval-pseudo-perplexity-letters": (*TEXTS, *PSEUDO, *LETTERS),
+    "eval-within-word": (*TEXTS, *PSEUDO, "--within-word"),
+    "eval-within-word-letters": (*TEXTS, *PSEUDO, *LETTERS, "--within-word"),
+    "eval-uniform": (*TEXTS, *UNIFORM),
+    "eval-uniform-baseline": (*TEXTS, *UNIFORM, *NOISY),
+    "eval-suffix": (*TEXTS, *SUFFIX),
+    "eval-suffix-baseline": (*TEXTS, *SUFFIX, "--suffix-tokens", "3", *NOISY),
+    "eval-by-paragraph": ("eval", *TABLE, "--dataset", "paragraphs.txt", "--by", "paragraph"),
+    "eval-csv": (
+        *("eval", *TABLE, "--dataset", "table.csv", "--column", "input_column=text", *UNIFORM),
+    ),
+    "eval-tsv": ("eval", *TABLE, "--dataset", "table.tsv", "--column", "body", *UNIFORM),
+    "eval-jsonl": ("eval", *TABLE, "--dataset", "rows.jsonl", "--column", "body", *PSEUDO),
+    "eval-gz": ("eval", *TABLE, "--dataset", "texts.txt.gz", *SUFFIX),
+    "eval-stdin": ("eval", *TABLE, "--dataset", "-", "--no-shuffle", *UNIFORM),
+    "eval-format": ("eval", *TABLE, "--dataset", "-", "--format", "txt", "--encoding", "latin-1"),
+    "eval-embedded-texts": ("eval", *TABLE, "--samples", "15"),
+    "eval-few": (*TEXTS, "--samples", "9", "--no-shuffle", "--seed", "7"),
+    "eval-more-than-there-are": (*TEXTS, "--samples", "1000"),
+    "eval-max-tokens": (*TEXTS, *PSEUDO, "--max-tokens", "12", "--batch-tokens", "64"),
+    "eval-verdict": (
+        *(*TEXTS, *NOISY, "--pass-below", "-0.9", "--risk-below", "-0.8"),
+        *("--fail-on", "regression"),
+    ),
+    "eval-at-risk": (*TEXTS, *PSEUDO, *NOISY, "--pass-below", "-0.5", "--risk-below", "0.3"),
+    "eval-inconclusive": (*TEXTS, *NOISY, "--pass-below", "-0.01", "--fail-on", "inconclusive"),
+}
+
+# Wrong input: the message and the exit code.
+REFUSED = {
+    "no text": ("predict", *TABLE),
+    "no mask": ("predict", *TABLE, "no mask here"),
+    "no mask in the second": ("predict", *TABLE, "no mask here", "none here"),
+    "blank text": ("predict", *TABLE, "  "),
+    "top-k 0": ("predict", *TABLE, "-k", "0", CAT),
+    "top-k many": ("predict", *TABLE, "-k", "many", CAT),
+    "no word": ("predict", *TABLE, "--candidates", " , ", CAT),
+    "too long": ("predict", *TABLE, "cat " * 60 + "[MASK]"),
+    "no file of texts": ("predict", *TABLE, "--file", "missing.txt"),
+    "no model": ("predict", "-m", "./missing", CAT),
+    "variant": ("predict", "-m", "embedded:int4", CAT),
+    "no tokenizer": ("predict", "-m", "table/onnx/model.onnx", "--model-id", "./missing", CAT),
+    "runtime": ("predict", *TABLE, "--runtime", "cuda", CAT),
+    "provider": ("predict", *TABLE, "--runtime", "onnx", "--onnx-file", "other.onnx", CAT),
+    "torch without weights": ("predict", *TABLE, "--runtime", "torch", CAT),
+    "metric": (*TEXTS, "--metric", "bleu"),
+    "task": (*TEXTS, "--task", "text-generation"),
+    "mask probability": (*TEXTS, "--mask-probability", "0"),
+    "shares": (*TEXTS, "--mask-share", "0.9"),
+    "shares of whole words": (
+        *(*TEXTS, "--whole-word", "--mask-share", "0.6", "--random-share", "0.2"),
+        *("--unchanged-share", "0.2"),
+    ),
+    "mask stream": (*TEXTS, "--mask-stream", "other"),
+    "collator of another metric": (*TEXTS, *UNIFORM, "--mask-stream", "collator"),
+    "whole words of another metric": (*TEXTS, *UNIFORM, "--whole-word"),
+    "within words of another metric": (*TEXTS, "--within-word"),
+    "other tokenizer by token": (*TEXTS, *LETTERS),
+    "max tokens": (*TEXTS, "--max-tokens", "1000"),
+    "samples": (*TEXTS, "--samples", "0"),
+    "seed": (*TEXTS, "--seed", "-1"),
+    "limits": (*TEXTS, *NOISY, "--pass-below", "0.2"),
+    "verdict without baseline": (*TEXTS, "--fail-on", "regression"),
+    "unknown verdict": (*TEXTS, *NOISY, "--fail-on", "never"),
+    "folder of the output": (*TEXTS, "-o", "missing/out.json"),
+    "column of plain text": (*TEXTS, "--column", "text"),
+    "unknown column": ("eval", *TABLE, "--dataset", "table.csv", "--column", "body"),
+    "role of the column": (*TEXTS, "--column", "label=text"),
+    "paragraphs of a table": ("eval", *TABLE, "--dataset", "table.csv", "--by", "paragraph"),
+    "unit": (*TEXTS, "--by", "word"),
+    "format": (*TEXTS, "--format", "xml"),
+    "encoding": (*TEXTS, "--encoding", "utf-99"),
+    "nothing on standard input": ("eval", *TABLE, "--dataset", "-"),
+    "option before the command": ("--public", "eval", *TABLE),
+    "unknown run": ("runs", "show", "missing"),
+    "resume an unknown run": ("eval", "--resume", "missing"),
+    "resume with other choices": ("eval", "--resume", "latest", *UNIFORM, "--seed", "3"),
+}
+
+TEXT = {
+    "predict": ("predict", *TABLE, CAT, "The ___ is cold."),
+    "predict-candidates-joint": ("predict", *TABLE, *WORDS, "--joint", "2", "-k", "3", TWO),
+    "predict-bits": ("predict", *TABLE, "--bits", *WORDS, "-k", "3", TWO),
+    "eval": TEXTS,
+    "eval-baseline": (*TEXTS, *NOISY),
+    "eval-letters": (*TEXTS, *PSEUDO, *LETTERS),
+    "eval-uniform": (*TEXTS, *UNIFORM, "--samples", "1000"),
+    "eval-inconclusive": (*TEXTS, *NOISY, "--samples", "8", "--pass-below", "0.01"),
+}
+
+
+def stdin_of(name: str) -> str:
+    texts = HERE / "texts"
+    return (texts / ("sentences.txt" if name.startswith("predict") else "texts.txt")).read_text()
+
+
+@pytest.mark.parametrize("name", JSON)
+def test_json(name):
+    result = call(*JSON[name], "--json", stdin=stdin_of(name))
+    check_json(
+        name,
+        {
+            "code": result.code,
+            "stdout": parsed(result.stdout),
+            "stderr": steady(result.stderr).splitlines(),
+        },
+    )
+
+
+def test_the_output_file_holds_what_json_prints(tmp_path):
+    result = call(*TEXTS, *NOISY, "--json", "-o", tmp_path / "out.json")
+    assert result.code == 0, result.stderr
+    assert (tmp_path / "out.json").read_text("utf-8") == result.stdout
+    printed = {"code": 0, "stdout": parsed(result.stdout)}
+    check_json("eval-baseline", {**printed, "stderr": ["run @TIME@-table-cross-entropy"]})
+
+
+@pytest.mark.parametrize("name", TEXT)
+def test_text(name):
+    result = call(*TEXT[name])
+    assert result.code == 0, result.stderr
+    check_text(name, visible_lines(result.stdout))
+
+
+def test_refusals():
+    found = {}
+    for name, arguments in REFUSED.items():
+        result = call(*arguments)
+        # A message of two lines or more is typer's usage and error box.
+        found[name] = [result.code, *visible_lines(result.stderr)]
+    check_json("refused", found)
+
+
+def test_the_embedded_models_are_listed():
+    rows = [row for row in parsed(call("models", "--json").stdout) if row["where"] == "embedded"]
+    check_json("models", rows)
+    lines = visible_lines(call("models").stdout)
+    # What lies in the local cache is another matter.
+    check_text("models", [line for line in lines if "local cache" not in line])
