@@ -17,6 +17,7 @@ Result = TypeVar("Result")
 PATIENCE_SECONDS = 0.4
 
 
+@dataclass
 class Turns:
     """The order of one visitor's questions, kept in a `gr.State`.
 
@@ -24,10 +25,9 @@ class Turns:
     is dropped, and a question that was given up is answered no more.
     """
 
-    def __init__(self) -> None:
-        self.asked = 0
-        self.answered = 0
-        self.given_up = 0
+    asked: int = 0
+    answered: int = 0
+    given_up: int = 0
 
     def ask(self, number: int) -> None:
         """A question comes in."""
