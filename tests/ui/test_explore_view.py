@@ -41,7 +41,6 @@ def all_html(text=f"the [MASK] {EVIL} [MASK]."):
         yield from shown.values()
     yield widgets.notice_html("error", EVIL)
     yield render("page/chips.html", texts=[EVIL], label=EVIL)
-    yield widgets.table_html(EVIL, [widgets.Column(EVIL, EVIL)], [], EVIL)
 
 
 def test_text_of_others_is_never_markup():
