@@ -124,7 +124,7 @@ def test_jobs_beyond_the_slots_wait_and_can_be_cancelled(tmp_path):
     until(lambda: "Waiting" in second.status.message)
     bench.desk("two").cancel()
     assert finish(second)[-1].state == "stopped"
-    assert bench.desk("two").runs().runs == ()
+    assert bench.desk("two").runs().runs == []
     known["table"].open.set()
     assert finish(first)[-1].state == "done"
 

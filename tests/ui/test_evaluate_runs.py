@@ -55,7 +55,7 @@ def test_deleting_a_run_takes_its_upload_and_not_that_of_another(tmp_path):
     assert len(list(uploads.iterdir())) == 1
     desk.delete(second)
     assert not list(uploads.iterdir())
-    assert desk.runs().runs == ()
+    assert desk.runs().runs == []
 
 
 def spoil(desk, name):
@@ -102,7 +102,7 @@ def test_a_run_of_another_version_is_listed_with_its_reason(tmp_path):
     name = finish(begun(desk, tmp_path))[-1].info.name
     spoil(desk, name)
     listing = desk.runs()
-    assert listing.runs == ()
+    assert listing.runs == []
     assert "format 99" in listing.unreadable[0]
 
 
@@ -147,7 +147,7 @@ def test_visitors_of_a_public_page_do_not_see_each_other(tmp_path):
     choices = uploaded(tmp_path, samples=10, max_tokens=PUBLIC_TOKENS // 2)
     name = finish(bench.desk("one").begin(choices))[-1].info.name
     assert [run.info.name for run in bench.desk("one").runs().runs] == [name]
-    assert bench.desk("two").runs().runs == ()
+    assert bench.desk("two").runs().runs == []
     with pytest.raises(DataError):
         bench.desk("two").result(Selection(name))
     for strange in ("", "../one", "a/b"):
@@ -163,5 +163,5 @@ def test_what_visitors_left_hours_ago_is_removed(tmp_path):
     long_ago = time.time() - LEFT_SECONDS - 60
     os.utime(bench.desk("old").store.root, (long_ago, long_ago))
     finish(bench.desk("new").begin(choices))
-    assert bench.desk("old").runs().runs == ()
+    assert bench.desk("old").runs().runs == []
     assert len(bench.desk("new").runs().runs) == 2

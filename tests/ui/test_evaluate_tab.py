@@ -75,7 +75,8 @@ def test_numbers_reach_what_checks_them():
     ],
 )
 def test_a_wrong_number_is_said_with_its_name(tmp_path, choices, said):
-    *_, last = view.evaluation(own_desk(tmp_path), form(**choices))
+    desk = own_desk(tmp_path)
+    *_, last = view.job_updates(desk, lambda: desk.begin(form(**choices)))
     assert 'role="alert"' in last.notice
     assert said in last.notice
     assert last.busy is False

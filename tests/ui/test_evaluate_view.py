@@ -133,7 +133,7 @@ def test_progress_says_how_much_and_how_long():
 def done(tmp_path):
     """A workbench with one run of two models."""
     desk = own_desk(tmp_path / "runs")
-    updates = list(view.evaluation(desk, uploaded(tmp_path, baseline="noisy")))
+    updates = list(view.job_updates(desk, lambda: desk.begin(uploaded(tmp_path, baseline="noisy"))))
     return desk, updates[-1]
 
 
@@ -255,12 +255,12 @@ def test_tokens_of_two_compared_runs_are_paired(tmp_path):
 def test_bad_input_changes_nothing_but_the_message(tmp_path):
     desk = own_desk(tmp_path / "runs")
     bad = uploaded(tmp_path, probability=2)
-    *_, last = view.evaluation(desk, bad)
+    *_, last = view.job_updates(desk, lambda: desk.begin(bad))
     assert "above 0" in last.notice
     assert last.busy is False
     assert (last.figures, last.charts, last.tokens, last.selection) == (None, None, None, None)
     empty = uploaded(tmp_path, upload=upload(tmp_path, [], "empty.txt"))
-    *_, last = view.evaluation(desk, empty)
+    *_, last = view.job_updates(desk, lambda: desk.begin(empty))
     assert "empty" in last.notice
     assert last.figures is None
 
@@ -279,7 +279,9 @@ def test_a_stopped_run_is_shown_with_what_it_has_and_resumes(tmp_path):
     known = models()
     known["table"].free_calls = 6
     desk = own_desk(tmp_path / "runs", known=known)
-    updates = view.evaluation(desk, uploaded(tmp_path, metric="pseudo-perplexity"))
+    updates = view.job_updates(
+        desk, lambda: desk.begin(uploaded(tmp_path, metric="pseudo-perplexity"))
+    )
     next(updates)
     next(updates)
     assert known["table"].reached.wait(30)
@@ -288,10 +290,10 @@ def test_a_stopped_run_is_shown_with_what_it_has_and_resumes(tmp_path):
     assert "Stopped after" in last.notice
     known["table"].open.set()
     name = last.runs.names[0]
-    *_, end = view.resumed(desk, name)
+    *_, end = view.job_updates(desk, lambda: desk.resume(name))
     assert end.selection.run == name
     assert f"of {len(TEXTS)} texts" in end.figures
-    *_, refused = view.resumed(desk, name)
+    *_, refused = view.job_updates(desk, lambda: desk.resume(name))
     assert "nothing is left" in refused.notice
 
 

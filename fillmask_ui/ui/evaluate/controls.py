@@ -6,6 +6,7 @@ metric's own options have their controls by that alone.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 PLACES = {EMBEDDED: "Embedded", UPLOAD: "Upload", DATASET: "Data set"}
 FILES = (".txt", ".csv", ".tsv", ".jsonl", ".gz")
-_METRIC = "cross-entropy"
+_METRIC = next(iter(SCHEMES))
 # By the names that `plan_of` reads.
 Controls = dict[str, Component]
 
@@ -131,40 +132,25 @@ def _build_texts(controls: Controls, public: bool) -> None:
         if not public:
             label, kinds = "Text, CSV, TSV, JSON lines or parquet", [*FILES, ".parquet"]
         controls["upload"] = gr.File(label=label, file_types=kinds, height=110)
+    text = functools.partial(option_control, TextChoice)
     with gr.Column(visible=False) as of_dataset:
-        controls["dataset"] = option_control(
-            TextChoice,
+        controls["dataset"] = text(
             "dataset",
             value=None,
             info="id of a Hugging Face data set, or the path of a file",
             placeholder="Salesforce/wikitext",
         )
         with gr.Row():
-            controls["dataset_name"] = option_control(
-                TextChoice,
-                "dataset_name",
-                info=None,
-                placeholder="wikitext-2-raw-v1",
-                min_width=120,
+            controls["dataset_name"] = text(
+                "dataset_name", info=None, placeholder="wikitext-2-raw-v1", min_width=120
             )
-            controls["split"] = option_control(
-                TextChoice, "split", value="test", info=None, min_width=80
-            )
-        controls["revision"] = option_control(TextChoice, "revision", info=None, placeholder="main")
-        controls["streaming"] = option_control(
-            TextChoice, "streaming", label="Stream it, without storing it", info=None
-        )
+            controls["split"] = text("split", value="test", info=None, min_width=80)
+        controls["revision"] = text("revision", info=None, placeholder="main")
+        controls["streaming"] = text("streaming", label="Stream it, without storing it", info=None)
     with gr.Row(visible=False) as of_rows:
-        controls["column"] = option_control(
-            TextChoice, "column", info="blank: text, or the only one", min_width=120
-        )
-        controls["by"] = option_control(
-            TextChoice,
-            "by",
-            value="line",
-            label="A text of a .txt is a",
-            info=None,
-            min_width=120,
+        controls["column"] = text("column", info="blank: text, or the only one", min_width=120)
+        controls["by"] = text(
+            "by", value="line", label="A text of a .txt is a", info=None, min_width=120
         )
     controls["where"].change(
         lambda where: [
@@ -178,13 +164,22 @@ def _build_texts(controls: Controls, public: bool) -> None:
     )
 
 
+def controls_of(metric: str) -> list[str]:
+    """Names of the controls for a metric's own options; the shares of a recipe have one box.
+
+    >>> controls_of("cross-entropy")
+    ['probability', 'shares', 'whole_word', 'mask_stream']
+    """
+    options = metric_options(SCHEMES[metric])
+    return list(dict.fromkeys("shares" if name in SHARES else name for name in options))
+
+
 def _metric_controls() -> Controls:
     """A control for each option that some metric has; those of the first metric are visible."""
     found: Controls = {}
-    for scheme in SCHEMES.values():
-        for option, owner in metric_options(scheme).items():
-            name = _control_name(option)
-            shown: dict[str, Any] = {"visible": name in _names_for(_METRIC)}
+    for metric, scheme in SCHEMES.items():
+        shown: dict[str, Any] = {"visible": metric == _METRIC}
+        for name in controls_of(metric):
             if name == "shares" and name not in found:
                 found[name] = gr.Textbox(
                     " ".join(f"{share:g}" for share in DEFAULT_SHARES),
@@ -194,18 +189,8 @@ def _metric_controls() -> Controls:
                     **shown,
                 )
             elif name not in found:
-                found[name] = option_control(owner, name, **shown)
+                found[name] = option_control(metric_options(scheme)[name], name, **shown)
     return found
-
-
-def _control_name(option: str) -> str:
-    return "shares" if option in SHARES else option
-
-
-def _names_for(metric: str) -> set[str]:
-    """Names of the controls that a metric has."""
-    options = metric_options(SCHEMES[metric]) if metric in SCHEMES else {}
-    return {_control_name(name) for name in options}
 
 
 def shown_for_metric(metric: str, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -215,6 +200,6 @@ def shown_for_metric(metric: str, names: Sequence[str]) -> list[dict[str, Any]]:
         metric: the one that was chosen.
         names: of those controls.
     """
-    note = SCHEMES[metric].note if metric in SCHEMES else ""
-    shown = _names_for(metric)
-    return [gr.update(info=note), *(gr.update(visible=name in shown) for name in names)]
+    shown = controls_of(metric)
+    visible = (gr.update(visible=name in shown) for name in names)
+    return [gr.update(info=SCHEMES[metric].note), *visible]

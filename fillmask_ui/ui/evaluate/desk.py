@@ -49,43 +49,27 @@ LEFT_SECONDS = 4 * 3600
 
 @dataclass(frozen=True)
 class Selection:
-    """Which run is on the page.
+    """Which run is on the page."""
 
-    Attributes:
-        run: its name; blank for none.
-        other: name of the run it is compared with; blank for none.
-    """
-
-    run: str = ""
-    other: str = ""
+    run: str = ""  # its name; blank for none
+    other: str = ""  # name of the run it is compared with; blank for none
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """A stored run, or two compared, as the page shows it.
+    """A stored run, or two compared, as the page shows it."""
 
-    Attributes:
-        info: of the run; where two are compared, with the other's model as its baseline.
-        summary: the figures.
-        history: of the mean; empty where two are compared.
-    """
-
-    info: RunInfo
-    summary: Summary
-    history: tuple[MeanSoFar, ...]
+    info: RunInfo  # of the run; where two are compared, with the other's model as its baseline
+    summary: Summary  # the figures
+    history: tuple[MeanSoFar, ...]  # of the mean; empty where two are compared
 
 
 @dataclass(frozen=True)
 class Listing:
-    """What is stored.
+    """What is stored."""
 
-    Attributes:
-        runs: newest first.
-        unreadable: why others cannot be read, such as those of another version.
-    """
-
-    runs: tuple[Run, ...] = ()
-    unreadable: tuple[str, ...] = ()
+    runs: list[Run]  # newest first
+    unreadable: list[str]  # why others cannot be read, such as those of another version
 
 
 class Workbench:
@@ -220,8 +204,8 @@ class Desk:
         store = self.store
         found = [_opened(store.root / name) for name in reversed(store.names()[-LISTED_RUNS:])]
         return Listing(
-            tuple(run for run in found if isinstance(run, Run)),
-            tuple(str(error) for error in found if isinstance(error, DataError)),
+            [run for run in found if isinstance(run, Run)],
+            [str(error) for error in found if isinstance(error, DataError)],
         )
 
     def result(self, selection: Selection) -> Result:

@@ -34,29 +34,17 @@ _FAULT = "The evaluation failed; the log of the server says why. What was measur
 
 @dataclass(frozen=True, eq=False)
 class JobStatus:
-    """How far a job is.
+    """How far a job is."""
 
-    Attributes:
-        state: `waiting`, `running`, `done`, `stopped` or `failed`.
-        message: what it does, or why it failed.
-        fraction: part done, in [0, 1]; None where nothing is counted.
-        seen: texts measured or skipped.
-        expected: texts in all; None where that is not known.
-        seconds_left: an estimate; None where there is none.
-        info: of the run, once it has begun.
-        summary: figures so far, once there are any.
-        history: of the mean.
-    """
-
-    state: str = "waiting"
-    message: str = ""
-    fraction: float | None = None
-    seen: int = 0
-    expected: int | None = None
-    seconds_left: float | None = None
-    info: RunInfo | None = None
-    summary: Summary | None = None
-    history: tuple[MeanSoFar, ...] = ()
+    state: str = "waiting"  # `waiting`, `running`, `done`, `stopped` or `failed`
+    message: str = ""  # what it does, or why it failed
+    fraction: float | None = None  # part done, in [0, 1]; None where nothing is counted
+    seen: int = 0  # texts measured or skipped
+    expected: int | None = None  # texts in all; None where that is not known
+    seconds_left: float | None = None  # an estimate; None where there is none
+    info: RunInfo | None = None  # of the run, once it has begun
+    summary: Summary | None = None  # figures so far, once there are any
+    history: tuple[MeanSoFar, ...] = ()  # of the mean
 
     @property
     def ended(self) -> bool:

@@ -17,10 +17,9 @@ from fillmask_ui.show.figures import (
     models_of,
     outlook_text,
 )
-from fillmask_ui.show.numbers import cell_text
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.evaluate.job import JobStatus
-from fillmask_ui.ui.widgets import Cell, Column, Row, notice_html, table_html
+from fillmask_ui.ui.widgets import notice_html
 
 
 def names_of(summary: Summary) -> Names:
@@ -38,7 +37,6 @@ def figures_html(summary: Summary, info: RunInfo, *, final: bool = True) -> str:
     """
     names = names_of(summary)
     kinds = {group.name: group for group in summary.model.by_kind}
-    verdict = summary.comparison.verdict.label if summary.comparison else ""
     return render(
         "page/evaluate/figures.html",
         summary=summary,
@@ -47,21 +45,11 @@ def figures_html(summary: Summary, info: RunInfo, *, final: bool = True) -> str:
         names=names,
         unchanged=UNCHANGED_ALARM if UNCHANGED_ALARM in summary.alarms else "",
         masked=kinds.get("mask"),
-        verdict=verdict_text(verdict),
         change=change_text(summary),
         outlook=outlook_text(summary),
         alarms=[sentence(alarm) for alarm in summary.alarms if alarm != UNCHANGED_ALARM],
         tables=[figures_table(summary, names), comparison_table(summary)] if final else [],
     )
-
-
-def verdict_text(label: str) -> str:
-    """A verdict for reading.
-
-    >>> verdict_text("AT_RISK")
-    'At risk'
-    """
-    return label.replace("_", " ").capitalize()
 
 
 def sentence(message: str) -> str:
@@ -123,39 +111,4 @@ def runs_html(runs: Sequence[Run], unreadable: Sequence[str] = (), chosen: str =
         unreadable: why others are missing.
         chosen: name of the run that is shown.
     """
-    missing = "".join(notice_html("hint", f"Not listed: {why}") for why in unreadable)
-    if not runs:
-        return render("page/evaluate/note.html", text="No run is stored yet.") + missing
-    columns = [
-        Column("Run"),
-        Column("Metric", narrow=False),
-        Column("A"),
-        Column("B", narrow=False),
-        Column("Texts", number=True),
-        Column("Value", number=True),
-        Column("Verdict", narrow=False),
-        Column("State"),
-    ]
-    rows = [_run_row(run, marked=run.info.name == chosen) for run in runs]
-    return table_html("Stored runs", columns, rows, "Click a run to show it.") + missing
-
-
-def _run_row(run: Run, *, marked: bool) -> Row:
-    info, result = run.info, run.info.result or {}
-    value = result.get(info.config.scheme.figure_key)
-    texts = result.get("texts", run.row_count if not result else 0)
-    when = f"{info.created[:10]} {info.created[11:19]}"
-    return Row(
-        [
-            Cell(when, kind="action", title=f"show run {info.name}"),
-            Cell(info.config.metric),
-            Cell(str(info.model["name"])),
-            Cell(str(info.baseline["name"]) if info.baseline else ""),
-            Cell(f"{texts:,}", texts, kind="number"),
-            Cell(cell_text(value), value, kind="number"),
-            Cell(verdict_text(result.get("verdict", ""))),
-            Cell(run.state, title=info.error or ""),
-        ],
-        key=info.name,
-        marked=marked,
-    )
+    return render("page/evaluate/runs.html", runs=runs, unreadable=unreadable, chosen=chosen)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,15 +49,15 @@ def build(session: Session, root: Path | None = None) -> None:
 
 
 def _wire_jobs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> None:
-    def shown(updates: Iterable[Update]) -> Iterator[Any]:
-        for update in updates:
+    def run(request: gr.Request, **values: Any) -> Iterator[Any]:
+        desk = _desk(bench, request)
+        for update in view.job_updates(desk, lambda: desk.begin(values)):
             yield changes(parts, update)
 
-    def run(request: gr.Request, **values: Any) -> Iterator[Any]:
-        yield from shown(view.evaluation(_desk(bench, request), values))
-
     def resume(request: gr.Request, name: str | None) -> Iterator[Any]:
-        yield from shown(view.resumed(_desk(bench, request), name or ""))
+        desk = _desk(bench, request)
+        for update in view.job_updates(desk, lambda: desk.resume(name or "")):
+            yield changes(parts, update)
 
     def cancel(request: gr.Request) -> None:
         _desk(bench, request).cancel()

@@ -16,10 +16,8 @@ from fillmask_ui.filling import normalise_masks
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import SkippedText
 from fillmask_ui.show.charts.explore import candidate_names
-from fillmask_ui.show.numbers import percent
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.links import MAX_TEXT_CHARACTERS
-from fillmask_ui.ui.widgets import Cell, Column, Row, table_html
 
 if TYPE_CHECKING:
     from fillmask_ui.ui.session import Session
@@ -40,34 +38,21 @@ _CONTEXT_ABOVE = 300  # the same above what the models say of it
 
 @dataclass(frozen=True)
 class TokenFilter:
-    """Which tokens are to be shown.
+    """Which tokens are to be shown."""
 
-    Attributes:
-        order: `WORST`, `DIFFERENT` or `FLIPPED`.
-        low: smallest loss under model A, in nats.
-        high: the loss stays below this; infinite for no bound.
-    """
-
-    order: str = WORST
-    low: float = 0.0
-    high: float = math.inf
+    order: str = WORST  # `WORST`, `DIFFERENT` or `FLIPPED`
+    low: float = 0.0  # smallest loss under model A, in nats
+    high: float = math.inf  # the loss stays below this; infinite for no bound
 
 
 @dataclass(frozen=True)
 class FoundTokens:
-    """Tokens that fit a filter.
+    """Tokens that fit a filter."""
 
-    Attributes:
-        tokens: the first `SHOWN`.
-        count: how many fit.
-        texts: how many were looked through.
-        all_texts: whether that was all of them.
-    """
-
-    tokens: tuple[TokenExample, ...] = ()
-    count: int = 0
-    texts: int = 0
-    all_texts: bool = True
+    tokens: tuple[TokenExample, ...] = ()  # the first `SHOWN`
+    count: int = 0  # how many fit
+    texts: int = 0  # how many were looked through
+    all_texts: bool = True  # whether that was all of them
 
 
 def find_tokens(rows: Iterable[EvaluatedText | SkippedText], wanted: TokenFilter) -> FoundTokens:
@@ -110,25 +95,14 @@ def tokens_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> str:
         wanted: that it was found by.
         pair: whether two models saw the tokens.
     """
-    columns = [
-        Column("Token", "The token to be found; click it to open the sentence in Explore"),
-        Column("Loss A" if pair else "Loss", "In nats", number=True),
-        Column("Loss B", "In nats", number=True, narrow=False),
-        Column("A − B", "Difference of the losses, in nats", number=True),
-        Column("Rank", "Of the token to be found, under A", number=True, narrow=False),
-        Column("A says" if pair else "Model says", "The most probable token"),
-        Column("B says", "The most probable token", narrow=False),
-        Column("Model saw", narrow=False),
-        Column("Sentence"),
-    ]
-    of_pairs = {"Loss B", "A − B", "B says"}
-    kept = [pair or column.name not in of_pairs for column in columns]
-    rows = [
-        Row([*itertools.compress(_cells(token, index, pair=pair), kept)], key=f"show:{index}")
-        for index, token in enumerate(found.tokens)
-    ]
-    shown = [*itertools.compress(columns, kept)]
-    return table_html(_caption(found, wanted), shown, rows, _note(found))
+    return render(
+        "page/evaluate/tokens.html",
+        tokens=found.tokens,
+        pair=pair,
+        caption=_caption(found, wanted),
+        note=_note(found),
+        around=_CONTEXT,
+    )
 
 
 def _caption(found: FoundTokens, wanted: TokenFilter) -> str:
@@ -152,43 +126,12 @@ def _note(found: FoundTokens) -> str:
     return " ".join(sentences)
 
 
-def _cells(token: TokenExample, index: int, *, pair: bool) -> list[Cell]:
-    """Of both models, a cell per column."""
-    guess = f"{token.top_token} {percent(token.top_probability)}"
-    more = f"{guess}; show what {'both models say' if pair else 'the model says'} here"
-    opens = f"open {token.token} in its sentence in Explore"
-    left, right = max(0, token.start - _CONTEXT), token.end + _CONTEXT
-    before = ("…" if left else "") + token.text[left : token.start]
-    after = token.text[token.end : right] + ("…" if right < len(token.text) else "")
-    return [
-        Cell(token.token, kind="action", title=opens, key=f"open:{index}"),
-        _loss(token.nll_nats),
-        _loss(token.baseline_nll_nats),
-        _loss(token.difference_nats, sign="+"),
-        Cell(f"{token.rank:,}", token.rank, kind="number"),
-        # The row's own button, for those who come by keyboard.
-        Cell(guess, kind="action", title=more),
-        Cell(token.baseline_top_token or "", kind="code"),
-        Cell(token.kind),
-        Cell(token.text[token.start : token.end], kind="marked", before=before, after=after),
-    ]
-
-
-def _loss(nats: float | None, sign: str = "") -> Cell:
-    return Cell("" if nats is None else f"{nats:{sign}.3f}", nats, kind="number")
-
-
 @dataclass(frozen=True)
 class Masked:
-    """A sentence with one more mask.
+    """A sentence with one more mask."""
 
-    Attributes:
-        text: with the mask.
-        number: of the mask, from 0; others may have stood in the text before it.
-    """
-
-    text: str
-    number: int
+    text: str  # with the mask
+    number: int  # of the mask, from 0; others may have stood in the text before it
 
 
 def masked(

@@ -13,7 +13,6 @@ from fillmask_ui.runs import RunInfo
 from fillmask_ui.show.charts import Chart, charts
 from fillmask_ui.ui.background import Done, run_in_background
 from fillmask_ui.ui.evaluate.desk import Desk, Result, Selection
-from fillmask_ui.ui.evaluate.form import Values
 from fillmask_ui.ui.evaluate.job import Job, JobStatus, follow
 from fillmask_ui.ui.evaluate.results import figures_html, names_of, progress_html, runs_html
 from fillmask_ui.ui.evaluate.tokens import (
@@ -41,19 +40,12 @@ _OF_STATE = {
 
 @dataclass(frozen=True, eq=False)
 class TokenTable:
-    """A table of tokens.
+    """A table of tokens."""
 
-    Attributes:
-        html: the table; blank to take it off the page.
-        found: the tokens of its rows, for clicks.
-        order: what comes first, see `TokenFilter`.
-        pair: whether two models saw the tokens.
-    """
-
-    html: str = ""
-    found: tuple[TokenExample, ...] = ()
-    order: str = WORST
-    pair: bool = False
+    html: str = ""  # the table; blank to take it off the page
+    found: tuple[TokenExample, ...] = ()  # the tokens of its rows, for clicks
+    order: str = WORST  # what comes first, see `TokenFilter`
+    pair: bool = False  # whether two models saw the tokens
 
 
 @dataclass(frozen=True)
@@ -67,40 +59,21 @@ class RunList:
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """What changes on the page; None for what stays as it is.
+    """What changes on the page; None for what stays as it is."""
 
-    Attributes:
-        notice: HTML of the message.
-        busy: whether a job runs.
-        figures: HTML.
-        charts: by name; those that are missing here are taken off the page.
-        tokens: the table of tokens.
-        selection: which run all this is of.
-        side: HTML of what the models say of one token.
-        runs: the list of runs.
-    """
-
-    notice: str | None = None
-    busy: bool | None = None
-    figures: str | None = None
+    notice: str | None = None  # HTML of the message
+    busy: bool | None = None  # whether a job runs
+    figures: str | None = None  # HTML
+    # by name; those that are missing here are taken off the page
     charts: Mapping[str, Chart] | None = None
-    tokens: TokenTable | None = None
-    selection: Selection | None = None
-    side: str | None = None
-    runs: RunList | None = None
+    tokens: TokenTable | None = None  # the table of tokens
+    selection: Selection | None = None  # which run all this is of
+    side: str | None = None  # HTML of what the models say of one token
+    runs: RunList | None = None  # the list of runs
 
 
-def evaluation(desk: Desk, values: Values) -> Iterator[Update]:
-    """Start what the controls ask for and show how it goes."""
-    return _job_updates(desk, lambda: desk.begin(values))
-
-
-def resumed(desk: Desk, name: str) -> Iterator[Update]:
-    """Go on with a stopped run and show how it goes."""
-    return _job_updates(desk, lambda: desk.resume(name))
-
-
-def _job_updates(desk: Desk, begin: Callable[[], Job]) -> Iterator[Update]:
+def job_updates(desk: Desk, begin: Callable[[], Job]) -> Iterator[Update]:
+    """Begin a job, such as `desk.begin` of some values, and show how it goes."""
     yield Update(notice=notice_html("busy", "Starting…"), busy=True)
     try:
         job = begin()
