@@ -108,12 +108,7 @@ def records_table(
 ) -> Table:
     """A row per key, with the figures of each model's record beside each other.
 
-    Args:
-        heading: of the cells that a key fills.
-        keys: in order.
-        records: for each model those of its keys; where it lacks one, it has 0 tokens.
-        figures: of the records.
-        names: what to call the models where there are two.
+    Where a model has no record of a key, it has 0 tokens. `heading` is of the cells of the key.
     """
     labels = [label for f in figures for label in (f.label, *[INTERVAL] * bool(f.interval))]
 

@@ -12,9 +12,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import escape
 
-from fillmask_ui.show import numbers
+from fillmask_ui.show.numbers import cell_text, in_unit, percent
 
-TEMPLATES = Path(__file__).parent / "templates"
 # Invisible characters that would change or hide what stands beside them.
 _SHOWN_CONTROLS = {i: chr(0x2400 + i) for i in range(32)} | {127: "␡"}
 _SHOWN_CONTROLS |= {
@@ -23,39 +22,31 @@ _SHOWN_CONTROLS |= {
 }
 
 
-def visible(text: str) -> str:
-    r"""Text that any browser can be sent: control characters and lone surrogates are written out.
-
-    Every text in an HTML template passes here.
-
-    >>> visible("a\x00\ud800")
-    'a␀\\ud800'
-    """
-    return text.encode("utf-8", "backslashreplace").decode("utf-8").translate(_SHOWN_CONTROLS)
+def _visible(value: Any) -> Any:
+    """A value with controls and lone surrogates written out, so that any browser can be sent it."""
+    if type(value) is not str:
+        return value
+    return value.encode("utf-8", "backslashreplace").decode("utf-8").translate(_SHOWN_CONTROLS)
 
 
 def text_html(text: str) -> str:
     r"""Text as HTML that shows just that text, for what takes HTML and no template.
 
-    >>> text_html("<b>\x00")
-    '&lt;b&gt;␀'
+    >>> text_html("<b>\x00\ud800")
+    '&lt;b&gt;␀\\ud800'
     """
-    return str(escape(visible(text)))
+    return str(escape(_visible(text)))
 
 
 _ENVIRONMENT = Environment(
-    loader=FileSystemLoader(TEMPLATES),
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
     autoescape=True,
     undefined=StrictUndefined,
-    finalize=lambda value: visible(value) if type(value) is str else value,
+    finalize=_visible,
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_ENVIRONMENT.filters |= {
-    "cell": numbers.cell_text,
-    "in_unit": numbers.in_unit,
-    "percent": numbers.percent,
-}
+_ENVIRONMENT.filters |= {"cell": cell_text, "in_unit": in_unit, "percent": percent}
 
 
 def render(template: str, **values: Any) -> str:

@@ -1,12 +1,9 @@
 """Texts of Hugging Face data sets; the only file that imports the datasets library.
 
-Stored data sets are shuffled by `Dataset.shuffle(seed)`. Streamed ones by
-`IterableDataset.shuffle(seed)`, which mixes the files and shuffles within a buffer of 1,000 rows:
-an order of its own, the same each time for the same version of the library.
-
-The id of an example is its row in the split. Only a shuffled stream does not know it: there the
-id is the place in that stream, so its masks are the same from run to run and from model to model,
-but not those of the same text in a stored data set.
+`IterableDataset.shuffle(seed)` mixes the files of a stream and shuffles within a buffer of 1,000
+rows: the same order each time for the same version of the library. A stream so shuffled does not
+know the rows of the split: there the id of an example is the place in the stream, so its masks are
+the same from run to run, but not those of the same text in a stored data set.
 """
 
 from __future__ import annotations
@@ -67,13 +64,7 @@ _EXPLANATIONS = {
 
 
 def open_dataset(source: TextSource) -> OrderedRows:
-    """Examples of a data set on the hub, or of a folder that the datasets library can load.
-
-    Raises:
-        DataError: if the data set is missing, gated, unreadable or lacks the column.
-        OptionError: for a configuration or split that it does not have; known ones are listed.
-        NetworkError: if it has to be fetched and cannot be.
-    """
+    """Examples of a data set on the hub, or of a folder that the datasets library can load."""
     try:
         import datasets
     except ImportError as error:
@@ -163,26 +154,24 @@ def _explained(source: TextSource) -> Iterator[None]:
     except FillmaskError:
         raise
     except Exception as error:
-        raise _explanation(error, source) from error
+        chain: list[BaseException] = [error]  # the error and what led to it, the origin last
+        while (cause := chain[-1].__cause__ or chain[-1].__context__) and cause not in chain:
+            chain.append(cause)
+        kinds = {kind.__name__ for link in chain for kind in type(link).__mro__}
+        wording = " ".join([*kinds, *map(str, chain)])
+        for signs, message in _EXPLANATIONS.items():
+            if any(sign.format(source) in wording for sign in signs):
+                raise DataError(message.format(source)) from error
+        lost = [link for link in chain if _of_network(link)]
+        origin = first_line((lost or chain)[-1]).rstrip(".")
+        if lost:
+            raise NetworkError(
+                f"the data set {source.where} cannot be fetched ({origin}); check the connection, "
+                "or use the embedded texts or a file"
+            ) from error
+        raise DataError(f"the data set {source.where} cannot be read: {origin}") from error
 
 
-def _explanation(error: BaseException, source: TextSource) -> FillmaskError:
-    chain = [error]  # the error and what led to it, the origin last
-    while (cause := chain[-1].__cause__ or chain[-1].__context__) and cause not in chain:
-        chain.append(cause)
-    kinds = {kind.__name__ for link in chain for kind in type(link).__mro__}
-    wording = " ".join([*kinds, *map(str, chain)])
-    for signs, message in _EXPLANATIONS.items():
-        if any(sign.format(source) in wording for sign in signs):
-            return DataError(message.format(source))
-    for link in reversed(chain):
-        library = type(link).__module__.split(".")[0]
-        if isinstance(link, ConnectionError | TimeoutError) or library in _NETWORK_LIBRARIES:
-            return NetworkError(
-                f"the data set {source.where} cannot be fetched "
-                f"({first_line(link).rstrip('.')}); check the connection, or use the embedded "
-                "texts or a file"
-            )
-    return DataError(
-        f"the data set {source.where} cannot be read: {first_line(chain[-1]).rstrip('.')}"
-    )
+def _of_network(error: BaseException) -> bool:
+    library = type(error).__module__.split(".")[0]
+    return isinstance(error, ConnectionError | TimeoutError) or library in _NETWORK_LIBRARIES

@@ -2,10 +2,7 @@
 
 The order is that of `datasets.Dataset.shuffle(seed)`: numpy's PCG64 generator, `permutation(n)`
 (Source: Hugging Face datasets, `arrow_dataset.py`, the same in versions 1 to 5). Rows are counted
-in a first pass, those asked for are copied to a temporary file in a second, and yielded from
-there in order.
-
-Memory: 8 bytes per row while the permutation is drawn, 24 bytes per text asked for afterwards.
+in a first pass, those asked for copied to a temporary file in a second, and yielded from there.
 """
 
 from __future__ import annotations

@@ -67,7 +67,8 @@ CHARTS = {
         losses.loss_by_kind,
         "Loss by what the model saw",
         "Unchanged tokens stand before the model's eyes and are easier: they flatter the mean. "
-        f"Each violin is drawn from {losses.VIOLIN_POINTS} quantiles, its box spans the middle half.",
+        f"Each violin is drawn from {losses.VIOLIN_POINTS} quantiles; its box spans the middle "
+        "half.",
     ),
     "loss-by-position": ChartKind(
         partial(groups.loss_by_group, split="by_position"),
@@ -103,11 +104,8 @@ def charts(
 ) -> tuple[Chart, ...]:
     """All charts that there are figures for, in the order of the page.
 
-    Args:
-        summary: of one model, or of two.
-        names: what to call the models.
-        history: the mean after ever more texts.
-        live: only those that are drawn while an evaluation runs.
+    The history is the mean after ever more texts; `live` leaves those that are drawn while an
+    evaluation runs.
     """
     subject = Subject(summary, names, history)
     sample = min(summary.points.shape[1], losses.MAX_POINTS)

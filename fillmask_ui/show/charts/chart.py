@@ -63,13 +63,7 @@ class Style:
 
 
 class Subject:
-    """What charts are drawn of: the records of one model or two, their names and styles.
-
-    Args:
-        summary: of one model, or of two.
-        names: what to call the models.
-        history: the mean after ever more texts; may be empty.
-    """
+    """What charts are drawn of: the records of one model or two, their names and styles."""
 
     def __init__(self, summary: Summary, names: Names, history: Sequence[MeanSoFar]) -> None:
         self.summary, self.history = summary, history
@@ -101,8 +95,8 @@ class Chart:
 
 def new_figure(
     description: str,
-    x: str = "",
-    y: str = "",
+    x: str | None = None,
+    y: str | None = None,
     *,
     legend: bool = False,
     diagonal: float | None = None,

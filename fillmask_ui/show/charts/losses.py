@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from fillmask_ui.evaluation.summary import Histogram
-from fillmask_ui.show.charts.bins import bars_of
 from fillmask_ui.show.charts.chart import ACCENT, MUTED, SECOND, Chart, Subject, new_figure
-from fillmask_ui.show.figures import Table, groups_table, headings
+from fillmask_ui.show.figures import Names, Table, groups_table, headings
 
+MAX_BARS = 50
+# Bars have one of these widths, all multiples of the fine bins' 0.02 nats.
+BAR_NATS = (0.1, 0.2, 0.5, 1.0)
 MAX_STEPS = 500
 # Quantiles that stand for a distribution in a violin.
 VIOLIN_POINTS = 400
@@ -21,6 +26,58 @@ _BANDS = (0.0, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, math.inf)
 _LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 # A logarithmic axis shows the few tokens with a large loss.
 _AXES = (("linear", "tokens"), ("log", "tokens (log scale)"))
+
+
+@dataclass(frozen=True, eq=False)
+class Bars:
+    """Bins of equal width; the first and last hold all that lies beyond."""
+
+    edges: np.ndarray  # float64 [bars + 1], in nats
+    counts: list[np.ndarray]  # int64 [bars], one per histogram
+
+    def places(self) -> dict[str, Any]:
+        """Where plotly draws the bars, and what it calls each."""
+        return {
+            "x": (self.edges[:-1] + self.edges[1:]) / 2,
+            "width": np.diff(self.edges),
+            "hovertext": [f"{low:.6g} to {high:.6g}" for low, high in pairwise(self.edges)],
+            "hovertemplate": "%{hovertext} nats: %{y:,} tokens<extra></extra>",
+        }
+
+    def ranges(self) -> list[str]:
+        """`from:to` of what each bar counts of the losses, which begin at 0; the last is open.
+
+        >>> Bars(np.array([0.5, 1.0, 1.5]), []).ranges()
+        ['0:1', '1:']
+        """
+        inner = [f"{edge:.6g}" for edge in self.edges[1:-1]]
+        return [f"{low}:{high}" for low, high in pairwise(["0", *inner, ""])]
+
+    def table(self, names: Names) -> Table:
+        """A row per bar; for each histogram its count, and the share of all up to this bar."""
+        columns = [self.edges[:-1], self.edges[1:]]
+        for counts in self.counts:
+            columns += [counts, np.cumsum(counts) / counts.sum()]
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        own = headings(["tokens", "share up to here"], names)
+        return Table(("from (nats)", "to (nats)", *own), tuple(rows))
+
+
+def bars_of(histograms: Sequence[Histogram]) -> Bars:
+    """Fine bins gathered to at most `MAX_BARS` that hold 99.8 % of the tokens."""
+    fine = histograms[0].edges
+    low = min(histogram.quantile(0.001) for histogram in histograms)
+    high = max(histogram.quantile(0.999) for histogram in histograms)
+    width = next((w for w in BAR_NATS if (high - low) / w <= MAX_BARS - 2), BAR_NATS[-1])
+    # Edges are multiples of the width, so that zero is one of them where there are differences.
+    least, most = np.round(fine[[0, -1]] / width)
+    first = min(max(np.floor(low / width), least), most - 1)
+    last = min(max(np.ceil(high / width), first + 1), most)
+    edges = np.round(np.arange(first, last + 1) * width, 9)
+    # What lies beyond the outer edges goes to the outer bars.
+    inner = np.round((edges[1:-1] - fine[0]) / (fine[1] - fine[0])).astype(int)
+    starts = np.concatenate([[0], inner])
+    return Bars(edges, [np.add.reduceat(histogram.total, starts) for histogram in histograms])
 
 
 def loss_histogram(subject: Subject) -> Chart:
