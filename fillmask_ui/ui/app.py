@@ -23,6 +23,8 @@ TABS = (
     ("evaluate", "Evaluate", evaluate.build),
     ("guide", "Guide", guide.build),
 )
+# The tab that is open stands in the address, but for the first.
+_REMEMBER = f"() => {{ window.fillmask.remember_tab('TAB', '{TABS[0][0]}'); }}"
 
 
 def build_app(
@@ -45,22 +47,17 @@ def build_app(
         widgets.html_block(header, js_on_load=widgets.static("header.js"), elem_id="header")
         with gr.Tabs(elem_id="tabs") as tabs:
             for name, label, build in TABS:
-                with gr.Tab(label, id=name):
+                with gr.Tab(label, id=name) as tab:
                     build(session)
-        _wire_tabs(tabs)
+                tab.select(None, js=_REMEMBER.replace("TAB", name))
+        on_link("", selected_tab, [tabs])
     demo.queue(max_size=64 if public else None, default_concurrency_limit=4, api_open=not public)
     return demo
 
 
-def _wire_tabs(tabs: gr.Tabs) -> None:
-    """The tab of a link: read on opening the page and from inside it, written on every change."""
-
-    def select(parameters: Mapping[str, str]) -> Any:
-        return gr.Tabs(selected=tab_of(parameters.get("tab", "")))
-
-    on_link("", select, [tabs])
-    for name, tab in zip((name for name, _, _ in TABS), tabs.children, strict=True):
-        tab.select(None, js=f"() => {{ window.fillmask.remember_tab('{name}', '{TABS[0][0]}'); }}")
+def selected_tab(parameters: Mapping[str, str]) -> gr.Tabs:
+    """The update that opens the tab of a link."""
+    return gr.Tabs(selected=tab_of(parameters.get("tab", "")))
 
 
 def tab_of(name: str) -> str:

@@ -6,7 +6,7 @@ Those that take a question raise a `FillmaskError` where its model cannot be had
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
@@ -16,7 +16,6 @@ from fillmask_ui.records import Filling
 from fillmask_ui.ui import widgets
 from fillmask_ui.ui.background import Done, Turns, run_in_background
 from fillmask_ui.ui.explore import editing
-from fillmask_ui.ui.explore.editing import Draft
 from fillmask_ui.ui.explore.view import (
     PIECES,
     Answer,
@@ -77,49 +76,37 @@ def updates(found: Answer) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class Click:
-    """What a click makes of the text, and the number of the mask to show, from 0."""
-
-    draft: Draft
-    selected: int = 0
-
-
 def clicked_token(
     session: Session, question: Question, token: int, action: str, version: str
-) -> Click:
-    """What a click on the strip makes of the text and of the mask shown.
+) -> Question:
+    """What a click on the strip makes of the draft and of the mask selected.
 
     Args:
         session: the page's models.
         question: the inputs, as they are now.
-        token: index of the token, or number of the mask.
-        action: `hide`, `restore` or `choose`.
+        token: index of the token to `hide`, or number of the mask to `restore` or `choose`.
+        action: one of these.
         version: of the text that the strip showed; a click on an older text does nothing.
     """
     model = session.model(question.model)
-    draft = current_draft(question, model)
+    draft, selected = current_draft(question, model), question.selected
     if version_of(draft.text) != version:
-        return Click(draft, question.selected)
-    if action == "restore":
-        return Click(editing.restore(draft, model.vocabulary, token))
-    if action == "choose":
-        return Click(draft, token)
-    hidden = editing.hide(draft, model.vocabulary, token)
-    if hidden == draft:
-        return Click(draft, question.selected)
-    # The mask just made is the one to look at: it is where the two texts part.
-    start = editing.common_length(draft.text, hidden.text)
-    return Click(hidden, hidden.text[:start].count(model.vocabulary.mask_token))
+        pass
+    elif action == "restore":
+        draft, selected = editing.restore(draft, model.vocabulary, token), 0
+    elif action == "choose":
+        selected = token
+    elif (hidden := editing.hide(draft, model.vocabulary, token)) != draft:
+        # The mask just made is the one to look at: it is where the two texts part.
+        start = editing.common_length(draft.text, hidden.text)
+        draft, selected = hidden, hidden.text[:start].count(model.vocabulary.mask_token)
+    return replace(question, text=draft.text, draft=draft, selected=selected)
 
 
-def clicked_candidate(session: Session, question: Question, key: str) -> Click:
-    """The text with a candidate filled in; a key that makes no sense leaves it as it is.
+def clicked_candidate(session: Session, question: Question, key: str) -> Question:
+    """The question with a candidate filled in; a key that makes no sense changes no text.
 
-    Args:
-        session: the page's models.
-        question: the inputs, as they are now.
-        key: `version:mask:token id`, or `version:all:token id,token id,...`, of the row or bar.
+    The key of a row or bar is `version:mask:token id`, or `version:all:token id,token id,...`.
     """
     model = session.model(question.model)
     draft = current_draft(question, model)
@@ -131,7 +118,7 @@ def clicked_candidate(session: Session, question: Question, key: str) -> Click:
             draft = editing.fill_all(draft, model.vocabulary, token_ids)
         elif mask.isdecimal():
             draft = editing.fill_in(draft, model.vocabulary, int(mask), token_ids[0])
-    return Click(draft)
+    return replace(question, text=draft.text, draft=draft, selected=0)
 
 
 def whole_vocabulary(session: Session, question: Question) -> Filling:
@@ -153,14 +140,7 @@ def whole_vocabulary(session: Session, question: Question) -> Filling:
 def downloaded(
     session: Session, label: str, question: Question, filling: Filling | None
 ) -> dict[str, str]:
-    """The text of a file of `DOWNLOADS`, or nothing and a notice that says why.
-
-    Args:
-        session: the page's models.
-        label: of the download.
-        question: the inputs, as they are now.
-        filling: the figures shown.
-    """
+    """The text of one of `DOWNLOADS` for the figures shown, or nothing and a notice with why."""
     try:
         filling = whole_vocabulary(session, question) if label == ALL_TOKENS else filling
     except FillmaskError as error:

@@ -145,12 +145,12 @@ def _wire_clicks(session: Session, inputs: Parts, outputs: Parts, examples: gr.H
     def candidate(event: gr.EventData, **values: Any) -> Any:
         return made(lambda: handlers.clicked_candidate(session, Question(**values), event.key))
 
-    def made(click: Callable[[], handlers.Click]) -> Any:
+    def made(click: Callable[[], Question]) -> Any:
         try:
-            done = click()
+            question = click()
         except FillmaskError:
             return gr.skip()  # the notice already says what is wrong
-        return [done.draft.text, done.draft, done.selected]
+        return [question.text, question.draft, question.selected]
 
     def example(event: gr.EventData) -> Any:
         text = EXAMPLES[int(event.key)]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fillmask_ui.errors import FillmaskError, OptionError, TextError
 from fillmask_ui.filling import MAX_TOP_K, check_length, mask_positions, split_words
-from fillmask_ui.records import Filling, MaskFilling, ScoredWord
+from fillmask_ui.records import Filling, ScoredWord
 from fillmask_ui.show.charts.explore import MAX_BARS, candidate_names, candidates_figure
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.explore.editing import Draft, can_hide, carried
@@ -102,7 +102,11 @@ def answer(
         if draft.hidden:
             found = _predicted(session, model, replace(question, draft=draft))
         else:
-            found = _nothing_hidden(model, encoding)
+            check_length(model, encoding)
+            # A very long text has no strip to click on.
+            click = "click one below, or " if len(encoding) <= MAX_STRIP_TOKENS else ""
+            way = f"{click}write {model.vocabulary.mask_token} or ___ in its place."
+            found = Answer("hint", f"No word is hidden yet: {way}")
     except FillmaskError as error:
         found = Answer("error", error_message(error))
     strip = strip_html(draft, encoding, model.vocabulary, found.filling, found.selected)
@@ -112,14 +116,6 @@ def answer(
 def current_draft(question: Question, model: MaskedLM) -> Draft:
     """The text of the sentence box with the words behind its masks, as far as they are known."""
     return carried(question.draft, question.text, model.vocabulary.mask_token)
-
-
-def _nothing_hidden(model: MaskedLM, encoding: Encoding) -> Answer:
-    check_length(model, encoding)
-    # A very long text has no strip to click on.
-    click = "click one below, or " if len(encoding) <= MAX_STRIP_TOKENS else ""
-    mask = model.vocabulary.mask_token
-    return Answer("hint", f"No word is hidden yet: {click}write {mask} or ___ in its place.")
 
 
 def _predicted(session: Session, model: MaskedLM, question: Question) -> Answer:
@@ -206,17 +202,15 @@ def strip_html(
         }
         for index, token in enumerate(encoding.tokens)
     ]
-    masks = [
-        {"word": word, "guess": filling and _guess(filling.masks[mask])}
-        for mask, word in enumerate(draft.words(len(numbers)))
-    ]
-    version = version_of(draft.text)
-    return render("page/strip.html", tokens=tokens, masks=masks, selected=selected, version=version)
-
-
-def _guess(mask: MaskFilling) -> dict[str, Any]:
-    best = mask.candidates[0]
-    return {"best": best, "name": candidate_names([best])[0]}
+    best = [mask.candidates[0] for mask in filling.masks] if filling else []
+    return render(
+        "page/strip.html",
+        tokens=tokens,
+        hidden=draft.words(len(numbers)),
+        guesses=[(candidate_names([guess])[0], guess.probability) for guess in best],
+        selected=selected,
+        version=version_of(draft.text),
+    )
 
 
 def mask_html(
