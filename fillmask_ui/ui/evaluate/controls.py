@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 PLACES = {EMBEDDED: "Embedded", UPLOAD: "Upload", DATASET: "Data set"}
 FILES = (".txt", ".csv", ".tsv", ".jsonl", ".gz")
 _METRIC = next(iter(SCHEMES))
-# By the names that `plan_of` reads.
-Controls = dict[str, Component]
+# Components by the names that `plan_of` reads.
+Controls = dict[str, Any]
 
 
 def build(session: Session) -> Controls:

@@ -39,7 +39,7 @@ def metric_options(owner: type) -> dict[str, type]:
     for name, kind in get_type_hints(owner).items():
         if name in options_of(owner):
             found[name] = owner
-        elif is_dataclass(kind):
+        elif isinstance(kind, type) and is_dataclass(kind):
             found |= metric_options(kind)
     return found
 

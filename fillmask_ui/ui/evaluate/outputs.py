@@ -90,8 +90,12 @@ def build_runs() -> Parts:
                 parts[name] = gr.Dropdown([], label=label, min_width=220, elem_id=f"run-{name}")
         with gr.Row(elem_classes="fm-buttons"):
             for name, label in RUN_BUTTONS.items():
-                kind = "stop" if name == "delete" else "secondary"
-                parts[name] = gr.Button(label, size="sm", elem_id=f"run-{name}", variant=kind)
+                parts[name] = gr.Button(
+                    label,
+                    size="sm",
+                    elem_id=f"run-{name}",
+                    variant="stop" if name == "delete" else "secondary",
+                )
     return parts
 
 
