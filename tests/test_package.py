@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,7 @@ def test_a_built_wheel_predicts_in_an_empty_environment(tmp_path):
     )
     assert built.returncode == 0, built.stdout + built.stderr
     (wheel,) = tmp_path.glob("*.whl")
+    assert "fillmask_ui/py.typed" in zipfile.ZipFile(wheel).namelist()
     home = tmp_path / "venv"
     assert run(sys.executable, "-m", "venv", str(home)).returncode == 0
     python = home / ("Scripts" if os.name == "nt" else "bin") / "python"
