@@ -20,15 +20,10 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class PaddedBatch:
-    """Sequences filled up to one length.
+    """Sequences filled up to one length."""
 
-    Attributes:
-        input_ids: int64 [B, T].
-        attention_mask: int64 [B, T], 1 for real tokens.
-    """
-
-    input_ids: np.ndarray
-    attention_mask: np.ndarray
+    input_ids: np.ndarray  # int64 [B, T]
+    attention_mask: np.ndarray  # int64 [B, T], 1 for real tokens
 
 
 def pad(sequences: Sequence[np.ndarray], pad_id: int) -> PaddedBatch:

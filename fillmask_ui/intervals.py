@@ -32,19 +32,12 @@ _CELLS_AT_ONCE = 500_000
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval and how it was made.
+    """A confidence interval and how it was made."""
 
-    Attributes:
-        low: lower end.
-        high: upper end.
-        method: `bootstrap-t` or `linearised-t`.
-        level: coverage asked for.
-    """
-
-    low: float
-    high: float
-    method: str
-    level: float = 0.95
+    low: float  # lower end
+    high: float  # upper end
+    method: str  # `bootstrap-t` or `linearised-t`
+    level: float = 0.95  # coverage asked for
 
     def map(self, function: Callable[[float], float]) -> Interval:
         """The interval of an increasing function of the quantity."""
@@ -57,23 +50,14 @@ class Interval:
 
 @dataclass
 class RatioMoments:
-    """Six sums over texts, enough for a ratio and its linearised interval.
+    """Six sums over texts, enough for a ratio and its linearised interval."""
 
-    Attributes:
-        texts: number of texts with anything to count.
-        x: sum of the numerators (NLL of a text's tokens).
-        n: sum of the denominators (number of a text's tokens).
-        xx: sum of x * x over texts.
-        nn: sum of n * n.
-        xn: sum of x * n.
-    """
-
-    texts: int = 0
-    x: float = 0.0
-    n: float = 0.0
-    xx: float = 0.0
-    nn: float = 0.0
-    xn: float = 0.0
+    texts: int = 0  # number of texts with anything to count
+    x: float = 0.0  # sum of the numerators (NLL of a text's tokens)
+    n: float = 0.0  # sum of the denominators (number of a text's tokens)
+    xx: float = 0.0  # sum of x * x over texts
+    nn: float = 0.0  # sum of n * n
+    xn: float = 0.0  # sum of x * n
 
     def add(self, x: float, n: float) -> None:
         """Count one text."""
@@ -228,16 +212,12 @@ def _student_t_probability(t: float, freedom: int) -> float:
 class Limits:
     """Borders of the verdict, as relative change of a metric where lower is better.
 
-    Attributes:
-        pass_below: a smaller change is PASS.
-        risk_below: a smaller change is AT_RISK, any other REGRESSION.
-
     Raises:
         OptionError: unless pass_below is smaller than risk_below.
     """
 
-    pass_below: float = 0.05
-    risk_below: float = 0.10
+    pass_below: float = 0.05  # a smaller change is PASS
+    risk_below: float = 0.10  # a smaller change is AT_RISK, any other REGRESSION
 
     def __post_init__(self) -> None:
         if not self.pass_below < self.risk_below < math.inf:
@@ -255,15 +235,11 @@ class Limits:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a model still does its job, beside another.
+    """Whether a model still does its job, beside another."""
 
-    Attributes:
-        label: PASS, AT_RISK, REGRESSION or INCONCLUSIVE.
-        further_texts: where inconclusive, about how many more texts of the same kind would
-            settle it if the change stayed as measured; None if that cannot be said.
-    """
-
-    label: str
+    label: str  # PASS, AT_RISK, REGRESSION or INCONCLUSIVE
+    # where inconclusive, about how many more texts of the same kind would settle it if the change
+    # stayed as measured; None if that cannot be said
     further_texts: int | None = None
 
 

@@ -40,19 +40,11 @@ DEFAULT_SHARES = (0.8, 0.1, 0.1)
 class MaskRecipe:
     """How `hide_random` chooses and shows tokens.
 
-    Attributes:
-        probability: of a token (or word) to be chosen, in (0, 1].
-        mask_share: of the chosen, the share shown as the mask token; by default 0.8.
-        random_share: of the chosen, the share shown as a random token; by default 0.1.
-        unchanged_share: of the chosen, the share shown as it is; by default 0.1. The three add
-            up to 1.
-        whole_word: choose words, not tokens; then all of the chosen show the mask token, which
-            is then the default.
-
     Raises:
         OptionError: for values outside their range or shares that do not add up to 1.
     """
 
+    # of a token (or word) to be chosen, in (0, 1]
     probability: float = option(
         0.15,
         "Share of tokens chosen; 0.15.",
@@ -60,9 +52,14 @@ class MaskRecipe:
         flags=("--mask-probability",),
         metavar="P",
     )
+    # of the chosen, the share shown as the mask token; by default 0.8
     mask_share: float = option(None, "Of these, shown as the mask token; 0.8.", metavar="S")
+    # of the chosen, the share shown as a random token; by default 0.1
     random_share: float = option(None, "Of these, shown as a random token; 0.1.", metavar="S")
+    # of the chosen, the share shown as it is; by default 0.1. The three add up to 1.
     unchanged_share: float = option(None, "Of these, shown unchanged; 0.1.", metavar="S")
+    # choose words, not tokens; then all of the chosen show the mask token, which is then the
+    # default
     whole_word: bool = option(False, "Choose words, shown as mask tokens.")
 
     def __post_init__(self) -> None:
@@ -100,22 +97,16 @@ class MaskRecipe:
 
 @dataclass(frozen=True)
 class HiddenTokens:
-    """One text with hidden positions, seen by the model in one view or several.
+    """One text with hidden positions, seen by the model in one view or several."""
 
-    Attributes:
-        ids: int64 [T], the text as it is.
-        input_ids: int64 [T], what the model sees; where `hidden_until` is given, `view` says.
-        cols: int64 [M], hidden positions, ascending.
-        kinds: uint8 [M], index into `KINDS`.
-        hidden_until: int64 [M] where each position has a view of its own: view j shows mask
-            tokens at `cols[j]` up to `hidden_until[j]`, without the latter. None: one view.
-    """
-
-    ids: np.ndarray
+    ids: np.ndarray  # int64 [T], the text as it is
+    # int64 [T], what the model sees; where `hidden_until` is given, `view` says
     input_ids: np.ndarray
-    cols: np.ndarray
-    kinds: np.ndarray
+    cols: np.ndarray  # int64 [M], hidden positions, ascending
+    kinds: np.ndarray  # uint8 [M], index into `KINDS`
     mask_id: int
+    # int64 [M] where each position has a view of its own: view j shows mask tokens at `cols[j]` up
+    # to `hidden_until[j]`, without the latter. None: one view.
     hidden_until: np.ndarray | None = None
 
     @property

@@ -27,25 +27,16 @@ _KEY = "option"
 
 @dataclass(frozen=True)
 class Option:
-    """What a face needs to offer one field of a configuration.
+    """What a face needs to offer one field of a configuration."""
 
-    Attributes:
-        help: one sentence for `--help` and for the hint below a control.
-        label: on the page; the field's name in words if not given.
-        flags: names on the command line; `--name-of-the-field` if none are given.
-        metavar: what stands for the value in `--help`.
-        choices: the values that are known; any if empty.
-        least: smallest value.
-        most: largest value.
-    """
-
-    help: str
-    label: str = ""
+    help: str  # one sentence for `--help` and for the hint below a control
+    label: str = ""  # on the page; the field's name in words if not given
+    # names on the command line; `--name-of-the-field` if none are given
     flags: tuple[str, ...] = ()
-    metavar: str | None = None
-    choices: tuple[str, ...] = ()
-    least: float | None = None
-    most: float | None = None
+    metavar: str | None = None  # what stands for the value in `--help`
+    choices: tuple[str, ...] = ()  # the values that are known; any if empty
+    least: float | None = None  # smallest value
+    most: float | None = None  # largest value
 
 
 def option(default: Any, description: str, **shown: Any) -> Any:

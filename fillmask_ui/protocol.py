@@ -15,23 +15,15 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Vocabulary(Protocol):
-    """A tokenizer, as far as the core needs one.
+    """A tokenizer, as far as the core needs one."""
 
-    Attributes:
-        size: number of tokens that the tokenizer knows; at most the width V of the logits.
-        mask_id: id of the mask token.
-        mask_token: its string, `[MASK]` or `<mask>`.
-        unk_id: id of the token for what the vocabulary cannot spell; None if it can spell all.
-        pad_id: id used to fill up shorter texts of a batch.
-        special_ids: ids of all special tokens, the mask among them.
-    """
-
-    size: int
-    mask_id: int
-    mask_token: str
+    size: int  # number of tokens that the tokenizer knows; at most the width V of the logits
+    mask_id: int  # id of the mask token
+    mask_token: str  # its string, `[MASK]` or `<mask>`
+    # id of the token for what the vocabulary cannot spell; None if it can spell all
     unk_id: int | None
-    pad_id: int
-    special_ids: frozenset[int]
+    pad_id: int  # id used to fill up shorter texts of a batch
+    special_ids: frozenset[int]  # ids of all special tokens, the mask among them
 
     def encode(self, text: str) -> Encoding:
         """Text to token ids with special tokens; the mask token's string becomes `mask_id`.
@@ -66,17 +58,11 @@ class Vocabulary(Protocol):
 
 @runtime_checkable
 class MaskedLM(Protocol):
-    """A masked language model.
+    """A masked language model."""
 
-    Attributes:
-        vocabulary: its tokenizer.
-        signature: every choice that shapes its numbers.
-        max_tokens: longest text in tokens, special tokens included.
-    """
-
-    vocabulary: Vocabulary
-    signature: ModelSignature
-    max_tokens: int
+    vocabulary: Vocabulary  # its tokenizer
+    signature: ModelSignature  # every choice that shapes its numbers
+    max_tokens: int  # longest text in tokens, special tokens included
 
     def logits_at(
         self,

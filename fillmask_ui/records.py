@@ -26,22 +26,16 @@ class Span:
 
 @dataclass(frozen=True)
 class Encoding:
-    """One text as token ids, special tokens included.
+    """One text as token ids, special tokens included."""
 
-    Attributes:
-        text: the text that was encoded, masks written as the model's own mask token.
-        ids: T token ids.
-        tokens: T raw vocabulary strings.
-        spans: T character ranges in `text`; empty range where a token has no characters.
-        word_ids: T indices of the word a token belongs to; None for special tokens.
-        special: T flags, true for tokens that the tokenizer adds ([CLS], </s>), not for masks.
-    """
-
-    text: str
-    ids: tuple[int, ...]
-    tokens: tuple[str, ...]
+    text: str  # the text that was encoded, masks written as the model's own mask token
+    ids: tuple[int, ...]  # T token ids
+    tokens: tuple[str, ...]  # T raw vocabulary strings
+    # T character ranges in `text`; empty range where a token has no characters
     spans: tuple[Span, ...]
+    # T indices of the word a token belongs to; None for special tokens
     word_ids: tuple[int | None, ...]
+    # T flags, true for tokens that the tokenizer adds ([CLS], </s>), not for masks
     special: tuple[bool, ...]
 
     def __len__(self) -> int:
@@ -50,36 +44,22 @@ class Encoding:
 
 @dataclass(frozen=True)
 class ModelSignature:
-    """Every choice that shapes a model's numbers; two equal signatures give equal numbers.
+    """Every choice that shapes a model's numbers; two equal signatures give equal numbers."""
 
-    Attributes:
-        name: as the user referred to it, e.g. `embedded`, `org/model@rev`.
-        architecture: Hugging Face `model_type`, e.g. `bert`.
-        runtime: `onnx` or `torch`.
-        device: execution provider or torch device, e.g. `CPUExecutionProvider`, `cpu`.
-        precision: of the stored weights, e.g. `float32`, `float16`, `int8`.
-        sha256: hash of the weights file (of all of them, sorted, where there are several).
-        parameters: number of weights, where known.
-        size_bytes: of the weights on disk.
-        vocabulary_size: V, the width of the logits.
-        max_tokens: longest text in tokens, special tokens included.
-        versions: package name to version, of what took part.
-        cpu_features: e.g. `avx512_vnni`; int8 results depend on them.
-        notes: what a reader should know (logits computed at all positions, size mismatch, ...).
-    """
-
-    name: str
-    architecture: str
-    runtime: str
-    device: str
-    precision: str
-    sha256: str
-    parameters: int | None
-    size_bytes: int
-    vocabulary_size: int
-    max_tokens: int
+    name: str  # as the user referred to it, e.g. `embedded`, `org/model@rev`.
+    architecture: str  # Hugging Face `model_type`, e.g. `bert`.
+    runtime: str  # `onnx` or `torch`
+    device: str  # execution provider or torch device, e.g. `CPUExecutionProvider`, `cpu`.
+    precision: str  # of the stored weights, e.g. `float32`, `float16`, `int8`.
+    sha256: str  # hash of the weights file (of all of them, sorted, where there are several)
+    parameters: int | None  # number of weights, where known
+    size_bytes: int  # of the weights on disk
+    vocabulary_size: int  # V, the width of the logits
+    max_tokens: int  # longest text in tokens, special tokens included
+    # package name to version, of what took part
     versions: Mapping[str, str] = field(default_factory=dict)
-    cpu_features: tuple[str, ...] = ()
+    cpu_features: tuple[str, ...] = ()  # e.g. `avx512_vnni`; int8 results depend on them.
+    # what a reader should know (logits computed at all positions, size mismatch, ...).
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -104,23 +84,14 @@ class ModelSignature:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One token of the vocabulary at one hidden position.
+    """One token of the vocabulary at one hidden position."""
 
-    Attributes:
-        rank: 1 for the most probable token of the vocabulary.
-        token_id: in [0, V).
-        token: raw vocabulary string.
-        word: `token` without the tokenizer's marks.
-        probability: softmax over all V tokens.
-        nll_nats: -ln probability.
-    """
-
-    rank: int
-    token_id: int
-    token: str
-    word: str
-    probability: float
-    nll_nats: float
+    rank: int  # 1 for the most probable token of the vocabulary
+    token_id: int  # in [0, V)
+    token: str  # raw vocabulary string
+    word: str  # `token` without the tokenizer's marks
+    probability: float  # softmax over all V tokens
+    nll_nats: float  # -ln probability
 
     @property
     def nll_bits(self) -> float:
@@ -142,20 +113,13 @@ class ScoredWord:
 
     A word of n sub-tokens widens the mask to n; sub-token j is scored with those before it
     filled in and those after it hidden, so `nll_nats` is the sum over `parts`.
-
-    Attributes:
-        word: as typed.
-        nll_nats: -ln P(word).
-        probability: exp(-nll_nats).
-        rank: among all V tokens where the word is one token, else None.
-        parts: its sub-tokens.
     """
 
-    word: str
-    nll_nats: float
-    probability: float
-    rank: int | None
-    parts: tuple[ScoredPart, ...]
+    word: str  # as typed
+    nll_nats: float  # -ln P(word)
+    probability: float  # exp(-nll_nats)
+    rank: int | None  # among all V tokens where the word is one token, else None
+    parts: tuple[ScoredPart, ...]  # its sub-tokens
 
     @property
     def nll_bits(self) -> float:
@@ -164,19 +128,12 @@ class ScoredWord:
 
 @dataclass(frozen=True)
 class MaskFilling:
-    """What the model says at one mask.
+    """What the model says at one mask."""
 
-    Attributes:
-        position: index of the mask in the token sequence, special tokens counted.
-        entropy_nats: of the distribution over all V tokens.
-        candidates: the K best, best first.
-        scored: the words that the user asked about, in the order asked.
-    """
-
-    position: int
-    entropy_nats: float
-    candidates: tuple[Candidate, ...]
-    scored: tuple[ScoredWord, ...] = ()
+    position: int  # index of the mask in the token sequence, special tokens counted
+    entropy_nats: float  # of the distribution over all V tokens
+    candidates: tuple[Candidate, ...]  # the K best, best first
+    scored: tuple[ScoredWord, ...] = ()  # the words that the user asked about, in the order asked
 
     @property
     def perplexity(self) -> float:
@@ -197,16 +154,11 @@ class JointPart:
 
 @dataclass(frozen=True)
 class JointFilling:
-    """All masks of a text filled together.
+    """All masks of a text filled together."""
 
-    Attributes:
-        text: the filled text.
-        nll_nats: -ln of the joint probability, the sum over `parts` (chain rule).
-        parts: the factors, in the order in which they were conditioned on each other.
-    """
-
-    text: str
-    nll_nats: float
+    text: str  # the filled text
+    nll_nats: float  # -ln of the joint probability, the sum over `parts` (chain rule)
+    # the factors, in the order in which they were conditioned on each other
     parts: tuple[JointPart, ...]
 
     @property
@@ -220,18 +172,13 @@ class JointFilling:
 
 @dataclass(frozen=True)
 class Filling:
-    """What a model says about one text with masks.
+    """What a model says about one text with masks."""
 
-    Attributes:
-        encoding: the text as tokens.
-        signature: of the model.
-        masks: one entry per mask, from left to right, each independent of the others.
-        joint: the best fillings of all masks together; empty for a single mask.
-    """
-
-    encoding: Encoding
-    signature: ModelSignature
+    encoding: Encoding  # the text as tokens
+    signature: ModelSignature  # of the model
+    # one entry per mask, from left to right, each independent of the others
     masks: tuple[MaskFilling, ...]
+    # the best fillings of all masks together; empty for a single mask
     joint: tuple[JointFilling, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -293,15 +240,10 @@ def finite(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Example:
-    """One text of a data set.
+    """One text of a data set."""
 
-    Attributes:
-        id: position in the data set, from 0; with the seed it determines the masks.
-        text: raw.
-    """
-
-    id: int
-    text: str
+    id: int  # position in the data set, from 0; with the seed it determines the masks
+    text: str  # raw
 
 
 @dataclass(frozen=True)

@@ -16,15 +16,10 @@ from fillmask_ui.errors import ModelOutputError, OptionError
 
 @dataclass(frozen=True)
 class TopK:
-    """The K best tokens of each hidden position, best first.
+    """The K best tokens of each hidden position, best first."""
 
-    Attributes:
-        token_ids: int64 [M, K].
-        nll_nats: float64 [M, K], ascending along K.
-    """
-
-    token_ids: np.ndarray
-    nll_nats: np.ndarray
+    token_ids: np.ndarray  # int64 [M, K]
+    nll_nats: np.ndarray  # float64 [M, K], ascending along K
 
 
 def log_probabilities(logits: np.ndarray) -> np.ndarray:

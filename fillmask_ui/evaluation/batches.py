@@ -29,17 +29,11 @@ _SCORED_AT_ONCE = 2**21
 
 @dataclass(frozen=True, eq=False)
 class ScoredText:
-    """Scores of all M positions of one text, by each model.
+    """Scores of all M positions of one text, by each model."""
 
-    Attributes:
-        index: of the text in its window.
-        models: one entry per model.
-        difference: between two models; None for one.
-    """
-
-    index: int
-    models: list[TokenScores]
-    difference: LogitDifference | None
+    index: int  # of the text in its window
+    models: list[TokenScores]  # one entry per model
+    difference: LogitDifference | None  # between two models; None for one
 
 
 def score_window(

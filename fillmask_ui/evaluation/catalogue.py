@@ -26,25 +26,15 @@ COUNT, LOSS, SHARE, PERPLEXITY, RANK, WORDS = (
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of a record.
+    """One figure of a record."""
 
-    Attributes:
-        key: in JSON.
-        label: for people, its unit in brackets.
-        form: how it is written: `COUNT`, `LOSS`, ...
-        attribute: of the record; the key if blank.
-        interval: attribute of its 95 % interval; blank for none.
-        interval_key: of the interval in JSON; blank where JSON leaves it out.
-        lower_is_better: None where neither is.
-    """
-
-    key: str
-    label: str
-    form: str
-    attribute: str = ""
-    interval: str = ""
-    interval_key: str = ""
-    lower_is_better: bool | None = None
+    key: str  # in JSON
+    label: str  # for people, its unit in brackets
+    form: str  # how it is written: `COUNT`, `LOSS`, ...
+    attribute: str = ""  # of the record; the key if blank
+    interval: str = ""  # attribute of its 95 % interval; blank for none
+    interval_key: str = ""  # of the interval in JSON; blank where JSON leaves it out
+    lower_is_better: bool | None = None  # None where neither is
 
     def value(self, record: Any) -> Any:
         """Unrounded; None where the record does not have it."""

@@ -19,15 +19,6 @@ PROTOCOL_VERSION = 1
 class EvaluationConfig:
     """Every choice of an evaluation but model and texts.
 
-    Attributes:
-        metric: a key of `SCHEMES`.
-        scheme: the metric with its own options, which are given by name beside those below.
-        seed: of the masks.
-        max_tokens: longer texts are cut at the end; None for the model's own limit.
-        batch_tokens: tokens of a padded batch; changes the speed, and the numbers a little: those
-            of a dynamically quantized model in the fourth digit, as its activations are scaled
-            by batch, others in the last.
-
     Raises:
         OptionError: for a value outside its range, or an option that the metric does not have.
 
@@ -35,18 +26,24 @@ class EvaluationConfig:
     Suffix(suffix_tokens=3)
     """
 
+    # a key of `SCHEMES`
     metric: str = option(
         "cross-entropy",
         f"{', '.join([*SCHEMES][:-1])} or {[*SCHEMES][-1]}.",
         choices=tuple(SCHEMES),
     )
-    seed: int = option(42, "Of the masks.")
+    seed: int = option(42, "Of the masks.")  # of the masks
+    # longer texts are cut at the end; None for the model's own limit
     max_tokens: int | None = option(
         None, "Cut longer texts; the model's limit.", metavar="N", least=3
     )
+    # tokens of a padded batch; changes the speed, and the numbers a little: those of a dynamically
+    # quantized model in the fourth digit, as its activations are scaled by batch, others in the
+    # last
     batch_tokens: int = option(
         1024, "Tokens of a padded batch: speed and memory.", metavar="N", least=1
     )
+    # the metric with its own options, which are given by name beside those below
     scheme: Scheme = field(default_factory=CrossEntropy)
 
     def __init__(

@@ -13,19 +13,12 @@ MAX_ENTRIES = 200
 
 @dataclass(frozen=True)
 class MeanSoFar:
-    """The mean loss after some of the texts.
+    """The mean loss after some of the texts."""
 
-    Attributes:
-        texts: measured so far.
-        means: mean NLL in nats, one per model.
-        lows: lower end of each 95 % interval; None while there is none.
-        highs: upper end of each.
-    """
-
-    texts: int
-    means: tuple[float, ...]
-    lows: tuple[float | None, ...]
-    highs: tuple[float | None, ...]
+    texts: int  # measured so far
+    means: tuple[float, ...]  # mean NLL in nats, one per model
+    lows: tuple[float | None, ...]  # lower end of each 95 % interval; None while there is none
+    highs: tuple[float | None, ...]  # upper end of each
 
 
 class History:

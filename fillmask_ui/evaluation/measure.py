@@ -35,13 +35,10 @@ _WINDOW_TEXTS = 512
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """A sign of life between rows.
+    """A sign of life between rows."""
 
-    Attributes:
-        texts: how many texts are through so far, skipped and done ones counted; those under way
-            count by their share of the work.
-    """
-
+    # how many texts are through so far, skipped and done ones counted; those under way count by
+    # their share of the work
     texts: float
 
 

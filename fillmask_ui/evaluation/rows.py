@@ -20,82 +20,51 @@ WHOLE, FIRST, LATER = range(3)
 
 @dataclass(frozen=True, eq=False)
 class TokenScores:
-    """What one model says at the hidden positions of one text.
+    """What one model says at the hidden positions of one text."""
 
-    Attributes:
-        nll_nats: float64 [M], of the true token.
-        ranks: int64 [M], of the true token, 1 for the best.
-        entropy_nats: float64 [M], of the distribution.
-        top_ids: int64 [M], the most probable token.
-        top_probabilities: float64 [M], its probability.
-        top_tokens: M vocabulary strings of `top_ids`.
-    """
-
-    nll_nats: np.ndarray
-    ranks: np.ndarray
-    entropy_nats: np.ndarray
-    top_ids: np.ndarray
-    top_probabilities: np.ndarray
-    top_tokens: tuple[str, ...] = ()
+    nll_nats: np.ndarray  # float64 [M], of the true token
+    ranks: np.ndarray  # int64 [M], of the true token, 1 for the best
+    entropy_nats: np.ndarray  # float64 [M], of the distribution
+    top_ids: np.ndarray  # int64 [M], the most probable token
+    top_probabilities: np.ndarray  # float64 [M], its probability
+    top_tokens: tuple[str, ...] = ()  # M vocabulary strings of `top_ids`
 
 
 @dataclass(frozen=True, eq=False)
 class LogitDifference:
-    """How far two models with one vocabulary are apart at the hidden positions of one text.
+    """How far two models with one vocabulary are apart at the hidden positions of one text."""
 
-    Attributes:
-        kl_nats: float64 [M], KL(model || baseline).
-        kl_reverse_nats: float64 [M], KL(baseline || model).
-        mean_abs: float64 [M], mean |difference| of the logits over the vocabulary.
-        max_abs: float64 [M], largest |difference| of the logits.
-    """
-
-    kl_nats: np.ndarray
-    kl_reverse_nats: np.ndarray
-    mean_abs: np.ndarray
-    max_abs: np.ndarray
+    kl_nats: np.ndarray  # float64 [M], KL(model || baseline)
+    kl_reverse_nats: np.ndarray  # float64 [M], KL(baseline || model)
+    mean_abs: np.ndarray  # float64 [M], mean |difference| of the logits over the vocabulary
+    max_abs: np.ndarray  # float64 [M], largest |difference| of the logits
 
 
 @dataclass(frozen=True, eq=False)
 class EvaluatedText:
-    """One text, measured.
+    """One text, measured."""
 
-    Attributes:
-        id: of the example.
-        text: as far as it was measured; masks written as the model's mask token.
-        characters: that the scored tokens stand for: of the whole text (blanks inside counted)
-            where each token is hidden once, else of the hidden tokens.
-        truncated: whether the text was longer than the model takes.
-        left_out: tokens of the text that cannot be hidden: unknown words, masks and other special
-            tokens that stand in it.
-        ids: int64 [T].
-        cols: int64 [M], hidden positions.
-        tokens: M vocabulary strings of the tokens to be found.
-        kinds: uint8 [M], index into `masking.KINDS`.
-        shown_ids: int64 [M], what the model saw there.
-        parts: uint8 [M], index into `PARTS`.
-        spans: int64 [M, 2], characters of `text` that each hidden token stands for.
-        scores: of the model.
-        baseline: of the second model, at the same positions; None without one.
-        difference: between the two; None without a second model.
-        other: the second model's own row where its tokenizer is another one.
-    """
-
-    id: int
-    text: str
+    id: int  # of the example
+    text: str  # as far as it was measured; masks written as the model's mask token
+    # that the scored tokens stand for: of the whole text (blanks inside counted) where each token
+    # is hidden once, else of the hidden tokens
     characters: int
-    truncated: bool
+    truncated: bool  # whether the text was longer than the model takes
+    # tokens of the text that cannot be hidden: unknown words, masks and other special tokens that
+    # stand in it
     left_out: int
-    ids: np.ndarray
-    cols: np.ndarray
-    tokens: tuple[str, ...]
-    kinds: np.ndarray
-    shown_ids: np.ndarray
-    parts: np.ndarray
-    spans: np.ndarray
-    scores: TokenScores
+    ids: np.ndarray  # int64 [T]
+    cols: np.ndarray  # int64 [M], hidden positions
+    tokens: tuple[str, ...]  # M vocabulary strings of the tokens to be found
+    kinds: np.ndarray  # uint8 [M], index into `masking.KINDS`.
+    shown_ids: np.ndarray  # int64 [M], what the model saw there
+    parts: np.ndarray  # uint8 [M], index into `PARTS`
+    spans: np.ndarray  # int64 [M, 2], characters of `text` that each hidden token stands for
+    scores: TokenScores  # of the model
+    # of the second model, at the same positions; None without one
     baseline: TokenScores | None = None
-    difference: LogitDifference | None = None
+    difference: LogitDifference | None = None  # between the two; None without a second model
+    # the second model's own row where its tokenizer is another one
     other: EvaluatedText | None = None
 
     @property

@@ -36,29 +36,18 @@ UNCHANGED_ALARM = (
 
 @dataclass(frozen=True)
 class GroupFigures:
-    """Figures of a part of the tokens.
+    """Figures of a part of the tokens."""
 
-    Attributes:
-        name: what the tokens have in common, e.g. `mask`, `first sub-token`, `8-15`.
-        tokens: how many.
-        texts: with at least one of them; None where that is not counted.
-        mean_nll_nats: over the tokens.
-        interval: of the mean; None where it is not known, or rests on fewer than 5 texts.
-        top1_accuracy: share of tokens with rank 1.
-        top5_accuracy: share with rank 5 or better.
-        mean_rank: of the true token.
-        mean_entropy_nats: of the distribution.
-    """
-
-    name: str
-    tokens: int
-    texts: int | None
-    mean_nll_nats: float
+    name: str  # what the tokens have in common, e.g. `mask`, `first sub-token`, `8-15`.
+    tokens: int  # how many
+    texts: int | None  # with at least one of them; None where that is not counted
+    mean_nll_nats: float  # over the tokens
+    # of the mean; None where it is not known, or rests on fewer than 5 texts
     interval: Interval | None
-    top1_accuracy: float
-    top5_accuracy: float
-    mean_rank: float
-    mean_entropy_nats: float
+    top1_accuracy: float  # share of tokens with rank 1
+    top5_accuracy: float  # share with rank 5 or better
+    mean_rank: float  # of the true token
+    mean_entropy_nats: float  # of the distribution
 
 
 @dataclass(frozen=True)
@@ -74,15 +63,10 @@ class CalibrationBin:
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """Counts in bins of equal width; what lies outside is in the first or last.
+    """Counts in bins of equal width; what lies outside is in the first or last."""
 
-    Attributes:
-        edges: float64 [bins + 1], in nats.
-        counts: group name to int64 [bins].
-    """
-
-    edges: np.ndarray
-    counts: Mapping[str, np.ndarray]
+    edges: np.ndarray  # float64 [bins + 1], in nats
+    counts: Mapping[str, np.ndarray]  # group name to int64 [bins]
 
     @property
     def total(self) -> np.ndarray:
@@ -102,55 +86,31 @@ class Histogram:
 
 @dataclass(frozen=True, eq=False)
 class ModelFigures:
-    """What was measured of one model.
+    """What was measured of one model."""
 
-    Attributes:
-        metric: the figure that the metric names: the mean, e^mean, a loss per byte, ...
-        metric_interval: of it.
-        tokens: hidden tokens scored.
-        characters: that they stand for.
-        mean_nll_nats: token average; the cross-entropy.
-        interval: of the mean.
-        nll_per_character_nats: sum of losses by characters; compares tokenizers.
-        per_character_interval: of it.
-        median_nll_nats: exact to 0.02.
-        top1_accuracy: share of tokens with rank 1.
-        top5_accuracy: share with rank 5 or better.
-        mean_rank: of the true token.
-        mean_entropy_nats: of the distribution.
-        by_kind: by what the model saw: mask, random, unchanged.
-        by_part: by whole word, first and later sub-token.
-        by_position: by token position.
-        by_frequency: by how often the token occurs in the texts.
-        calibration: stated probability of the best guess against how often it is right.
-        calibration_error: mean |stated - right|, weighted by tokens.
-        histogram: of the loss of a token, by kind.
-        truncated: texts cut at the end.
-        left_out: unknown and written special tokens, which are not scored.
-    """
-
-    metric: float
-    metric_interval: Interval | None
-    tokens: int
-    characters: int
-    mean_nll_nats: float
-    interval: Interval | None
-    nll_per_character_nats: float
-    per_character_interval: Interval | None
-    median_nll_nats: float
-    top1_accuracy: float
-    top5_accuracy: float
-    mean_rank: float
-    mean_entropy_nats: float
-    by_kind: tuple[GroupFigures, ...]
-    by_part: tuple[GroupFigures, ...]
-    by_position: tuple[GroupFigures, ...]
-    by_frequency: tuple[GroupFigures, ...]
+    metric: float  # the figure that the metric names: the mean, e^mean, a loss per byte, ...
+    metric_interval: Interval | None  # of it
+    tokens: int  # hidden tokens scored
+    characters: int  # that they stand for
+    mean_nll_nats: float  # token average; the cross-entropy
+    interval: Interval | None  # of the mean
+    nll_per_character_nats: float  # sum of losses by characters; compares tokenizers
+    per_character_interval: Interval | None  # of it
+    median_nll_nats: float  # exact to 0.02
+    top1_accuracy: float  # share of tokens with rank 1
+    top5_accuracy: float  # share with rank 5 or better
+    mean_rank: float  # of the true token
+    mean_entropy_nats: float  # of the distribution
+    by_kind: tuple[GroupFigures, ...]  # by what the model saw: mask, random, unchanged
+    by_part: tuple[GroupFigures, ...]  # by whole word, first and later sub-token
+    by_position: tuple[GroupFigures, ...]  # by token position
+    by_frequency: tuple[GroupFigures, ...]  # by how often the token occurs in the texts
+    # stated probability of the best guess against how often it is right
     calibration: tuple[CalibrationBin, ...]
-    calibration_error: float
-    histogram: Histogram
-    truncated: int
-    left_out: int
+    calibration_error: float  # mean |stated - right|, weighted by tokens
+    histogram: Histogram  # of the loss of a token, by kind
+    truncated: int  # texts cut at the end
+    left_out: int  # unknown and written special tokens, which are not scored
 
     @property
     def perplexity(self) -> float:
@@ -188,43 +148,28 @@ class ModelFigures:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """A model beside its baseline, paired by text.
+    """A model beside its baseline, paired by text."""
 
-    Attributes:
-        unit: `token`, or `character` where the tokenizers differ.
-        texts: paired.
-        relative_change: of the metric, model against baseline; 0.03 is 3 % worse. Of two
-            tokenizers, see `Summary.compared_metric`.
-        interval: of it, paired.
-        difference_nats: mean loss of the model less that of the baseline, by unit.
-        difference_interval: of it, paired.
-        verdict: of the relative change.
-        agreement: share of tokens where both have the same best guess; None by character.
-        flips: tokens where the best guess differs.
-        lost: tokens that only the baseline guesses right.
-        won: tokens that only the model guesses right.
-        mean_kl_nats: mean KL(model || baseline); None for two stored runs, like all below.
-        mean_kl_reverse_nats: mean KL(baseline || model).
-        mean_abs_logit_difference: over tokens and vocabulary.
-        max_abs_logit_difference: the largest.
-        histogram: of the difference of the loss of a token; None by character.
-    """
-
-    unit: str
-    texts: int
+    unit: str  # `token`, or `character` where the tokenizers differ
+    texts: int  # paired
+    # of the metric, model against baseline; 0.03 is 3 % worse. Of two tokenizers, see
+    # `Summary.compared_metric`.
     relative_change: float
-    interval: Interval | None
-    difference_nats: float
-    difference_interval: Interval | None
-    verdict: Verdict
+    interval: Interval | None  # of it, paired
+    difference_nats: float  # mean loss of the model less that of the baseline, by unit
+    difference_interval: Interval | None  # of it, paired
+    verdict: Verdict  # of the relative change
+    # share of tokens where both have the same best guess; None by character
     agreement: float | None = None
-    flips: int | None = None
-    lost: int | None = None
-    won: int | None = None
+    flips: int | None = None  # tokens where the best guess differs
+    lost: int | None = None  # tokens that only the baseline guesses right
+    won: int | None = None  # tokens that only the model guesses right
+    # mean KL(model || baseline); None for two stored runs, like all below
     mean_kl_nats: float | None = None
-    mean_kl_reverse_nats: float | None = None
-    mean_abs_logit_difference: float | None = None
-    max_abs_logit_difference: float | None = None
+    mean_kl_reverse_nats: float | None = None  # mean KL(baseline || model)
+    mean_abs_logit_difference: float | None = None  # over tokens and vocabulary
+    max_abs_logit_difference: float | None = None  # the largest
+    # of the difference of the loss of a token; None by character
     histogram: Histogram | None = None
 
     @property
@@ -239,31 +184,20 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """All figures of one evaluation.
+    """All figures of one evaluation."""
 
-    Attributes:
-        config: what was measured; None where the rows alone were given.
-        texts: measured.
-        skipped: reason to number of texts.
-        model: figures of the model.
-        baseline: figures of the second model.
-        comparison: of the two.
-        alarms: what a reader must know, in words.
-        worst: tokens with the largest loss.
-        most_different: tokens with the largest |difference| of the two losses.
-        points: float64 [columns, n], a fair sample of tokens: the loss; with a baseline (by token)
-            the baseline's loss as a second line.
-    """
-
-    config: EvaluationConfig | None
-    texts: int
-    skipped: Mapping[str, int]
-    model: ModelFigures
-    baseline: ModelFigures | None = None
-    comparison: Comparison | None = None
-    alarms: tuple[str, ...] = ()
-    worst: tuple[TokenExample, ...] = ()
+    config: EvaluationConfig | None  # what was measured; None where the rows alone were given
+    texts: int  # measured
+    skipped: Mapping[str, int]  # reason to number of texts
+    model: ModelFigures  # figures of the model
+    baseline: ModelFigures | None = None  # figures of the second model
+    comparison: Comparison | None = None  # of the two
+    alarms: tuple[str, ...] = ()  # what a reader must know, in words
+    worst: tuple[TokenExample, ...] = ()  # tokens with the largest loss
+    # tokens with the largest |difference| of the two losses
     most_different: tuple[TokenExample, ...] = ()
+    # float64 [columns, n], a fair sample of tokens: the loss; with a baseline (by token) the
+    # baseline's loss as a second line
     points: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property

@@ -201,39 +201,23 @@ class PairTally:
 
 @dataclass(frozen=True)
 class TokenExample:
-    """One hidden token in its sentence.
+    """One hidden token in its sentence."""
 
-    Attributes:
-        id: of the text.
-        position: of the token.
-        text: the sentence.
-        start: first character of the token in `text`.
-        end: one past its last.
-        token: vocabulary string to be found.
-        kind: what the model saw: `mask`, `random` or `unchanged`.
-        nll_nats: of the true token.
-        rank: of the true token.
-        top_token: the model's best guess.
-        top_probability: its probability.
-        baseline_nll_nats: of the true token under the second model; None without one.
-        baseline_rank: of the true token under the second model; None without one.
-        baseline_top_token: the second model's best guess; None without one.
-    """
-
-    id: int
-    position: int
-    text: str
-    start: int
-    end: int
-    token: str
-    kind: str
-    nll_nats: float
-    rank: int
-    top_token: str
-    top_probability: float
+    id: int  # of the text
+    position: int  # of the token
+    text: str  # the sentence
+    start: int  # first character of the token in `text`
+    end: int  # one past its last
+    token: str  # vocabulary string to be found
+    kind: str  # what the model saw: `mask`, `random` or `unchanged`
+    nll_nats: float  # of the true token
+    rank: int  # of the true token
+    top_token: str  # the model's best guess
+    top_probability: float  # its probability
+    # of the true token under the second model; None without one
     baseline_nll_nats: float | None = None
-    baseline_rank: int | None = None
-    baseline_top_token: str | None = None
+    baseline_rank: int | None = None  # of the true token under the second model; None without one
+    baseline_top_token: str | None = None  # the second model's best guess; None without one
 
     @property
     def difference_nats(self) -> float | None:

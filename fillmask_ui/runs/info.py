@@ -22,37 +22,26 @@ RUNNING, DONE, STOPPED, FAILED = "running", "done", "stopped", "failed"
 
 @dataclass(frozen=True)
 class RunInfo:
-    """What run.json holds.
+    """What run.json holds."""
 
-    Attributes:
-        name: of the folder.
-        created: ISO 8601, UTC.
-        config: what is measured.
-        model: signature of the model, as `ModelSignature.to_dict` gives it.
-        baseline: signature of the second model; None without one.
-        texts: where the texts come from: `TextSource.to_dict`, its `signature`, and how many rows
-            were `available` when the run began.
-        choices: how the models were asked for, see `Plan.choices`.
-        limits: borders of the verdict.
-        versions: of this package and of what the models ran on.
-        state: `running`, `done`, `stopped` or `failed`.
-        error: why it failed, in words.
-        notes: what a reader should know of the texts (fewer than asked for, ...).
-        result: the figures, as `Summary.to_dict` gives them, once it is done.
-    """
-
-    name: str
-    created: str
-    config: EvaluationConfig
-    model: Mapping[str, Any]
-    baseline: Mapping[str, Any] | None = None
+    name: str  # of the folder
+    created: str  # ISO 8601, UTC
+    config: EvaluationConfig  # what is measured
+    model: Mapping[str, Any]  # signature of the model, as `ModelSignature.to_dict` gives it.
+    baseline: Mapping[str, Any] | None = None  # signature of the second model; None without one
+    # where the texts come from: `TextSource.to_dict`, its `signature`, and how many rows were
+    # `available` when the run began.
     texts: Mapping[str, Any] = field(default_factory=dict)
+    # how the models were asked for, see `Plan.choices`.
     choices: Mapping[str, Any] = field(default_factory=dict)
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = field(default_factory=Limits)  # borders of the verdict
+    # of this package and of what the models ran on
     versions: Mapping[str, str] = field(default_factory=dict)
-    state: str = RUNNING
-    error: str | None = None
+    state: str = RUNNING  # `running`, `done`, `stopped` or `failed`
+    error: str | None = None  # why it failed, in words
+    # what a reader should know of the texts (fewer than asked for, ...).
     notes: tuple[str, ...] = ()
+    # the figures, as `Summary.to_dict` gives them, once it is done.
     result: Mapping[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:

@@ -33,24 +33,17 @@ Load = Callable[[ModelChoice], MaskedLM]
 
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """A run at one moment.
+    """A run at one moment."""
 
-    Attributes:
-        info: its run.json.
-        running: the figures so far, which go on growing.
-        expected: texts in all; None where that is not known.
-        through: texts that are through, those under way by their share of the work; None between
-            two signs of life.
-        row: what was just measured and stored; None for a sign of life.
-        dropped_bytes: length of a half-written last line that a resumed run has dropped.
-    """
-
-    info: RunInfo
-    running: RunningSummary
-    expected: int | None = None
+    info: RunInfo  # its run.json.
+    running: RunningSummary  # the figures so far, which go on growing
+    expected: int | None = None  # texts in all; None where that is not known
+    # texts that are through, those under way by their share of the work; None between two signs of
+    # life
     through: float | None = None
+    # what was just measured and stored; None for a sign of life
     row: EvaluatedText | SkippedText | None = None
-    dropped_bytes: int = 0
+    dropped_bytes: int = 0  # length of a half-written last line that a resumed run has dropped
 
 
 def perform(plan: Plan, store: RunStore, load: Load) -> Generator[Progress]:

@@ -20,23 +20,16 @@ from fillmask_ui.texts import TextSource
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be measured.
+    """What is to be measured."""
 
-    Attributes:
-        model: how the model is loaded.
-        baseline: how the second model is loaded; None without one.
-        config: the metric and what shapes its numbers.
-        source: the texts.
-        limits: borders of the verdict.
-        hide_folders: whether the signature names the file of the texts without its folder, which
-            on a server is nobody's business.
-    """
-
-    model: ModelChoice = field(default_factory=ModelChoice)
-    baseline: ModelChoice | None = None
+    model: ModelChoice = field(default_factory=ModelChoice)  # how the model is loaded
+    baseline: ModelChoice | None = None  # how the second model is loaded; None without one
+    # the metric and what shapes its numbers
     config: EvaluationConfig = field(default_factory=EvaluationConfig)
-    source: TextSource = field(default_factory=TextSource)
-    limits: Limits = field(default_factory=Limits)
+    source: TextSource = field(default_factory=TextSource)  # the texts
+    limits: Limits = field(default_factory=Limits)  # borders of the verdict
+    # whether the signature names the file of the texts without its folder, which on a server is
+    # nobody's business
     hide_folders: bool = False
 
     def texts(self) -> dict[str, Any]:

@@ -33,20 +33,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class Recorder:
-    """A run open for writing; use it as a context manager.
+    """A run open for writing; use it as a context manager."""
 
-    Attributes:
-        folder: of the run.
-        info: its run.json.
-        running: the figures so far, those of a resumed run's stored rows included.
-        dropped_bytes: length of a half-written last line that was dropped; 0 if there was none.
-    """
-
-    folder: Path
-    info: RunInfo
-    running: RunningSummary
+    folder: Path  # of the run
+    info: RunInfo  # its run.json.
+    running: RunningSummary  # the figures so far, those of a resumed run's stored rows included
     _file: BinaryIO
     _lock: RunLock
+    # length of a half-written last line that was dropped; 0 if there was none
     dropped_bytes: int = 0
     _closed: bool = False
     _checksums: dict[int, int] = field(default_factory=dict)

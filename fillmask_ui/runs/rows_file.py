@@ -20,17 +20,11 @@ from fillmask_ui.records import SkippedText
 
 @dataclass(frozen=True)
 class StoredLine:
-    """One whole line.
+    """One whole line."""
 
-    Attributes:
-        place: file and number of the line, for messages.
-        end: offset in bytes of what follows it.
-        values: as stored.
-    """
-
-    place: str
-    end: int
-    values: dict[str, Any]
+    place: str  # file and number of the line, for messages
+    end: int  # offset in bytes of what follows it
+    values: dict[str, Any]  # as stored
 
     def row(self) -> EvaluatedText | SkippedText:
         """What was measured.

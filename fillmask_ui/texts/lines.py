@@ -47,14 +47,10 @@ def is_folder(path: str | Path) -> bool:
 
 @dataclass(frozen=True)
 class ByteSource:
-    """Bytes that can be opened.
+    """Bytes that can be opened."""
 
-    Attributes:
-        name: for messages.
-        open: gives a binary stream from its beginning, closed at the end of the block.
-    """
-
-    name: str
+    name: str  # for messages
+    # gives a binary stream from its beginning, closed at the end of the block
     open: Callable[[], AbstractContextManager[IO[bytes]]]
 
     def lines(self, encoding: str | None = None, keep: int | None = None) -> Iterator[str]:

@@ -22,22 +22,15 @@ from fillmask_ui.texts.source import DATASET, EMBEDDED, STDIN, TextSource
 
 @dataclass
 class SourceReport:
-    """What a source gave so far; complete when its texts have been read to the end.
+    """What a source gave so far; complete when its texts have been read to the end."""
 
-    Attributes:
-        samples: texts asked for; None for all.
-        available: rows in the data; None while that is not known (data read in its own order is
-            not read further than asked).
-        given: examples yielded.
-        blank: of those, empty or of white space alone.
-        cut: of those, cut at `MAX_CHARACTERS` characters.
-    """
-
-    samples: int | None
+    samples: int | None  # texts asked for; None for all
+    # rows in the data; None while that is not known (data read in its own order is not read further
+    # than asked)
     available: int | None
-    given: int = 0
-    blank: int = 0
-    cut: int = 0
+    given: int = 0  # examples yielded
+    blank: int = 0  # of those, empty or of white space alone
+    cut: int = 0  # of those, cut at `MAX_CHARACTERS` characters
 
     @property
     def expected(self) -> int | None:

@@ -25,38 +25,26 @@ _ENDINGS = {**{name: name for name in FORMATS}, "text": "txt", "ndjson": "jsonl"
 class TextSource:
     """Which texts to read, in which order; run.json keeps it under these names.
 
-    Attributes:
-        kind: `embedded`, `file`, `stdin` or `dataset`.
-        where: path of a file, id (or folder) of a Hugging Face data set; else empty.
-        column: which column holds the text; None for `text`, or the only one there is.
-        config: configuration of a data set (the published command's `--dataset-name`).
-        split: of a data set; slices such as `test[:10%]` work where it is not streamed.
-        revision: branch, tag or commit of a data set.
-        streaming: read a data set over the network while it is used, without storing it.
-        samples: at most so many texts; None for all.
-        shuffle: whether the texts come in the order of a seeded permutation.
-        seed: of that permutation.
-        by: for plain text, `line` or `paragraph` (separated by blank lines).
-        encoding: of text files and standard input; a byte order mark is dropped.
-        format: of a file or standard input: txt, csv, tsv, jsonl or parquet; None for what the
-            file's name says.
-
     Raises:
         OptionError: for values that are not known or out of range.
     """
 
-    kind: str = EMBEDDED
-    where: str = ""
+    kind: str = EMBEDDED  # `embedded`, `file`, `stdin` or `dataset`
+    where: str = ""  # path of a file, id (or folder) of a Hugging Face data set; else empty
+    # which column holds the text; None for `text`, or the only one there is
     column: str | None = None
+    # configuration of a data set (the published command's `--dataset-name`)
     config: str | None = None
-    split: str = "test"
-    revision: str | None = None
-    streaming: bool = False
-    samples: int | None = None
-    shuffle: bool = True
-    seed: int = 42
-    by: str = LINE
-    encoding: str = "utf-8"
+    split: str = "test"  # of a data set; slices such as `test[:10%]` work where it is not streamed
+    revision: str | None = None  # branch, tag or commit of a data set
+    streaming: bool = False  # read a data set over the network while it is used, without storing it
+    samples: int | None = None  # at most so many texts; None for all
+    shuffle: bool = True  # whether the texts come in the order of a seeded permutation
+    seed: int = 42  # of that permutation
+    by: str = LINE  # for plain text, `line` or `paragraph` (separated by blank lines)
+    encoding: str = "utf-8"  # of text files and standard input; a byte order mark is dropped
+    # of a file or standard input: txt, csv, tsv, jsonl or parquet; None for what the file's name
+    # says
     format: str | None = None
 
     def __post_init__(self) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
-from fillmask_ui.ui import api, evaluate, explore, guide, widgets
+from fillmask_ui.show.render import render
+from fillmask_ui.ui import api, evaluate, guide, widgets
+from fillmask_ui.ui.explore import tab as explore
+from fillmask_ui.ui.links import on_link
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.theme import theme
 
@@ -20,11 +24,6 @@ TABS = (
     ("evaluate", "Evaluate", evaluate.build),
     ("guide", "Guide", guide.build),
 )
-_HEADER = f"""
-<div class="fm-header"><div><h1>{TITLE}</h1>
-<p>What does a language model expect where a word is hidden, and how sure is it?</p></div>
-<button type="button" class="fm-theme" aria-label="dark theme"><span>Dark</span></button></div>
-"""
 
 
 def build_app(
@@ -47,26 +46,24 @@ def build_app(
         title=TITLE, analytics_enabled=False, delete_cache=(3600, 3600), fill_width=False
     ) as demo:
         api.build(session)  # first, so that no event of a tab takes one of its names
-        widgets.html_block(_HEADER, js_on_load=widgets.static("header.js"), elem_id="header")
+        header = render("page/header.html", title=TITLE)
+        widgets.html_block(header, js_on_load=widgets.static("header.js"), elem_id="header")
         with gr.Tabs(elem_id="tabs") as tabs:
             for name, label, build in TABS:
                 with gr.Tab(label, id=name):
                     build(session)
-        _wire_tabs(demo, tabs)
+        _wire_tabs(tabs)
     demo.queue(max_size=64 if public else None, default_concurrency_limit=4, api_open=not public)
     return demo
 
 
-def _wire_tabs(demo: gr.Blocks, tabs: gr.Tabs) -> None:
-    """The tab in the address: read on opening, written on every change."""
+def _wire_tabs(tabs: gr.Tabs) -> None:
+    """The tab of a link: read on opening the page and from inside it, written on every change."""
 
-    def opened(request: gr.Request) -> Any:
-        return tab_of(request.query_params.get("tab", ""))
+    def select(parameters: Mapping[str, str]) -> Any:
+        return gr.Tabs(selected=tab_of(parameters.get("tab", "")))
 
-    def select(request: gr.Request) -> Any:
-        return gr.Tabs(selected=opened(request))
-
-    demo.load(select, None, tabs, show_progress="hidden", api_visibility="private")
+    on_link("", select, [tabs])
     for name, tab in zip((name for name, _, _ in TABS), tabs.children, strict=True):
         tab.select(None, js=f"() => {{ window.fillmask.remember_tab('{name}', '{TABS[0][0]}'); }}")
 

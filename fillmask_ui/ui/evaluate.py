@@ -14,16 +14,15 @@ from fillmask_ui.ui import evaluate_view as view
 from fillmask_ui.ui.evaluate_parts import LOGARITHMIC, Parts, changes
 from fillmask_ui.ui.evaluate_request import Form
 from fillmask_ui.ui.evaluate_runs import Shown, Workbench
-from fillmask_ui.ui.explore_view import sentence
+from fillmask_ui.ui.links import link, link_to
 from fillmask_ui.ui.session import Session
+from fillmask_ui.ui.widgets import error_message
 
 _WELCOME = (
     "How well does a model know a text? Some of its tokens are hidden, the model says what it "
     "expects there, and the loss is how surprised it is by what was hidden. Press Run; with a "
     "second model both see the same masks, and a verdict says whether they differ."
 )
-# Once another tab is open, its beginning is what is to be seen.
-_TO_TOP = "() => { if (document.querySelector('#sentence')?.offsetParent) scrollTo(0, 0); }"
 _QUIET = {"show_progress": "hidden", "api_visibility": "private"}
 # More may be asked for at a time than run at a time: who waits is told so, and can cancel. Each
 # takes a thread of the page, so that not too many may wait.
@@ -108,20 +107,15 @@ def _wire_tokens(bench: Workbench, parts: Parts) -> None:
         try:
             target = view.in_explore(bench, visitor(request), shown, token)
         except FillmaskError as error:
-            yield {parts.side: widgets.notice_html("error", sentence(error))}
+            yield {parts.side: widgets.notice_html("error", error_message(error))}
             return
-        yield {
-            explore["sentence"]: target.text,
-            explore["model"]: target.model,
-            explore["words"]: target.words,
-            explore["tabs"]: gr.Tabs(selected="explore"),
-        }
+        yield {opened: link_to("explore", text=target.text, model=target.model, words=target.words)}
 
     def counts(request: gr.Request, shown: Shown, kind: str) -> Any:
         chart = view.recounted(bench, visitor(request), shown, log=kind == LOGARITHMIC)
         return gr.skip() if chart is None else chart.figure
 
-    explore = {name: component(name) for name in ("sentence", "model", "words", "tabs")}
+    opened = link()
     gr.on(
         [parts.order.input, parts.low.change, parts.high.change],
         choose,
@@ -135,11 +129,9 @@ def _wire_tokens(bench: Workbench, parts: Parts) -> None:
     parts.tokens.row(
         click,
         [parts.shown, parts.found],
-        [parts.side, *explore.values()],
+        [parts.side, opened],
         trigger_mode="always_last",
         **_QUIET,
-    ).then(
-        None, js="() => { if (document.querySelector('#sentence')?.offsetParent) scrollTo(0, 0); }"
     )
     histogram = parts.slots["loss-histogram"].plot
     parts.counts.change(counts, [parts.shown, parts.counts], histogram, **_QUIET)
@@ -188,7 +180,7 @@ def _wire_runs(bench: Workbench, parts: Parts) -> None:
             try:
                 path = bench.file(visitor(request), name or "", file_format)
             except FillmaskError as error:
-                return gr.skip(), widgets.notice_html("error", sentence(error))
+                return gr.skip(), widgets.notice_html("error", error_message(error))
             return str(path), widgets.notice_html("none")
 
         return write
@@ -220,15 +212,3 @@ def _stored(bench: Workbench, parts: Parts, who: str, shown: Shown, counts: str)
 def visitor(request: gr.Request) -> str:
     """Who asks: a page that is open in a browser."""
     return request.session_hash or ""
-
-
-def component(elem_id: str) -> Any:
-    """A component of another tab, by its id in the page.
-
-    Raises:
-        LookupError: if the page has none.
-    """
-    for block in widgets.page().blocks.values():
-        if block.elem_id == elem_id:
-            return block
-    raise LookupError(f"the page has no component with the id {elem_id}")

@@ -11,6 +11,7 @@ from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.intervals import Interval
 from fillmask_ui.runs import Run, RunInfo
 from fillmask_ui.show.charts import Chart, Names
+from fillmask_ui.show.render import text_html
 from fillmask_ui.ui.evaluate_job import News
 from fillmask_ui.ui.widgets import (
     Cell,
@@ -19,7 +20,6 @@ from fillmask_ui.ui.widgets import (
     facts_html,
     notice_html,
     table_html,
-    text_html,
 )
 
 METRIC_NAMES = {

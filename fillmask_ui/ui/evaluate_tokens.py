@@ -16,7 +16,8 @@ from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs import Run
 from fillmask_ui.show.charts.explore import candidate_names, percent
-from fillmask_ui.ui.widgets import Cell, Column, Row, table_html, text_html
+from fillmask_ui.show.render import text_html
+from fillmask_ui.ui.widgets import Cell, Column, Row, table_html
 
 WORST, DIFFERENT, FLIPPED = "largest loss", "largest difference", "best guess flipped"
 SHOWN = 100
@@ -174,46 +175,26 @@ def _note(found: Found) -> str:
     return said
 
 
-class _Sentence:
+def _sentence(token: TokenExample) -> Cell:
     """A cell that shows a token in its surroundings."""
-
-    def __init__(self, token: TokenExample) -> None:
-        self.token = token
-
-    def to_html(self) -> str:
-        """The cell as `<td>`."""
-        text, start, end = self.token.text, self.token.start, self.token.end
-        left, right = max(0, start - _CONTEXT), min(len(text), end + _CONTEXT)
-        before = ("…" if left else "") + text[left:start]
-        after = text[end:right] + ("…" if right < len(text) else "")
-        return (
-            f'<td class="fm-text fm-sentence" dir="auto">{text_html(before)}'
-            f"<mark>{text_html(text[start:end])}</mark>{text_html(after)}</td>"
-        )
+    text, start, end = token.text, token.start, token.end
+    left, right = max(0, start - _CONTEXT), min(len(text), end + _CONTEXT)
+    before = ("…" if left else "") + text[left:start]
+    after = text[end:right] + ("…" if right < len(text) else "")
+    return Cell(text[start:end], kind="marked", before=before, after=after)
 
 
-class _Open:
+def _open(token: TokenExample, index: int) -> Cell:
     """A cell with a button of its own, which opens Explore."""
-
-    def __init__(self, token: TokenExample, index: int) -> None:
-        self.token, self.index = token, index
-
-    def to_html(self) -> str:
-        """The cell as `<td>`."""
-        shown = text_html(self.token.token)
-        label = text_html(f"open {self.token.token} in its sentence in Explore")
-        return (
-            f'<td class="fm-text"><button type="button" class="fm-pick" dir="auto" '
-            f'data-key="open:{self.index}" aria-label="{label}" title="{label}">{shown}</button>'
-            "</td>"
-        )
+    label = f"open {token.token} in its sentence in Explore"
+    return Cell(token.token, kind="action", title=label, key=f"open:{index}")
 
 
 def _cells(token: TokenExample, index: int, *, pair: bool) -> list:
     difference = token.difference_nats
     own = f"{token.top_token} {percent(token.top_probability)}"
     more = f"{own}; show what {'both models say' if pair else 'the model says'} here"
-    cells = [_Open(token, index), Cell(f"{token.nll_nats:.3f}", token.nll_nats, kind="number")]
+    cells = [_open(token, index), Cell(f"{token.nll_nats:.3f}", token.nll_nats, kind="number")]
     if pair:
         base = token.baseline_nll_nats
         cells += [
@@ -225,7 +206,7 @@ def _cells(token: TokenExample, index: int, *, pair: bool) -> list:
     cells += [Cell(f"{token.rank:,}", token.rank, kind="number"), guess]
     if pair:
         cells.append(Cell(token.baseline_top_token or "", kind="code"))
-    return [*cells, Cell(token.kind), _Sentence(token)]
+    return [*cells, Cell(token.kind), _sentence(token)]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.evaluation import Summary, TokenExample
 from fillmask_ui.show.charts import Chart, charts, loss_histogram, running_mean
-from fillmask_ui.ui.address import MAX_TEXT_CHARACTERS
 from fillmask_ui.ui.background import Done, run_in_background
 from fillmask_ui.ui.evaluate_job import Job, News, chosen_model, options_of, watch
 from fillmask_ui.ui.evaluate_request import Form
@@ -25,8 +24,8 @@ from fillmask_ui.ui.evaluate_tokens import (
     side_by_side_html,
     tokens_html,
 )
-from fillmask_ui.ui.explore_view import sentence
-from fillmask_ui.ui.widgets import notice_html
+from fillmask_ui.ui.links import MAX_TEXT_CHARACTERS
+from fillmask_ui.ui.widgets import error_message, notice_html
 
 # Charts in the order of the page.
 CHARTS = (
@@ -96,7 +95,7 @@ class Update:
 
 def error_update(error: FillmaskError) -> Update:
     """A message; all else stays."""
-    return Update(notice=notice_html("error", sentence(error)), busy=False)
+    return Update(notice=notice_html("error", error_message(error)), busy=False)
 
 
 def evaluation(bench: Workbench, visitor: str, form: Form, *, log: bool) -> Iterator[Update]:
@@ -286,7 +285,7 @@ def chosen_tokens(
         found = bench.tokens(visitor, shown, choice)
         pair = len(bench.choices(visitor, shown)) > 1
     except FillmaskError as error:
-        return Update(notice=notice_html("error", sentence(error)))
+        return Update(notice=notice_html("error", error_message(error)))
     pair = pair and (not found.tokens or found.tokens[0].baseline_nll_nats is not None)
     html = tokens_html(found, choice, pair=pair)
     return Update(tokens=Tokens(html, found.tokens, choice, pair), side="")
@@ -347,7 +346,7 @@ def side_by_side(
             views = bench.views(visitor, shown, token, tell)
             return Update(side=side_by_side_html(token, views, MAX_TEXT_CHARACTERS))
         except FillmaskError as error:
-            return Update(side=notice_html("error", sentence(error)))
+            return Update(side=notice_html("error", error_message(error)))
 
     for state in run_in_background(work):
         if isinstance(state, Done):
@@ -370,7 +369,7 @@ def deleted(bench: Workbench, visitor: str, name: str) -> Update:
     try:
         gone = bench.delete(visitor, name)
     except FillmaskError as error:
-        return Update(notice=notice_html("error", sentence(error)))
+        return Update(notice=notice_html("error", error_message(error)))
     return Update(
         notice=notice_html("hint", f"Run {gone} was deleted."), runs=run_list(bench, visitor)
     )

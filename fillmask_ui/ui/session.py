@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fillmask_ui.errors import FillmaskError, ModelError, OptionError, TextError
 from fillmask_ui.filling import fill, score_candidate_at, score_candidates
+from fillmask_ui.models.choice import ModelChoice
 
 if TYPE_CHECKING:
     from fillmask_ui.models import AvailableModel, ModelStore
+    from fillmask_ui.models.progress import ProgressCallback
     from fillmask_ui.protocol import MaskedLM
     from fillmask_ui.records import Filling, ScoredWord
 
@@ -25,6 +27,7 @@ MAX_CHARACTERS = 50_000
 MAX_WORDS = 100
 # Tokens that a model is made to read for words of several sub-tokens while someone waits.
 MAX_WORK = 200_000
+JOINT_FILLINGS = 5
 # Answers that are kept, and the candidates and scored words of all of them together.
 _KEPT_ANSWERS = 128
 _KEPT_CANDIDATES = 100_000
@@ -67,43 +70,66 @@ class Session:
 
         return tuple(available_models())
 
-    def model(self, reference: str, on_progress: Callable[..., None] | None = None) -> MaskedLM:
-        """The loaded model of a reference.
+    def model(
+        self, choice: ModelChoice | str, on_progress: ProgressCallback | None = None
+    ) -> MaskedLM:
+        """The loaded model of a choice.
 
         Args:
-            reference: as `load_model` takes it; blank for the default model.
-            on_progress: told how far loading is.
+            choice: a reference, or a reference with options; a blank reference is the default
+                model. A public page heeds no options.
+            on_progress: called with each step of loading.
 
         Raises:
             ModelError: if it cannot be loaded, or is not offered on a public page.
             NetworkError: if it has to be fetched and cannot be.
         """
-        reference = (reference or "").strip() or self.default_model
-        if self.public:
-            offered = [self.default_model, *(model.reference for model in self.models())]
-            if reference not in offered:
-                raise ModelError(
-                    f"{reference!r} is not offered on this public page; offered: "
-                    f"{', '.join(dict.fromkeys(offered))}"
-                )
+        choice = ModelChoice(choice) if isinstance(choice, str) else choice
+        reference = choice.reference.strip() or self.default_model
+        if not self.public:
+            return self.store.get(reference, **choice.given(), on_progress=on_progress)
+        offered = [self.default_model, *(model.reference for model in self.models())]
+        if reference not in offered:
+            raise ModelError(
+                f"{reference!r} is not offered on this public page; offered: "
+                f"{', '.join(dict.fromkeys(offered))}"
+            )
         return self.store.get(reference, on_progress=on_progress)
 
     def fill(
-        self, model: MaskedLM, text: str, *, top_k: int | None, words: Sequence[str] = ()
+        self,
+        model: MaskedLM,
+        text: str,
+        *,
+        top_k: int | None,
+        words: Sequence[str] = (),
+        joint: int = JOINT_FILLINGS,
     ) -> Filling:
         """`fill` within the page's limits, remembered.
 
         A change of unit or of the mask shown costs no model call.
+
+        Args:
+            model: from `Session.model`.
+            text: with at least one mask.
+            top_k: tokens per mask; None for the whole vocabulary.
+            words: to be scored at each mask.
+            joint: fillings of all masks together; 0 for none.
+
+        Raises:
+            TextError: if the text cannot be used.
+            OptionError: if there are too many words, or one cannot be scored.
         """
         check_text(text)
         check_words(words)
 
         def make() -> Filling:
-            return fill(model, text, top_k=top_k, candidates=words, most_work=MAX_WORK)
+            return fill(model, text, top_k=top_k, candidates=words, joint=joint, most_work=MAX_WORK)
 
         if top_k is None:  # whole vocabularies are too large to keep
             return make()
-        return self._remembered(("fill", *_key(model, text), top_k, tuple(words)), make, _size)
+        key = ("fill", *_key(model, text), top_k, tuple(words), joint)
+        return self._remembered(key, make, _size)
 
     def score(
         self, model: MaskedLM, text: str, words: Sequence[str]

@@ -191,8 +191,8 @@ def test_a_run_started_on_the_command_line_goes_on_here(tmp_path):
     asked = {}
     session_model = TableModel(1)
 
-    def load(reference, **options):
-        asked.update(options)
+    def load(choice, **_):
+        asked.update(choice.given())
         return session_model
 
     bench = workbench(tmp_path / "runs")

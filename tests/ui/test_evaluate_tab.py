@@ -4,7 +4,7 @@ import gradio as gr
 import pytest
 from evaluate_page import workbench
 
-from fillmask_ui.ui import evaluate, evaluate_controls
+from fillmask_ui.ui import evaluate_controls
 from fillmask_ui.ui import evaluate_view as view
 from fillmask_ui.ui.app import build_app, launch_options
 from fillmask_ui.ui.evaluate_request import PUBLIC_TOKENS, Form
@@ -92,10 +92,3 @@ def test_no_event_of_the_tab_is_an_endpoint_for_programs(page):
 def test_every_chart_has_its_place(page):
     ids = {block.elem_id for block in page.blocks.values() if isinstance(block, gr.Plot)}
     assert {f"plot-{name}" for name in CHARTS} <= ids
-
-
-def test_a_component_that_is_not_there_is_said(page):
-    with page:
-        assert isinstance(evaluate.component("sentence"), gr.Textbox)
-        with pytest.raises(LookupError, match="nowhere"):
-            evaluate.component("nowhere")

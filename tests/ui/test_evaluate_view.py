@@ -312,7 +312,7 @@ def test_a_run_that_failed_later_says_why(tmp_path):
 
 def test_a_message_keeps_its_dots():
     shown = evaluate_results.progress_html(News("failed", "../a.csv has no column 'x'; see ../b."))
-    assert "../a.csv has no column &#x27;x&#x27;; see ../b.<" in shown
+    assert "../a.csv has no column &#39;x&#39;; see ../b.<" in shown
 
 
 def test_charts_are_drawn_once_for_the_same_figures(done, monkeypatch):

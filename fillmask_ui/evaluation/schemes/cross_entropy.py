@@ -32,12 +32,7 @@ MASK_STREAMS = ("text", "collator")
 
 @dataclass(frozen=True)
 class CrossEntropy(Scheme):
-    """Mean NLL of tokens chosen at random.
-
-    Attributes:
-        recipe: what is chosen and how it is shown.
-        mask_stream: one of `MASK_STREAMS`.
-    """
+    """Mean NLL of tokens chosen at random."""
 
     name = "cross-entropy"
     label = "Cross-entropy"
@@ -45,7 +40,8 @@ class CrossEntropy(Scheme):
     hides = "a share of the tokens at random"
     figure_label = "Cross-entropy"
 
-    recipe: MaskRecipe = field(default_factory=MaskRecipe)
+    recipe: MaskRecipe = field(default_factory=MaskRecipe)  # what is chosen and how it is shown
+    # one of `MASK_STREAMS`
     mask_stream: str = option(
         "text",
         "text: masks depend on the text's position alone; collator: as the published evaluator, "

@@ -29,11 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PseudoPerplexity(Scheme):
-    """e^ of the mean NLL of every token, each hidden alone.
-
-    Attributes:
-        within_word: hide the later sub-tokens of the word too.
-    """
+    """e^ of the mean NLL of every token, each hidden alone."""
 
     name = "pseudo-perplexity"
     label = "Pseudo-perplexity"
@@ -45,6 +41,7 @@ class PseudoPerplexity(Scheme):
     covers_the_text = True
     exponential = True
 
+    # hide the later sub-tokens of the word too
     within_word: bool = option(False, "Pseudo-perplexity: hide the rest of the word too.")
 
     def hide(

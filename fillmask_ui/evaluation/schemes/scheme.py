@@ -39,30 +39,19 @@ class MeasuredText(Protocol):
 
 @dataclass(frozen=True)
 class Scheme(ABC):
-    """One metric with its options.
+    """One metric with its options."""
 
-    Attributes:
-        name: on the command line and in run.json.
-        label: on the page.
-        note: one sentence for whoever chooses a metric.
-        hides: what it hides, as the end of "the metric hides ...".
-        figure_label: of its figure, on the page.
-        figure_key: of its figure in JSON.
-        seeded: whether the seed changes what is hidden.
-        covers_the_text: whether every token is hidden once, so that the losses of a text add up to
-            that of all its characters.
-        exponential: whether the figure is e^ of the loss per unit.
-    """
-
-    name: ClassVar[str]
-    label: ClassVar[str]
-    note: ClassVar[str]
-    hides: ClassVar[str]
-    figure_label: ClassVar[str]
-    figure_key: ClassVar[str] = "cross_entropy"
-    seeded: ClassVar[bool] = True
+    name: ClassVar[str]  # on the command line and in run.json.
+    label: ClassVar[str]  # on the page
+    note: ClassVar[str]  # one sentence for whoever chooses a metric
+    hides: ClassVar[str]  # what it hides, as the end of "the metric hides ...".
+    figure_label: ClassVar[str]  # of its figure, on the page
+    figure_key: ClassVar[str] = "cross_entropy"  # of its figure in JSON
+    seeded: ClassVar[bool] = True  # whether the seed changes what is hidden
+    # whether every token is hidden once, so that the losses of a text add up to that of all its
+    # characters
     covers_the_text: ClassVar[bool] = False
-    exponential: ClassVar[bool] = False
+    exponential: ClassVar[bool] = False  # whether the figure is e^ of the loss per unit
 
     @abstractmethod
     def hide(

@@ -25,11 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Suffix(Scheme):
-    """Mean NLL of the tokens at the end.
-
-    Attributes:
-        suffix_tokens: how many are hidden; all where a text has fewer.
-    """
+    """Mean NLL of the tokens at the end."""
 
     name = "suffix"
     label = "End of the text"
@@ -38,6 +34,7 @@ class Suffix(Scheme):
     figure_label = "Mean loss, end hidden"
     seeded = False
 
+    # how many are hidden; all where a text has fewer
     suffix_tokens: int = option(
         8,
         "Suffix: how many tokens at the end are hidden.",

@@ -1,4 +1,4 @@
-"""What an ONNX graph wants to be fed, and token ids made into that.
+"""What an ONNX graph wants to be fed, token ids made into that, and which output is the logits.
 
 Exported files differ: int32 or int64, with or without token_type_ids and position_ids, one fixed
 batch size or length. Axes: B texts, T tokens.
@@ -14,18 +14,12 @@ import numpy as np
 
 from fillmask_ui.errors import ModelError
 
-# What exporters call the inputs -> what they are.
+# What the inputs are -> what exporters call them.
 _ROLES = {
-    "input_ids": "input_ids",
-    "input": "input_ids",
-    "ids": "input_ids",
-    "tokens": "input_ids",
-    "attention_mask": "attention_mask",
-    "input_mask": "attention_mask",
-    "mask": "attention_mask",
-    "token_type_ids": "token_type_ids",
-    "segment_ids": "token_type_ids",
-    "position_ids": "position_ids",
+    "input_ids": ("input_ids", "input", "ids", "tokens"),
+    "attention_mask": ("attention_mask", "input_mask", "mask"),
+    "token_type_ids": ("token_type_ids", "segment_ids"),
+    "position_ids": ("position_ids",),
 }
 
 _DTYPES: dict[str, Any] = {
@@ -36,13 +30,17 @@ _DTYPES: dict[str, Any] = {
     "tensor(float16)": np.float16,
 }
 
+# A model may be wider than its tokenizer, rounded up for speed (DeBERTa-v3: 128,001 tokens in
+# 128,100 columns). More than that without a config.json that says so is another kind of output.
+_ROUNDED_UP = 128
+
 
 @dataclass(frozen=True)
 class Feeds:
     """How to feed one graph.
 
     Attributes:
-        roles: name of each input in the graph -> what it is, one of the values of the table above.
+        roles: name of each input in the graph -> what it is, as in the table above.
         dtypes: name of each input -> numpy type that it wants.
         batch: its fixed B, None if any.
         length: its fixed T, None if any.
@@ -110,7 +108,8 @@ def plan_feeds(inputs: Sequence[Any], pad_id: int, first_position: int, name: st
     """
     roles: dict[str, str] = {}
     for one in inputs:
-        role = _ROLES.get(one.name.split(":")[0].lower())
+        called = one.name.split(":")[0].lower()
+        role = next((role for role, names in _ROLES.items() if called in names), None)
         if role is None and len(inputs) == 1:
             role = "input_ids"
         if role is None or one.type not in _DTYPES or len(one.shape) not in (0, 2):
@@ -129,3 +128,44 @@ def plan_feeds(inputs: Sequence[Any], pad_id: int, first_position: int, name: st
     batch, length = (size if isinstance(size, int) and size > 0 else None for size in shape[:2])
     dtypes = {one.name: _DTYPES[one.type] for one in inputs}
     return Feeds(roles, dtypes, batch, length, pad_id, first_position)
+
+
+def find_logits(
+    outputs: Mapping[str, np.ndarray],
+    shape: tuple[int, int],
+    vocabulary_size: int,
+    config_size: int | None,
+    name: str,
+) -> str:
+    """Name of the output whose last dimension is the vocabulary.
+
+    Args:
+        outputs: what the graph returned on a probe, by name.
+        shape: [B, T] of the probe.
+        vocabulary_size: number of tokens that the tokenizer knows.
+        config_size: V as `config.json` says, None if it does not.
+        name: of the model, for messages.
+
+    Raises:
+        ModelError: that lists the outputs with shapes, if none fits.
+    """
+    widths = {
+        key: value.shape[2]
+        for key, value in outputs.items()
+        if value.ndim == 3 and value.shape[:2] == shape and value.dtype.kind == "f"
+    }
+    for wanted in (config_size, vocabulary_size):
+        fitting = [key for key, width in widths.items() if width == wanted]
+        if fitting:
+            return "logits" if "logits" in fitting else fitting[0]
+    if config_size is None:
+        for key, width in widths.items():
+            if "logits" in key and 0 <= width - vocabulary_size < _ROUNDED_UP:
+                return key
+    listed = ", ".join(f"{key} {list(value.shape)}" for key, value in outputs.items())
+    raise ModelError(
+        f"{name} is no masked language model that goes with this tokenizer: no output has a "
+        f"column for each of the {vocabulary_size:,} tokens. On a probe of {shape[0]} x "
+        f"{shape[1]} tokens its outputs were: {listed}. Export the model with its masked-LM "
+        "head (task fill-mask), or name the tokenizer that belongs to it"
+    )

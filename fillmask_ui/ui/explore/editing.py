@@ -1,7 +1,7 @@
 """Hiding and filling words by click: plain functions on a text and the words behind its masks.
 
 The text in the box is the only truth. A `Draft` adds to it the words that were hidden by click,
-one a mask, so that a click can bring them back; `carried` finds them again after the text was
+one per mask, so that a click can bring them back; `carried` finds them again after the text was
 edited by hand.
 """
 
@@ -22,11 +22,15 @@ class Draft:
 
     Attributes:
         text: masks written as the model's own.
-        hidden: one entry a mask, from left to right; None where no word is known.
+        hidden: one entry per mask, from left to right; None where no word is known.
     """
 
     text: str = ""
     hidden: tuple[str | None, ...] = ()
+
+    def word(self, mask: int) -> str | None:
+        """What a mask hides, counted from the left, from 0; None where that is not known."""
+        return self.hidden[mask] if 0 <= mask < len(self.hidden) else None
 
 
 def pieces(text: str, mask_token: str) -> list[str]:
@@ -119,10 +123,10 @@ def restore(draft: Draft, vocabulary: Vocabulary, mask: int) -> Draft:
         vocabulary: of the model.
         mask: number of the mask from the left, from 0.
     """
-    if not 0 <= mask < len(draft.hidden) or draft.hidden[mask] is None:
+    word = draft.word(mask)
+    if word is None:
         return draft
     start, end = mask_range(vocabulary.encode(draft.text), vocabulary, mask)
-    word = draft.hidden[mask] or ""
     return Draft(draft.text[:start] + word + draft.text[end:], _without(draft.hidden, mask))
 
 
@@ -149,7 +153,7 @@ def fill_all(draft: Draft, vocabulary: Vocabulary, token_ids: tuple[int, ...]) -
     Args:
         draft: the text on the page.
         vocabulary: of the model.
-        token_ids: one a mask.
+        token_ids: one per mask.
     """
     for token_id in token_ids:
         draft = fill_in(draft, vocabulary, 0, token_id)
