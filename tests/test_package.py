@@ -45,7 +45,7 @@ def test_public_names_resolve():
 
 
 def test_help_loads_no_heavy_library():
-    """What makes `--help` quick; the ratio to `import gradio` is measured in the README."""
+    """What makes `--help` quick; no library is imported that it does not need."""
     code = (
         "import sys, atexit;"
         f"atexit.register(lambda: print('loaded', [n for n in {HEAVY!r} if n in sys.modules]));"
