@@ -68,6 +68,11 @@ def test_ruff():
         assert result.returncode == 0, result.stdout + result.stderr
 
 
+def test_mypy():
+    result = run(sys.executable, "-m", "mypy")
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
 def test_a_built_wheel_predicts_in_an_empty_environment(tmp_path):
     built = run(
         sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), "."
