@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import io
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -63,7 +64,6 @@ class ByteSource:
         Raises:
             DataError: if the bytes cannot be read or decompressed, or are no text.
 
-        >>> import io
         >>> list(ByteSource("example", lambda: io.BytesIO(b"one\r\ntwo\n\nfour")).lines())
         ['one', 'two', '', 'four']
         """
@@ -137,11 +137,7 @@ def _with_order(codec: str, start: bytes) -> str:
 
 
 def file_bytes(path: str, *, compressed: bool = False, name: str | None = None) -> ByteSource:
-    """The bytes of a file, called by its path where no other name is given.
-
-    Raises:
-        DataError: if there is no such file.
-    """
+    """The bytes of a file, called by its path or another name; `DataError` if it is not there."""
     if not is_file(path):
         what = "a folder, not a file" if is_folder(path) else "not there"
         raise DataError(f"{path} is {what}; check the path of the text file")
@@ -177,7 +173,7 @@ def explained(name: str) -> Iterator[None]:
         ) from error
 
 
-def read_block(stream: IO[bytes], name: str) -> bytes:
+def read_block(stream: io.BufferedIOBase, name: str) -> bytes:
     """The next bytes of a stream, 64 KiB at most, none at its end; errors call it `name`."""
     with explained(name):
         return stream.read(_BLOCK_BYTES)

@@ -35,10 +35,8 @@ _ARROW_TEXTS = ("string", "large_string", "string_view", "null")
 def read_rows(source: TextSource, data: ByteSource) -> Iterator[str]:
     """One text per row of a text file or stream, one row held at a time.
 
-    Blank lines are rows of plain text alone; null values are empty texts.
-
-    Raises:
-        DataError: if the bytes are no text of this layout, or lack the column.
+    Blank lines are rows of plain text alone; null values are empty texts. What is no text of this
+    layout, or lacks the column, is a `DataError`.
     """
     if source.layout == "txt":
         # One more than is used, so that a cut can be seen.
@@ -98,10 +96,7 @@ def _json_values(lines: Iterator[str], source: TextSource, name: str) -> Iterato
 
 
 def _table_values(lines: Iterator[str], source: TextSource, name: str) -> Iterator[str]:
-    """Comma- or tab-separated values with a header; quoted fields may span lines.
-
-    A tab-separated file follows the same rules for quotes, as spreadsheets write it.
-    """
+    """Comma- or tab-separated values with a header; either may quote fields that span lines."""
     # The limit of the csv module is one for the whole process: raised, never lowered.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_CHARACTERS))
     mark, what = ("\t", "tab") if source.layout == "tsv" else (",", "comma")
@@ -134,11 +129,7 @@ def count_parquet(path: str) -> int:
 
 
 def read_parquet(path: str, column: str | None) -> Iterator[str]:
-    """One text per row, null as an empty text.
-
-    Raises:
-        DataError: if the file is not parquet, or the column is missing or does not hold text.
-    """
+    """One text per row, null as an empty text; `DataError` as `count_parquet` and `text_column`."""
     with _parquet(path) as file:
         chosen = text_column(file.schema_arrow, column, path)
         for batch in file.iter_batches(_PARQUET_ROWS_AT_ONCE, columns=[chosen], use_threads=False):

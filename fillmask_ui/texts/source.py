@@ -113,11 +113,7 @@ class TextSource:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TextSource:
-        """The inverse of `to_dict`; other entries are passed over.
-
-        Raises:
-            KeyError: if an attribute is missing, so that other texts are never read by default.
-        """
+        """The inverse of `to_dict`; more entries are passed over, a missing one is a `KeyError`."""
         return cls(**{entry.name: values[entry.name] for entry in fields(cls)})
 
     def __str__(self) -> str:
@@ -171,10 +167,7 @@ class TextChoice:
     format: str | None = option(None, "txt, csv, tsv, jsonl, parquet.", choices=FORMATS)
     encoding: str | None = option(None, "Of text files; utf-8 by default.")
     samples: int | None = option(None, "The first N texts; all by default.", metavar="N")
-    shuffle: bool = option(
-        True,
-        "Texts in the order of a permutation with seed 42.",
-    )
+    shuffle: bool = option(True, "Texts in the order of a permutation with seed 42.")
     seed: int = 42  # of the permutation; the command line has no option for it
 
     def source(self) -> TextSource:

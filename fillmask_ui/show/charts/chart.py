@@ -25,7 +25,6 @@ _LABEL_CHARACTERS = 22
 _TITLE_CHARACTERS = 32  # of a model's name in a legend
 _FONT = "IBM Plex Sans, system-ui, sans-serif"
 _AXIS = {
-    "showgrid": True,
     "gridcolor": "rgba(128,128,128,.25)",
     "zeroline": False,
     "automargin": True,
@@ -40,7 +39,6 @@ LOOK = go.layout.Template(
         "font": {"family": _FONT, "size": 13},
         "hoverlabel": {"font": {"family": _FONT}},
         "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
-        "showlegend": False,
         "dragmode": False,
         "xaxis": _AXIS,
         "yaxis": _AXIS,
