@@ -53,8 +53,10 @@ def pick(texts: Iterator[str], positions: np.ndarray) -> Iterator[Example]:
     # Where each text ends in the temporary file, in the order of `ascending`.
     ends = np.zeros(len(positions) + 1, dtype=np.int64)
     with spooled() as spool:
-        for index, step in enumerate(np.diff(ascending, prepend=-1)):
-            text = next(islice(texts, step - 1, None), None)
+        read = 0
+        for index, position in enumerate(map(int, ascending)):
+            text = next(islice(texts, position - read, None), None)
+            read = position + 1
             if text is None:
                 raise DataError(
                     f"the data had {int(ascending[-1]) + 1:,} rows or more when they were counted "
@@ -62,11 +64,11 @@ def pick(texts: Iterator[str], positions: np.ndarray) -> Iterator[Example]:
                 )
             # Lone surrogates, which JSON can write, come through as they are.
             ends[index + 1] = ends[index] + spool.write(text.encode("utf-8", "surrogatepass"))
-        for position in positions:
-            index = np.searchsorted(ascending, position)
-            spool.seek(ends[index])
-            text = spool.read(ends[index + 1] - ends[index]).decode("utf-8", "surrogatepass")
-            yield Example(int(position), text)
+        for position in map(int, positions):
+            index = int(np.searchsorted(ascending, position))
+            start, end = ends[index : index + 2].tolist()
+            spool.seek(start)
+            yield Example(position, spool.read(end - start).decode("utf-8", "surrogatepass"))
 
 
 @contextmanager
