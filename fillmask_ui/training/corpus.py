@@ -1,8 +1,7 @@
 """Text files to token ids, once, and token ids to packed blocks, anew each epoch.
 
 A *segment* is one paragraph between the tokenizer's special tokens, cut where it is longer than a
-block. A *block* is a row of segments that together fill the row; the packing is best-fit, which
-leaves less than one percent of padding for paragraphs of ordinary length.
+block. A *block* is a row of segments, packed best-fit: ordinary ones leave 1 % or less of padding.
 """
 
 from __future__ import annotations
@@ -26,13 +25,12 @@ class CorpusPart:
     """Text, one paragraph a line, and how often it is read."""
 
     path: Path  # UTF-8 text, also compressed with gzip, or a folder of .txt and .txt.gz files
-    # how often a paragraph is read in an epoch, on average, in (0, 100]: with 0.4 two paragraphs in
-    # five are read, spread evenly; with 3 each is read three times.
+    # how often a paragraph is read in an epoch, on average, in (0, 100]; 0.4: two in five, evenly
     share: float = 1.0
 
     @classmethod
     def parse(cls, argument: str) -> CorpusPart:
-        """`FILE` or `FILE:SHARE`; `OptionError` for a share out of range, or without such a file.
+        """`FILE` or `FILE:SHARE`; an `OptionError` for another share or where there is no file.
 
         >>> CorpusPart.parse("/dev/null:0.4").share
         0.4
@@ -44,8 +42,7 @@ class CorpusPart:
                 name, share = start, float(tail)
         if not 0 < share <= 100:
             raise OptionError(
-                f"share {share:g} of {name!r} is outside (0, 100]; write FILE:0.5 for half "
-                "of it, FILE:3 to read it three times an epoch"
+                f"share {share:g} of {name!r} is outside (0, 100]; FILE:0.5 is half, FILE:3 is thrice"
             )
         if not Path(name).exists():
             raise OptionError(f"no text file {name!r}; give UTF-8 text, one paragraph a line")
@@ -98,8 +95,7 @@ class Segments:
         return len(self.starts) - 1
 
     @property
-    def lengths(self) -> np.ndarray:
-        """int64 [N]."""
+    def lengths(self) -> np.ndarray:  # int64 [N]
         return np.diff(self.starts)
 
 
@@ -237,7 +233,7 @@ def epoch_blocks(
 ) -> Blocks:
     """The rows of one epoch, in random order by (seed, epoch), copies of a segment included."""
     generator = np.random.default_rng([seed, epoch])
-    read = np.repeat(chosen, segments.copies[chosen])
-    blocks = pack(segments, generator.permutation(read), block_tokens, pad_id)
+    read = generator.permutation(np.repeat(chosen, segments.copies[chosen]))
+    blocks = pack(segments, read, block_tokens, pad_id)
     order = generator.permutation(len(blocks))
     return Blocks(blocks.ids[order], blocks.segment[order], blocks.position[order])
