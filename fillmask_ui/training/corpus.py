@@ -42,7 +42,7 @@ class CorpusPart:
                 name, share = start, float(tail)
         if not 0 < share <= 100:
             raise OptionError(
-                f"share {share:g} of {name!r} is outside (0, 100]; FILE:0.5 is half, FILE:3 is thrice"
+                f"share {share:g} of {name!r} is outside (0, 100]; FILE:0.5 is half, FILE:3 thrice"
             )
         if not Path(name).exists():
             raise OptionError(f"no text file {name!r}; give UTF-8 text, one paragraph a line")
