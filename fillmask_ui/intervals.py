@@ -103,12 +103,7 @@ class RatioMoments:
 
 
 def ratio_interval(
-    x: np.ndarray,
-    n: np.ndarray,
-    *,
-    level: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int = 42,
+    x: np.ndarray, n: np.ndarray, *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 42
 ) -> Interval | None:
     """Interval of sum(x) / sum(n), by resampling texts.
 

@@ -16,13 +16,7 @@ from fillmask_ui.batching import windows
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation.batches import ScoredText, score_window
 from fillmask_ui.evaluation.config import EvaluationConfig
-from fillmask_ui.evaluation.prepare import (
-    NOT_COMPARABLE,
-    Masks,
-    Prepared,
-    SeededMasks,
-    prepare,
-)
+from fillmask_ui.evaluation.prepare import NOT_COMPARABLE, Masks, Prepared, SeededMasks, prepare
 from fillmask_ui.evaluation.rows import EvaluatedText
 from fillmask_ui.evaluation.tokenizers import same_tokenizer
 from fillmask_ui.protocol import MaskedLM, Vocabulary
@@ -131,10 +125,7 @@ class _Lane:
 
 
 def _measure(
-    lanes: Sequence[_Lane],
-    texts: Iterable[Example],
-    config: EvaluationConfig,
-    done: frozenset[int],
+    lanes: Sequence[_Lane], texts: Iterable[Example], config: EvaluationConfig, done: frozenset[int]
 ) -> Iterator[EvaluatedText | SkippedText | Heartbeat]:
     """Window by window; of two lanes each text has a row that carries the other lane's."""
     before = 0
@@ -183,10 +174,7 @@ def _windows(
         return sum(part.hidden.view_count * len(part.hidden.ids) for part in item)
 
     return windows(
-        items,
-        size_of,
-        max_size=_WINDOW_BATCHES * config.batch_tokens,
-        max_items=_WINDOW_TEXTS,
+        items, size_of, max_size=_WINDOW_BATCHES * config.batch_tokens, max_items=_WINDOW_TEXTS
     )
 
 

@@ -12,11 +12,7 @@ from fillmask_ui.records import Encoding, JointFilling, JointPart
 
 
 def joint_fillings(
-    model: MaskedLM,
-    encoding: Encoding,
-    *,
-    count: int,
-    beam_width: int,
+    model: MaskedLM, encoding: Encoding, *, count: int, beam_width: int
 ) -> tuple[JointFilling, ...]:
     """Best fillings of all masks together, by beam search from left to right.
 

@@ -44,13 +44,7 @@ _DIFFERENCES = {
 _NAMED = {"kind": KINDS, "part": PARTS}
 _STRINGS = ("token", "kind", "part", "top_token")
 _WHOLE = ("text_id", "position", "token_id", "shown_id", "rank", "top_id")
-_COLUMNS = (
-    "text_id",
-    *_TOKEN,
-    *_SCORES,
-    *(f"baseline_{name}" for name in _SCORES),
-    *_DIFFERENCES,
-)
+_COLUMNS = ("text_id", *_TOKEN, *_SCORES, *(f"baseline_{name}" for name in _SCORES), *_DIFFERENCES)
 _ROWS_A_GROUP = 20_000
 
 

@@ -73,11 +73,7 @@ def _short(model: Mapping[str, Any]) -> str:
 
 
 def prepare_info(
-    config: EvaluationConfig,
-    model: MaskedLM,
-    *,
-    baseline: MaskedLM | None = None,
-    **fields: Any,
+    config: EvaluationConfig, model: MaskedLM, *, baseline: MaskedLM | None = None, **fields: Any
 ) -> RunInfo:
     """The `RunInfo` of a new run, its config resolved for the models.
 

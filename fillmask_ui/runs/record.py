@@ -12,13 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from fillmask_ui.errors import DataError, FillmaskError
-from fillmask_ui.evaluation import (
-    EvaluatedText,
-    Heartbeat,
-    Masks,
-    RunningSummary,
-    evaluate,
-)
+from fillmask_ui.evaluation import EvaluatedText, Heartbeat, Masks, RunningSummary, evaluate
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, ModelSignature, SkippedText
 from fillmask_ui.runs.info import DONE, FAILED, RUNNING, STOPPED, RunInfo, write_info
@@ -235,9 +229,7 @@ def resume(store: RunStore, name: str) -> Recorder:
 
 def _open(folder: Path, info: RunInfo) -> Recorder:
     running = RunningSummary(
-        config=info.config,
-        vocabulary_size=info.model["vocabulary_size"],
-        limits=info.limits,
+        config=info.config, vocabulary_size=info.model["vocabulary_size"], limits=info.limits
     )
     lock = RunLock(folder / LOCK_FILE, info.name)
     try:

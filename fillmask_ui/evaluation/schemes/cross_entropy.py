@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fillmask_ui.evaluation.schemes.scheme import Scheme
-from fillmask_ui.masking import HiddenTokens, MaskRecipe, hide_encoding
+from fillmask_ui.masking import HiddenTokens, MaskRecipe, hide_random
 from fillmask_ui.options import check_options, option
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class CrossEntropy(Scheme):
         self, encoding: Encoding, vocabulary: Vocabulary, rng: np.random.Generator
     ) -> HiddenTokens:
         """Tokens chosen at random, shown by the recipe."""
-        return hide_encoding(encoding, vocabulary, recipe=self.recipe, rng=rng)
+        return hide_random(encoding, vocabulary, self.recipe, rng)
 
     @property
     def signature(self) -> tuple[str, ...]:

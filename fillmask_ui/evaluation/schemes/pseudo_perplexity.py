@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fillmask_ui.evaluation.schemes.scheme import Scheme
-from fillmask_ui.masking import HiddenTokens, hide_one_by_one, hideable
+from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
 from fillmask_ui.options import option
 
 if TYPE_CHECKING:
@@ -48,13 +48,15 @@ class PseudoPerplexity(Scheme):
         self, encoding: Encoding, vocabulary: Vocabulary, rng: np.random.Generator
     ) -> HiddenTokens:
         """Each token in a view of its own; draws nothing."""
-        ids = np.array(encoding.ids, dtype=np.int64)
-        return hide_one_by_one(
-            ids,
-            can_hide=hideable(ids, vocabulary.special_ids),
-            mask_id=vocabulary.mask_id,
-            word_ids=encoding.word_ids if self.within_word else None,
-        )
+        cols = np.flatnonzero(hideable(encoding.ids, vocabulary.special_ids))
+        until = cols + 1
+        if self.within_word:
+            words = encoding.word_ids
+            for index in reversed(range(len(cols) - 1)):
+                after = cols[index + 1]
+                if until[index] == after and words[cols[index]] == words[after]:
+                    until[index] = until[index + 1]
+        return hide_as_masks(encoding, vocabulary, cols, until)
 
     @property
     def signature(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fillmask_ui.evaluation.schemes.scheme import Scheme
-from fillmask_ui.masking import HiddenTokens, hide_suffix, hideable
+from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
 from fillmask_ui.options import check_options, option
 
 if TYPE_CHECKING:
@@ -50,13 +50,8 @@ class Suffix(Scheme):
         self, encoding: Encoding, vocabulary: Vocabulary, rng: np.random.Generator
     ) -> HiddenTokens:
         """The last tokens that can be hidden; draws nothing."""
-        ids = np.array(encoding.ids, dtype=np.int64)
-        return hide_suffix(
-            ids,
-            can_hide=hideable(ids, vocabulary.special_ids),
-            mask_id=vocabulary.mask_id,
-            count=self.suffix_tokens,
-        )
+        places = np.flatnonzero(hideable(encoding.ids, vocabulary.special_ids))
+        return hide_as_masks(encoding, vocabulary, places[-self.suffix_tokens :])
 
     @property
     def signature(self) -> tuple[str, ...]:

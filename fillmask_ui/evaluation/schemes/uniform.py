@@ -12,13 +12,14 @@ Source:
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fillmask_ui.evaluation.schemes.scheme import Scheme
-from fillmask_ui.masking import HiddenTokens, hide_uniform, hideable
+from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
 
 if TYPE_CHECKING:
     from fillmask_ui.protocol import Vocabulary
@@ -38,11 +39,8 @@ class Uniform(Scheme):
     def hide(
         self, encoding: Encoding, vocabulary: Vocabulary, rng: np.random.Generator
     ) -> HiddenTokens:
-        """ceil(share * n) of the n tokens that can be hidden."""
-        ids = np.array(encoding.ids, dtype=np.int64)
-        return hide_uniform(
-            ids,
-            can_hide=hideable(ids, vocabulary.special_ids),
-            mask_id=vocabulary.mask_id,
-            rng=rng,
-        )
+        """ceil(share * n) of the n tokens that can be hidden: each count is equally likely."""
+        places = np.flatnonzero(hideable(encoding.ids, vocabulary.special_ids))
+        share = 1.0 - rng.random()  # random() lies in [0, 1)
+        chosen = rng.permutation(places)[: math.ceil(share * len(places))]
+        return hide_as_masks(encoding, vocabulary, np.sort(chosen))
