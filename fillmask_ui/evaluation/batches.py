@@ -5,8 +5,9 @@ Axes: B rows of a batch, T tokens, M hidden positions, V vocabulary.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,8 +16,15 @@ from fillmask_ui.batching import pad, plan_batches
 from fillmask_ui.errors import ModelOutputError
 from fillmask_ui.evaluation.config import EvaluationConfig
 from fillmask_ui.evaluation.prepare import Prepared
-from fillmask_ui.evaluation.rows import LogitDifference, TokenScores, join, take
-from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.evaluation.rows import (
+    EvaluatedText,
+    LogitDifference,
+    MaskedText,
+    TokenScores,
+    join,
+    take,
+)
+from fillmask_ui.protocol import MaskedLM, Vocabulary
 
 # Of each model in turn, then their difference where there are two.
 Scores = list[TokenScores | LogitDifference]
@@ -28,12 +36,12 @@ _SCORED_AT_ONCE = 2**21
 
 
 @dataclass(frozen=True, eq=False)
-class ScoredText:
-    """Scores of all M positions of one text, by each model."""
+class _View:
+    """A text with some of its hidden positions to be scored: one row of a batch."""
 
-    index: int  # of the text in its window
-    models: list[TokenScores]  # one entry per model
-    difference: LogitDifference | None  # between two models; None for one
+    text: Prepared
+    number: int  # of the views of its text
+    entries: np.ndarray  # int64, those of `cols` that are scored
 
 
 def score_window(
@@ -42,78 +50,74 @@ def score_window(
     config: EvaluationConfig,
     number: int,
     done: frozenset[int],
-) -> Iterator[ScoredText | float]:
-    """Scores of the texts of a window, each as soon as all its views are through.
+) -> Iterator[EvaluatedText | float]:
+    """The texts of a window, each as soon as all its views are through.
 
     After each batch comes the share of the window's tokens that went through the models.
     """
     views = [
-        (index, view) for index, text in enumerate(texts) for view in range(text.hidden.view_count)
+        _View(text, place, text.hidden.scored(place))
+        for text in texts
+        for place in range(text.hidden.view_count)
     ]
+    lengths = [len(view.text.hidden.ids) for view in views]
     most = max(1, _LOGIT_BYTES // (4 * max(model.signature.vocabulary_size for model in models)))
     batches = plan_batches(
-        [len(texts[index].hidden.ids) for index, _ in views],
+        lengths,
         max_tokens=config.batch_tokens,
-        targets=[len(texts[index].hidden.scored(view)) for index, view in views],
+        targets=[len(view.entries) for view in views],
         max_targets=most,
     )
-    parts: dict[int, list[tuple[np.ndarray, Scores]]] = {}
-    missing = [len(text.hidden.cols) for text in texts]
-    total = sum(len(texts[index].hidden.ids) for index, _ in views)
+    scored: dict[int, list[Scores]] = defaultdict(list)
+    order: dict[int, list[np.ndarray]] = defaultdict(list)
     through = 0
     # Batches run from short texts to long; in another order, what is done at any moment is a fair
     # sample of the texts, and a run stopped early has an honest mean.
     for place in np.random.default_rng(number).permutation(len(batches)):
         batch = [views[unit] for unit in batches[place]]
-        through += sum(len(texts[index].hidden.ids) for index, _ in batch)
-        if all(texts[index].id in done for index, _ in batch):
+        through += sum(lengths[unit] for unit in batches[place])
+        if all(view.text.row.id in done for view in batch):
             continue
-        scores = _score_batch(models, texts, batch, most)
+        scores = _score_batch(models, batch, most)
         start = 0
-        for index, view in batch:
-            entries = texts[index].hidden.scored(view)
-            own = [take(record, slice(start, start + len(entries))) for record in scores]
-            start += len(entries)
-            parts.setdefault(index, []).append((entries, own))
-            missing[index] -= len(entries)
-            if missing[index] == 0:
-                collected = parts.pop(index)
-                if texts[index].id not in done:
-                    yield _collect(index, collected)
-        yield through / total
-
-
-def _collect(index: int, parts: list[tuple[np.ndarray, Scores]]) -> ScoredText:
-    """Scores of all views of a text, in the order of its hidden positions."""
-    order = np.argsort(np.concatenate([entries for entries, _ in parts]))
-    records = [take(record, order) for record in _join([scores for _, scores in parts])]
-    return ScoredText(
-        index,
-        [record for record in records if isinstance(record, TokenScores)],
-        next((record for record in records if isinstance(record, LogitDifference)), None),
-    )
+        for view in batch:
+            index = view.text.row.id
+            own = slice(start, start + len(view.entries))
+            start = own.stop
+            scored[index].append([take(record, own) for record in scores])
+            order[index].append(view.entries)
+            if len(scored[index]) == view.text.hidden.view_count and index not in done:
+                places = np.argsort(np.concatenate(order.pop(index)))
+                records = [take(record, places) for record in _join(scored.pop(index))]
+                yield _evaluated(view.text.row, records, models[0].vocabulary)
+        yield through / sum(lengths)
 
 
 def _join(parts: Sequence[Scores]) -> Scores:
     return [join(records) for records in zip(*parts, strict=True)]
 
 
-def _score_batch(
-    models: Sequence[MaskedLM],
-    texts: Sequence[Prepared],
-    batch: Sequence[tuple[int, int]],
-    most: int,
-) -> Scores:
-    """Scores at all M positions asked of a batch of (text, view), `most` of them per model call."""
-    padded = pad(
-        [texts[index].hidden.view(view) for index, view in batch], models[0].vocabulary.pad_id
-    )  # [B, T]
-    cols_of = [texts[index].hidden.cols[texts[index].hidden.scored(view)] for index, view in batch]
-    rows = np.repeat(np.arange(len(batch)), [len(cols) for cols in cols_of])  # [M]
-    cols = np.concatenate(cols_of)  # [M]
-    targets = np.concatenate(
-        [texts[index].hidden.ids[own] for (index, _), own in zip(batch, cols_of, strict=True)]
+def _evaluated(row: MaskedText, records: Scores, vocabulary: Vocabulary) -> EvaluatedText:
+    scores = [
+        replace(record, top_tokens=tuple(vocabulary.token(int(index)) for index in record.top_ids))
+        for record in records
+        if isinstance(record, TokenScores)
+    ]
+    return EvaluatedText(
+        **vars(row),
+        scores=scores[0],
+        baseline=scores[1] if len(scores) > 1 else None,
+        difference=next((each for each in records if isinstance(each, LogitDifference)), None),
     )
+
+
+def _score_batch(models: Sequence[MaskedLM], batch: Sequence[_View], most: int) -> Scores:
+    """Scores at all M positions asked of a batch, `most` of them per model call."""
+    seen = [view.text.hidden.view(view.number) for view in batch]
+    padded = pad(seen, models[0].vocabulary.pad_id)  # [B, T]
+    rows = np.repeat(np.arange(len(batch)), [len(view.entries) for view in batch])  # [M]
+    cols = np.concatenate([view.text.hidden.cols[view.entries] for view in batch])  # [M]
+    targets = np.concatenate([view.text.row.true_ids[view.entries] for view in batch])  # [M]
     chunks: list[Scores] = []
     for start in range(0, len(rows), most):
         asked = slice(start, start + most)

@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 
 from fillmask_ui.batching import windows
 from fillmask_ui.errors import OptionError
-from fillmask_ui.evaluation.batches import ScoredText, score_window
+from fillmask_ui.evaluation.batches import score_window
 from fillmask_ui.evaluation.config import EvaluationConfig
 from fillmask_ui.evaluation.prepare import NOT_COMPARABLE, Masks, Prepared, SeededMasks, prepare
 from fillmask_ui.evaluation.rows import EvaluatedText
-from fillmask_ui.evaluation.tokenizers import same_tokenizer
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Example, SkippedText
 
@@ -58,12 +57,11 @@ def evaluate(
             same characters.
         masks: where hidden tokens come from; needed for the mask stream `collator`.
         done: ids that a stopped run already has; they are not measured again.
-        heartbeat: also yield a `Heartbeat` after each batch. A text of 500 tokens is 500 rows of
-            batches for pseudo-perplexity: too long to wait before drawing a bar or stopping.
+        heartbeat: also yield a `Heartbeat` after each batch: a text of 500 tokens is 500 rows of
+            batches for pseudo-perplexity.
 
     Yields:
-        `EvaluatedText` or `SkippedText`, one per text, each as soon as it is measured: ids come in
-        any order within a window. With `heartbeat`, `Heartbeat` between them.
+        One per text, as soon as it is measured: ids come in any order within a window.
 
     Raises:
         OptionError: if the config asks for what the models cannot give; at the first step.
@@ -71,17 +69,17 @@ def evaluate(
     """
     if isinstance(examples, str | Example):
         raise OptionError("the examples were one text: give a list of texts, as in [text]")
-    models = [model] if baseline is None else [model, baseline]
     config = check_models(model, baseline, config or EvaluationConfig())
     if masks is None and config.mask_stream == "collator":
         raise OptionError(
             "the mask stream 'collator' runs in transformers: give "
             "masks=CollatorMasks(model.vocabulary, config) from fillmask_ui.runs.collator_masks"
         )
-    lanes = [_Lane(models, masks or SeededMasks(config, model.vocabulary))]
-    if baseline is not None and not same_tokenizer(model.vocabulary, baseline.vocabulary):
-        second = _Lane([baseline], SeededMasks(config, baseline.vocabulary))
-        lanes = [replace(lanes[0], models=[model]), second]
+    lanes = [_Lane([model], masks or SeededMasks(config, model.vocabulary))]
+    if baseline is not None and same_tokenizer(model.vocabulary, baseline.vocabulary):
+        lanes[0].models.append(baseline)
+    elif baseline is not None:
+        lanes.append(_Lane([baseline], SeededMasks(config, baseline.vocabulary)))
     texts = (
         text if isinstance(text, Example) else Example(index, text)
         for index, text in enumerate(examples)
@@ -128,25 +126,37 @@ def _measure(
     lanes: Sequence[_Lane], texts: Iterable[Example], config: EvaluationConfig, done: frozenset[int]
 ) -> Iterator[EvaluatedText | SkippedText | Heartbeat]:
     """Window by window; of two lanes each text has a row that carries the other lane's."""
+
+    def size_of(item: tuple[Prepared, ...] | SkippedText) -> int:
+        if isinstance(item, SkippedText):
+            return 0
+        return sum(part.hidden.view_count * len(part.hidden.ids) for part in item)
+
+    cut = windows(
+        _prepare_all(lanes, texts, config),
+        size_of,
+        max_size=_WINDOW_BATCHES * config.batch_tokens,
+        max_items=_WINDOW_TEXTS,
+    )
     before = 0
-    for number, window in enumerate(_windows(_prepare_all(lanes, texts, config), config)):
-        skipped = [item for item in window if isinstance(item, SkippedText)]
-        yield from (item for item in skipped if item.id not in done)
-        ready = [item for item in window if not isinstance(item, SkippedText)]
+    for number, window in enumerate(cut):
+        ready = []
+        for item in window:
+            if not isinstance(item, SkippedText):
+                ready.append(item)
+            elif item.id not in done:
+                yield item
         others: dict[int, EvaluatedText] = {}
         # The second lane first: its rows wait for those of the model.
         for turn, place in enumerate(reversed(range(len(lanes)))):
-            models = lanes[place].models
             own = [item[place] for item in ready]
-            for scored in score_window(models, own, config, number, done):
-                if isinstance(scored, float):
-                    yield Heartbeat(before + (turn + scored) / len(lanes) * len(window))
-                    continue
-                row = _row(own[scored.index], scored, models[0].vocabulary)
-                if place:
-                    others[scored.index] = row
+            for row in score_window(lanes[place].models, own, config, number, done):
+                if isinstance(row, float):
+                    yield Heartbeat(before + (turn + row) / len(lanes) * len(window))
+                elif place:
+                    others[row.id] = row
                 else:
-                    yield replace(row, other=others.pop(scored.index, None))
+                    yield replace(row, other=others.pop(row.id, None))
         before += len(window)
 
 
@@ -159,44 +169,31 @@ def _prepare_all(
         ready = [item for item in made if isinstance(item, Prepared)]
         if len(ready) < len(made):
             yield next(item for item in made if isinstance(item, SkippedText))
-        elif len(ready) == 1 or config.scheme.covers_same(*ready):
+        elif len(ready) == 1 or config.scheme.covers_same(*(item.row for item in ready)):
             yield tuple(ready)
         else:
             yield SkippedText(text.id, NOT_COMPARABLE)
 
 
-def _windows(
-    items: Iterable[tuple[Prepared, ...] | SkippedText], config: EvaluationConfig
-) -> Iterator[list[tuple[Prepared, ...] | SkippedText]]:
-    def size_of(item: tuple[Prepared, ...] | SkippedText) -> int:
-        if isinstance(item, SkippedText):
-            return 0
-        return sum(part.hidden.view_count * len(part.hidden.ids) for part in item)
-
-    return windows(
-        items, size_of, max_size=_WINDOW_BATCHES * config.batch_tokens, max_items=_WINDOW_TEXTS
-    )
+# Case, accents, apostrophes, numbers, other scripts, emoji, blanks: where tokenizers with one
+# vocabulary still differ.
+_PROBES = (
+    "The quick brown fox jumps over the lazy dog.",
+    "Ça coûte 1,234.56 € — n'est-ce pas? Über naïve Ångström",
+    "don't WON'T   e.g. foo_bar  x=3\ttab\nline",
+    "日本語のテキスト 한국어 текст हिन्दी نص",
+    "souvenirs unhappiness antidisestablishmentarianism 🎉👩‍🔬",
+)
 
 
-def _row(text: Prepared, scored: ScoredText, vocabulary: Vocabulary) -> EvaluatedText:
-    scores = [
-        replace(entry, top_tokens=tuple(vocabulary.token(int(index)) for index in entry.top_ids))
-        for entry in scored.models
-    ]
-    return EvaluatedText(
-        id=text.id,
-        text=text.text,
-        characters=text.characters,
-        truncated=text.truncated,
-        left_out=text.left_out,
-        ids=text.hidden.ids,
-        cols=text.hidden.cols,
-        tokens=tuple(vocabulary.token(int(index)) for index in text.hidden.true_ids),
-        kinds=text.hidden.kinds,
-        shown_ids=text.shown_ids,
-        parts=text.parts,
-        spans=text.spans,
-        scores=scores[0],
-        baseline=scores[1] if len(scores) > 1 else None,
-        difference=scored.difference,
+def same_tokenizer(first: Vocabulary, second: Vocabulary) -> bool:
+    """Equal strings for all ids, equal special tokens, and equal tokens for a few hard texts."""
+    if first is second:
+        return True
+    of_both = (first, second)
+    numbers = [(each.size, each.mask_id, each.pad_id, each.special_ids) for each in of_both]
+    return (
+        numbers[0] == numbers[1]
+        and all(first.encode(probe).ids == second.encode(probe).ids for probe in _PROBES)
+        and all(first.token(index) == second.token(index) for index in range(first.size))
     )
