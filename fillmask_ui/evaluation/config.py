@@ -32,7 +32,7 @@ class EvaluationConfig:
         f"{', '.join([*SCHEMES][:-1])} or {[*SCHEMES][-1]}.",
         choices=tuple(SCHEMES),
     )
-    seed: int = option(42, "Of the masks.")  # of the masks
+    seed: int = option(42, "Of the masks.")
     # longer texts are cut at the end; None for the model's own limit
     max_tokens: int | None = option(
         None, "Cut longer texts; the model's limit.", metavar="N", least=3
@@ -56,15 +56,8 @@ class EvaluationConfig:
         scheme: Scheme | None = None,
         **own: Any,
     ) -> None:
-        values = {
-            "metric": metric,
-            "seed": seed,
-            "max_tokens": max_tokens,
-            "batch_tokens": batch_tokens,
-            "scheme": scheme or make_scheme(metric, own),
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        values = {"seed": seed, "max_tokens": max_tokens, "batch_tokens": batch_tokens}
+        vars(self).update(metric=metric, scheme=scheme or make_scheme(metric, own), **values)
         check_options(self)
         generator(seed, 0)  # refuses a negative one
 
@@ -101,29 +94,20 @@ class EvaluationConfig:
         parts = [f"metric:{self.metric}", *self.scheme.signature]
         if self.scheme.seeded:
             parts.append(f"seed:{self.seed}")
-        parts += [
-            f"max:{self.max_tokens or 'model'}",
-            f"batch:{self.batch_tokens}",
-            f"v:{PROTOCOL_VERSION}",
-        ]
-        return "|".join(parts)
+        parts += [f"max:{self.max_tokens or 'model'}", f"batch:{self.batch_tokens}"]
+        return "|".join([*parts, f"v:{PROTOCOL_VERSION}"])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values: `__init__` by name.
 
         The options of the other metrics are there with their defaults, as they always were.
         """
-        others: dict[str, Any] = {}
-        for scheme in SCHEMES.values():
-            others |= asdict(scheme())
-        return {
-            "metric": self.metric,
-            **others,
-            **asdict(self.scheme),
-            "seed": self.seed,
-            "max_tokens": self.max_tokens,
-            "batch_tokens": self.batch_tokens,
-        }
+        values: dict[str, Any] = {"metric": self.metric}
+        for scheme in (*(known() for known in SCHEMES.values()), self.scheme):
+            values |= asdict(scheme)
+        for name in ("seed", "max_tokens", "batch_tokens"):
+            values[name] = getattr(self, name)
+        return values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> EvaluationConfig:

@@ -28,6 +28,7 @@ from fillmask_ui.evaluation.tallies import TokenExample
 from fillmask_ui.intervals import Interval, Verdict
 from fillmask_ui.records import finite
 
+BY_CHARACTER = "loss per character"
 UNCHANGED_ALARM = (
     "The mean includes tokens that the model saw unchanged, which are easier than hidden ones: "
     "compare models by it, but judge what a model knows by the mask tokens alone."
@@ -216,7 +217,7 @@ class Summary:
         key = self.metric_name
         form = "perplexity" if self.scheme.exponential else "loss"
         label = key.replace("_", " ")
-        return Figure(key, label, form, "metric", "metric_interval", lower_is_better=True)
+        return Figure(key, label, form, "metric_interval", True, "metric")
 
     @property
     def compared_metric(self) -> str:
@@ -228,7 +229,11 @@ class Summary:
         name = self.metric_figure.label
         if self.comparison is None or self.comparison.unit == "token":
             return name
-        return f"{name} over the baseline's tokens" if self.scheme.exponential else _BY_CHARACTER
+        return (
+            f"{name} over the baseline's tokens"
+            if self.scheme.exponential
+            else "loss per character"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values; the shape that `fillmask-ui eval --json` prints.
@@ -251,6 +256,3 @@ class Summary:
             values["verdict"] = self.comparison.verdict.label
             values["comparison"] = self.comparison.to_dict()
         return finite(values)
-
-
-_BY_CHARACTER = "loss per character"

@@ -9,10 +9,9 @@ Axes: M hidden positions of a text, G groups of a split, V vocabulary.
 from __future__ import annotations
 
 import heapq
-import itertools
 from array import array
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,9 +20,13 @@ from fillmask_ui.evaluation.schemes import Scheme
 from fillmask_ui.intervals import RatioMoments
 from fillmask_ui.masking import KINDS
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 # Columns of every sum.
 COUNT, NLL, TOP1, TOP5, RANK, ENTROPY = range(6)
 COLUMNS = 6
+TEXT_COLUMNS = 5
 
 BIN_NATS = 0.02
 LOSS_BINS = 2500  # 0 to 50 nats; the last takes what lies beyond
@@ -43,19 +46,22 @@ def gap(own: np.ndarray, base: np.ndarray) -> np.ndarray:
     return np.subtract(own, base, out=np.zeros(np.shape(own)), where=own != base)
 
 
-def add_shard(own: Any, other: Any) -> None:
-    """Add every sum of another shard's tally to the same one of one's own."""
-    for name, value in vars(other).items():
-        mine = getattr(own, name)
-        if isinstance(value, array):
-            mine.extend(value)
-        elif isinstance(value, SplitTally):
-            add_shard(mine, value)
-        elif isinstance(value, np.ndarray | int):
-            setattr(own, name, mine + value)
+class Tally:
+    """Sums that merge."""
+
+    def merge(self, other: Self) -> None:
+        """Add the sums of another shard."""
+        for name, value in vars(other).items():
+            own = getattr(self, name)
+            if isinstance(own, Tally):
+                own.merge(value)
+            elif isinstance(own, array):
+                own.extend(value)
+            elif isinstance(own, np.ndarray | int):
+                setattr(self, name, own + value)
 
 
-class SplitTally:
+class SplitTally(Tally):
     """Sums for each of G groups, and the moments that give each its interval."""
 
     def __init__(self, groups: int) -> None:
@@ -63,12 +69,7 @@ class SplitTally:
         self.moments = np.zeros((groups, 4))  # texts, xx, nn, xn
 
     def add(self, group: np.ndarray, values: np.ndarray) -> None:
-        """Count one text.
-
-        Args:
-            group: int [M], in [0, G).
-            values: float64 [M, COLUMNS].
-        """
+        """Count one text: int [M], in [0, G), and float64 [M, COLUMNS]."""
         size = len(self.sums)
         sums = np.stack(
             [np.bincount(group, weights=column, minlength=size) for column in values.T], axis=1
@@ -85,21 +86,12 @@ class SplitTally:
         )
 
 
-class ModelTally:
-    """Everything that is summed for one model.
-
-    Args:
-        scheme: the metric, which says what the loss of a text is divided by.
-    """
+class ModelTally(Tally):
+    """Everything that is summed for one model; the metric says what a loss is divided by."""
 
     def __init__(self, scheme: Scheme) -> None:
         self.scheme = scheme
-        self.text_nll = array("d")
-        self.text_tokens = array("d")
-        self.text_units = array("d")
-        self.text_characters = array("d")
-        self.text_entropy = array("d")
-        self.totals = np.zeros(COLUMNS)
+        self.texts = array("d")  # TEXT_COLUMNS numbers per text
         self.kinds = SplitTally(len(KINDS))
         self.parts = SplitTally(len(PARTS))
         self.positions = SplitTally(len(POSITION_EDGES))
@@ -110,26 +102,21 @@ class ModelTally:
         self.truncated = 0
         self.left_out = 0
 
+    def text_columns(self, order: np.ndarray) -> np.ndarray:
+        """Float64 [TEXT_COLUMNS, N]: NLL, tokens, the metric's units, characters, entropy."""
+        return np.array(self.texts).reshape(-1, TEXT_COLUMNS)[order].T.copy()
+
     def add(self, row: EvaluatedText, scores: TokenScores) -> None:
         """Count one text."""
         right = scores.ranks == 1
+        ones = np.ones(len(right))
         values = np.stack(
-            [
-                np.ones(len(right)),
-                scores.nll_nats,
-                right,
-                scores.ranks <= 5,
-                scores.ranks,
-                scores.entropy_nats,
-            ],
+            [ones, scores.nll_nats, right, scores.ranks <= 5, scores.ranks, scores.entropy_nats],
             axis=1,
         )  # [M, COLUMNS]
-        self.text_nll.append(scores.nll_nats.sum())
-        self.text_tokens.append(len(right))
-        self.text_units.append(self.scheme.units(row))
-        self.text_characters.append(row.characters)
-        self.text_entropy.append(scores.entropy_nats.sum())
-        self.totals += values.sum(axis=0)
+        units = self.scheme.units(row)
+        of_text = (scores.nll_nats.sum(), len(right), units, row.characters)
+        self.texts.extend((*of_text, scores.entropy_nats.sum()))
         self.kinds.add(row.kinds, values)
         self.parts.add(row.parts, values)
         place = np.searchsorted(POSITION_EDGES, row.cols, side="right") - 1
@@ -155,48 +142,42 @@ class ModelTally:
             self.tokens = np.pad(self.tokens, ((0, more), (0, 0)))
 
     def merge(self, other: ModelTally) -> None:
-        """Add the sums of another shard."""
         size = max(len(self.occurrences), len(other.occurrences))
         self._grow(size)
         other._grow(size)
-        add_shard(self, other)
+        super().merge(other)
 
 
-class PairTally:
+class PairTally(Tally):
     """What is summed for two models on identical masks."""
 
     def __init__(self) -> None:
-        self.tokens = 0
-        self.agreed = 0
-        self.lost = 0
-        self.won = 0
-        # Of two stored runs there are no logits: then nothing is counted here.
-        self.apart_tokens = 0
-        self.sums = np.zeros(3)  # KL, reverse KL, mean |logit difference|
+        self.counts = np.zeros(4, np.int64)  # tokens, agreed, lost, won
+        # Tokens, KL, reverse KL, mean |logit difference|; nothing of two stored runs, which have no
+        # logits.
+        self.apart = np.zeros(4)
         self.max_abs = 0.0
         self.histogram = np.zeros(DIFFERENCE_BINS, np.int64)
 
-    def add(self, row: EvaluatedText) -> None:
-        """Count one text with a baseline."""
-        own, base, apart = row.scores, row.baseline, row.difference
-        if base is None:
-            raise ValueError(f"text {row.id} has no baseline, others have")
-        self.tokens += len(own.ranks)
-        self.agreed += int((own.top_ids == base.top_ids).sum())
-        self.lost += int(((own.ranks > 1) & (base.ranks == 1)).sum())
-        self.won += int(((own.ranks == 1) & (base.ranks > 1)).sum())
+    def add(self, row: EvaluatedText, base: TokenScores) -> None:
+        """Count one text with its baseline."""
+        own, apart = row.scores, row.difference
+        count = len(own.ranks)
+        lost = (own.ranks > 1) & (base.ranks == 1)
+        won = (own.ranks == 1) & (base.ranks > 1)
+        self.counts += [count, (own.top_ids == base.top_ids).sum(), lost.sum(), won.sum()]
         if apart is not None:
-            self.apart_tokens += len(own.ranks)
-            self.sums += [apart.kl_nats.sum(), apart.kl_reverse_nats.sum(), apart.mean_abs.sum()]
+            sums = [
+                values.sum() for values in (apart.kl_nats, apart.kl_reverse_nats, apart.mean_abs)
+            ]
+            self.apart += [count, *sums]
             self.max_abs = max(self.max_abs, float(apart.max_abs.max()))
         bins = np.floor(gap(own.nll_nats, base.nll_nats) / BIN_NATS + DIFFERENCE_BINS / 2)
         np.add.at(self.histogram, np.clip(bins, 0, DIFFERENCE_BINS - 1).astype(np.int64), 1)
 
     def merge(self, other: PairTally) -> None:
-        """Add the sums of another shard."""
-        largest = max(self.max_abs, other.max_abs)
-        add_shard(self, other)
-        self.max_abs = largest
+        super().merge(other)
+        self.max_abs = max(self.max_abs, other.max_abs)
 
 
 @dataclass(frozen=True)
@@ -214,17 +195,16 @@ class TokenExample:
     rank: int  # of the true token
     top_token: str  # the model's best guess
     top_probability: float  # its probability
-    # of the true token under the second model; None without one
+    # The same of the second model; None without one.
     baseline_nll_nats: float | None = None
-    baseline_rank: int | None = None  # of the true token under the second model; None without one
-    baseline_top_token: str | None = None  # the second model's best guess; None without one
+    baseline_rank: int | None = None
+    baseline_top_token: str | None = None
 
     @property
     def difference_nats(self) -> float | None:
         """How much larger the loss is than the baseline's."""
-        if self.baseline_nll_nats is None:
-            return None
-        return self.nll_nats - self.baseline_nll_nats
+        base = self.baseline_nll_nats
+        return None if base is None else self.nll_nats - base
 
 
 def token_example(row: EvaluatedText, index: int) -> TokenExample:
@@ -251,25 +231,19 @@ def token_example(row: EvaluatedText, index: int) -> TokenExample:
 class LargestTokens:
     """The tokens with the largest values, without keeping all."""
 
-    def __init__(self, size: int = SHOWN_TOKENS) -> None:
-        self.size = size
+    def __init__(self) -> None:
         self._heap: list[tuple[float, int, int, TokenExample]] = []
 
     def add(self, row: EvaluatedText, values: np.ndarray) -> None:
-        """Consider every token of a text.
-
-        Args:
-            row: the text.
-            values: float64 [M], large for what is to be shown; -inf is never shown.
-        """
-        least = self._heap[0][0] if len(self._heap) == self.size else -np.inf
+        """Consider every token of a text; of `values`, float64 [M], -inf is never shown."""
+        least = self._heap[0][0] if len(self._heap) == SHOWN_TOKENS else -np.inf
         for index in np.flatnonzero((values >= least) & (values > -np.inf)):
             # Ties go to the earlier text and position, whatever came first.
             key = (float(values[index]), -row.id, -int(row.cols[index]))
             self._push((*key, token_example(row, int(index))))
 
     def _push(self, entry: tuple[float, int, int, TokenExample]) -> None:
-        if len(self._heap) < self.size:
+        if len(self._heap) < SHOWN_TOKENS:
             heapq.heappush(self._heap, entry)
         elif entry[:3] > self._heap[0][:3]:
             heapq.heapreplace(self._heap, entry)
@@ -300,9 +274,9 @@ class PointSample:
 
     def merge(self, other: PointSample) -> None:
         """Consider the points of another shard."""
-        self._points = sorted(itertools.chain(self._points, other._points))[: self.size]
+        self._points = sorted(self._points + other._points)[: self.size]
 
     def columns(self) -> np.ndarray:
         """float64 [columns, at most size]."""
-        points = sorted(self._points)[: self.size]
-        return np.array([point[1:] for point in points]).T if points else np.zeros((0, 0))
+        points = [point[1:] for point in sorted(self._points)[: self.size]]
+        return np.array(points).T if points else np.zeros((0, 0))
