@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,13 +21,12 @@ from fillmask_ui.evaluation.rows import (
     LogitDifference,
     MaskedText,
     TokenScores,
-    join,
-    take,
 )
-from fillmask_ui.protocol import MaskedLM, Vocabulary
+from fillmask_ui.protocol import MaskedLM
 
-# Of each model in turn, then their difference where there are two.
-Scores = list[TokenScores | LogitDifference]
+# Fields, each of length M, of the `TokenScores` of each model in turn, then of the
+# `LogitDifference` where there are two.
+Scores = list[dict[str, np.ndarray]]
 
 # Logits of one call; 250,000 words leave 128 positions.
 _LOGIT_BYTES = 128 * 2**20
@@ -68,8 +67,7 @@ def score_window(
         targets=[len(view.entries) for view in views],
         max_targets=most,
     )
-    scored: dict[int, list[Scores]] = defaultdict(list)
-    order: dict[int, list[np.ndarray]] = defaultdict(list)
+    scored: dict[int, dict[int, Scores]] = defaultdict(dict)  # id of a text, number of a view
     through = 0
     # Batches run from short texts to long; in another order, what is done at any moment is a fair
     # sample of the texts, and a run stopped early has an honest mean.
@@ -84,30 +82,33 @@ def score_window(
             index = view.text.row.id
             own = slice(start, start + len(view.entries))
             start = own.stop
-            scored[index].append([take(record, own) for record in scores])
-            order[index].append(view.entries)
+            scored[index][view.number] = [_take(record, own) for record in scores]
             if len(scored[index]) == view.text.hidden.view_count and index not in done:
-                places = np.argsort(np.concatenate(order.pop(index)))
-                records = [take(record, places) for record in _join(scored.pop(index))]
-                yield _evaluated(view.text.row, records, models[0].vocabulary)
+                of_text = _join([part for _, part in sorted(scored.pop(index).items())])
+                yield _evaluated(view.text.row, of_text, models)
         yield through / sum(lengths)
 
 
+def _take(record: dict[str, np.ndarray], places: slice) -> dict[str, np.ndarray]:
+    return {name: values[places] for name, values in record.items()}
+
+
 def _join(parts: Sequence[Scores]) -> Scores:
-    return [join(records) for records in zip(*parts, strict=True)]
-
-
-def _evaluated(row: MaskedText, records: Scores, vocabulary: Vocabulary) -> EvaluatedText:
-    scores = [
-        replace(record, top_tokens=tuple(vocabulary.token(int(index)) for index in record.top_ids))
-        for record in records
-        if isinstance(record, TokenScores)
+    return [
+        {name: np.concatenate([each[name] for each in records]) for name in records[0]}
+        for records in zip(*parts, strict=True)
     ]
+
+
+def _evaluated(row: MaskedText, scores: Scores, models: Sequence[MaskedLM]) -> EvaluatedText:
+    token = models[0].vocabulary.token
+    own, *second = (
+        TokenScores(**record, top_tokens=tuple(token(int(index)) for index in record["top_ids"]))
+        for record in scores[: len(models)]
+    )
+    difference = LogitDifference(**scores[2]) if second else None
     return EvaluatedText(
-        **vars(row),
-        scores=scores[0],
-        baseline=scores[1] if len(scores) > 1 else None,
-        difference=next((each for each in records if isinstance(each, LogitDifference)), None),
+        **vars(row), scores=own, baseline=(*second, None)[0], difference=difference
     )
 
 
@@ -148,20 +149,20 @@ def _score_logits(
             log_probs.append(own)
             best = own.argmax(axis=1)
             scores.append(
-                TokenScores(
-                    scoring.target_nll_nats(own, targets[part]),
-                    scoring.ranks(own, targets[part]),
-                    scoring.entropy_nats(own),
-                    best,
-                    np.exp(own[np.arange(len(best)), best]),
-                )
+                {
+                    "nll_nats": scoring.target_nll_nats(own, targets[part]),
+                    "ranks": scoring.ranks(own, targets[part]),
+                    "entropy_nats": scoring.entropy_nats(own),
+                    "top_ids": best,
+                    "top_probabilities": np.exp(own[np.arange(len(best)), best]),
+                }
             )
         if len(models) == 2:
             scores.append(_difference(log_probs, [values[part] for values in logits]))
         yield scores
 
 
-def _difference(log_probs: list[np.ndarray], logits: list[np.ndarray]) -> LogitDifference:
+def _difference(log_probs: list[np.ndarray], logits: list[np.ndarray]) -> dict[str, np.ndarray]:
     """How far the two models are apart at m positions."""
     width = min(part.shape[1] for part in logits)
     if any(part.shape[1] != width for part in logits):
@@ -172,12 +173,12 @@ def _difference(log_probs: list[np.ndarray], logits: list[np.ndarray]) -> LogitD
     gap = np.subtract(first, second, out=np.zeros_like(first), where=first != second)
     one, two = logits
     apart = np.abs(np.subtract(one, two, out=np.zeros_like(one), where=one != two))
-    return LogitDifference(
-        _expected(first, gap),
-        _expected(second, -gap),
-        apart.mean(axis=1, dtype=np.float64),
-        apart.max(axis=1).astype(np.float64),
-    )
+    return {
+        "kl_nats": _expected(first, gap),
+        "kl_reverse_nats": _expected(second, -gap),
+        "mean_abs": apart.mean(axis=1, dtype=np.float64),
+        "max_abs": apart.max(axis=1).astype(np.float64),
+    }
 
 
 def _expected(log_probs: np.ndarray, gap: np.ndarray) -> np.ndarray:

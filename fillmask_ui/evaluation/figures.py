@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from fillmask_ui.evaluation.rows import PARTS
 from fillmask_ui.evaluation.summary import (
     CalibrationBin,
     Comparison,
@@ -20,16 +18,9 @@ from fillmask_ui.evaluation.summary import (
 from fillmask_ui.evaluation.tallies import (
     BIN_NATS,
     CALIBRATION_BINS,
-    COUNT,
     DIFFERENCE_BINS,
-    ENTROPY,
-    FREQUENCY_EDGES,
     LOSS_BINS,
-    NLL,
-    POSITION_EDGES,
-    RANK,
-    TOP1,
-    TOP5,
+    MEANS,
     ModelTally,
     PairTally,
     SplitTally,
@@ -53,7 +44,9 @@ def model_figures(tally: ModelTally, order: np.ndarray, quick: bool) -> ModelFig
         {name: tally.histogram[kind].copy() for kind, name in enumerate(KINDS)},
     )
     scheme = tally.scheme
-    top1, top5, rank = (tally.kinds.sums.sum(axis=0) / tokens)[[TOP1, TOP5, RANK]].tolist()
+    means = dict(zip(MEANS, (tally.kinds.sums.sum(axis=0)[1:] / tokens).tolist(), strict=True))
+    # Exact, so that shards in any order give the same last digit.
+    means |= {"mean_nll_nats": nll / tokens, "mean_entropy_nats": math.fsum(entropy) / tokens}
     mean_interval = _of_losses(x, n, quick)
     by_token = np.array_equal(units, n)
     metric_interval = mean_interval if by_token else _of_losses(x, units, quick)
@@ -62,19 +55,15 @@ def model_figures(tally: ModelTally, order: np.ndarray, quick: bool) -> ModelFig
         metric_interval=metric_interval and metric_interval.map(scheme.figure),
         tokens=tokens,
         characters=covered,
-        mean_nll_nats=nll / tokens,
         interval=mean_interval,
         nll_per_character_nats=nll / covered if covered else math.nan,
         per_character_interval=_of_losses(x, characters, quick) if covered else None,
+        **means,
         median_nll_nats=histogram.quantile(0.5),
-        top1_accuracy=top1,
-        top5_accuracy=top5,
-        mean_rank=rank,
-        mean_entropy_nats=math.fsum(entropy) / tokens,
-        by_kind=_split(tally.kinds, KINDS),
-        by_part=_split(tally.parts, PARTS),
-        by_position=_split(tally.positions, _range_names(POSITION_EDGES)),
-        by_frequency=_split(_by_frequency(tally), _range_names(FREQUENCY_EDGES)),
+        by_kind=_split(tally.kinds),
+        by_part=_split(tally.parts),
+        by_position=_split(tally.positions),
+        by_frequency=_split(tally.by_frequency()),
         calibration=calibration,
         calibration_error=sum(
             slot.tokens * abs(slot.mean_probability - slot.accuracy) for slot in calibration
@@ -170,52 +159,26 @@ def _of_losses(x: np.ndarray, n: np.ndarray, quick: bool) -> Interval | None:
     return found and found.map(lambda value: max(value, 0.0))
 
 
-def _split(tally: SplitTally, names: tuple[str, ...]) -> tuple[GroupFigures, ...]:
+def _split(tally: SplitTally) -> tuple[GroupFigures, ...]:
     """Figures of the groups that have tokens."""
     groups = []
-    for index, name in enumerate(names):
+    for index, name in enumerate(tally.names):
         moments = tally.ratio_moments(index)
-        tokens = tally.sums[index, COUNT]
+        tokens, *sums = tally.sums[index].tolist()
         if not tokens:
             continue
-        means = (tally.sums[index] / tokens).tolist()
-        enough = moments.texts >= FEWEST_TEXTS_OF_A_GROUP
         groups.append(
             GroupFigures(
                 name=name,
                 tokens=int(tokens),
                 texts=moments.texts or None,
-                mean_nll_nats=means[NLL],
-                interval=moments.interval(positive=True) if enough else None,
-                top1_accuracy=means[TOP1],
-                top5_accuracy=means[TOP5],
-                mean_rank=means[RANK],
-                mean_entropy_nats=means[ENTROPY],
+                interval=moments.interval(positive=True)
+                if moments.texts >= FEWEST_TEXTS_OF_A_GROUP
+                else None,
+                **{mean: value / tokens for mean, value in zip(MEANS, sums, strict=True)},
             )
         )
     return tuple(groups)
-
-
-def _by_frequency(tally: ModelTally) -> SplitTally:
-    """The tokens by their occurrences in the texts; in how many texts is not counted."""
-    split = SplitTally(len(FREQUENCY_EDGES))
-    group = np.searchsorted(FREQUENCY_EDGES, tally.occurrences, side="right") - 1  # [V]
-    for index in range(len(FREQUENCY_EDGES)):
-        split.sums[index] = tally.tokens[group == index].sum(axis=0)
-    return split
-
-
-def _range_names(edges: tuple[int, ...]) -> tuple[str, ...]:
-    """Names of the groups that begin at each edge.
-
-    >>> _range_names((1, 2, 4))
-    ('1', '2-3', '4+')
-    """
-    names = [
-        str(low) if high == low + 1 else f"{low}-{high - 1}"
-        for low, high in itertools.pairwise(edges)
-    ]
-    return (*names, f"{edges[-1]}+")
 
 
 def _calibration(tally: ModelTally) -> Iterable[CalibrationBin]:

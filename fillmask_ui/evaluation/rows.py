@@ -5,9 +5,9 @@ Axes: T tokens of the text, M hidden positions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -126,25 +126,3 @@ def _values(kind: type, row: Mapping[str, Any]) -> dict[str, Any]:
             value = np.array(value, _TYPES.get(entry.name, np.float64))
         values[entry.name] = tuple(value) if isinstance(value, list) else value
     return values
-
-
-Record = TypeVar("Record", bound="TokenScores | LogitDifference")
-
-
-def take(record: Record, places: slice | np.ndarray) -> Record:
-    """The record of some of its positions."""
-    taken: dict[str, Any] = {name: values[places] for name, values in _arrays(record).items()}
-    return replace(record, **taken)
-
-
-def join(records: Sequence[Record]) -> Record:
-    """The records of several stretches of positions as one."""
-    columns = [_arrays(record) for record in records]
-    joined: dict[str, Any] = {
-        name: np.concatenate([each[name] for each in columns]) for name in columns[0]
-    }
-    return replace(records[0], **joined)
-
-
-def _arrays(record: TokenScores | LogitDifference) -> dict[str, np.ndarray]:
-    return {name: value for name, value in vars(record).items() if name != "top_tokens"}

@@ -9,6 +9,7 @@ Axes: M hidden positions of a text, G groups of a split, V vocabulary.
 from __future__ import annotations
 
 import heapq
+import itertools
 from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,9 +24,10 @@ from fillmask_ui.masking import KINDS
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# Columns of every sum.
-COUNT, NLL, TOP1, TOP5, RANK, ENTROPY = range(6)
-COLUMNS = 6
+# Columns of every sum: the tokens, then what is averaged over them.
+MEANS = ("mean_nll_nats", "top1_accuracy", "top5_accuracy", "mean_rank", "mean_entropy_nats")
+COLUMNS = 1 + len(MEANS)
+COUNT, NLL = 0, 1
 TEXT_COLUMNS = 5
 
 BIN_NATS = 0.02
@@ -46,6 +48,19 @@ def gap(own: np.ndarray, base: np.ndarray) -> np.ndarray:
     return np.subtract(own, base, out=np.zeros(np.shape(own)), where=own != base)
 
 
+def _range_names(edges: tuple[int, ...]) -> tuple[str, ...]:
+    """Names of the groups that begin at each edge.
+
+    >>> _range_names((1, 2, 4))
+    ('1', '2-3', '4+')
+    """
+    names = [
+        str(low) if high == low + 1 else f"{low}-{high - 1}"
+        for low, high in itertools.pairwise(edges)
+    ]
+    return (*names, f"{edges[-1]}+")
+
+
 class Tally:
     """Sums that merge."""
 
@@ -64,9 +79,10 @@ class Tally:
 class SplitTally(Tally):
     """Sums for each of G groups, and the moments that give each its interval."""
 
-    def __init__(self, groups: int) -> None:
-        self.sums = np.zeros((groups, COLUMNS))
-        self.moments = np.zeros((groups, 4))  # texts, xx, nn, xn
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+        self.sums = np.zeros((len(names), COLUMNS))
+        self.moments = np.zeros((len(names), 4))  # texts, xx, nn, xn
 
     def add(self, group: np.ndarray, values: np.ndarray) -> None:
         """Count one text: int [M], in [0, G), and float64 [M, COLUMNS]."""
@@ -81,9 +97,8 @@ class SplitTally(Tally):
     def ratio_moments(self, group: int) -> RatioMoments:
         """NLL a token of one group, with whole texts as the unit."""
         texts, xx, nn, xn = self.moments[group].tolist()
-        return RatioMoments(
-            int(texts), float(self.sums[group, NLL]), float(self.sums[group, COUNT]), xx, nn, xn
-        )
+        count, nll = self.sums[group, :2].tolist()
+        return RatioMoments(int(texts), nll, count, xx, nn, xn)
 
 
 class ModelTally(Tally):
@@ -92,9 +107,9 @@ class ModelTally(Tally):
     def __init__(self, scheme: Scheme) -> None:
         self.scheme = scheme
         self.texts = array("d")  # TEXT_COLUMNS numbers per text
-        self.kinds = SplitTally(len(KINDS))
-        self.parts = SplitTally(len(PARTS))
-        self.positions = SplitTally(len(POSITION_EDGES))
+        self.kinds = SplitTally(KINDS)
+        self.parts = SplitTally(PARTS)
+        self.positions = SplitTally(_range_names(POSITION_EDGES))
         self.tokens = np.zeros((0, COLUMNS))  # [ids seen, COLUMNS]
         self.occurrences = np.zeros(0, np.int64)
         self.histogram = np.zeros((len(KINDS), LOSS_BINS), np.int64)
@@ -134,6 +149,14 @@ class ModelTally(Tally):
         np.add.at(self.calibration, slot, np.stack([values[:, COUNT], stated, right], axis=1))
         self.truncated += row.truncated
         self.left_out += row.left_out
+
+    def by_frequency(self) -> SplitTally:
+        """The tokens by their occurrences in the texts; in how many texts is not counted."""
+        split = SplitTally(_range_names(FREQUENCY_EDGES))
+        group = np.searchsorted(FREQUENCY_EDGES, self.occurrences, side="right") - 1  # [V]
+        for index in range(len(FREQUENCY_EDGES)):
+            split.sums[index] = self.tokens[group == index].sum(axis=0)
+        return split
 
     def _grow(self, size: int) -> None:
         more = size - len(self.occurrences)

@@ -13,17 +13,14 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from fillmask_ui.evaluation.schemes.scheme import Scheme
 from fillmask_ui.masking import HiddenTokens, MaskRecipe, hide_random
 from fillmask_ui.options import check_options, option
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from fillmask_ui.protocol import Vocabulary
-    from fillmask_ui.records import Encoding
+from fillmask_ui.protocol import Vocabulary
+from fillmask_ui.records import Encoding
 
 # `text`: masks of a text depend on (seed, id) alone. `collator`: one generator runs through all
 # texts, as in the published evaluator.

@@ -13,15 +13,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
-    from fillmask_ui.evaluation.rows import MaskedText
-    from fillmask_ui.masking import HiddenTokens
-    from fillmask_ui.protocol import Vocabulary
-    from fillmask_ui.records import Encoding
+from fillmask_ui.evaluation.rows import MaskedText
+from fillmask_ui.masking import HiddenTokens
+from fillmask_ui.protocol import Vocabulary
+from fillmask_ui.records import Encoding
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,14 @@ them sees another.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fillmask_ui.evaluation.schemes.scheme import Scheme
 from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
 from fillmask_ui.options import check_options, option
-
-if TYPE_CHECKING:
-    from fillmask_ui.protocol import Vocabulary
-    from fillmask_ui.records import Encoding
+from fillmask_ui.protocol import Vocabulary
+from fillmask_ui.records import Encoding
 
 
 @dataclass(frozen=True)

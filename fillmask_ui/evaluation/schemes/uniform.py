@@ -14,16 +14,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fillmask_ui.evaluation.schemes.scheme import Scheme
 from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
-
-if TYPE_CHECKING:
-    from fillmask_ui.protocol import Vocabulary
-    from fillmask_ui.records import Encoding
+from fillmask_ui.protocol import Vocabulary
+from fillmask_ui.records import Encoding
 
 
 @dataclass(frozen=True)
