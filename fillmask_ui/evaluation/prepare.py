@@ -116,20 +116,12 @@ def _cut(encoding: Encoding, max_tokens: int) -> Encoding:
         closing += 1
     kept = max_tokens - closing
 
-    def part(values: tuple) -> tuple:
-        return values[:kept] + values[len(values) - closing :]
-
     end = max((span.end for span in encoding.spans[:kept]), default=0)
-    return Encoding(
-        text=encoding.text[:end],
-        ids=part(encoding.ids),
-        tokens=part(encoding.tokens),
-        spans=tuple(
-            Span(min(span.start, end), min(span.end, end)) for span in part(encoding.spans)
-        ),
-        word_ids=part(encoding.word_ids),
-        special=part(encoding.special),
-    )
+    values = {
+        name: own[:kept] + own[len(encoding) - closing :] for name, own in vars(encoding).items()
+    }
+    spans = tuple(Span(min(span.start, end), min(span.end, end)) for span in values["spans"])
+    return Encoding(**{**values, "text": encoding.text[:end], "spans": spans})
 
 
 def _spelled(encoding: Encoding, can_hide: np.ndarray) -> int:

@@ -6,6 +6,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from fillmask_ui.evaluation.summary import UNCHANGED_ALARM, ModelFigures, Summar
 from fillmask_ui.evaluation.tallies import (
     COUNT,
     NLL,
+    SAMPLED_POINTS,
+    SHOWN_TOKENS,
     LargestTokens,
     ModelTally,
     PairTally,
@@ -48,34 +51,24 @@ def summarize(
     return running.summary()
 
 
+@dataclass(kw_only=True)
 class RunningSummary:
-    """`summarize` step by step: add rows as they come, merge shards, look at any time.
+    """`summarize` step by step: add rows as they come, merge shards, look at any time."""
 
-    Args:
-        config: what was measured; decides which figure the verdict is about.
-        vocabulary_size: V, for the alarm that a model is near chance.
-        limits: borders of the verdict.
-    """
+    config: EvaluationConfig | None = None  # what was measured; decides what the verdict is about
+    vocabulary_size: int | None = None  # V, for the alarm that a model is near chance
+    limits: Limits | None = None  # borders of the verdict
 
-    def __init__(
-        self,
-        *,
-        config: EvaluationConfig | None = None,
-        vocabulary_size: int | None = None,
-        limits: Limits | None = None,
-    ) -> None:
-        self.config = config
-        self.vocabulary_size = vocabulary_size
-        self.limits = limits
+    def __post_init__(self) -> None:
         self.skipped: Counter[str] = Counter()
         self._ids = array("q")
-        self._scheme = config.scheme if config is not None else CrossEntropy()
+        self._scheme = self.config.scheme if self.config is not None else CrossEntropy()
         self._model = ModelTally(self._scheme)
         self._baseline: ModelTally | None = None
         self._pair: PairTally | None = None
-        self._worst = LargestTokens()
-        self._most_different = LargestTokens()
-        self._points = PointSample()
+        self._worst = LargestTokens(SHOWN_TOKENS)
+        self._most_different = LargestTokens(SHOWN_TOKENS)
+        self._points = PointSample(SAMPLED_POINTS)
 
     @property
     def texts(self) -> int:
@@ -89,11 +82,7 @@ class RunningSummary:
 
     @property
     def mean_nll_nats(self) -> float:
-        """Token average so far.
-
-        Raises:
-            ZeroDivisionError: before any text was measured.
-        """
+        """Token average so far; a `ZeroDivisionError` before any text was measured."""
         sums = self._model.kinds.sums
         return math.fsum(sums[:, NLL]) / int(sums[:, COUNT].sum())
 

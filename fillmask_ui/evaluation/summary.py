@@ -120,17 +120,14 @@ class ModelFigures:
 
     @property
     def perplexity_interval(self) -> Interval | None:
-        """The interval of the mean, carried over."""
         return self.interval and self.interval.map(exp)
 
     @property
     def mean_nll_bits(self) -> float:
-        """The mean, in bits."""
         return self.mean_nll_nats / math.log(2)
 
     @property
     def nll_per_character_bits(self) -> float:
-        """Sum of losses by characters, in bits."""
         return self.nll_per_character_nats / math.log(2)
 
     def to_dict(self) -> dict[str, Any]:

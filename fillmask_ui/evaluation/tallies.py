@@ -8,11 +8,11 @@ Axes: M hidden positions of a text, G groups of a split, V vocabulary.
 
 from __future__ import annotations
 
-import heapq
 import itertools
 from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -251,55 +251,53 @@ def token_example(row: EvaluatedText, index: int) -> TokenExample:
     )
 
 
-class LargestTokens:
-    """The tokens with the largest values, without keeping all."""
+class _Smallest:
+    """The entries with the smallest keys, the same for any order of the texts, not keeping all."""
 
-    def __init__(self) -> None:
-        self._heap: list[tuple[float, int, int, TokenExample]] = []
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._entries: list[tuple[Any, ...]] = []  # the key first
+
+    def extend(self, entries: Iterable[tuple[Any, ...]]) -> None:
+        self._entries.extend(entries)
+        if len(self._entries) > 2 * self.size:
+            self._entries = self.first()
+
+    def merge(self, other: Self) -> None:
+        """Consider the entries of another shard."""
+        self.extend(other._entries)
+
+    def first(self) -> list[tuple[Any, ...]]:
+        return sorted(self._entries, key=lambda entry: entry[:3])[: self.size]
+
+
+class LargestTokens(_Smallest):
+    """The tokens with the largest values."""
 
     def add(self, row: EvaluatedText, values: np.ndarray) -> None:
         """Consider every token of a text; of `values`, float64 [M], -inf is never shown."""
-        least = self._heap[0][0] if len(self._heap) == SHOWN_TOKENS else -np.inf
-        for index in np.flatnonzero((values >= least) & (values > -np.inf)):
-            # Ties go to the earlier text and position, whatever came first.
-            key = (float(values[index]), -row.id, -int(row.cols[index]))
-            self._push((*key, token_example(row, int(index))))
-
-    def _push(self, entry: tuple[float, int, int, TokenExample]) -> None:
-        if len(self._heap) < SHOWN_TOKENS:
-            heapq.heappush(self._heap, entry)
-        elif entry[:3] > self._heap[0][:3]:
-            heapq.heapreplace(self._heap, entry)
-
-    def merge(self, other: LargestTokens) -> None:
-        """Consider the tokens of another shard."""
-        for entry in other._heap:
-            self._push(entry)
+        known = self.first()
+        least = -known[-1][0] if len(known) == self.size else -np.inf
+        # Ties go to the earlier text and position, whatever came first.
+        self.extend(
+            (-float(values[index]), row.id, int(row.cols[index]), token_example(row, int(index)))
+            for index in np.flatnonzero((values >= least) & (values > -np.inf))
+        )
 
     def examples(self) -> tuple[TokenExample, ...]:
         """Largest first."""
-        return tuple(entry[3] for entry in sorted(self._heap, reverse=True, key=lambda e: e[:3]))
+        return tuple(entry[3] for entry in self.first())
 
 
-class PointSample:
-    """A fair sample of tokens, the same for any order of the texts, for scatter plots."""
-
-    def __init__(self, size: int = SAMPLED_POINTS) -> None:
-        self.size = size
-        self._points: list[tuple[float, ...]] = []
+class PointSample(_Smallest):
+    """A fair sample of tokens, for scatter plots."""
 
     def add(self, row: EvaluatedText, *columns: np.ndarray) -> None:
         """Consider every token of a text; `columns` are float64 [M]."""
         keys = np.random.default_rng([row.id]).random(len(row.cols))
-        self._points += zip(keys.tolist(), *(column.tolist() for column in columns), strict=True)
-        if len(self._points) > 2 * self.size:
-            self._points = sorted(self._points)[: self.size]
-
-    def merge(self, other: PointSample) -> None:
-        """Consider the points of another shard."""
-        self._points = sorted(self._points + other._points)[: self.size]
+        self.extend(zip(keys.tolist(), *(column.tolist() for column in columns), strict=True))
 
     def columns(self) -> np.ndarray:
         """float64 [columns, at most size]."""
-        points = [point[1:] for point in sorted(self._points)[: self.size]]
+        points = [entry[1:] for entry in self.first()]
         return np.array(points).T if points else np.zeros((0, 0))

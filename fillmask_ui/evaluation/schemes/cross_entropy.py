@@ -58,10 +58,9 @@ class CrossEntropy(Scheme):
     @property
     def signature(self) -> tuple[str, ...]:
         recipe = self.recipe
-        shares = (recipe.mask_share, recipe.random_share, recipe.unchanged_share)
         return (
             f"p:{recipe.probability:g}",
-            "shares:" + "/".join(f"{share:g}" for share in shares),
+            f"shares:{recipe.mask_share:g}/{recipe.random_share:g}/{recipe.unchanged_share:g}",
             "unit:" + ("word" if recipe.whole_word else "token"),
             f"stream:{self.mask_stream}",
         )
