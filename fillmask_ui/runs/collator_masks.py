@@ -36,8 +36,6 @@ class CollatorMasks:
         OptionError: without PyTorch, or for whole words, which need what it is not given.
     """
 
-    sequential = True
-
     def __init__(self, vocabulary: Vocabulary, config: EvaluationConfig) -> None:
         scheme = config.scheme
         if not isinstance(scheme, CrossEntropy):
@@ -55,7 +53,6 @@ class CollatorMasks:
                 "the mask stream 'collator' needs PyTorch, whose generator it reproduces: "
                 "pip install 'fillmask-ui[torch]', or use the mask stream 'text'"
             ) from error
-        self._torch = torch
         self._mask_id = vocabulary.mask_id
         self._last: int | None = None
         self._collator = DataCollatorForLanguageModeling(
@@ -91,7 +88,7 @@ class CollatorMasks:
 
 
 class _CollatorTokenizer:
-    """A vocabulary as the collator wants a tokenizer."""
+    """A vocabulary, as far as the collator asks a tokenizer."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
@@ -100,17 +97,8 @@ class _CollatorTokenizer:
     def __len__(self) -> int:
         return self._vocabulary.size
 
-    def convert_tokens_to_ids(self, token: str) -> int:
-        if token != self.mask_token:
-            raise KeyError(token)
+    def convert_tokens_to_ids(self, _: str) -> int:
         return self._vocabulary.mask_id
 
-    def get_special_tokens_mask(
-        self, ids: list[int], already_has_special_tokens: bool = False
-    ) -> list[int]:
-        if not already_has_special_tokens:
-            raise ValueError("the ids have their special tokens")
+    def get_special_tokens_mask(self, ids: list[int], **_: bool) -> list[int]:
         return [int(index in self._vocabulary.special_ids) for index in ids]
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"the collator's tokenizer has no {name!r}: transformers has changed")

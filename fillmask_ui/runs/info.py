@@ -75,13 +75,7 @@ def _short(model: Mapping[str, Any]) -> str:
 def prepare_info(
     config: EvaluationConfig, model: MaskedLM, *, baseline: MaskedLM | None = None, **fields: Any
 ) -> RunInfo:
-    """The `RunInfo` of a new run, its config resolved for the models.
-
-    Args:
-        config: what is measured.
-        model: whose loss is measured.
-        baseline: a second model.
-        **fields: `texts`, `choices`, `limits` of `RunInfo`.
+    """The `RunInfo` of a new run, its config resolved for the models; `fields` are more of its own.
 
     Raises:
         OptionError: if the config asks for more than the models take.
@@ -104,11 +98,7 @@ def prepare_info(
 
 
 def read_info(folder: Path) -> RunInfo:
-    """run.json of a folder.
-
-    Raises:
-        DataError: if it is missing, broken or of another version.
-    """
+    """run.json of a folder; a `DataError` if it is missing, broken or of another version."""
     path = folder / RUN_FILE
     try:
         values = json.loads(path.read_text("utf-8"))
@@ -118,12 +108,11 @@ def read_info(folder: Path) -> RunInfo:
         raise DataError(f"{path} cannot be read ({error}): delete the run") from error
     values = values if isinstance(values, dict) else {}
     if values.get("format") != FORMAT:
-        versions = values.get("versions")
-        known = versions if isinstance(versions, dict) else {}
+        maker = dict(values.get("versions") or {}).get("fillmask-ui", "unknown")
         raise DataError(
             f"run {folder.name} has format {values.get('format')!r}, this version of fillmask-ui "
-            f"reads format {FORMAT}: open it with the version that wrote it "
-            f"(fillmask-ui {known.get('fillmask-ui', 'unknown')}) or evaluate again"
+            f"reads format {FORMAT}: open it with the version that wrote it (fillmask-ui {maker}) "
+            "or evaluate again"
         )
     if values.get("protocol") != PROTOCOL_VERSION:
         raise DataError(
@@ -132,13 +121,14 @@ def read_info(folder: Path) -> RunInfo:
             "compare: evaluate again"
         )
     try:
-        known = {name: values[name] for name in RunInfo.__dataclass_fields__}
-        # A folder that was copied or renamed is a run of its own.
-        known["name"] = folder.absolute().name
-        known["config"] = EvaluationConfig.from_dict(values["config"])
-        known["limits"] = Limits(**values["limits"])
-        known["notes"] = tuple(values["notes"])
-        return RunInfo(**known)
+        stored = {name: values[name] for name in RunInfo.__dataclass_fields__}
+        stored |= {
+            "name": folder.absolute().name,  # a folder that was copied or renamed is its own run
+            "config": EvaluationConfig.from_dict(values["config"]),
+            "limits": Limits(**values["limits"]),
+            "notes": tuple(values["notes"]),
+        }
+        return RunInfo(**stored)
     except (KeyError, TypeError) as error:
         raise DataError(f"{path} lacks or misspells a field ({error}): delete the run") from error
 

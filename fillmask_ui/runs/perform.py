@@ -49,10 +49,7 @@ class Progress:
 def perform(plan: Plan, store: RunStore, load: Load) -> Generator[Progress]:
     """Measure as planned, in a new run.
 
-    Args:
-        plan: what to measure.
-        store: where the run is kept.
-        load: makes a model of a choice; called once per model, the texts are open by then.
+    `load` makes a model of a choice; the texts are open by then.
 
     Yields:
         First the new run, then each row as it is stored and signs of life between them, at last
@@ -81,14 +78,6 @@ def perform(plan: Plan, store: RunStore, load: Load) -> Generator[Progress]:
 
 def perform_rest(name: str, store: RunStore, load: Load) -> Generator[Progress]:
     """Measure what a stopped run lacks; of a run that is done, yield only that it is.
-
-    Args:
-        name: of the run, as `RunStore.open` takes it.
-        store: where the run is kept.
-        load: makes a model of a choice; called once per model.
-
-    Yields:
-        As `perform` does.
 
     Raises:
         FillmaskError: if the run, its texts or models cannot be had, or have changed since.

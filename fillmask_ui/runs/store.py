@@ -25,14 +25,7 @@ ROWS_FILE, LOCK_FILE = "rows.jsonl", "lock"
 
 
 class Run:
-    """A stored run, to be read.
-
-    Args:
-        folder: of the run.
-
-    Raises:
-        DataError: if there is no run, or one of another version.
-    """
+    """A stored run, to be read; a `DataError` if the folder has none, or of another version."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -51,11 +44,7 @@ class Run:
         return RowsFile(self.folder / ROWS_FILE)
 
     def rows(self) -> Iterator[EvaluatedText | SkippedText]:
-        """All rows in the order in which they were written, a half-written last one left out.
-
-        Raises:
-            DataError: if a line before the last cannot be read.
-        """
+        """All rows in the order in which they were written, a half-written last one left out."""
         return (line.row() for line in self.lines)
 
     @property
@@ -64,11 +53,7 @@ class Run:
         return len(self.lines)
 
     def summary(self) -> Summary:
-        """The figures of the rows so far, to the last digit those of the run itself.
-
-        Raises:
-            DataError: if no text was measured.
-        """
+        """The figures of the rows so far, to the last digit those of the run itself."""
         return summarize(
             self.rows(),
             config=self.info.config,
@@ -92,14 +77,7 @@ class RunStore:
         self._clock = clock
 
     def create(self, info: RunInfo) -> RunInfo:
-        """Make the folder of a new run.
-
-        Args:
-            info: its `name` and `created` are filled in here.
-
-        Raises:
-            DataError: if the folder cannot be written.
-        """
+        """Make the folder of a new run; `name` and `created` are filled in here."""
         now = self._clock()
         stem = f"{now:%Y%m%d-%H%M%S}-{_slug(info.model['name'])}-{info.config.metric}"
         try:
@@ -126,21 +104,20 @@ class RunStore:
         Raises:
             DataError: if there is none, several, or one of another version.
         """
+        return Run(self._folder(name))
+
+    def _folder(self, name: str) -> Path:
         names = self.names()
         if name == "latest" and names:
-            return Run(self.root / names[-1])
-        if name in names:
-            return Run(self.root / name)
-        found = [known for known in names if name and known.startswith(name)]
+            return self.root / names[-1]
+        found = [known for known in names if known == name]
+        found = found or [known for known in names if name and known.startswith(name)]
         if len(found) == 1:
-            return Run(self.root / found[0])
+            return self.root / found[0]
         if found:
             raise DataError(f"several runs begin with {name!r}: {', '.join(found)}")
-        recent = names[-5:]
-        raise DataError(
-            unknown("run", name, recent)
-            + (f" and {len(names) - 5} older" if len(names) > 5 else "")
-        )
+        older = f" and {len(names) - 5} older" if len(names) > 5 else ""
+        raise DataError(unknown("run", name, names[-5:]) + older)
 
     def names(self) -> list[str]:
         """Names of all runs, oldest first."""
@@ -154,8 +131,7 @@ class RunStore:
         Raises:
             DataError: if it is unknown or being written.
         """
-        matches = [known for known in self.names() if known == name]
-        folder = self.root / matches[0] if matches else self.open(name).folder
+        folder = self._folder(name)
         if is_locked(folder / LOCK_FILE):
             raise DataError(f"run {folder.name} is being written: stop it first")
         shutil.rmtree(folder)
