@@ -7,18 +7,16 @@ figures (winml-cli, pull request 318); `SeededMasks` for everything else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
 from fillmask_ui.errors import OptionError
+from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.evaluation.schemes import CrossEntropy
 from fillmask_ui.masking import MASK, RANDOM, UNCHANGED, HiddenTokens
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Encoding
-
-if TYPE_CHECKING:
-    from fillmask_ui.evaluation import EvaluationConfig
 
 FEWEST_TOKENS = 3
 
@@ -27,10 +25,6 @@ class CollatorMasks:
     """transformers' collator as a source of hidden tokens.
 
     Texts have to come in the order of the run, each once: also those that a resumed run has done.
-
-    Args:
-        vocabulary: of the model.
-        config: with the recipe and the seed.
 
     Raises:
         OptionError: without PyTorch, or for whole words, which need what it is not given.
@@ -66,18 +60,13 @@ class CollatorMasks:
         self._collator.generator = torch.Generator().manual_seed(config.seed)
 
     def hide(self, encoding: Encoding, example_id: int) -> HiddenTokens:
-        """Hidden tokens of the next text.
-
-        Raises:
-            ValueError: if it is the one before again, which would shift all that follow.
-        """
+        """Hidden tokens of the next text, never of one twice: that would shift all that follow."""
         if example_id == self._last:
             raise ValueError(f"text {example_id} came twice: a stream of masks goes on only")
         self._last = example_id
         ids = np.array(encoding.ids, dtype=np.int64)  # [T]
         if len(ids) < FEWEST_TOKENS:
-            none = np.zeros(0, np.int64)
-            return HiddenTokens(ids, ids, none, none.astype(np.uint8), self._mask_id)
+            return HiddenTokens(ids, ids, ids[:0], ids[:0].astype(np.uint8), self._mask_id)
         batch = self._collator([encoding.ids])
         input_ids = batch["input_ids"][0].numpy()
         labels = batch["labels"][0].numpy()

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.evaluation import EvaluatedText, RunningSummary, Summary
+from fillmask_ui.evaluation import EvaluatedText, Summary, summarize
 from fillmask_ui.evaluation.prepare import NOT_COMPARABLE
 from fillmask_ui.intervals import Limits
 from fillmask_ui.records import SkippedText
@@ -32,7 +32,7 @@ def compare(run_a: Run | Path, run_b: Run | Path, *, limits: Limits | None = Non
         limits: borders of the verdict; those of `run_a` by default.
 
     Returns:
-        Texts in both runs; those in one alone are counted as skipped. Runs with different
+        Of the texts in both runs; those in one alone are counted as skipped. Runs with different
         tokenizers are compared by character.
 
     Raises:
@@ -46,21 +46,17 @@ def compare(run_a: Run | Path, run_b: Run | Path, *, limits: Limits | None = Non
             f"the runs measured different things: {first.info.name} has {config.signature}, "
             f"{second.info.name} has {other.signature}; evaluate both alike"
         )
-    running = RunningSummary(
+    return summarize(
+        _paired(first, second),
         config=config,
         vocabulary_size=max(run.info.model["vocabulary_size"] for run in (first, second)),
         limits=limits or first.info.limits,
     )
-    for row in _paired(first, second):
-        try:
-            running.add(row)
-        except ValueError as error:
-            raise _not_alike(first, second, row.id) from error
-    return running.summary()
 
 
 def _paired(first: Run, second: Run) -> Iterator[EvaluatedText | SkippedText]:
     """Rows of the first run with the second's as their baseline, one text in memory at a time."""
+    by_token = None
     others = {line.values["id"]: line.start for line in second.lines}
     for line in first.lines:
         row = line.row()
@@ -73,7 +69,12 @@ def _paired(first: Run, second: Run) -> Iterator[EvaluatedText | SkippedText]:
                 f"text {row.id} differs between {first.info.name} and {second.info.name}: the "
                 "runs have other texts; evaluate both over the same"
             )
-        yield _pair(row, other.row(), first, second)
+        pair = _pair(row, other.row(), first, second)
+        if isinstance(pair, EvaluatedText):
+            if by_token not in (None, pair.other is None):
+                raise _not_alike(first, second, row.id)
+            by_token = pair.other is None
+        yield pair
     yield from (SkippedText(index, ONE_RUN_ONLY) for index in others)
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from fillmask_ui.errors import DataError, OptionError, unknown
-from fillmask_ui.evaluation import EvaluatedText
 from fillmask_ui.evaluation.rows import PARTS
 from fillmask_ui.masking import KINDS
 from fillmask_ui.records import SkippedText
@@ -81,13 +80,14 @@ def write_text(run: Run, file: TextIO, file_format: str) -> int:
         writer = csv.DictWriter(file, _COLUMNS, restval="", lineterminator="\n")
         writer.writeheader()
         return _count(writer.writerow(record) for record in token_records(run))
+    lines = (json.dumps(line.values, ensure_ascii=False) for line in run.lines)
     if file_format == "jsonl":
-        return _count(file.write(_json(line.values) + "\n") for line in run.lines)
+        return _count(file.write(line + "\n") for line in lines)
     head = {"run": run.info.to_dict(), "summary": run.summary().to_dict()}
-    file.write(_json(head)[:-1] + ', "rows": [')
+    file.write(json.dumps(head, ensure_ascii=False)[:-1] + ', "rows": [')
     count = 0
-    for count, line in enumerate(run.lines, start=1):
-        file.write((",\n" if count > 1 else "\n") + _json(line.values))
+    for count, line in enumerate(lines, start=1):
+        file.write((",\n" if count > 1 else "\n") + line)
     file.write("\n]}\n")
     return count
 
@@ -95,25 +95,22 @@ def write_text(run: Run, file: TextIO, file_format: str) -> int:
 def token_records(run: Run) -> Iterator[dict[str, Any]]:
     """One flat record for each hidden token of the run."""
     for row in run.rows():
-        if not isinstance(row, SkippedText):
-            yield from _records(row)
-
-
-def _records(row: EvaluatedText) -> Iterator[dict[str, Any]]:
-    columns: dict[str, Sequence[Any]] = {}
-    for record, prefix, names in (
-        (row, "", _TOKEN),
-        (row.scores, "", _SCORES),
-        (row.baseline, "baseline_", _SCORES),
-        (row.difference, "", _DIFFERENCES),
-    ):
-        for name, attribute in names.items() if record is not None else ():
-            values = getattr(record, attribute)
-            values = values if isinstance(values, tuple) else values.tolist()
-            known = _NAMED.get(name)
-            columns[prefix + name] = [known[value] for value in values] if known else values
-    for values in zip(*columns.values(), strict=True):
-        yield {"text_id": row.id, **dict(zip(columns, values, strict=True))}
+        if isinstance(row, SkippedText):
+            continue
+        columns: dict[str, Sequence[Any]] = {}
+        for record, prefix, names in (
+            (row, "", _TOKEN),
+            (row.scores, "", _SCORES),
+            (row.baseline, "baseline_", _SCORES),
+            (row.difference, "", _DIFFERENCES),
+        ):
+            for name, attribute in names.items() if record is not None else ():
+                values = getattr(record, attribute)
+                values = values if isinstance(values, tuple) else values.tolist()
+                known = _NAMED.get(name)
+                columns[prefix + name] = [known[value] for value in values] if known else values
+        for values in zip(*columns.values(), strict=True):
+            yield {"text_id": row.id, **dict(zip(columns, values, strict=True))}
 
 
 def _write_parquet(run: Run, target: Path) -> int:
@@ -139,10 +136,6 @@ def _write_parquet(run: Run, target: Path) -> int:
             writer.write_table(pa.Table.from_pylist(group, schema=schema))
             count += len(group)
     return count
-
-
-def _json(values: Any) -> str:
-    return json.dumps(values, ensure_ascii=False)
 
 
 def _count(items: Iterable[Any]) -> int:

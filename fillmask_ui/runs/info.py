@@ -67,9 +67,8 @@ class RunInfo:
 
 
 def _short(model: Mapping[str, Any]) -> str:
-    return "@".join(
-        (model["name"], model["runtime"], model["device"], model["precision"], model["sha256"][:12])
-    )
+    named = [model[key] for key in ("name", "runtime", "device", "precision")]
+    return "@".join([*named, model["sha256"][:12]])
 
 
 def prepare_info(

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from fillmask_ui.errors import DataError, FillmaskError
 from fillmask_ui.evaluation import EvaluatedText, Heartbeat, Masks, RunningSummary, evaluate
@@ -21,12 +21,9 @@ from fillmask_ui.runs.rows_file import RowsFile, dump_row
 from fillmask_ui.runs.store import LOCK_FILE, ROWS_FILE, RunStore
 from fillmask_ui.texts import Texts
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 
 @dataclass
-class Recorder:
+class Recorder(contextlib.AbstractContextManager["Recorder"]):
     """A run open for writing; use it as a context manager."""
 
     folder: Path  # of the run
@@ -36,8 +33,6 @@ class Recorder:
     _opened: contextlib.ExitStack  # closes the file, then releases the lock
     # length of a half-written last line that was dropped; 0 if there was none
     dropped_bytes: int = 0
-    _closed: bool = False
-    _measuring: bool = False
     _stored: dict[int, int] = field(default_factory=dict)  # id to checksum, of rows found on disk
     _checksums: dict[int, int] = field(default_factory=dict)  # of texts under way
 
@@ -72,7 +67,6 @@ class Recorder:
             if not self._stored:
                 self._set(texts={**self.info.texts, "available": examples.report.available})
         self._set(state=RUNNING, error=None)
-        self._measuring = True
         rows = evaluate(
             model,
             self._checked(examples),
@@ -99,13 +93,10 @@ class Recorder:
             raise
 
     def check_texts(self, texts: Texts) -> None:
-        """Refuse texts that cannot be those of the run, before anything is measured.
+        """Refuse data with another number of rows than when the run began: a `DataError`.
 
         One row more or less makes another permutation, in which the texts that are missing come
         before the stored ones whose absence would show.
-
-        Raises:
-            DataError: if the data has another number of rows than when the run began.
         """
         then, now = self.info.texts.get("available"), texts.report.available
         if then is not None and now is not None and then != now:
@@ -153,8 +144,8 @@ class Recorder:
         self.running.add(row)
 
     def _set(self, **changes: Any) -> None:
-        if self._closed:
-            # Closed: a generator that is dropped late must not touch what is another's by now.
+        if self._file.closed:
+            # A generator that is dropped late must not touch what is another's by now.
             return
         self.info = replace(self.info, **changes)
         try:
@@ -170,17 +161,11 @@ class Recorder:
 
     def close(self) -> None:
         """Release the run; harmless if done before. A run under way is then `stopped`."""
-        if self._closed:
-            return
-        if self._measuring and self.info.state == RUNNING:
+        if self.info.state == RUNNING:
             self._set(state=STOPPED)
-        self._closed = True
         # What could not be flushed was already reported by the write.
         with contextlib.suppress(OSError):
             self._opened.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -231,7 +216,8 @@ def _open(folder: Path, info: RunInfo) -> Recorder:
             running.add(line.row())
             whole = line.end
         recorder.dropped_bytes = rows.path.stat().st_size - whole
-        file.truncate(whole)
+        if recorder.dropped_bytes:
+            file.truncate(whole)
         recorder._opened = opened.pop_all()
     return recorder
 

@@ -7,6 +7,7 @@ resumed run drops it.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -64,28 +65,24 @@ class RowsFile:
         Raises:
             DataError: if a line is no JSON object of a row.
         """
-        if not self.path.exists():
-            return
         end = 0
-        with self.path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                if not line.endswith(b"\n"):
-                    return
-                start, end = end, end + len(line)
-                yield _parse(line, f"line {number} of {self.path}", start)
+        for number, line in enumerate(self._whole_lines(), start=1):
+            start, end = end, end + len(line)
+            yield _parse(line, f"line {number} of {self.path}", start)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self._whole_lines())
+
+    def _whole_lines(self) -> Iterator[bytes]:
+        if self.path.exists():
+            with self.path.open("rb") as file:
+                yield from itertools.takewhile(lambda line: line.endswith(b"\n"), file)
 
     def at(self, start: int) -> StoredLine:
         """The line that starts at an offset in bytes."""
         with self.path.open("rb") as file:
             file.seek(start)
             return _parse(file.readline(), f"the line at byte {start} of {self.path}", start)
-
-    def __len__(self) -> int:
-        """Number of whole lines; none of them is parsed."""
-        if not self.path.exists():
-            return 0
-        with self.path.open("rb") as file:
-            return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
 
 
 def _parse(line: bytes, place: str, start: int) -> StoredLine:

@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -49,7 +51,6 @@ class Run:
 
     @property
     def row_count(self) -> int:
-        """Whole lines."""
         return len(self.lines)
 
     def summary(self) -> Summary:
@@ -63,12 +64,7 @@ class Run:
 
 
 class RunStore:
-    """All runs under one folder.
-
-    Args:
-        root: made when the first run is; passed in, never global.
-        clock: the time, for names.
-    """
+    """All runs under one folder, made when the first run is; `clock` gives the time for names."""
 
     def __init__(
         self, root: Path, clock: Callable[[], datetime] = lambda: datetime.now(timezone.utc)
@@ -82,21 +78,19 @@ class RunStore:
         stem = f"{now:%Y%m%d-%H%M%S}-{_slug(info.model['name'])}-{info.config.metric}"
         try:
             self.root.mkdir(parents=True, exist_ok=True)
-            for number in range(1, 10_000):
+            for number in itertools.count(1):
                 name = stem if number == 1 else f"{stem}-{number}"
-                try:
+                with contextlib.suppress(FileExistsError):
                     (self.root / name).mkdir()
-                except FileExistsError:
-                    continue
-                made = replace(info, name=name, created=now.isoformat(timespec="seconds"))
-                write_info(self.root / name, made)
-                return made
+                    break
+            made = replace(info, name=name, created=now.isoformat(timespec="seconds"))
+            write_info(self.root / name, made)
+            return made
         except OSError as error:
             raise DataError(
                 f"no run can be stored in {self.root}: {error.strerror}; name another folder with "
                 "the environment variable FILLMASK_UI_RUNS"
             ) from error
-        raise DataError(f"{self.root} has ten thousand runs of this second already")
 
     def open(self, name: str) -> Run:
         """A run by its name, by the beginning of its name if no other has it, or `latest`.
@@ -121,16 +115,10 @@ class RunStore:
 
     def names(self) -> list[str]:
         """Names of all runs, oldest first."""
-        if not self.root.is_dir():
-            return []
         return sorted(path.parent.name for path in self.root.glob(f"*/{RUN_FILE}"))
 
     def delete(self, name: str) -> str:
-        """Remove a run and give its full name back.
-
-        Raises:
-            DataError: if it is unknown or being written.
-        """
+        """Remove a run and give its full name back; a `DataError` while it is being written."""
         folder = self._folder(name)
         if is_locked(folder / LOCK_FILE):
             raise DataError(f"run {folder.name} is being written: stop it first")
