@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from fillmask_ui.errors import OptionError
+from fillmask_ui.options import option
 
 RESAMPLES = 2000
 Floats = Any  # a float64, or an array of them
@@ -211,8 +212,8 @@ class Limits:
         OptionError: unless pass_below is smaller than risk_below.
     """
 
-    pass_below: float = 0.05  # a smaller change is PASS
-    risk_below: float = 0.10  # a smaller change is AT_RISK, any other REGRESSION
+    pass_below: float = option(0.05, "Relative change that is still PASS.", metavar="X")
+    risk_below: float = option(0.10, "Relative change that is still AT_RISK.", metavar="X")
 
     def __post_init__(self) -> None:
         if not self.pass_below < self.risk_below < math.inf:

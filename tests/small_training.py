@@ -1,8 +1,12 @@
-"""Training runs of a second, for tests."""
+"""Training runs of a second, for tests, and their cards."""
 
+from pathlib import Path
+
+from fillmask_ui.training.card import Package, card_text
 from fillmask_ui.training.corpus import CorpusPart
 from fillmask_ui.training.recipe import Recipe
-from fillmask_ui.training.run import RunRequest, prepare
+from fillmask_ui.training.request import PackageRequest, RunRequest
+from fillmask_ui.training.run import prepare, read_request
 
 
 def small(**changes):
@@ -21,3 +25,13 @@ def run(folder, text_file, config, recipe):
     request = RunRequest((CorpusPart(text_file),), folder, config=config, vocabulary_size=200)
     prepared = prepare(request, recipe)
     return prepared, list(prepared.rows(log_every=1))
+
+
+def card(source, *, parameters=1, compare=None, **changes):
+    """The card of a run that was packaged without measuring anything.
+
+    Changes are made to what the run was asked for.
+    """
+    request = PackageRequest(source, Path(source) / "out", compare=compare)
+    made = Package(Path(source) / "out", 0, parameters, 0.0, None)
+    return card_text(request, made, read_request(source) | changes)

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 
-import typer
-
 from fillmask_ui.cli.options import Json
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("models")(models)
+from fillmask_ui.cli.printing import print_json, table, wide_console
 
 
 def models(as_json: Json = False) -> None:
@@ -22,20 +15,10 @@ def models(as_json: Json = False) -> None:
     available = available_models()
     if as_json:
         for model in available:
-            typer.echo(json.dumps(asdict(model), ensure_ascii=False))
+            print_json(asdict(model))
         return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("Model", "Runtime", "Where", "Note")
-    table.add_column("MB", justify="right")
-    for model in available:
-        table.add_row(
-            Text(model.reference),
-            ", ".join(model.runtimes),
-            model.where,
-            Text(model.note),
-            f"{model.size_bytes / 1e6:,.1f}",
-        )
-    Console().print(table)
+    rows = (
+        (m.reference, ", ".join(m.runtimes), m.where, m.note, f"{m.size_bytes / 1e6:,.1f}")
+        for m in available
+    )
+    wide_console().print(table(("Model", "Runtime", "Where", "Note", ">MB"), rows))

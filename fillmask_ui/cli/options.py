@@ -1,67 +1,112 @@
-"""Options that several commands share, declared once."""
+"""Options of the shell, derived from the configurations; those that several commands share."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
-if TYPE_CHECKING:
-    from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.options import Option, options_of
 
-Model = Annotated[
-    str,
-    typer.Option(
-        "--model",
-        "-m",
-        metavar="REF",
-        help="embedded, embedded:int8, embedded:torch, a folder, an .onnx file, or a Hugging Face "
-        "id with an optional @revision.",
-    ),
-]
-Tokenizer = Annotated[
-    str | None,
-    typer.Option(
-        "--model-id",
-        "--tokenizer",
-        metavar="ID",
-        help="Where the tokenizer of a single .onnx file comes from: a folder or a hub id.",
-    ),
-]
-OnnxFile = Annotated[
-    str | None,
-    typer.Option("--onnx-file", metavar="NAME", help="Which ONNX file of a folder or hub id."),
-]
-Runtime = Annotated[str, typer.Option("--runtime", help="auto, onnx or torch.")]
-Provider = Annotated[
-    str | None,
-    typer.Option("--provider", help="ONNX Runtime execution provider, such as CPU or CUDA."),
-]
-Device = Annotated[
-    str | None, typer.Option("--device", help="PyTorch device, such as cpu or cuda:0.")
-]
-Dtype = Annotated[
-    str | None, typer.Option("--dtype", help="PyTorch weights: float32, float16 or bfloat16.")
-]
-Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Threads of one model call.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 
 
-@dataclass(frozen=True)
-class ModelChoice:
-    """The options that choose a model, as typed."""
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose configurations are given field by field on the command line.
 
-    reference: str = "embedded"
-    tokenizer: str | None = None
-    onnx_file: str | None = None
-    runtime: str = "auto"
-    provider: str | None = None
-    device: str | None = None
-    dtype: str | None = None
-    threads: int | None = None
+    Each parameter annotated with a dataclass that carries options (`fillmask_ui.options`) becomes
+    one option of the shell per field, in the order of the fields, those of dataclasses within it
+    included; the command is called with the instance made of them. Defaults are those of the
+    fields. Bounds stand in `--help`; what else is wrong with the values, the dataclass says.
+
+    Args:
+        command: function of configurations and of parameters that typer knows.
+
+    Returns:
+        What `typer.Typer.command` takes.
+
+    >>> from fillmask_ui.models.choice import ModelChoice
+    >>> def show(model: ModelChoice, bits: bool = False) -> None:
+    ...     print(model.reference, model.threads, bits)
+    >>> shell = with_options(show)
+    >>> list(signature(shell).parameters)[-2:]
+    ['threads', 'bits']
+    >>> shell(reference="embedded:int8", threads=2)
+    embedded:int8 2 False
+    """
+    kinds = get_type_hints(command, include_extras=True)
+    parameters: list[Parameter] = []
+    configurations: dict[str, Any] = {}
+    for name, parameter in signature(command).parameters.items():
+        derived = list(_derived(kinds[name]))
+        if derived:
+            configurations[name] = kinds[name]
+        else:
+            # Only by name, as an option without a default may stand behind one with it.
+            derived = [parameter.replace(annotation=kinds[name], kind=Parameter.KEYWORD_ONLY)]
+        parameters += derived
+
+    @wraps(command)
+    def call(**values: Any) -> None:
+        made = {name: _made(kind, values) for name, kind in configurations.items()}
+        command(**made, **values)
+
+    # What typer reads, instead of the command's own.
+    call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return call
+
+
+def typer_option(own: Option, *, on: bool = False) -> Any:
+    """One option of a configuration as typer knows it.
+
+    Args:
+        own: with its flags, from `options_of`.
+        on: whether it is a switch that is on by default, which `--no-...` turns off.
+    """
+    flags = [f"{flag}/--no-{flag.removeprefix('--')}" if on else flag for flag in own.flags]
+    return typer.Option(*flags, help=own.help, metavar=own.metavar, min=own.least, max=own.most)
+
+
+def _fields(kind: Any) -> Iterator[tuple[Field[Any], Any, Option | None]]:
+    """What a configuration takes by name: each field with its type and its option, if it has one.
+
+    Those of any other type are none; a configuration may name the dataclasses it takes them from.
+    """
+    owners = getattr(kind, "option_owners", lambda: (kind,))() if is_dataclass(kind) else ()
+    for owner in owners:
+        options, kinds = options_of(owner), get_type_hints(owner)
+        for entry in fields(owner):
+            yield entry, kinds[entry.name], options.get(entry.name)
+
+
+def _derived(kind: Any) -> Iterator[Parameter]:
+    """A parameter of typer per option of a configuration; none for any other type."""
+    for entry, own, option in _fields(kind):
+        if option is None:
+            yield from _derived(own)
+            continue
+        default, shown = entry.default, typer_option(option, on=entry.default is True)
+        yield Parameter(
+            entry.name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if default is MISSING else default,
+            annotation=Annotated[own | None if default is None else own, shown],
+        )
+
+
+def _made(kind: Any, values: dict[str, Any]) -> Any:
+    """The configuration of what was typed, which is taken out of `values`."""
+    chosen = {
+        entry.name: values.pop(entry.name, entry.default) if option else _made(own, values)
+        for entry, own, option in _fields(kind)
+        if option or any(_derived(own))
+    }
+    return kind(**chosen)
 
 
 def given_options(context: typer.Context, *, beside: Collection[str] = ()) -> list[str]:
@@ -75,27 +120,5 @@ def given_options(context: typer.Context, *, beside: Collection[str] = ()) -> li
         parameter.opts[0]
         for parameter in context.command.params
         if parameter.name not in beside
-        and context.get_parameter_source(parameter.name).name == "COMMANDLINE"
+        and getattr(context.get_parameter_source(parameter.name), "name", "") == "COMMANDLINE"
     ]
-
-
-def load(choice: ModelChoice) -> MaskedLM:
-    """The chosen model, with the progress of a download on standard error."""
-    from fillmask_ui.cli.progress import download_progress
-    from fillmask_ui.models import load_model
-
-    reference = choice.reference
-    if reference.endswith(".onnx") or Path(reference).is_dir():
-        reference = str(Path(reference).expanduser())
-    with download_progress() as update:
-        return load_model(
-            reference,
-            tokenizer=choice.tokenizer,
-            onnx_file=choice.onnx_file,
-            runtime=choice.runtime,
-            provider=choice.provider,
-            device=choice.device,
-            dtype=choice.dtype,
-            threads=choice.threads,
-            on_progress=update,
-        )

@@ -10,12 +10,7 @@ import typer
 from fillmask_ui.cli.train import need_torch
 
 if TYPE_CHECKING:
-    from fillmask_ui.training.package import Package
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("package")(package)
+    from fillmask_ui.training.card import Package
 
 
 def package(
@@ -64,8 +59,8 @@ def package(
     """
     need_torch()
     from fillmask_ui.training.corpus import CorpusPart
-    from fillmask_ui.training.package import PackageRequest
     from fillmask_ui.training.package import package as make_package
+    from fillmask_ui.training.request import PackageRequest
 
     made = make_package(
         PackageRequest(

@@ -5,43 +5,36 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fillmask_ui.cli.options import (
-    Device,
-    Dtype,
-    Json,
-    Model,
-    ModelChoice,
-    OnnxFile,
-    Provider,
-    Runtime,
-    Threads,
-    Tokenizer,
-    load,
-)
-from fillmask_ui.errors import DataError, FillmaskError, OptionError, TextError
+from fillmask_ui.cli.options import Json, with_options
+from fillmask_ui.cli.printing import table, wide_console
+from fillmask_ui.cli.progress import load
+from fillmask_ui.errors import DataError, OptionError, TextError
+from fillmask_ui.models.choice import ModelChoice
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
+    from fillmask_ui.records import (
+        Candidate,
+        Filling,
+        JointFilling,
+        JointPart,
+        ScoredPart,
+        ScoredWord,
+    )
 
-    from fillmask_ui.records import Filling, MaskFilling, ScoredWord
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("predict")(predict)
-
-
+@with_options
 def predict(
     texts: Annotated[
         list[str] | None,
         typer.Argument(metavar="TEXT...", help="Sentences with [MASK], <mask> or ___."),
     ] = None,
-    model: Model = "embedded",
+    *,
+    model: ModelChoice,
     top_k: Annotated[
         str, typer.Option("--top-k", "-k", metavar="K", help="1 to 100, or all.")
     ] = "5",
@@ -59,42 +52,40 @@ def predict(
     ] = None,
     bits: Annotated[bool, typer.Option("--bits", help="NLL and entropy in bits.")] = False,
     as_json: Json = False,
-    tokenizer: Tokenizer = None,
-    onnx_file: OnnxFile = None,
-    runtime: Runtime = "auto",
-    provider: Provider = None,
-    device: Device = None,
-    dtype: Dtype = None,
-    threads: Threads = None,
 ) -> None:
     """Show the most probable words at each mask, with probability and NLL."""
     from fillmask_ui.filling import fill, split_words
+    from fillmask_ui.texts.lines import is_file
 
     k = parse_top_k(top_k)
     words = split_words(candidates)
     if candidates.strip() and not words:
         raise OptionError(f"--candidates {candidates!r} has no word: write them as in: cat, dog")
-    wanted = _read_texts(texts or [], file)
-    loaded = load(
-        ModelChoice(model, tokenizer, onnx_file, runtime, provider, device, dtype, threads)
-    )
-    failed: FillmaskError | None = None
-    several = False
-    for number, text in enumerate(wanted, start=1):
-        several = several or number > 1
+    given = texts or []
+    if not given and file is None:
+        raise OptionError(
+            "no text was given: write one in quotes, as in: "
+            'fillmask-ui predict "The capital of France is [MASK]." or name a --file'
+        )
+    if file is not None and file != "-" and not is_file(file):
+        raise OptionError(f"no file {file!r}: give an existing text file, or - for standard input")
+    loaded = load(model)
+    failed = False
+    of_file = () if file is None else _file_texts(file, needed=not given)
+    for number, text in enumerate(chain(given, of_file), start=1):
         try:
             filling = fill(loaded, text, top_k=k, candidates=words, joint=joint)
         except TextError as error:
             # One bad line must not cost the others theirs.
-            where = f"text {number}: " if several or (texts and len(texts) > 1) or file else ""
+            where = f"text {number}: " if len(given) > 1 or file else ""
             sys.stderr.write(f"error: {where}{error}\n")
-            failed = error
+            failed = True
             continue
         if as_json:
             typer.echo(filling.to_json())
         else:
             print_filling(filling, bits=bits)
-    if failed is not None:
+    if failed:
         raise typer.Exit(2)
 
 
@@ -112,119 +103,67 @@ def parse_top_k(value: str) -> int | None:
         raise OptionError(f"--top-k was {value!r}: give a number from 1 to 100, or 'all'") from None
 
 
-def _read_texts(texts: Sequence[str], file: str | None) -> Iterator[str]:
-    """Texts of the arguments, then those of the file, blank lines of it left out."""
-    if not texts and file is None:
-        raise OptionError(
-            "no text was given: write one in quotes, as in: "
-            'fillmask-ui predict "The capital of France is [MASK]." or name a --file'
-        )
-    from fillmask_ui.texts.lines import is_file
+def _file_texts(file: str, *, needed: bool) -> Iterator[str]:
+    """Lines of a file, or of standard input as they come; blank ones are left out.
 
-    if file is not None and file != "-" and not is_file(file):
-        raise OptionError(f"no file {file!r}: give an existing text file, or - for standard input")
-    return _all_texts(texts, file)
-
-
-def _all_texts(texts: Sequence[str], file: str | None) -> Iterator[str]:
-    yield from texts
-    if file is None:
-        return
+    Raises:
+        DataError: if it cannot be read, is not UTF-8, or has no text and one is needed.
+    """
     from fillmask_ui.texts.lines import file_bytes, standard_input
 
     data = standard_input() if file == "-" else file_bytes(file, name=repr(file))
-    found = bool(texts)
     for line in data.lines():
         if line.strip():
-            found = True
+            needed = False
             yield line
-    if not found:
+    if needed:
         raise DataError(f"{data.name} has no text: one sentence a line is wanted")
 
 
 def print_filling(filling: Filling, *, bits: bool) -> None:
-    """The tables of one text; text of the user and of the model is never markup."""
-    from rich.console import Console
+    """The tables of one text."""
     from rich.text import Text
 
-    console = Console()
+    console = wide_console()
+    unit, scale = ("bits", 1 / math.log(2)) if bits else ("nats", 1.0)
+    nll = f">NLL ({unit})"
+
+    def parts_text(between: str, parts: Sequence[ScoredPart | JointPart]) -> str:
+        return between.join(f"{part.token} {part.nll_nats * scale:.3f}" for part in parts)
+
+    def chance_cells(entry: Candidate | ScoredWord | JointFilling, form: str) -> tuple[str, str]:
+        return format(entry.probability, form), f"{entry.nll_nats * scale:.4f}"
+
     console.print(Text(filling.encoding.text, style="bold"))
     for number, mask in enumerate(filling.masks, start=1):
         name = f"Mask {number} of {len(filling.masks)}" if len(filling.masks) > 1 else "Mask"
-        unit, scale = ("bits", 1 / math.log(2)) if bits else ("nats", 1.0)
         console.print(
             f"\n{name} at position {mask.position}: entropy {mask.entropy_nats * scale:.3f} {unit},"
             f" perplexity {mask.perplexity:,.1f}"
         )
-        console.print(_candidate_table(mask, unit, scale))
+        best = (
+            (one.rank, one.word, one.token, one.token_id, *chance_cells(one, ".4f"))
+            for one in mask.candidates
+        )
+        console.print(table((">rank", "word", "token", ">id", ">probability", nll), best))
         if mask.scored:
-            console.print(_scored_table(mask.scored, unit, scale))
+            scored = (
+                (
+                    one.word,
+                    "-" if one.rank is None else f"{one.rank:,}",
+                    *chance_cells(one, ".3g"),
+                    parts_text("  ", one.parts),
+                )
+                for one in mask.scored
+            )
+            candidates = ("word", ">rank", ">probability", nll, "sub-tokens")
+            console.print(table(candidates, scored, "Your candidates"))
     if filling.joint:
-        _print_joint(console, filling, unit, scale)
+        together = (
+            (one.text, *chance_cells(one, ".3g"), parts_text(" + ", one.parts))
+            for one in filling.joint
+        )
+        headings = ("text", ">probability", nll, "each given those before it")
+        console.print()
+        console.print(table(headings, together, "All masks together"))
     console.print(Text(f"\n{filling.signature}\n", style="dim"), soft_wrap=True)
-
-
-def _candidate_table(mask: MaskFilling, unit: str, scale: float) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table()
-    table.add_column("Rank", justify="right")
-    table.add_column("Word")
-    table.add_column("Token")
-    table.add_column("Id", justify="right")
-    table.add_column("Probability", justify="right")
-    table.add_column(f"NLL ({unit})", justify="right")
-    for candidate in mask.candidates:
-        table.add_row(
-            str(candidate.rank),
-            Text(candidate.word),
-            Text(candidate.token),
-            str(candidate.token_id),
-            f"{candidate.probability:.4f}",
-            f"{candidate.nll_nats * scale:.4f}",
-        )
-    return table
-
-
-def _scored_table(scored: Sequence[ScoredWord], unit: str, scale: float) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title="Your candidates", title_justify="left")
-    table.add_column("Word")
-    table.add_column("Rank", justify="right")
-    table.add_column("Probability", justify="right")
-    table.add_column(f"NLL ({unit})", justify="right")
-    table.add_column("Sub-tokens")
-    for word in scored:
-        parts = "  ".join(f"{part.token} {part.nll_nats * scale:.3f}" for part in word.parts)
-        table.add_row(
-            Text(word.word),
-            "-" if word.rank is None else f"{word.rank:,}",
-            f"{word.probability:.3g}",
-            f"{word.nll_nats * scale:.4f}",
-            Text(parts),
-        )
-    return table
-
-
-def _print_joint(console: Console, filling: Filling, unit: str, scale: float) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title="All masks together", title_justify="left")
-    table.add_column("Text")
-    table.add_column("Probability", justify="right")
-    table.add_column(f"NLL ({unit})", justify="right")
-    table.add_column("Each given those before it")
-    for joint in filling.joint:
-        parts = " + ".join(f"{part.token} {part.nll_nats * scale:.3f}" for part in joint.parts)
-        table.add_row(
-            Text(joint.text),
-            f"{joint.probability:.3g}",
-            f"{joint.nll_nats * scale:.4f}",
-            Text(parts),
-        )
-    console.print()
-    console.print(table)

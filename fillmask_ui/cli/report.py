@@ -7,18 +7,11 @@ from typing import Annotated
 
 import typer
 
-from fillmask_ui.cli.eval_work import store
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("report")(report)
+from fillmask_ui.cli.runs import RunName, store
 
 
 def report(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="Name, the beginning of one, or latest.")
-    ],
+    run: RunName,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
     ] = Path("report.html"),

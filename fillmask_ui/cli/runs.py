@@ -2,68 +2,56 @@
 
 from __future__ import annotations
 
-import json
+import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fillmask_ui.cli.eval_work import store
 from fillmask_ui.cli.options import Json
+from fillmask_ui.cli.printing import print_json, table, wide_console
 from fillmask_ui.errors import FillmaskError, OptionError
 
-Name = Annotated[str, typer.Argument(metavar="RUN", help="Name, the beginning of one, or latest.")]
+if TYPE_CHECKING:
+    from fillmask_ui.runs import RunStore
+
+RunName = Annotated[
+    str, typer.Argument(metavar="RUN", help="Name, the beginning of one, or latest.")
+]
+
+runs = typer.Typer(help="Evaluation runs: list, show, compare, delete, export.")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    runs = typer.Typer(help="Evaluation runs: list, show, compare, delete, export.")
-    runs.command("list")(list_runs)
-    runs.command("show")(show)
-    runs.command("compare")(compare)
-    runs.command("delete")(delete)
-    runs.command("export")(export)
-    app.add_typer(runs, name="runs")
+def store() -> RunStore:
+    """Where runs are kept: `FILLMASK_UI_RUNS`, else the platform's place for user data."""
+    from fillmask_ui.runs import RunStore, default_root
+
+    return RunStore(default_root(os.environ, sys.platform, Path.home()))
 
 
+@runs.command("list")
 def list_runs(as_json: Json = False) -> None:
     """List all runs, oldest first."""
     found = store()
-    entries = [entry for entry in map(_entry, found.names()) if entry is not None]
+    entries = [entry for name in found.names() if (entry := _entry(found, name))]
     if as_json:
         for entry in entries:
-            typer.echo(json.dumps(entry, ensure_ascii=False))
-        return
-    if not entries:
+            print_json(entry)
+    elif not entries:
         typer.echo(f"no runs in {found.root}: make one with fillmask-ui eval")
-        return
-    from rich.table import Table
-    from rich.text import Text
+    else:
+        from fillmask_ui.show.numbers import cell_text
 
-    from fillmask_ui.cli.eval_output import wide_console
-
-    table = Table("Run", "State", "Model", "Metric")
-    for heading in ("Value", "Rows"):
-        table.add_column(heading, justify="right")
-    table.add_column("Verdict")
-    for entry in entries:
-        value = "" if entry["value"] is None else f"{entry['value']:.4f}"
-        table.add_row(
-            Text(entry["run"], overflow="fold"),
-            entry["state"],
-            Text(entry["model"], overflow="fold"),
-            entry["metric"],
-            value,
-            f"{entry['rows']:,}",
-            entry["verdict"] or "",
-        )
-    wide_console().print(table)
+        columns = ("run", "state", "model", "metric", ">value", ">rows", "verdict")
+        rows = ([cell_text(entry[column.strip(">")]) for column in columns] for entry in entries)
+        wide_console().print(table(columns, rows))
 
 
-def _entry(name: str) -> dict[str, Any] | None:
+def _entry(runs: RunStore, name: str) -> dict[str, Any] | None:
+    """A run in a list, as JSON; None, and a line on standard error, if it cannot be opened."""
     try:
-        run = store().open(name)
+        run = runs.open(name)
     except FillmaskError as error:
         # One run of another version must not hide the others.
         sys.stderr.write(f"{name}: {error}\n")
@@ -82,33 +70,29 @@ def _entry(name: str) -> dict[str, Any] | None:
     }
 
 
-def show(run: Name, as_json: Json = False) -> None:
+@runs.command()
+def show(run: RunName, as_json: Json = False) -> None:
     """Show the figures of a run, computed from its rows."""
+    from fillmask_ui.cli.eval_output import print_figures, run_values
+
     opened = store().open(run)
-    summary = opened.summary()
+    summary, info = opened.summary(), opened.info
     if as_json:
-        values = {
-            **summary.to_dict(),
-            "notes": list(opened.info.notes),
-            "signature": opened.info.signature,
-            "run": opened.info.name,
-            "state": opened.state,
-        }
-        typer.echo(json.dumps(values, ensure_ascii=False))
+        print_json({**run_values(summary, info), "state": opened.state})
         return
-    from fillmask_ui.cli.eval_output import print_figures
-
-    failed = f" ({opened.info.error})" if opened.info.error else ""
-    typer.echo(f"{opened.info.name}: {opened.state}{failed}")
-    print_figures(summary, opened.info)
+    failed = f" ({info.error})" if info.error else ""
+    typer.echo(f"{info.name}: {opened.state}{failed}")
+    print_figures(summary, info)
 
 
+@runs.command()
 def compare(
-    run: Name,
+    run: RunName,
     baseline: Annotated[str, typer.Argument(metavar="BASELINE", help="The run to measure it by.")],
     as_json: Json = False,
 ) -> None:
     """Compare two runs over the same texts and masks: paired change and verdict."""
+    from fillmask_ui.cli.eval_output import print_figures
     from fillmask_ui.runs import compare as compare_runs
 
     found = store()
@@ -116,14 +100,13 @@ def compare(
     summary = compare_runs(first, second)
     if as_json:
         names = {"run": first.info.name, "baseline_run": second.info.name}
-        typer.echo(json.dumps({**summary.to_dict(), **names}, ensure_ascii=False))
+        print_json({**summary.to_dict(), **names})
         return
-    from fillmask_ui.cli.eval_output import print_figures
-
     typer.echo(f"{first.info.name} against {second.info.name}")
     print_figures(summary, first.info)
 
 
+@runs.command()
 def delete(
     runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Names.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
@@ -141,8 +124,9 @@ def delete(
         typer.echo(f"deleted {found.delete(name)}")
 
 
+@runs.command()
 def export(
-    run: Name,
+    run: RunName,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Where to; standard output if none."),

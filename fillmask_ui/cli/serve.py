@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
-import urllib.request
 from typing import Annotated
 
 import typer
 
-from fillmask_ui.cli.options import Model, given_options
+from fillmask_ui.cli.options import given_options, typer_option
 from fillmask_ui.errors import OptionError
-
-
-def register(app: typer.Typer) -> None:
-    """Add the options of the page to the program itself."""
-    app.callback(invoke_without_command=True)(serve)
+from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.options import options_of
 
 
 def serve(
@@ -29,7 +25,7 @@ def serve(
         int | None,
         typer.Option(min=1, max=65535, help="Port; the first free one from 7860 if not given."),
     ] = None,
-    model: Model = "embedded",
+    model: Annotated[str, typer_option(options_of(ModelChoice)["reference"])] = "embedded",
     public: Annotated[
         bool,
         typer.Option("--public", help="Hardened settings for a page that strangers can reach."),
@@ -85,7 +81,9 @@ def _pass_proxies_by(host: str | None) -> None:
 
     Only where the environment names a proxy: the variable alone would hide those of the system.
     """
-    named = urllib.request.getproxies_environment()
+    from urllib.request import getproxies_environment
+
+    named = getproxies_environment()
     if not named.keys() - {"no"}:
         return
     direct = dict.fromkeys([named.get("no", ""), "localhost", "127.0.0.1", host or ""])

@@ -8,23 +8,20 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fillmask_ui.cli.options import with_options
 from fillmask_ui.errors import ModelError
+from fillmask_ui.training.recipe import LogRow, Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fillmask_ui.training.recipe import LogRow
     from fillmask_ui.training.run import PreparedRun
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("train")(train)
 
 
 def need_torch() -> None:
@@ -39,6 +36,7 @@ def need_torch() -> None:
         )
 
 
+@with_options
 def train(
     text: Annotated[
         list[str],
@@ -52,6 +50,7 @@ def train(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Folder of the run.")
     ],
+    *,
     init: Annotated[
         str | None,
         typer.Option(metavar="REF", help="Weights to continue from: a folder or a hub id."),
@@ -60,10 +59,6 @@ def train(
         Path | None,
         typer.Option(metavar="FILE", help="Start from scratch with this Hugging Face config."),
     ] = None,
-    minutes: Annotated[
-        float | None, typer.Option(help="Length of the run; the rate decays to zero at its end.")
-    ] = None,
-    steps: Annotated[int | None, typer.Option(help="Length in optimizer steps instead.")] = None,
     vocabulary_size: Annotated[
         int | None,
         typer.Option(
@@ -72,35 +67,8 @@ def train(
             "tokenizer that is trained on the text (16,000).",
         ),
     ] = None,
-    mask_share: Annotated[
-        float, typer.Option(help="Part of the tokens hidden in training; losses are told at 0.15.")
-    ] = 0.2,
-    whole_word: Annotated[
-        bool,
-        typer.Option("--whole-word", help="Hide words with all their tokens, in training alone."),
-    ] = False,
-    optimizer: Annotated[str, typer.Option(help="adamw or muon.")] = "adamw",
-    learning_rate: Annotated[float, typer.Option(help="At the peak.")] = 5e-4,
-    warmup: Annotated[float, typer.Option(help="Part of the run that is warm-up.")] = 0.02,
-    weight_decay: Annotated[float, typer.Option(help="Of the matrices.")] = 0.01,
-    block_tokens: Annotated[int, typer.Option(help="Tokens a row.")] = 192,
-    batch_blocks: Annotated[int, typer.Option(help="Rows a step.")] = 20,
-    precision: Annotated[str, typer.Option(help="bf16 or fp32.")] = "bf16",
-    device: Annotated[str, typer.Option(help="PyTorch device, such as cpu or cuda.")] = "cpu",
+    recipe: Recipe,
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads.")] = None,
-    compile_model: Annotated[
-        bool, typer.Option("--compile", help="Fuse with torch.compile; needs a C++ compiler.")
-    ] = False,
-    checkpoint_minutes: Annotated[float, typer.Option(help="Between two checkpoints.")] = 10.0,
-    blend: Annotated[
-        bool,
-        typer.Option(
-            "--blend",
-            help="At the end, average with the initial weights at the share that is best on "
-            "the validation paragraphs.",
-        ),
-    ] = False,
-    seed: Annotated[int, typer.Option(help="Of everything random.")] = 42,
 ) -> None:
     """Train a masked language model on text, from weights or from scratch.
 
@@ -110,28 +78,10 @@ def train(
     """
     need_torch()
     from fillmask_ui.training.corpus import CorpusPart
-    from fillmask_ui.training.recipe import Recipe
-    from fillmask_ui.training.run import RunRequest, prepare, read_log
+    from fillmask_ui.training.request import RunRequest
+    from fillmask_ui.training.run import prepare, read_log
 
-    recipe = Recipe(
-        minutes=minutes,
-        steps=steps,
-        block_tokens=block_tokens,
-        batch_blocks=batch_blocks,
-        mask_share=mask_share,
-        whole_word=whole_word,
-        optimizer=optimizer,
-        learning_rate=learning_rate,
-        warmup=warmup,
-        weight_decay=weight_decay,
-        precision=precision,
-        checkpoint_minutes=checkpoint_minutes,
-        validation_minutes=checkpoint_minutes,
-        seed=seed,
-        device=device,
-        compile=compile_model,
-        blend=blend,
-    )
+    recipe = replace(recipe, validation_minutes=recipe.checkpoint_minutes)
     request = RunRequest(
         texts=tuple(CorpusPart.parse(name) for name in text),
         output=output,
@@ -158,7 +108,7 @@ def train(
 
 def describe(run: PreparedRun) -> str:
     """One paragraph on what will happen."""
-    from fillmask_ui.training.weights import tell_missing
+    from fillmask_ui.training.weights import missing_note
 
     trainer = run.trainer
     segments = trainer.segments
@@ -166,7 +116,7 @@ def describe(run: PreparedRun) -> str:
     form = "each on its own" if trainer.network.form.separate else "together"
     went = f"resumed at step {trainer.state.step:,}; " if run.resumed else ""
     if run.missing:
-        went += f"{tell_missing(run.missing)}; "
+        went += f"{missing_note(run.missing)}; "
     return (
         f"{went}{len(segments.ids):,} tokens of text in {len(segments):,} segments, read {form}; "
         f"{trainer.model.config.model_type} with {parameters:,} weights, "

@@ -16,16 +16,20 @@ class ModelChoice:
     """The options that choose a model, as given.
 
     Attributes:
-        reference: `embedded`, `embedded:int8`, a folder, an .onnx file, `org/name@revision`.
-        tokenizer: folder or hub id of the tokenizer; wanted for a single .onnx file.
-        onnx_file: which ONNX file of a folder or hub id.
-        runtime: one of `RUNTIMES`.
-        provider: ONNX Runtime execution provider.
-        device: PyTorch device.
-        dtype: of PyTorch weights.
-        threads: of one model call; None for the runtime's own choice.
-        graph_optimization: of ONNX Runtime: none, basic, extended or all; for Python alone, as
-            faces offer no option for it.
+        reference: `embedded` for the model that ships with the project (`embedded:int8`,
+            `embedded:torch` for its variants), a folder in Hugging Face layout, an .onnx file, or
+            a hub id with an optional `@revision`; `~` in a path is the home folder.
+        tokenizer: folder or hub id of the tokenizer, where it does not lie with the model.
+        onnx_file: which of several ONNX files, relative to the folder or to its `onnx/`.
+        runtime: `onnx`, `torch`, or `auto`: ONNX where there is an ONNX file, else PyTorch.
+        provider: ONNX Runtime execution provider, in full or short (`cpu`); None for the CPU.
+        device: PyTorch device such as `cpu` (the default) or `cuda`; for ONNX Runtime the
+            provider of that name.
+        dtype: what PyTorch computes in: float32 (the default), bfloat16, float16 or float64.
+        threads: of one model call; PyTorch has one such number for the whole process. None for
+            the runtime's own choice.
+        graph_optimization: of ONNX Runtime: none, basic, extended or all; numbers may depend on
+            it. For Python alone: faces offer no option for it.
 
     Raises:
         OptionError: for an unknown runtime or fewer than one thread.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,21 +12,9 @@ from fillmask_ui.errors import ModelError
 
 # Architectures that count positions from pad_token_id + 1, so that many rows of the position
 # table are never reached: RoBERTa's 514 rows serve 512 tokens.
-_POSITIONS_AFTER_PAD = frozenset(
-    {
-        "camembert",
-        "data2vec-text",
-        "esm",
-        "ibert",
-        "longformer",
-        "luke",
-        "mpnet",
-        "roberta",
-        "roberta-prelayernorm",
-        "xlm-roberta",
-        "xlm-roberta-xl",
-        "xmod",
-    }
+_POSITIONS_AFTER_PAD = re.compile(
+    r"camembert|data2vec-text|esm|ibert|longformer|luke|mpnet|xmod"
+    r"|roberta|roberta-prelayernorm|xlm-roberta|xlm-roberta-xl"
 )
 
 # Endings of class names that predict the next token, not a hidden one.
@@ -53,6 +42,10 @@ class ModelConfig:
         return tuple(names) if known else ()
 
     @property
+    def is_masked_lm(self) -> bool:
+        return any(name.endswith("ForMaskedLM") for name in self.architectures)
+
+    @property
     def vocabulary_size(self) -> int | None:
         size = self.raw.get("vocab_size")
         return size if isinstance(size, int) and size > 0 else None
@@ -60,7 +53,7 @@ class ModelConfig:
     @property
     def first_position(self) -> int:
         """Position id of the first token of a text."""
-        if self.model_type not in _POSITIONS_AFTER_PAD:
+        if not _POSITIONS_AFTER_PAD.fullmatch(self.model_type):
             return 0
         pad = self.raw.get("pad_token_id")
         # These architectures all default to 1 where the file leaves it out.
@@ -70,8 +63,6 @@ class ModelConfig:
     def usable_positions(self) -> int | None:
         """Longest text in tokens that the position table serves; None where it says nothing.
 
-        >>> ModelConfig({"model_type": "bert", "max_position_embeddings": 512}).usable_positions
-        512
         >>> ModelConfig(
         ...     {"model_type": "roberta", "max_position_embeddings": 514, "pad_token_id": 1}
         ... ).usable_positions
@@ -88,11 +79,8 @@ class ModelConfig:
         Raises:
             ModelError: that names the architecture.
         """
-        classes = self.architectures
-        if not classes or any(c.endswith("ForMaskedLM") for c in classes):
-            return
-        other = [c for c in classes if c.endswith(_NOT_MASKED) and "WithLMHead" not in c]
-        if other:
+        other = [c for c in self.architectures if c.endswith(_NOT_MASKED) and "WithLMHead" not in c]
+        if other and not self.is_masked_lm:
             raise ModelError(
                 f"{name} is no masked language model: its config.json says {', '.join(other)}, "
                 "which predicts the next token instead of a hidden one; choose a model for "
@@ -100,21 +88,20 @@ class ModelConfig:
             )
 
 
-def read_config(*folders: Path | None) -> ModelConfig:
+def read_config(*folders: Path) -> ModelConfig:
     """The first `config.json` in the folders given; empty where none has one.
 
     Raises:
         ModelError: if a file is no JSON object.
     """
-    for folder in folders:
-        path = folder / "config.json" if folder else None
-        if path is None or not path.is_file():
-            continue
-        try:
-            raw = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise ModelError(f"{path} cannot be read as JSON: {error}") from error
-        if not isinstance(raw, dict):
-            raise ModelError(f"{path} holds a {type(raw).__name__}; a JSON object is wanted")
-        return ModelConfig(raw)
-    return ModelConfig()
+    paths = [folder / "config.json" for folder in folders]
+    path = next(filter(Path.is_file, paths), None)
+    if path is None:
+        return ModelConfig()
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path} cannot be read as JSON: {error}") from error
+    if not isinstance(raw, dict):
+        raise ModelError(f"{path} holds a {type(raw).__name__}; a JSON object is wanted")
+    return ModelConfig(raw)

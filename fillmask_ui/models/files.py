@@ -52,15 +52,8 @@ def files_in_folder(
 ) -> ModelFiles:
     """What a folder in Hugging Face layout holds for a runtime.
 
-    Args:
-        name: for messages.
-        folder: root of the layout.
-        runtime: auto | onnx | torch; `auto` takes the ONNX file where there is one.
-        onnx_file: which ONNX file, relative to the folder or to its `onnx/`.
-
-    Raises:
-        ModelError: if the folder holds no weights for the runtime, or pickles only.
-        OptionError: if `onnx_file` is not there, or several are and none is `model.onnx`.
+    Arguments and errors are those of `pick_weights`, and a ModelError for an index of parts that
+    are not there.
     """
     names = names_in(folder)
     weights = {pick_weights(name, names, runtime, onnx_file)}
@@ -72,14 +65,6 @@ def files_in_folder(
             )
     paths = tuple(folder / weight for weight in sorted(weights))
     return ModelFiles(name, folder, paths, folder if has_tokenizer(folder) else None)
-
-
-def files_of_onnx(name: str, path: Path) -> ModelFiles:
-    """A single .onnx file; its tokenizer lies beside it or one folder up, or is named."""
-    beside = path.parent
-    homes = [beside, *([beside.parent] if beside.name == "onnx" else [])]
-    tokenizer = next((home for home in homes if has_tokenizer(home)), None)
-    return ModelFiles(name, tokenizer or beside, (path,), tokenizer)
 
 
 def names_in(folder: Path) -> list[str]:
@@ -101,8 +86,9 @@ def pick_weights(
     Args:
         name: of the model, for messages.
         names: of the files that there are.
-        runtime: auto | onnx | torch.
-        onnx_file: which of several ONNX files.
+        runtime: auto | onnx | torch; `auto` takes the ONNX file where there is one.
+        onnx_file: which of several, relative to the root or to `onnx/`; `model.onnx` or the only
+            one if not given.
 
     Raises:
         ModelError: if there is nothing for the runtime, or pickles only.
@@ -125,7 +111,7 @@ def pick_weights(
             "onnx/model.onnx in its folder"
         )
     if safetensors is None:
-        raise no_safetensors(name)
+        raise ModelError(f"{name} has no .safetensors weights: use the runtime onnx")
     return safetensors
 
 
@@ -158,11 +144,6 @@ def index_parts(index: Path) -> set[str]:
     if not parts:
         raise ModelError(f"{index} names no parts: fetch it again")
     return parts
-
-
-def no_safetensors(name: str) -> ModelError:
-    """The error for a model that PyTorch cannot load."""
-    return ModelError(f"{name} has no .safetensors weights: use the runtime onnx")
 
 
 def _no_weights(name: str, pickles: Sequence[str]) -> ModelError:

@@ -45,15 +45,13 @@ class GraphSource:
     """An ONNX file, ready to be opened.
 
     Attributes:
-        path: of the file.
-        files: the file and all that hold its weights.
+        files: the file, then all others that hold its weights.
         precision: `float32`, `float16`, `bfloat16`, `int8` or `int4`, of the stored weights.
         parameters: number of weights; None for quantized graphs, where scales mix in.
         content: the graph as bytes where it must not be opened by path, else None.
         weights_folder: what external locations in `content` are relative to.
     """
 
-    path: Path
     files: tuple[Path, ...]
     precision: str
     parameters: int | None
@@ -79,7 +77,6 @@ def read_graph(path: Path, root: Path, name: str) -> GraphSource:
     homes = {loc: _inside(path, root, loc, name) for loc in {_location(t) for t in external}}
     precision = _precision(model.graph, tensors)
     source = GraphSource(
-        path=path,
         files=(path, *sorted(set(homes.values()))),
         precision=precision,
         parameters=None if precision.startswith("int") else _parameters(tensors),

@@ -18,19 +18,10 @@ from typing import Any
 from huggingface_hub import (
     CachedRevisionInfo,
     HfApi,
+    errors,
     scan_cache_dir,
     snapshot_download,
     try_to_load_from_cache,
-)
-from huggingface_hub.errors import (
-    CacheNotFound,
-    GatedRepoError,
-    HFValidationError,
-    HTTPError,
-    OfflineModeIsEnabled,
-    RemoteEntryNotFoundError,
-    RepositoryNotFoundError,
-    RevisionNotFoundError,
 )
 from tqdm.std import tqdm
 
@@ -60,11 +51,7 @@ def fetch_model(
 ) -> ModelFiles:
     """The files of a model on the hub, from the cache where they are there.
 
-    Args:
-        parsed: with the hub id and revision.
-        runtime: auto | onnx | torch; `auto` takes the ONNX file where there is one.
-        onnx_file: which of several.
-        report: hears about the download.
+    `runtime` and `onnx_file` are those of `pick_weights`; `report` hears about the download.
 
     Raises:
         ModelError: for a repository, revision or kind of weights that cannot be had.
@@ -99,31 +86,29 @@ def cached_models() -> dict[str, CachedRevisionInfo]:
     """Masked language models in the local cache that load without network, by reference."""
     try:
         cache = scan_cache_dir()
-    except CacheNotFound:
+    except errors.CacheNotFound:
         return {}
     found = {}
     for repository in cache.repos:
         for revision in repository.revisions if repository.repo_type == "model" else ():
             if _is_masked_lm(revision.snapshot_path):
-                name = repository.repo_id
-                if "main" not in revision.refs:
-                    name += f"@{min(revision.refs, default=revision.commit_hash)}"
-                found[name] = revision
+                other = min(revision.refs, default=revision.commit_hash)
+                suffix = "" if "main" in revision.refs else f"@{other}"
+                found[repository.repo_id + suffix] = revision
     return dict(sorted(found.items()))
 
 
 def _is_masked_lm(folder: Path) -> bool:
     try:
-        classes = read_config(folder).architectures
+        if not read_config(folder).is_masked_lm or not has_tokenizer(folder):
+            return False
     except (OSError, ModelError):
-        return False
-    if not any(name.endswith("ForMaskedLM") for name in classes) or not has_tokenizer(folder):
         return False
     # An index that names what is not there is a download that broke off.
     return _has_weights(folder, "torch" if (folder / INDEX).is_file() else "auto")
 
 
-def _has_weights(folder: Path, runtime: str = "auto", onnx_file: str | None = None) -> bool:
+def _has_weights(folder: Path, runtime: str, onnx_file: str | None = None) -> bool:
     """Whether a snapshot has what the runtime loads; others may have fetched its config alone."""
     try:
         files_in_folder(folder.name, folder, runtime, onnx_file)
@@ -146,29 +131,31 @@ def _fetch(
     """
     with _explained(parsed), quiet_hub():
         report(LoadProgress("download", f"asking the hub for {parsed.name}"))
+        repository, revision = parsed.hub_id, parsed.revision
         try:
             info = HfApi().model_info(
-                parsed.hub_id,
-                revision=parsed.revision,
-                files_metadata=True,
-                timeout=_PATIENCE_SECONDS,
+                repository, revision=revision, files_metadata=True, timeout=_PATIENCE_SECONDS
             )
-        except (RepositoryNotFoundError, RevisionNotFoundError):
+        except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError):
             raise
-        except (HTTPError, OSError) as error:
-            folder = _in_cache(parsed)
-            if folder is None or not is_complete(folder):
-                raise NetworkError(_without_network(parsed, error)) from error
-            return folder
+        except (errors.HTTPError, OSError):
+            config = try_to_load_from_cache(repository, "config.json", revision=revision or "main")
+            if isinstance(config, str) and is_complete(Path(config).parent):
+                return Path(config).parent
+            raise
         sizes = {one.rfilename: one.size or 0 for one in info.siblings or ()}
         names = [name for name in sizes if name == "config.json" or TOKENIZER.fullmatch(name)]
         names += needed(sorted(sizes))
         if not names:
             raise ModelError(f"{parsed.name} has neither config, tokenizer nor weights")
-        download = _Download(parsed, sizes, report)
-        folder = download.fetch(names, parsed.revision)
-        outside = [n for name in names for n in _kept_outside(folder, name) if n in sizes]
-        return download.fetch(outside, folder.name) if outside else folder
+        folder = _download(parsed, revision, {name: sizes[name] for name in names}, 0, report)
+        outside = {name for own in names for name in _kept_outside(folder, own)} & sizes.keys()
+        if outside:
+            begun = sum(sizes[name] for name in names)
+            # By commit, so that both are of one state of the repository.
+            more = {name: sizes[name] for name in outside}
+            _download(parsed, folder.name, more, begun, report)
+        return folder
 
 
 def _kept_outside(folder: Path, name: str) -> Collection[str]:
@@ -182,72 +169,55 @@ def _kept_outside(folder: Path, name: str) -> Collection[str]:
     return ()
 
 
-class _Download:
-    """Fetches files of one repository and adds up their bytes for one progress line."""
+def _download(
+    parsed: Reference,
+    revision: str | None,
+    sizes: Mapping[str, int],
+    begun: int,
+    report: ProgressCallback,
+) -> Path:
+    """The snapshot folder of a revision, with these files among others.
 
-    def __init__(
-        self, parsed: Reference, sizes: Mapping[str, int], report: ProgressCallback
-    ) -> None:
-        self._parsed, self._sizes, self._report = parsed, sizes, report
-        self._lock = threading.Lock()
-        self._total = self._finished = 0
+    Args:
+        parsed: with the hub id.
+        revision: a branch or tag, which the cache then remembers for offline use, or a commit.
+        sizes: of the files to fetch, in bytes, by name.
+        begun: bytes that were fetched of this model before.
+        report: hears about every piece.
+    """
+    total = begun + sum(sizes.values())
+    lock = threading.Lock()
+    byte_bars: list[tqdm] = []
 
-    def fetch(self, names: Collection[str], revision: str | None) -> Path:
-        """The snapshot folder, with these files among others.
+    def say(done: float) -> None:
+        message = f"fetching {parsed.name}: {done / 1e6:,.1f} of {total / 1e6:,.1f} MB"
+        report(LoadProgress("download", message, int(done), total))
 
-        A branch or tag is remembered by the cache for offline use, a commit is not.
+    class Bar(tqdm):
+        """Shows nothing itself.
 
-        Raises:
-            NetworkError: if the client's Xet downloads fail; what else it raises passes through.
+        The client makes three: for bytes received by Xet, which come evenly and can be more than
+        the file, for bytes written, which come in bursts, or alone where Xet is not used, and
+        for files. The byte bar that is further on counts.
         """
-        self._total += sum(self._sizes[name] for name in names)
-        try:
-            folder = snapshot_download(
-                self._parsed.hub_id,
-                revision=revision,
-                allow_patterns=[glob.escape(name) for name in names],
-                tqdm_class=self._bar_class(),
-            )
-        except RuntimeError as error:  # all that Xet downloads raise
-            raise NetworkError(_without_network(self._parsed, error)) from error
-        self._finished = self._total
-        self._say(self._total)
-        return Path(folder)
 
-    def _bar_class(self) -> type[tqdm]:
-        """What the client makes three of: for bytes received by Xet, bytes written, and files.
+        def __init__(self, *args: Any, **options: Any) -> None:
+            options.pop("name", None)
+            super().__init__(*args, **{**options, "disable": True})
+            if options.get("unit") == "B":
+                byte_bars.append(self)
 
-        Received bytes come evenly and can be more than the file; written ones come in bursts, or
-        alone where Xet is not used. Whichever is further on is shown.
-        """
-        download = self
-        byte_bars: list[tqdm] = []
+        def update(self, n: float | None = 1) -> None:
+            with lock:
+                self.n += n or 0
+                say(min(begun + max((bar.n for bar in byte_bars), default=0), total))
 
-        class Bar(tqdm):
-            """Shows nothing itself."""
-
-            def __init__(self, *args: Any, **options: Any) -> None:
-                options.pop("name", None)
-                super().__init__(*args, **{**options, "disable": True})
-                if options.get("unit") == "B":
-                    byte_bars.append(self)
-
-            def update(self, n: float | None = 1) -> None:
-                with download._lock:
-                    self.n += n or 0
-                    received = max((bar.n for bar in byte_bars), default=0)
-                    download._say(min(download._finished + int(received), download._total))
-
-        return Bar
-
-    def _say(self, done: int) -> None:
-        message = f"fetching {self._parsed.name}: {done / 1e6:,.1f} of {self._total / 1e6:,.1f} MB"
-        self._report(LoadProgress("download", message, done, self._total))
-
-
-def _in_cache(parsed: Reference) -> Path | None:
-    found = try_to_load_from_cache(parsed.hub_id, "config.json", revision=parsed.revision or "main")
-    return Path(found).parent if isinstance(found, str) else None
+    names = [glob.escape(name) for name in sizes]
+    folder = snapshot_download(
+        parsed.hub_id, revision=revision, allow_patterns=names, tqdm_class=Bar
+    )
+    say(total)
+    return Path(folder)
 
 
 @contextmanager
@@ -256,30 +226,31 @@ def _explained(parsed: Reference) -> Iterator[None]:
     where = f"{parsed.hub_id} on the hub"
     try:
         yield
-    except GatedRepoError as error:
+    except errors.GatedRepoError as error:
         raise ModelError(
             f"{where} is gated: accept its terms on its page and log in with: hf auth login"
         ) from error
-    except RepositoryNotFoundError as error:
+    except errors.RepositoryNotFoundError as error:
         raise ModelError(
             f"there is no {where}, or it is private: check the spelling, or log in with: "
             f"hf auth login; {_at_hand()}"
         ) from error
-    except RevisionNotFoundError as error:
+    except errors.RevisionNotFoundError as error:
         raise ModelError(
             f"{where} has no revision {parsed.revision!r}: give a branch, tag or commit of it, "
             "or leave out @revision for the newest"
         ) from error
-    except HFValidationError as error:
+    except errors.HFValidationError as error:
         raise OptionError(f"{parsed.name!r} is no hub id: {error}") from error
-    except RemoteEntryNotFoundError as error:
+    except errors.RemoteEntryNotFoundError as error:
         raise ModelError(f"{where} changed while it was fetched: try again") from error
-    except (HTTPError, OSError) as error:
+    # A bare RuntimeError is all that Xet downloads raise.
+    except (errors.HTTPError, OSError, RuntimeError) as error:
         raise NetworkError(_without_network(parsed, error)) from error
 
 
 def _without_network(parsed: Reference, error: Exception) -> str:
-    if isinstance(error, OfflineModeIsEnabled):
+    if isinstance(error, errors.OfflineModeIsEnabled):
         why = "HF_HUB_OFFLINE is set, so nothing is fetched"
     else:
         why = f"the hub cannot be reached or broke off ({first_line(error, 200)})"

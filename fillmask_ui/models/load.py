@@ -9,15 +9,9 @@ from fillmask_ui.assets import asset
 from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.configuration import read_config
-from fillmask_ui.models.files import (
-    ModelFiles,
-    files_in_folder,
-    files_of_onnx,
-    need_torch,
-    no_safetensors,
-)
+from fillmask_ui.models.files import ModelFiles, files_in_folder, has_tokenizer, need_torch
 from fillmask_ui.models.progress import LoadProgress, ProgressCallback, silent
-from fillmask_ui.models.reference import EMBEDDED_VARIANTS, Reference, parse_reference
+from fillmask_ui.models.reference import Reference, parse_reference
 from fillmask_ui.protocol import MaskedLM
 
 
@@ -36,20 +30,8 @@ def load_model(
 ) -> MaskedLM:
     """Load a masked language model and check that it is one.
 
-    Args:
-        reference: nothing or `embedded` for the model that ships with the project
-            (`embedded:int8`, `embedded:torch` for its variants), a folder in Hugging Face layout,
-            an .onnx file, or a hub id with an optional `@revision`.
-        runtime: `onnx`, `torch`, or `auto`: ONNX where there is an ONNX file, else PyTorch.
-        provider: ONNX Runtime execution provider; the CPU by default.
-        threads: CPU threads of one call. PyTorch has one such number for the whole process.
-        dtype: what PyTorch computes in: float32 (default), bfloat16, float16, float64.
-        device: PyTorch device such as `cpu` (default) or `cuda`; for ONNX Runtime the provider
-            of that name.
-        onnx_file: which of several ONNX files, relative to the folder or to its `onnx/`.
-        tokenizer: folder or hub id of the tokenizer, where it does not lie with the model.
-        graph_optimization: of ONNX Runtime: none, basic, extended, all.
-        on_progress: as of `load_choice`.
+    The options are those of `ModelChoice`, and `on_progress` is that of `load_choice`. Without a
+    reference it is the embedded model, which ships with the project.
 
     Returns:
         A model that ran a probe: its logits are as wide as the vocabulary and not NaN.
@@ -63,16 +45,10 @@ def load_model(
     >>> model.signature.architecture, model.vocabulary.mask_token
     ('bert', '[MASK]')
     """
+    name = "embedded" if reference is None else str(reference)
+    home = None if tokenizer is None else str(tokenizer)
     choice = ModelChoice(
-        reference="embedded" if reference is None else str(reference),
-        tokenizer=None if tokenizer is None else str(tokenizer),
-        onnx_file=onnx_file,
-        runtime=runtime,
-        provider=provider,
-        device=device,
-        dtype=dtype,
-        threads=threads,
-        graph_optimization=graph_optimization,
+        name, home, onnx_file, runtime, provider, device, dtype, threads, graph_optimization
     )
     return load_choice(choice, on_progress)
 
@@ -81,7 +57,7 @@ def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None
     """`load_model` with its options in one value.
 
     Args:
-        choice: of the model; `~` in a path is the home folder.
+        choice: of the model.
         on_progress: called with a `LoadProgress`, which has a message and a fraction in [0, 1]:
             many times while files are fetched, then once each before the tokenizer and the
             weights are read, where the fraction is None. While several files are fetched at a
@@ -89,11 +65,7 @@ def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None
     """
     report = on_progress or silent
     parsed = parse_reference(choice.reference)
-    if parsed.kind == "embedded":
-        choice = _embedded_choice(parsed, choice)
-    if choice.onnx_file and choice.runtime == "torch":
-        raise OptionError("an ONNX file was chosen together with the runtime torch: drop one")
-    files = _find(parsed, choice, report)
+    files = _find(parsed, _with_implied(parsed, choice), report)
     if files.runtime == "torch":
         need_torch(files.name)
     tokenizer = _tokenizer_folder(files, choice.tokenizer, report)
@@ -117,13 +89,17 @@ def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None
     return TorchMaskedLM(files, vocabulary, config, choice)
 
 
-def _embedded_choice(parsed: Reference, choice: ModelChoice) -> ModelChoice:
-    """The choice with the options that the variant of the embedded model stands for."""
-    implied = EMBEDDED_VARIANTS[parsed.variant]
+def _with_implied(parsed: Reference, choice: ModelChoice) -> ModelChoice:
+    """The choice with the options that the reference stands for."""
+    implied = parsed.implied
     if choice.runtime not in ("auto", implied.get("runtime", choice.runtime)):
         raise OptionError(f"{parsed.name} runs on {implied['runtime']}, not on {choice.runtime}")
-    if "onnx_file" in implied:
-        _refuse_second_file(parsed, choice)
+    if choice.onnx_file and (parsed.kind == "file" or "onnx_file" in implied):
+        raise OptionError(
+            f"{parsed.name} already names its ONNX file: leave out --onnx-file (onnx_file=)"
+        )
+    if choice.onnx_file and choice.runtime == "torch":
+        raise OptionError("an ONNX file was chosen together with the runtime torch: drop one")
     return replace(choice, **implied)
 
 
@@ -132,20 +108,14 @@ def _find(parsed: Reference, choice: ModelChoice, report: ProgressCallback) -> M
         from fillmask_ui.models.hub import fetch_model
 
         return fetch_model(parsed, choice.runtime, choice.onnx_file, report)
-    if parsed.kind == "file" and parsed.path:
-        _refuse_second_file(parsed, choice)
-        if choice.runtime == "torch":
-            raise no_safetensors(parsed.name)
-        return files_of_onnx(parsed.name, parsed.path)
-    folder = parsed.path or asset("model")
-    return files_in_folder(parsed.name, folder, choice.runtime, choice.onnx_file)
-
-
-def _refuse_second_file(parsed: Reference, choice: ModelChoice) -> None:
-    if choice.onnx_file:
-        raise OptionError(
-            f"{parsed.name} already names its ONNX file: leave out --onnx-file (onnx_file=)"
-        )
+    folder, onnx_file = parsed.path or asset("model"), choice.onnx_file
+    if parsed.kind == "file":
+        # The tokenizer lies beside the file or one folder up, or is named.
+        file = folder
+        homes = [file.parent, file.parent.parent] if file.parent.name == "onnx" else [file.parent]
+        folder = next(filter(has_tokenizer, homes), file.parent)
+        onnx_file = file.relative_to(folder).as_posix()
+    return files_in_folder(parsed.name, folder, choice.runtime, onnx_file)
 
 
 def _tokenizer_folder(files: ModelFiles, wanted: str | None, report: ProgressCallback) -> Path:

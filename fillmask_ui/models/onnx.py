@@ -5,7 +5,6 @@ Axes: B texts, T tokens, M asked positions, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,11 +15,10 @@ from onnxruntime.capi import onnxruntime_pybind11_state as ort_state
 from fillmask_ui.errors import ModelError, ModelOutputError, OptionError, first_line, unknown
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.configuration import ModelConfig
-from fillmask_ui.models.feeds import Feeds, plan_feeds
 from fillmask_ui.models.files import ModelFiles
 from fillmask_ui.models.graph import GraphSource, read_graph
-from fillmask_ui.models.outputs import find_logits
-from fillmask_ui.models.runtime import RUN_BYTES, RuntimeModel, used_lengths
+from fillmask_ui.models.graph_io import Feeds, find_logits, plan_feeds
+from fillmask_ui.models.runtime import RuntimeModel, used_lengths
 from fillmask_ui.models.signature import total_bytes
 from fillmask_ui.models.vocabulary import TokenizerVocabulary
 
@@ -65,7 +63,9 @@ class OnnxMaskedLM(RuntimeModel):
             self._session.get_inputs(), vocabulary.pad_id, config.first_position, files.name
         )
         self._feeds = self._probe(declared)
-        blind = not declared.sees_mask and declared.length
+        self._batch, self._length = self._feeds.batch, self._feeds.length
+        self._hides_padding = self._feeds.sees_mask or self._length is not None
+        blind = not self._feeds.sees_mask and self._length
         optimization = choice.graph_optimization
         self.memory_bytes = max(total_bytes(source.files), 4 * (source.parameters or 0))
         self._sign(
@@ -80,30 +80,16 @@ class OnnxMaskedLM(RuntimeModel):
                 "the graph takes no attention mask, so it also attends to padding" if blind else "",
                 f"graph optimization: {optimization}" if optimization != "all" else "",
             ),
-            length=declared.length,
         )
-
-    def _pieces(self, texts: np.ndarray, lengths: np.ndarray) -> Sequence[np.ndarray]:
-        if self._feeds.sees_mask or self._feeds.length:
-            groups = [texts]
-        else:  # padding would be read as text: only equal lengths go together
-            groups = [texts[lengths[texts] == length] for length in np.unique(lengths[texts])]
-        pieces = []
-        for group in groups:
-            length = self._feeds.length or int(lengths[group].max(initial=1))
-            row_bytes = length * self._width * self._logit_bytes
-            size = self._feeds.batch or max(1, RUN_BYTES // row_bytes)
-            pieces += [group[start : start + size] for start in range(0, len(group), size)]
-        return pieces
 
     def _run(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> np.ndarray:
         length = int(used_lengths(attention_mask, rows, cols).max())
-        if self._feeds.length and length > self._feeds.length:
+        if self._length and length > self._length:
             raise ModelError(
                 f"a text has {length:,} tokens and {self._name} was exported for "
-                f"{self._feeds.length:,}: shorten it, or export the model with a dynamic length"
+                f"{self._length:,}: shorten it, or export the model with a dynamic length"
             )
         arrays = self._feeds.arrays(input_ids[:, :length], attention_mask[:, :length])
         try:
@@ -193,7 +179,7 @@ def _open(source: GraphSource, provider: str, choice: ModelChoice) -> ort.Infere
     # Without VNNI, int8 products of two bytes saturate in 16 bits and results differ by CPU;
     # this takes the exact way there and changes nothing elsewhere.
     settings.add_session_config_entry("session.x64quantprecision", "1")
-    graph: Any = str(source.path)
+    graph: Any = str(source.files[0])
     if source.content is not None:
         graph = source.content
         settings.add_session_config_entry(
@@ -203,7 +189,7 @@ def _open(source: GraphSource, provider: str, choice: ModelChoice) -> ort.Infere
         session = ort.InferenceSession(graph, settings, providers=[provider])
     except _ERRORS as error:
         raise ModelError(
-            f"ONNX Runtime {ort.__version__} cannot open {source.path}: {_reason(error)}"
+            f"ONNX Runtime {ort.__version__} cannot open {source.files[0]}: {_reason(error)}"
         ) from error
     if session.get_providers()[0] != provider:
         raise OptionError(

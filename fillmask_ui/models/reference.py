@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fillmask_ui.errors import ModelError, OptionError, unknown
 
 # Shipped variants: what follows `embedded:` -> the options that it stands for.
-EMBEDDED_VARIANTS: dict[str, dict[str, str]] = {
+_VARIANTS: dict[str, dict[str, str]] = {
     "": {},
     "int8": {"runtime": "onnx", "onnx_file": "onnx/model_int8.onnx"},
     "torch": {"runtime": "torch"},
@@ -33,7 +34,7 @@ class Reference:
         path: of a folder or file, else None.
         hub_id: `organisation/name`, else "".
         revision: branch, tag or commit on the hub; None for its default.
-        variant: what follows `embedded:`.
+        implied: options of `ModelChoice` that the reference stands for.
     """
 
     kind: str
@@ -41,7 +42,7 @@ class Reference:
     path: Path | None = None
     hub_id: str = ""
     revision: str | None = None
-    variant: str = ""
+    implied: Mapping[str, str] = field(default_factory=dict)
 
 
 def parse_reference(reference: str | Path | None) -> Reference:
@@ -61,10 +62,10 @@ def parse_reference(reference: str | Path | None) -> Reference:
     name = "embedded" if reference is None else str(reference).strip()
     head, colon, variant = name.partition(":")
     if head == "embedded" and (not colon or variant):
-        if variant not in EMBEDDED_VARIANTS:
-            known = filter(None, EMBEDDED_VARIANTS)
+        if variant not in _VARIANTS:
+            known = filter(None, _VARIANTS)
             raise OptionError(unknown("variant of the embedded model", variant, known))
-        return Reference("embedded", name, variant=variant)
+        return Reference("embedded", name, implied=_VARIANTS[variant])
     if not name:
         raise ModelError("the model reference is empty: give a folder, an .onnx file or a hub id")
     path = _existing(name)
@@ -72,7 +73,7 @@ def parse_reference(reference: str | Path | None) -> Reference:
         if path.is_dir():
             return Reference("folder", name, path)
         if path.suffix == ".onnx":
-            return Reference("file", name, path)
+            return Reference("file", name, path, implied={"runtime": "onnx"})
         raise ModelError(
             f"{name} is a file but no .onnx: give the folder that holds config.json, the "
             "tokenizer and the weights"

@@ -6,7 +6,7 @@ Axes: B texts, T tokens, M asked positions, V vocabulary.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +19,8 @@ from fillmask_ui.models.signature import cpu_features, total_bytes, versions, we
 from fillmask_ui.models.vocabulary import TokenizerVocabulary
 from fillmask_ui.records import ModelSignature
 
-# All logits of a batch [B, T, V], where a runtime computes them, are cut into calls of this size.
-RUN_BYTES = 256 << 20
+# Where a call computes the logits of all positions [B, T, V], they are at most this large.
+_RUN_BYTES = 256 << 20
 
 # Longest text where neither tokenizer, config nor weights say one: that of BERT.
 _DEFAULT_TOKENS = 512
@@ -30,9 +30,6 @@ class RuntimeModel(ABC):
     """`MaskedLM` over a library that runs it, which a subclass names.
 
     Attributes:
-        vocabulary: its tokenizer.
-        signature: every choice that shapes its numbers.
-        max_tokens: longest text in tokens, special tokens included.
         memory_bytes: estimate of what the loaded weights take.
     """
 
@@ -40,6 +37,10 @@ class RuntimeModel(ABC):
     max_tokens: int
     memory_bytes: int
     _width: int  # V
+    _batch: int | None = None  # the only B of a call, None for any
+    _length: int | None = None  # the only T of a call, None for any
+    _hides_padding = True  # whether texts of different lengths can share a call
+    _logit_bytes = 0  # of one logit, where a call computes those of all positions
 
     def __init__(
         self, files: ModelFiles, vocabulary: TokenizerVocabulary, config: ModelConfig
@@ -48,18 +49,6 @@ class RuntimeModel(ABC):
         self._files = files
         self._name = files.name
         self._config = config
-
-    @abstractmethod
-    def _pieces(self, texts: np.ndarray, lengths: np.ndarray) -> Sequence[np.ndarray]:
-        """Texts [B'] that are asked about, in groups that are one call of the model each.
-
-        Args:
-            texts: int64 [B'], sorted, in [0, B).
-            lengths: int64 [B], of each text in tokens.
-
-        Returns:
-            No group if there is no text.
-        """
 
     @abstractmethod
     def _run(
@@ -76,8 +65,7 @@ class RuntimeModel(ABC):
     ) -> np.ndarray:
         rows, cols = np.asarray(rows, dtype=np.int64), np.asarray(cols, dtype=np.int64)
         logits = np.empty((len(rows), self._width), dtype=np.float32)  # [M, V]
-        lengths = used_lengths(attention_mask, rows, cols)
-        for texts in self._pieces(np.unique(rows), lengths):
+        for texts in self._calls(np.unique(rows), used_lengths(attention_mask, rows, cols)):
             asked = np.flatnonzero(np.isin(rows, texts))
             logits[asked] = self._run(
                 input_ids[texts],
@@ -93,6 +81,17 @@ class RuntimeModel(ABC):
                 "broken quantization: use the full-precision model"
             )
         return logits
+
+    def _calls(self, texts: np.ndarray, lengths: np.ndarray) -> Iterator[np.ndarray]:
+        """Texts that are asked about [B'], of lengths [B], in groups that are one call each."""
+        groups = [texts]
+        if not self._hides_padding:  # it would be read as text
+            groups = [texts[lengths[texts] == length] for length in np.unique(lengths[texts])]
+        for group in groups:
+            tokens = self._length or int(lengths[group].max(initial=1))
+            text_bytes = max(1, tokens * self._width * self._logit_bytes)
+            size = self._batch or max(1, _RUN_BYTES // text_bytes)
+            yield from (group[start : start + size] for start in range(0, len(group), size))
 
     def _probe_batch(self) -> PaddedBatch:
         """Two texts of different lengths that every model must get right: int64 [2, T]."""
@@ -124,28 +123,19 @@ class RuntimeModel(ABC):
         device: str,
         precision: str,
         parameters: int | None,
-        paths: Iterable[Path],
+        paths: Sequence[Path],
         packages: Sequence[str],
         notes: Sequence[str],
-        length: int | None = None,
     ) -> None:
-        """Set `max_tokens` and the signature.
+        """Set `max_tokens` and the signature, of which the arguments are parts.
 
-        Args:
-            device: execution provider or torch device.
-            precision: of the stored weights, and of the computation where it differs.
-            parameters: number of weights, where known.
-            paths: of the files that hold the weights.
-            packages: that run the model, beside those of the tokenizer.
-            notes: what a reader should know; "" is left out.
-            length: the only T that the weights serve, None for any.
+        `paths` hold the weights, `packages` run the model, and a note "" is left out.
         """
-        limits = (self.vocabulary.limit, self._config.usable_positions, length)
+        limits = (self.vocabulary.limit, self._config.usable_positions, self._length)
         known = [limit for limit in limits if limit]
         self.max_tokens = min(known, default=_DEFAULT_TOKENS)
         commit = f"commit {self._files.commit}" if self._files.commit else ""
         guess = "" if known else f"longest text unknown, taken to be {_DEFAULT_TOKENS} tokens"
-        paths = tuple(paths)
         self.signature = ModelSignature(
             name=self._name,
             architecture=self._config.model_type,

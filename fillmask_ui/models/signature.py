@@ -8,7 +8,6 @@ import platform
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
-from importlib import metadata
 from pathlib import Path
 
 # Features that choose between kernels with different rounding or saturation.
@@ -75,6 +74,9 @@ def versions(*packages: str) -> Mapping[str, str]:
 
 
 def _version(package: str) -> str:
+    # Slow to import, and `--help` imports this module.
+    from importlib import metadata
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:  # onnxruntime-gpu and the like bring the same module

@@ -31,8 +31,8 @@ class ModelStore:
         self.max_bytes = max_bytes
         self._loader = loader
         self._lock = threading.Lock()
-        self._loading: dict[ModelChoice, Future[MaskedLM]] = {}
-        self._held: dict[ModelChoice, MaskedLM] = {}  # oldest use first
+        # The least recently used first; those that still load are not done.
+        self._models: dict[ModelChoice, Future[MaskedLM]] = {}
 
     def get(
         self, choice: ModelChoice | str = "embedded", on_progress: ProgressCallback | None = None
@@ -49,40 +49,37 @@ class ModelStore:
         if isinstance(choice, str):
             choice = ModelChoice(choice.strip())
         with self._lock:
-            if choice in self._held:
-                self._held[choice] = self._held.pop(choice)
-                return self._held[choice]
-            running = self._loading.get(choice)
-            if running is None:
-                promise = self._loading[choice] = Future[MaskedLM]()
-        if running is not None:
-            return running.result()
-        try:
-            model = self._loader(choice, on_progress=on_progress)
-            with self._lock:
-                self._hold(choice, model)
-        except BaseException as error:
-            promise.set_exception(error)
-            raise
-        finally:
-            with self._lock:
-                del self._loading[choice]
-        promise.set_result(model)
-        return model
+            known = self._models.pop(choice, None)
+            model = self._models[choice] = known or Future[MaskedLM]()
+        if known is None:
+            try:
+                self._hold(model, self._loader(choice, on_progress=on_progress))
+            except BaseException as error:
+                with self._lock:
+                    del self._models[choice]
+                model.set_exception(error)
+                raise
+        return model.result()
 
     def loaded(self) -> tuple[ModelChoice, ...]:
         """What is held, the most recently used first."""
         with self._lock:
-            return tuple(reversed(self._held))
+            return tuple(held for held in reversed(self._models) if self._models[held].done())
 
-    def _hold(self, choice: ModelChoice, model: MaskedLM) -> None:
-        sizes = {held: _memory_bytes(self._held[held]) for held in self._held}
-        total = sum(sizes.values()) + _memory_bytes(model)
-        for oldest, size in sizes.items():
-            if total > self.max_bytes:
-                del self._held[oldest]
-                total -= size
-        self._held[choice] = model
+    def _hold(self, promise: Future[MaskedLM], loaded: MaskedLM) -> None:
+        """Keep a promise, and drop models until the rest and this one are within the limit."""
+        with self._lock:
+            sizes = {
+                held: _memory_bytes(model.result())
+                for held, model in self._models.items()
+                if model.done()
+            }
+            total = sum(sizes.values()) + _memory_bytes(loaded)
+            promise.set_result(loaded)
+            for oldest, size in sizes.items():
+                if total > self.max_bytes:
+                    del self._models[oldest]
+                    total -= size
 
 
 def _memory_bytes(model: MaskedLM) -> int:

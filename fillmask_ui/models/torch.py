@@ -6,7 +6,6 @@ Axes: B texts, T tokens, M asked positions, V vocabulary, H hidden size.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.configuration import ModelConfig
 from fillmask_ui.models.files import ModelFiles
 from fillmask_ui.models.quiet import quiet_transformers
-from fillmask_ui.models.runtime import RUN_BYTES, RuntimeModel
+from fillmask_ui.models.runtime import RuntimeModel
 from fillmask_ui.models.vocabulary import TokenizerVocabulary
 from fillmask_ui.models.weights import refuse_missing, stored_precision
 
@@ -69,20 +68,14 @@ class TorchMaskedLM(RuntimeModel):
             parameters=sum(p.numel() for p in parameters),
             paths=files.weights,
             packages=("torch", "transformers"),
-            notes=("" if self._is_cut else full, width_note),
+            notes=(full if self._logit_bytes else "", width_note),
         )
-
-    def _pieces(self, texts: np.ndarray, lengths: np.ndarray) -> Sequence[np.ndarray]:
-        size = len(texts) or 1
-        if not self._is_cut:
-            size = max(1, RUN_BYTES // (4 * int(lengths.max()) * self._width))
-        return [texts[start : start + size] for start in range(0, len(texts), size)]
 
     def _run(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> np.ndarray:
         positions = self._tensor(rows), self._tensor(cols)
-        if self._is_cut:
+        if not self._logit_bytes:
             self._asked.positions = positions
         try:
             with torch.inference_mode():
@@ -97,7 +90,7 @@ class TorchMaskedLM(RuntimeModel):
         finally:
             self._asked.positions = None
         # [1, M, V] from the hook, else [B, T, V]
-        kept = output[0] if self._is_cut else output[positions]
+        kept = output[positions] if self._logit_bytes else output[0]
         return kept.float().cpu().numpy()
 
     def _tensor(self, values: np.ndarray) -> torch.Tensor:
@@ -116,23 +109,24 @@ class TorchMaskedLM(RuntimeModel):
         Raises:
             ModelOutputError: if the probe gives NaN.
         """
-        self._is_cut = False
+        self._logit_bytes = 4
         probe = self._probe_batch()
         rows, cols = np.nonzero(probe.attention_mask)
         asked = (probe.input_ids, probe.attention_mask, rows[1:], cols[1:])
         full = self.logits_at(*asked)
+        limit = tolerance * max(1.0, float(np.abs(full).max()))
         projection = self._model.get_output_embeddings()
         if projection is None:
             return
         hook = projection.register_forward_pre_hook(self._keep_asked)
-        self._is_cut = True
-        limit = tolerance * max(1.0, float(np.abs(full).max()))
+        self._logit_bytes = 0
         try:
-            self._is_cut = bool(np.abs(self.logits_at(*asked) - full).max() <= limit)
+            is_same = bool(np.abs(self.logits_at(*asked) - full).max() <= limit)
         except (ModelError, ValueError):  # a head that needs all positions at once
-            self._is_cut = False
-        if not self._is_cut:
+            is_same = False
+        if not is_same:
             hook.remove()
+            self._logit_bytes = 4
 
 
 def torch_device(wanted: str | None) -> torch.device:
@@ -141,19 +135,18 @@ def torch_device(wanted: str | None) -> torch.device:
     Raises:
         OptionError: that lists those there are.
     """
-    known = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
-    if torch.backends.mps.is_available():
-        known.append("mps")
     try:
         device = torch.device(wanted or "cpu")
         torch.empty(1, device=device)
+        if device.type != "meta":  # which holds shapes without numbers
+            return device
     # What torch raises depends on why: a name it does not know, a build without the backend, a
     # machine without the hardware.
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise OptionError(unknown("device", str(wanted), known)) from error
-    if device.type == "meta":
-        raise OptionError(unknown("device", str(wanted), known))
-    return device
+    except (RuntimeError, AssertionError, NotImplementedError):
+        pass
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    known = ["cpu", *(name for name, is_there in there.items() if is_there)]
+    raise OptionError(unknown("device", str(wanted), known))
 
 
 def _read(files: ModelFiles, dtype: torch.dtype, device: torch.device) -> PreTrainedModel:

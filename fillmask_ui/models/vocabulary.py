@@ -72,11 +72,11 @@ class TokenizerVocabulary:
         if before.isspace():
             return self._behind_mask(f"{self.mask_token} {word}")
         # `(` stands in where the real neighbour merges with the word into one token.
-        for context in (before, "("):
-            found = self._after(context, word)
-            if found:
-                return found
-        return self._behind_mask(self.mask_token + word)
+        return (
+            self._after(before, word)
+            or self._after("(", word)
+            or self._behind_mask(self.mask_token + word)
+        )
 
     def _behind_mask(self, text: str) -> tuple[int, ...]:
         """Ids of what follows the mask that the text begins with."""
@@ -100,14 +100,13 @@ class TokenizerVocabulary:
 
     def word(self, token_id: int) -> str:
         token = self.token(token_id)
-        if token_id in self.special_ids or token_id not in self._tokens:
-            return token
-        return self._marks.word(token)
+        return self._marks.word(token) if self._is_text(token_id) else token
 
     def is_continuation(self, token_id: int) -> bool:
-        if token_id in self.special_ids or token_id not in self._tokens:
-            return False
-        return self._marks.is_continuation(self._tokens[token_id])
+        return self._is_text(token_id) and self._marks.is_continuation(self.token(token_id))
+
+    def _is_text(self, token_id: int) -> bool:
+        return token_id in self._tokens and token_id not in self.special_ids
 
 
 def load_vocabulary(source: Path, name: str) -> TokenizerVocabulary:

@@ -4,8 +4,11 @@ A product A W becomes
 
     DynamicQuantizeLinear(A) -> MatMulInteger with int8 W -> Cast -> Mul by both scales
 
-the pattern that ONNX Runtime fuses into one kernel. The weights are symmetric, scale by output
-column ("per channel") or one scale a matrix; activations get one scale a call.
+the pattern that ONNX Runtime fuses into one kernel. The weights are symmetric, with one scale per
+output column ("per channel") or one per matrix; activations get one scale per call.
+
+Rivals: onnxruntime.quantization writes the same nodes, but leaves a matrix behind a Transpose, such
+as word embeddings that are the decoder too, in full precision.
 
 Source:
     Operators as in https://onnx.ai/onnx/operators/ (DynamicQuantizeLinear, MatMulInteger).
@@ -19,7 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
+from onnx.numpy_helper import from_array, to_array
 
 from fillmask_ui.errors import ModelError
 
@@ -56,59 +60,39 @@ class Product:
 
     Attributes:
         node: name of the output of the MatMul, unique in the graph.
-        weight: name of the constant.
-        bias: name of the constant that is added to the product, "" if none; exporters keep the
-            model's own name here, so it says which layer this is. Runs of one layer share it, and
-            so do layers with equal biases, which exporters merge.
-        shape: [K, N].
+        layer: the layer's name in the model, as far as the graph tells it: exporters keep it in
+            the name of the bias that is added to the product. Runs of one layer share it, and so
+            do layers with equal biases, which exporters merge.
+        weight: float32 [K, N], the constant.
     """
 
     node: str
-    weight: str
-    bias: str
-    shape: tuple[int, int]
-
-    @property
-    def layer(self) -> str:
-        """The layer's name in the model, as far as the graph tells it."""
-        return self.bias.removesuffix(".bias") or self.weight
-
-
-def _constants(graph: onnx.GraphProto) -> dict[str, np.ndarray]:
-    """Matrices of a graph by the name under which a MatMul sees them."""
-    plain = {
-        tensor.name: tensor
-        for tensor in graph.initializer
-        if tensor.data_type == TensorProto.FLOAT and len(tensor.dims) == 2
-    }
-    found = {name: numpy_helper.to_array(tensor) for name, tensor in plain.items()}
-    for node in graph.node:
-        if node.op_type == "Transpose" and node.input[0] in plain:
-            found[node.output[0]] = numpy_helper.to_array(plain[node.input[0]]).T
-    return found
+    layer: str
+    weight: np.ndarray
 
 
 def find_products(model: onnx.ModelProto) -> list[Product]:
     """All products that could be quantized, in the graph's order."""
     graph = model.graph
-    constants = _constants(graph)
-    names = {tensor.name for tensor in graph.initializer}
-    added = {
-        product: bias
-        for node in graph.node
-        if node.op_type == "Add"
-        for product, bias in (list(node.input), list(node.input)[::-1])
-        if bias in names
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    matrices = {
+        name: to_array(tensor)
+        for name, tensor in constants.items()
+        if tensor.data_type == TensorProto.FLOAT and len(tensor.dims) == 2
     }
+    biases: dict[str, str] = {}  # name of a product -> name of the constant that is added to it
+    for node in graph.node:
+        if node.op_type == "Transpose" and node.input[0] in matrices:
+            matrices[node.output[0]] = matrices[node.input[0]].T
+        elif node.op_type == "Add":
+            left, right = node.input
+            biases |= {a: b for a, b in ((left, right), (right, left)) if b in constants}
     return [
-        Product(
-            node.output[0],
-            node.input[1],
-            added.get(node.output[0], ""),
-            constants[node.input[1]].shape,
+        Product(name, biases.get(name, "").removesuffix(".bias") or weight, matrices[weight])
+        for name, weight in (
+            (node.output[0], node.input[1]) for node in graph.node if node.op_type == "MatMul"
         )
-        for node in graph.node
-        if node.op_type == "MatMul" and node.input[1] in constants
+        if weight in matrices
     ]
 
 
@@ -119,7 +103,7 @@ def quantize_dynamic(
 
     Args:
         model: float32 graph with its weights inside.
-        per_channel: one scale an output column, or one a matrix.
+        per_channel: one scale per output column, or one per matrix.
         keep: `Product.layer` names that stay in full precision.
 
     Raises:
@@ -130,61 +114,42 @@ def quantize_dynamic(
     missing = sorted(set(keep) - layers)
     if missing:
         raise ModelError(f"no layer {missing[0]!r} to keep; layers: {', '.join(sorted(layers))}")
-    chosen = {p.node: p for p in products if p.layer not in keep}
+    chosen = {product.node: product for product in products if product.layer not in keep}
     if not chosen:
         raise ModelError("the graph has no product with a constant matrix left to quantize")
     result = onnx.ModelProto()
     result.CopyFrom(model)
     graph = result.graph
-    constants = _constants(graph)
     nodes: list[onnx.NodeProto] = []
-    added: list[TensorProto] = []
     quantized_inputs: set[str] = set()
-    taken: set[str] = set()
+    stems: set[str] = set()  # what the names in place of one product begin with
     homes: dict[object, str] = {}  # weight -> stem of its constants, written once
     for node in graph.node:
-        if node.op_type != "MatMul" or node.output[0] not in chosen:
+        product = chosen.get(node.output[0])
+        if product is None:
             nodes.append(node)
             continue
-        source, weight = node.input
+        source = node.input[0]
         if source not in quantized_inputs:
             quantized_inputs.add(source)
-            nodes.append(
-                helper.make_node(
-                    "DynamicQuantizeLinear",
-                    [source],
-                    [f"{source}_quantized", f"{source}_scale", f"{source}_zero_point"],
-                )
-            )
-        layer = chosen[node.output[0]].layer
-        stem = layer if layer not in taken else f"{layer}.{len(taken)}"
-        taken.add(stem)
+            outputs = [f"{source}_quantized", f"{source}_scale", f"{source}_zero_point"]
+            nodes.append(helper.make_node("DynamicQuantizeLinear", [source], outputs))
+        stem = product.layer if product.layer not in stems else f"{product.layer}.{len(stems)}"
+        stems.add(stem)
         # By content: exporters write the weight of a layer that runs again under other names.
-        key = _fingerprint(constants[weight])
-        if key not in homes:
-            homes[key] = stem
-            added += _stored(stem, quantize_weight(constants[weight], per_channel))
-        nodes += _integer_product(source, node.output[0], stem, homes[key])
+        content = hashlib.sha256(product.weight.tobytes()).digest()
+        home = homes.setdefault((product.weight.shape, content), stem)
+        if home == stem:
+            weight = quantize_weight(product.weight, per_channel)
+            zero_point = np.zeros(weight.scale.shape, np.int8)
+            graph.initializer.append(from_array(weight.values, f"{stem}.weight_quantized"))
+            graph.initializer.append(from_array(weight.scale, f"{stem}.weight_scale"))
+            graph.initializer.append(from_array(zero_point, f"{stem}.weight_zero_point"))
+        nodes += _integer_product(source, product.node, stem, home)
     del graph.node[:]
     graph.node.extend(nodes)
-    graph.initializer.extend(added)
     _drop_unused(graph)
     return result
-
-
-def _fingerprint(weight: np.ndarray) -> object:
-    return weight.shape, hashlib.sha256(np.ascontiguousarray(weight)).digest()
-
-
-def _stored(stem: str, weight: QuantizedWeight) -> list[TensorProto]:
-    return [
-        numpy_helper.from_array(values, f"{stem}.{suffix}")
-        for suffix, values in (
-            ("weight_quantized", weight.values),
-            ("weight_scale", weight.scale),
-            ("weight_zero_point", np.zeros(weight.scale.shape, np.int8)),
-        )
-    ]
 
 
 def _integer_product(source: str, output: str, stem: str, home: str) -> list[onnx.NodeProto]:
@@ -196,34 +161,26 @@ def _integer_product(source: str, output: str, stem: str, home: str) -> list[onn
         stem: what the names in between begin with, unique in the graph.
         home: what the names of the weight's constants begin with.
     """
-    product = f"{stem}.integer"
+    values, weight = [f"{source}_quantized", f"{home}.weight_quantized"], f"{home}.weight"
+    zero_points = [f"{source}_zero_point", f"{weight}_zero_point"]
+    product, scales = f"{stem}.integer", f"{stem}.scales"
     return [
-        helper.make_node(
-            "MatMulInteger",
-            [
-                f"{source}_quantized",
-                f"{home}.weight_quantized",
-                f"{source}_zero_point",
-                f"{home}.weight_zero_point",
-            ],
-            [product],
-        ),
+        helper.make_node("MatMulInteger", [*values, *zero_points], [product]),
         helper.make_node("Cast", [product], [f"{product}_float"], to=TensorProto.FLOAT),
-        helper.make_node("Mul", [f"{source}_scale", f"{home}.weight_scale"], [f"{stem}.scales"]),
-        helper.make_node("Mul", [f"{product}_float", f"{stem}.scales"], [output]),
+        helper.make_node("Mul", [f"{source}_scale", f"{weight}_scale"], [scales]),
+        helper.make_node("Mul", [f"{product}_float", scales], [output]),
     ]
 
 
 def _drop_unused(graph: onnx.GraphProto) -> None:
     """Remove nodes and constants that nothing reads any more."""
-    while True:
-        read = {name for node in graph.node for name in node.input}
-        read |= {value.name for value in graph.output}
-        nodes = [node for node in graph.node if any(name in read for name in node.output)]
-        if len(nodes) == len(graph.node):
-            break
-        del graph.node[:]
-        graph.node.extend(nodes)
+    read = {value.name for value in graph.output}
+    nodes = []
+    for node in reversed(graph.node):  # readers come behind what they read
+        if read.intersection(node.output):
+            nodes.append(node)
+            read.update(node.input)
     kept = [tensor for tensor in graph.initializer if tensor.name in read]
-    del graph.initializer[:]
+    del graph.node[:], graph.initializer[:]
+    graph.node.extend(reversed(nodes))
     graph.initializer.extend(kept)

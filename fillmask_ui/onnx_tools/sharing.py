@@ -8,18 +8,18 @@ transposed a Transpose; ONNX Runtime folds both when it loads the graph, so they
 from __future__ import annotations
 
 import hashlib
-import json
-import struct
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from onnx.external_data_helper import set_external_data
+from safetensors import SafetensorError, safe_open
 
-from fillmask_ui.errors import ModelError
+from fillmask_ui.errors import ModelError, first_line
 
-_KINDS = {"F16": (TensorProto.FLOAT16, np.float16), "F32": (TensorProto.FLOAT, np.float32)}
+_KINDS = {"F16": TensorProto.FLOAT16, "F32": TensorProto.FLOAT}
 MINIMUM_ELEMENTS = 256  # smaller constants are cheaper inside the graph
 
 
@@ -30,54 +30,43 @@ class StoredTensor:
     Attributes:
         name: in the file.
         kind: ONNX element type.
-        shape: of the array.
         offset: bytes from the start of the file.
         length: bytes.
-        values: float32 array of `shape`.
+        values: float32 array of its shape.
     """
 
     name: str
     kind: int
-    shape: tuple[int, ...]
     offset: int
     length: int
     values: np.ndarray
 
 
 def read_safetensors(path: Path) -> list[StoredTensor]:
-    """The float tensors of a safetensors file with their byte ranges.
+    """The float tensors of a safetensors file with their byte ranges, in the order of the file.
 
     Raises:
         ModelError: if the file is no safetensors file.
 
     Source:
-        https://huggingface.co/docs/safetensors, section "Format": 8 bytes of header length,
-        little-endian, the header as JSON, then the data; offsets count from the data's start.
+        https://huggingface.co/docs/safetensors, section "Format": a header, then the data of all
+        tensors without holes up to the file's end.
     """
-    content = path.read_bytes()
     try:
-        (size,) = struct.unpack("<Q", content[:8])
-        header = json.loads(content[8 : 8 + size])
-    except (struct.error, ValueError) as error:
-        raise ModelError(f"{path} is no safetensors file: {error}") from error
-    tensors = []
-    for name, entry in header.items():
-        if name == "__metadata__" or entry["dtype"] not in _KINDS:
-            continue
-        kind, dtype = _KINDS[entry["dtype"]]
-        begin, end = (8 + size + offset for offset in entry["data_offsets"])
-        values = np.frombuffer(content[begin:end], dtype).reshape(entry["shape"])
-        tensors.append(
-            StoredTensor(
-                name, kind, tuple(entry["shape"]), begin, end - begin, values.astype(np.float32)
-            )
-        )
-    return tensors
-
-
-def _digest(values: np.ndarray) -> bytes:
-    shape = str(values.shape).encode()
-    return hashlib.sha256(shape + np.ascontiguousarray(values).tobytes()).digest()
+        with safe_open(path, "pt") as file:
+            names = file.offset_keys()
+            kinds = [_KINDS.get(file.get_slice(name).get_dtype()) for name in names]
+            tensors = [file.get_tensor(name) for name in names]
+    except (SafetensorError, OSError) as error:
+        raise ModelError(f"{path} is no safetensors file: {first_line(error)}") from error
+    offset = path.stat().st_size - sum(tensor.nbytes for tensor in tensors)
+    found = []
+    for name, kind, tensor in zip(names, kinds, tensors, strict=True):
+        if kind is not None:
+            values = tensor.float().numpy()
+            found.append(StoredTensor(name, kind, offset, tensor.nbytes, values))
+        offset += tensor.nbytes
+    return found
 
 
 def share_weights(model: onnx.ModelProto, weights: Path, location: str) -> list[str]:
@@ -94,14 +83,16 @@ def share_weights(model: onnx.ModelProto, weights: Path, location: str) -> list[
     Returns:
         The names of the constants that are now shared.
     """
-    known: dict[bytes, tuple[StoredTensor, bool]] = {}
+    known: dict[bytes, tuple[StoredTensor, bool]] = {}  # digest -> tensor, whether transposed
     for stored in read_safetensors(weights):
         known.setdefault(_digest(stored.values), (stored, False))
-        if len(stored.shape) == 2:
+        if stored.values.ndim == 2:
             known.setdefault(_digest(stored.values.T), (stored, True))
     graph = model.graph
-    kept, references, front = [], {}, []
-    sources: dict[str, str] = {}  # name of the constant -> name of what replaces it
+    kept: list[TensorProto] = []
+    references: dict[str, TensorProto] = {}
+    front: dict[str, onnx.NodeProto] = {}  # by the name of their output
+    replacements: dict[str, str] = {}  # name of a constant -> name of what stands in for it
     for tensor in graph.initializer:
         match = None
         if tensor.data_type == TensorProto.FLOAT and np.prod(tensor.dims) >= MINIMUM_ELEMENTS:
@@ -110,48 +101,33 @@ def share_weights(model: onnx.ModelProto, weights: Path, location: str) -> list[
             kept.append(tensor)
             continue
         stored, transposed = match
-        references.setdefault(stored.name, _reference(stored, location))
-        name = _as_float(stored, front)
+        name = stored.name
+        references.setdefault(name, _reference(stored, location))
+        if stored.kind != TensorProto.FLOAT:
+            half, name = name, f"{name}.float32"
+            front[name] = helper.make_node("Cast", [half], [name], to=TensorProto.FLOAT)
         if transposed:
-            front.append(
-                helper.make_node("Transpose", [name], [f"{tensor.name}.shared"], perm=[1, 0])
-            )
-            name = f"{tensor.name}.shared"
-        sources[tensor.name] = name
-    if not sources:
-        return []
-    nodes = [_rewire(node, sources) for node in graph.node]
+            upright, name = name, f"{tensor.name}.shared"
+            front[name] = helper.make_node("Transpose", [upright], [name], perm=[1, 0])
+        replacements[tensor.name] = name
+    for node in graph.node:
+        node.input[:] = [replacements.get(name, name) for name in node.input]
+    nodes = [*front.values(), *graph.node]
     del graph.node[:], graph.initializer[:]
-    graph.node.extend([*_unique(front), *nodes])
+    graph.node.extend(nodes)
     graph.initializer.extend([*kept, *references.values()])
-    return sorted(sources)
+    return sorted(replacements)
+
+
+def _digest(values: np.ndarray) -> bytes:
+    shape = str(values.shape).encode()
+    return hashlib.sha256(shape + np.ascontiguousarray(values).tobytes()).digest()
 
 
 def _reference(stored: StoredTensor, location: str) -> TensorProto:
-    tensor = TensorProto(name=stored.name, data_type=stored.kind, dims=stored.shape)
-    tensor.data_location = TensorProto.EXTERNAL
-    for key, value in (
-        ("location", location),
-        ("offset", str(stored.offset)),
-        ("length", str(stored.length)),
-    ):
-        tensor.external_data.add(key=key, value=value)
+    tensor = TensorProto(
+        name=stored.name, data_type=stored.kind, dims=stored.values.shape, raw_data=b""
+    )
+    set_external_data(tensor, location, stored.offset, stored.length)
+    tensor.ClearField("raw_data")
     return tensor
-
-
-def _as_float(stored: StoredTensor, front: list[onnx.NodeProto]) -> str:
-    if stored.kind == TensorProto.FLOAT:
-        return stored.name
-    name = f"{stored.name}.float32"
-    front.append(helper.make_node("Cast", [stored.name], [name], to=TensorProto.FLOAT))
-    return name
-
-
-def _unique(nodes: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
-    return list({node.output[0]: node for node in nodes}.values())
-
-
-def _rewire(node: onnx.NodeProto, sources: dict[str, str]) -> onnx.NodeProto:
-    for i, name in enumerate(node.input):
-        node.input[i] = sources.get(name, name)
-    return node

@@ -47,15 +47,19 @@ def compare(run_a: Run | Path, run_b: Run | Path, *, limits: Limits | None = Non
             f"{second.info.name} has {other.signature}; evaluate both alike"
         )
     return summarize(
-        _paired(first, second),
+        paired(first, second),
         config=config,
         vocabulary_size=max(run.info.model["vocabulary_size"] for run in (first, second)),
         limits=limits or first.info.limits,
     )
 
 
-def _paired(first: Run, second: Run) -> Iterator[EvaluatedText | SkippedText]:
-    """Rows of the first run with the second's as their baseline, one text in memory at a time."""
+def paired(first: Run, second: Run) -> Iterator[EvaluatedText | SkippedText]:
+    """Rows of the first run with the second's as their baseline, one text in memory at a time.
+
+    Raises:
+        DataError: if the runs have other texts, hid them differently, or cannot be read.
+    """
     by_token = None
     others = {line.values["id"]: line.start for line in second.lines}
     for line in first.lines:

@@ -5,6 +5,7 @@ Which figures there are says the catalogue; nothing here knows one of them by na
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -150,11 +151,9 @@ def records_table(
 def group_names(models: Sequence[ModelFigures], split: str) -> list[str]:
     """Names of all groups, in their order; another tokenizer may have other ones."""
     longest_first = sorted((getattr(model, split) for model in models), key=len, reverse=True)
-    found = list(dict.fromkeys(group.name for groups in longest_first for group in groups))
-    starts = {name: name.rstrip("+").split("-")[0] for name in found}
-    if all(start.isdecimal() for start in starts.values()):
-        found.sort(key=lambda name: int(starts[name]))
-    return found
+    found = dict.fromkeys(group.name for groups in longest_first for group in groups)
+    # `8-15` and `4096+` go by where they begin; words keep their places.
+    return sorted(found, key=lambda name: int((re.match(r"\d+", name) or "0")[0]))
 
 
 def change_text(summary: Summary) -> str:

@@ -161,12 +161,15 @@ class TextChoice:
         EMBEDDED,
         "embedded, a .txt, .csv, .tsv, .jsonl or .parquet file (also .gz), - for standard input, "
         "or a Hugging Face data set.",
+        label="Data set",
         metavar="TEXTS",
     )
-    dataset_name: str | None = option(None, "Configuration of a data set.", metavar="CONFIG")
+    dataset_name: str | None = option(
+        None, "Configuration of a data set.", label="Configuration", metavar="CONFIG"
+    )
     split: str | None = option(None, "Split of a data set; test by default.")
     revision: str | None = option(None, "Revision of a data set.")
-    streaming: bool = option(False, "Read a data set while it is used.", flags=("--streaming",))
+    streaming: bool = option(False, "Read a data set while it is used.")
     column: str | None = option(
         None, "The column that holds the text.", metavar="input_column=NAME"
     )
@@ -179,7 +182,6 @@ class TextChoice:
     shuffle: bool = option(
         True,
         "Texts in the order of a permutation with seed 42.",
-        flags=("--shuffle/--no-shuffle",),
     )
     seed: int = 42  # of the permutation; the command line has no option for it
 

@@ -10,12 +10,15 @@ Source:
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 
 from fillmask_ui.training.loop import Trainer
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 SHARES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
 
@@ -34,24 +37,10 @@ class BlendTrial:
     nll_nats: float
     top1: float
 
-    def to_dict(self) -> dict[str, float]:
-        """Plain JSON-ready values."""
-        return asdict(self)
 
-
-def copy_weights(model: Any) -> dict[str, torch.Tensor]:
+def copy_weights(model: PreTrainedModel) -> dict[str, torch.Tensor]:
     """A copy of a model's state that later training does not change."""
     return {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
-
-
-def blend_weights(
-    start: dict[str, torch.Tensor], trained: dict[str, torch.Tensor], share: float
-) -> dict[str, torch.Tensor]:
-    """`share` of the trained weights and the rest of the start; counters stay as trained."""
-    return {
-        name: torch.lerp(start[name], tensor, share) if tensor.is_floating_point() else tensor
-        for name, tensor in trained.items()
-    }
 
 
 def blend_with_start(trainer: Trainer, start: dict[str, torch.Tensor]) -> list[BlendTrial]:
@@ -65,11 +54,20 @@ def blend_with_start(trainer: Trainer, start: dict[str, torch.Tensor]) -> list[B
         All that was measured, the best first.
     """
     trained = copy_weights(trainer.model)
+
+    def load(share: float) -> None:
+        blended = {
+            # What is no float, such as a counter, stays as trained.
+            name: torch.lerp(start[name], tensor, share) if tensor.is_floating_point() else tensor
+            for name, tensor in trained.items()
+        }
+        trainer.model.load_state_dict(blended)
+
     trials = []
     for share in SHARES:
-        trainer.model.load_state_dict(blend_weights(start, trained, share))
+        load(share)
         validation = trainer.validate()
         trials.append(BlendTrial(share, validation.nll_nats, validation.top1))
     trials.sort(key=lambda trial: trial.nll_nats)
-    trainer.model.load_state_dict(blend_weights(start, trained, trials[0].share))
+    load(trials[0].share)
     return trials

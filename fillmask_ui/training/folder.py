@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import onnx
 import torch
@@ -23,6 +22,9 @@ from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.onnx_tools.export import export_onnx
 from fillmask_ui.onnx_tools.quantize import quantize_dynamic
 from fillmask_ui.onnx_tools.sharing import share_weights
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 WEIGHTS = "model.safetensors"
 FULL = "onnx/model.onnx"
@@ -34,7 +36,7 @@ class Int8Scheme:
     """How the int8 graph is made.
 
     Attributes:
-        per_channel: one scale an output column, or one a matrix.
+        per_channel: one scale per output column, or one per matrix.
         keep: layers that stay in full precision, by their names in the model.
     """
 
@@ -42,7 +44,7 @@ class Int8Scheme:
     keep: tuple[str, ...] = ()
 
 
-def write_tokenizer(tokenizer: Any, folder: Path) -> None:
+def write_tokenizer(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
     """`tokenizer.json` without blanks and a configuration of what matters.
 
     The class is the plain one: those of a family build the normalizer and the splitting into words
@@ -52,19 +54,20 @@ def write_tokenizer(tokenizer: Any, folder: Path) -> None:
     content["truncation"] = content["padding"] = None
     compact = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     (folder / "tokenizer.json").write_text(compact, encoding="utf-8")
-    names = ("unk_token", "cls_token", "sep_token", "pad_token", "mask_token", "bos_token")
-    tokens = {name: getattr(tokenizer, name) for name in (*names, "eos_token")}
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_input_names": list(tokenizer.model_input_names),
         "model_max_length": tokenizer.model_max_length,
-        **{name: str(token) for name, token in tokens.items() if token is not None},
     }
+    for kind in ("unk", "cls", "sep", "pad", "mask", "bos", "eos"):
+        token = getattr(tokenizer, f"{kind}_token")
+        if token is not None:
+            config[f"{kind}_token"] = str(token)
     text = json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False)
     (folder / "tokenizer_config.json").write_text(text + "\n", encoding="utf-8")
 
 
-def write_weights(model: Any, folder: Path) -> None:
+def write_weights(model: PreTrainedModel, folder: Path) -> None:
     """`config.json` and float16 weights.
 
     The model's own weights are rounded in place and stay float32: what every runtime will compute
@@ -82,30 +85,18 @@ def write_weights(model: Any, folder: Path) -> None:
         half.save_pretrained(folder)
     model.load_state_dict(half.state_dict())
     (folder / WEIGHTS).chmod(0o644)  # safetensors writes files that only the owner may read
-    for extra in folder.glob("generation_config.json"):
-        extra.unlink()
+    (folder / "generation_config.json").unlink(missing_ok=True)
 
 
-def write_onnx(proto: onnx.ModelProto, folder: Path, name: str) -> Path:
-    """Save a graph under `folder/onnx`, with the weights of the folder where they are equal."""
+def write_onnx(graph: onnx.ModelProto, folder: Path, name: str) -> Path:
+    """Save a copy of a graph as `folder/name`, with the folder's weights where they are equal."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    share_weights(proto, folder / WEIGHTS, f"../{WEIGHTS}")
-    path.write_bytes(proto.SerializeToString(deterministic=True))
+    shared = onnx.ModelProto()
+    shared.CopyFrom(graph)
+    share_weights(shared, folder / WEIGHTS, f"../{WEIGHTS}")
+    path.write_bytes(shared.SerializeToString(deterministic=True))
     return path
-
-
-def write_folder(model: Any, tokenizer: Any, folder: Path, scheme: Int8Scheme) -> onnx.ModelProto:
-    """Write everything but the card; the float32 graph is returned for further quantization."""
-    folder.mkdir(parents=True, exist_ok=True)
-    write_tokenizer(tokenizer, folder)
-    write_weights(model, folder)
-    graph = export_onnx(model)
-    write_int8(graph, folder, scheme)
-    full = onnx.ModelProto()
-    full.CopyFrom(graph)
-    write_onnx(full, folder, FULL)
-    return graph
 
 
 def write_int8(graph: onnx.ModelProto, folder: Path, scheme: Int8Scheme) -> Path:
@@ -114,7 +105,19 @@ def write_int8(graph: onnx.ModelProto, folder: Path, scheme: Int8Scheme) -> Path
     return write_onnx(quantized, folder, INT8)
 
 
-def folder_bytes(folder: Path, names: Collection[str] | None = None) -> int:
-    """Size of all files of a folder, or of the named ones."""
-    files = [folder / name for name in names] if names else folder.rglob("*")
-    return sum(path.stat().st_size for path in files if path.is_file())
+def write_folder(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, folder: Path
+) -> onnx.ModelProto:
+    """Write everything but the card; the float32 graph is returned for further quantization."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_tokenizer(tokenizer, folder)
+    write_weights(model, folder)
+    graph = export_onnx(model)
+    write_int8(graph, folder, Int8Scheme())
+    write_onnx(graph, folder, FULL)
+    return graph
+
+
+def folder_bytes(folder: Path) -> int:
+    """Size of all files of a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -8,31 +8,35 @@ state and the clock in a checkpoint, a resumed run equals the uninterrupted one.
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from fillmask_ui.errors import DataError
+from fillmask_ui.errors import DataError, first_line
 from fillmask_ui.models.torch import torch_device
 from fillmask_ui.training.corpus import (
+    Blocks,
     Segments,
     epoch_blocks,
     pack,
     split_validation,
     vocabulary_hash,
 )
-from fillmask_ui.training.masks import continuations, hide
-from fillmask_ui.training.network import HiddenPositionModel, find_segment_form
+from fillmask_ui.training.masks import Hidden, continuations, hide
+from fillmask_ui.training.network import HiddenPositionModel
 from fillmask_ui.training.optimizer import Optimizers, rate_factor
 from fillmask_ui.training.recipe import LogRow, Recipe
 
-VALIDATION_SHARE = 0.15  # losses are compared at BERT's share, whatever the training share
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+VALIDATION_SHARE = 0.15  # losses are compared at BERT's share, whatever the training share
 
 # What cannot change when a run is resumed; its length and learning rate can.
 _FIXED = ("block_tokens", "batch_blocks", "optimizer", "seed", "validation_segments")
@@ -64,31 +68,48 @@ class Validation:
     top1: float
 
 
+def _int64(values: np.ndarray) -> torch.Tensor:
+    return torch.from_numpy(values.astype(np.int64))
+
+
+def _rows(blocks: Blocks, index: np.ndarray) -> Blocks:
+    return Blocks(blocks.ids[index], blocks.segment[index], blocks.position[index])
+
+
 class Trainer:
-    """Weights, optimizer and text of one run."""
+    """Weights, optimizer and text of one run.
+
+    Raises:
+        DataError: if the text does not fill a batch.
+        OptionError: for a device that is not there.
+    """
 
     def __init__(
         self,
-        model: Any,
-        tokenizer: Any,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerFast,
         segments: Segments,
         recipe: Recipe,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.recipe, self.tokenizer, self.segments, self.clock = recipe, tokenizer, segments, clock
         self.device = torch_device(recipe.device)
-        self.model = model.to(self.device)
-        self.network = HiddenPositionModel(self.model)
+        self.model = model
+        self.model.to(self.device)  # type: ignore[arg-type]
         self.model.config.use_cache = False
-        find_segment_form(self.network)
+        self.network = HiddenPositionModel(self.model)
         if recipe.compile:
-            self.model.base_model.forward = torch.compile(
-                self.model.base_model.forward, dynamic=False
-            )
+            body = self.model.base_model
+            body.forward = torch.compile(body.forward, dynamic=False)
         self.optimizers = Optimizers(
             self.model, recipe.optimizer, recipe.learning_rate, recipe.weight_decay
         )
-        self.special_ids = torch.tensor(sorted(set(tokenizer.all_special_ids)), device=self.device)
+        self._hide = functools.partial(
+            hide,
+            special_ids=torch.tensor(sorted(set(tokenizer.all_special_ids))),
+            mask_id=tokenizer.mask_token_id,
+            vocabulary_size=model.config.vocab_size,
+        )
         self.continues = continuations(tokenizer) if recipe.whole_word else None
         split = split_validation(len(segments), recipe.validation_segments)
         self.chosen, self.held = split.training, split.validation
@@ -100,38 +121,36 @@ class Trainer:
                 f"batch wants {recipe.batch_blocks}; give more text or smaller batches"
             )
 
-    def _epoch(self, epoch: int) -> Any:
+    def _epoch(self, epoch: int) -> Blocks:
+        pad_id, recipe = self.tokenizer.pad_token_id, self.recipe
         return epoch_blocks(
-            self.segments,
-            self.chosen,
-            self.recipe.block_tokens,
-            self.tokenizer.pad_token_id,
-            self.recipe.seed,
-            epoch,
+            self.segments, self.chosen, recipe.block_tokens, pad_id, recipe.seed, epoch
         )
 
-    def _autocast(self) -> contextlib.AbstractContextManager[Any]:
+    def _logits(self, hidden: Hidden, batch: Blocks) -> torch.Tensor:
+        """Float32 [M, V] on the device, at the hidden positions of a batch."""
+        inputs = (hidden.input_ids, hidden.rows, hidden.cols)
+        places = (_int64(batch.segment), _int64(batch.position))
+        autocast: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
         if self.recipe.precision == "bf16":
-            return torch.autocast(self.device.type, torch.bfloat16)
-        return contextlib.nullcontext()
+            autocast = torch.autocast(self.device.type, torch.bfloat16)
+        with autocast:
+            logits = self.network.logits(*(one.to(self.device) for one in (*inputs, *places)))
+        return logits.float()
 
-    def _tensor(self, values: np.ndarray) -> torch.Tensor:
-        return torch.from_numpy(values.astype(np.int64)).to(self.device)
-
-    def _next_rows(self) -> slice:
+    def _next_batch(self) -> Blocks:
         """The next B rows; a rest smaller than a batch at an epoch's end is left out."""
         size, state = self.recipe.batch_blocks, self.state
         if state.row + size > len(self._blocks):
             state.epoch, state.row = state.epoch + 1, 0
             self._blocks = self._epoch(state.epoch)
-        rows = slice(state.row, state.row + size)
         state.row += size
-        return rows
+        return _rows(self._blocks, np.arange(state.row - size, state.row))
 
     def _progress(self) -> float:
         if self.recipe.steps is not None:
             return self.state.step / self.recipe.steps
-        return self.state.elapsed_seconds / (60 * self.recipe.minutes)
+        return self.state.elapsed_seconds / (60 * (self.recipe.minutes or 0))
 
     @property
     def finished(self) -> bool:
@@ -142,39 +161,26 @@ class Trainer:
         """One update of the weights."""
         recipe, state = self.recipe, self.state
         started = self.clock()
-        rows = self._next_rows()
-        ids = self._tensor(self._blocks.ids[rows])
-        segment = self._tensor(self._blocks.segment[rows])
-        position = self._tensor(self._blocks.position[rows])
+        batch = self._next_batch()
         generator = torch.Generator().manual_seed(recipe.seed * 1_000_003 + state.step)
-        hidden = hide(
-            ids.cpu(),
-            self.special_ids.cpu(),
-            self.tokenizer.mask_token_id,
-            self.model.config.vocab_size,
-            recipe.mask_share,
-            generator,
-            self.continues,
+        hidden = self._hide(
+            _int64(batch.ids),
+            share=recipe.mask_share,
+            generator=generator,
+            continues=self.continues,
         )
         # Dropout draws from torch's own generator, whose state is in no checkpoint.
         torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
         self.model.train()
-        with self._autocast():
-            logits = self.network.logits(
-                hidden.input_ids.to(self.device),
-                hidden.rows.to(self.device),
-                hidden.cols.to(self.device),
-                segment,
-                position,
-            )
-        loss = torch.nn.functional.cross_entropy(logits.float(), hidden.targets.to(self.device))
+        logits = self._logits(hidden, batch)
+        loss = torch.nn.functional.cross_entropy(logits, hidden.targets.to(self.device))
         loss.backward()
         # A run by steps takes the middle of each step: neither the first nor the last is lost.
         progress = (state.step + 0.5) / recipe.steps if recipe.steps else self._progress()
         factor = rate_factor(progress, recipe.warmup)
         norm = self.optimizers.step(factor, recipe.clip)
         state.step += 1
-        state.tokens += int((segment > 0).sum())
+        state.tokens += int((batch.segment > 0).sum())
         nll = float(loss.detach())
         state.elapsed_seconds += self.clock() - started
         return Update(nll, norm, factor * recipe.learning_rate)
@@ -182,38 +188,20 @@ class Trainer:
     @torch.no_grad()
     def validate(self) -> Validation:
         """Loss at 15 % on the segments kept out, always with the same masks."""
-        blocks = pack(
-            self.segments, self.held, self.recipe.block_tokens, self.tokenizer.pad_token_id
-        )
-        generator = torch.Generator().manual_seed(self.recipe.seed)
+        recipe = self.recipe
+        blocks = pack(self.segments, self.held, recipe.block_tokens, self.tokenizer.pad_token_id)
+        generator = torch.Generator().manual_seed(recipe.seed)
         total, right, count = 0.0, 0, 0
         self.model.eval()
-        size = self.recipe.batch_blocks
-        for start in range(0, len(blocks), size):
+        for start in range(0, len(blocks), recipe.batch_blocks):
             # Filled up to a whole batch, so that a compiled body sees one shape only.
-            index = np.arange(start, start + size)
+            index = np.arange(start, start + recipe.batch_blocks)
             real = torch.from_numpy(index < len(blocks))
-            index = np.minimum(index, len(blocks) - 1)
-            hidden = hide(
-                torch.from_numpy(blocks.ids[index].astype(np.int64)),
-                self.special_ids.cpu(),
-                self.tokenizer.mask_token_id,
-                self.model.config.vocab_size,
-                VALIDATION_SHARE,
-                generator,
-            )
-            keep = real[hidden.rows]
-            rows, cols = hidden.rows[keep], hidden.cols[keep]
-            targets = hidden.targets[keep].to(self.device)
-            with self._autocast():
-                logits = self.network.logits(
-                    hidden.input_ids.to(self.device),
-                    rows.to(self.device),
-                    cols.to(self.device),
-                    self._tensor(blocks.segment[index]),
-                    self._tensor(blocks.position[index]),
-                )
-            losses = torch.nn.functional.cross_entropy(logits.float(), targets, reduction="none")
+            batch = _rows(blocks, np.minimum(index, len(blocks) - 1))
+            hidden = self._hide(_int64(batch.ids), share=VALIDATION_SHARE, generator=generator)
+            hidden = hidden.keep(real[hidden.rows])
+            logits, targets = self._logits(hidden, batch), hidden.targets.to(self.device)
+            losses = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
             total += float(losses.double().sum())
             right += int((logits.argmax(-1) == targets).sum())
             count += len(targets)
@@ -262,8 +250,8 @@ class Trainer:
                 rate=update.rate,
                 train_nll_nats=float(np.mean(losses)),
                 gradient_norm=update.gradient_norm,
-                validation_nll_nats=validation and validation.nll_nats,
-                validation_top1=validation and validation.top1,
+                validation_nll_nats=validation.nll_nats if validation else None,
+                validation_top1=validation.top1 if validation else None,
             )
             losses.clear()
 
@@ -304,9 +292,10 @@ class Trainer:
             self.model.load_state_dict(stored["model"])
             self.optimizers.load_state_dict(stored["optimizers"])
             self.state = _State(**stored["state"])
-        except (OSError, KeyError, RuntimeError, ValueError, EOFError) as error:
+        # torch raises all kinds of errors on a file that is not its own.
+        except Exception as error:
             raise DataError(
-                f"{path} is no checkpoint of this run: {error}; give another output folder "
-                "to start anew"
+                f"{path} is no checkpoint of this run: {first_line(error)}; give another output "
+                "folder to start anew"
             ) from error
         self._blocks = self._epoch(self.state.epoch)

@@ -11,11 +11,14 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 
 from fillmask_ui.models.marks import Marks
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,12 @@ class Hidden:
     cols: torch.Tensor
     targets: torch.Tensor
 
+    def keep(self, chosen: torch.Tensor) -> Hidden:
+        """With these of the hidden positions alone, bool [M]; what the model sees stays."""
+        return Hidden(self.input_ids, self.rows[chosen], self.cols[chosen], self.targets[chosen])
 
-def continuations(tokenizer: Any) -> torch.Tensor:
+
+def continuations(tokenizer: PreTrainedTokenizerFast) -> torch.Tensor:
     """Bool [V], true for tokens that continue the word to their left (`##ing`, no `Ġ` or `▁`)."""
     tokens = tokenizer.get_vocab()
     marks = Marks.of(tokens)

@@ -11,20 +11,22 @@ per character stands beside it; cloze accuracy says little about how sure a mode
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from fillmask_ui.errors import DataError
+from fillmask_ui.batching import pad
+from fillmask_ui.errors import DataError, ModelError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
+from fillmask_ui.filling import fill
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.texts.lines import file_bytes
 
 TEXTS = 600
 MAX_TOKENS = 256
 SEED = 42
+PARITY = 1e-3  # largest allowed difference of a logit between ONNX and PyTorch
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,6 @@ class HeldOutFigures:
     top1: float
     top5: float
     signature: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values."""
-        return asdict(self)
 
 
 def measure_text(model: MaskedLM, paragraphs: list[str]) -> HeldOutFigures:
@@ -127,25 +125,23 @@ class ClozeFigures:
 
 
 def measure_cloze(model: MaskedLM, items: list[ClozeItem]) -> ClozeFigures:
-    """Rank the whole vocabulary at each sentence's mask.
+    """What the model puts at each sentence's mask, against what is accepted there.
 
     Raises:
         DataError: if a sentence has no mask or several.
     """
-    vocabulary = model.vocabulary
-    first, five, kinds, guesses = [], [], {}, []
+    first: list[bool] = []
+    five: list[bool] = []
+    kinds: dict[str, list[bool]] = {}
+    guesses: list[str] = []
     for item in items:
-        encoding = vocabulary.encode(item.text.replace("[MASK]", vocabulary.mask_token))
-        ids = np.array([encoding.ids], np.int64)  # [1, T]
-        cols = np.flatnonzero(ids[0] == vocabulary.mask_id)
-        if len(cols) != 1:
-            raise DataError(f"a cloze item has one [MASK]; {len(cols)} stand in {item.text!r}")
-        logits = model.logits_at(ids, np.ones_like(ids), np.zeros(1, np.int64), cols)[0]  # [V]
-        best = np.argsort(-logits, kind="stable")[:5]
-        words = [vocabulary.word(int(token_id)).lower() for token_id in best]
+        masks = fill(model, item.text, top_k=5).masks if "[MASK]" in item.text else ()
+        if len(masks) != 1:
+            raise DataError(f"a cloze item has one [MASK]; {len(masks)} stand in {item.text!r}")
+        words = [candidate.word.lower() for candidate in masks[0].candidates]
         guesses.append(words[0])
         first.append(words[0] in item.accepted)
-        five.append(any(word in item.accepted for word in words))
+        five.append(not set(words).isdisjoint(item.accepted))
         kinds.setdefault(item.kind, []).append(five[-1])
     return ClozeFigures(
         items=len(items),
@@ -156,20 +152,45 @@ def measure_cloze(model: MaskedLM, items: list[ClozeItem]) -> ClozeFigures:
     )
 
 
-def largest_difference(one: MaskedLM, other: MaskedLM, texts: list[str]) -> float:
-    """Largest |difference| of any logit at any token of the texts, padded into one batch.
+@dataclass(frozen=True)
+class ModelFigures:
+    """What one model scores.
 
-    The parity probe: two runtimes of one model agree to rounding, a broken export does not.
+    Attributes:
+        name: as the card calls it.
+        vocabulary_size: V, the unit of its loss per token.
+        text: on the held-out text; None where not measured.
+        cloze: on the cloze list; None where not measured.
+    """
+
+    name: str
+    vocabulary_size: int
+    text: HeldOutFigures | None
+    cloze: ClozeFigures | None
+
+
+def check_parity(one: MaskedLM, other: MaskedLM) -> float:
+    """Largest |difference| of any logit at any token of three texts between runtimes of a model.
+
+    They agree to rounding where the export is right.
+
+    Raises:
+        ModelError: if the difference is above 1e-3.
     """
     vocabulary = one.vocabulary
-    rows_of_ids = [vocabulary.encode(text).ids for text in texts]
-    length = max(map(len, rows_of_ids))
-    ids = np.full((len(texts), length), vocabulary.pad_id, np.int64)  # [B, T]
-    mask = np.zeros_like(ids)
-    for row, tokens in enumerate(rows_of_ids):
-        ids[row, : len(tokens)] = tokens
-        mask[row, : len(tokens)] = 1
-    rows, cols = mask.nonzero()
-    first = one.logits_at(ids, mask, rows, cols)  # [M, V]
-    second = other.logits_at(ids, mask, rows, cols)
-    return float(np.abs(first - second).max())
+    mask, longest = vocabulary.mask_token, min(one.max_tokens, MAX_TOKENS)
+    texts = (
+        f"The {mask} is on the table.",
+        mask,
+        f"In 1969 the first people walked on the {mask}, and the whole world {mask}. " * 8,
+    )
+    encoded = [np.array(vocabulary.encode(text).ids) for text in texts]
+    batch = pad([ids for ids in encoded if len(ids) <= longest], vocabulary.pad_id)
+    asked = (batch.input_ids, batch.attention_mask, *batch.attention_mask.nonzero())
+    parity = float(np.abs(one.logits_at(*asked) - other.logits_at(*asked)).max())  # of [M, V]
+    if not parity <= PARITY:
+        raise ModelError(
+            f"the exported graph differs from PyTorch by {parity:g} in a logit; at most {PARITY:g} "
+            "is allowed: the export is wrong, please report it"
+        )
+    return parity

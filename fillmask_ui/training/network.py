@@ -11,9 +11,12 @@ Two shortcuts, for any architecture whose head works position by position:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 @dataclass(frozen=True)
@@ -35,11 +38,11 @@ class SegmentForm:
 
 def segment_inputs(
     form: SegmentForm, segment: torch.Tensor, position: torch.Tensor
-) -> dict[str, torch.Tensor]:
-    """Attention mask and positions for packed rows.
+) -> dict[str, Any]:
+    """Attention mask and positions for packed rows, as arguments of the model.
 
     Args:
-        form: as found by `find_segment_form`.
+        form: what the model takes.
         segment: int [B, T], 0 where padded.
         position: int [B, T], from 0 in each segment.
     """
@@ -66,19 +69,23 @@ def _additive(seen: torch.Tensor) -> torch.Tensor:
 
 
 class HiddenPositionModel:
-    """A masked LM called with the positions whose logits are wanted."""
+    """A masked LM called with the positions whose logits are wanted.
 
-    def __init__(self, model: Any) -> None:
+    Attributes:
+        form: how the model takes rows of several segments.
+    """
+
+    def __init__(self, model: PreTrainedModel) -> None:
         self.model = model
         self._wanted: tuple[torch.Tensor, torch.Tensor] | None = None
-        self.form = SegmentForm(separate=False)
         model.base_model.register_forward_hook(self._take_wanted)
+        self.form = SegmentForm(separate=False)
+        self._find_form()
 
-    def _take_wanted(self, _module: Any, _arguments: Any, output: Any) -> Any:
-        if self._wanted is None:
-            return output
-        rows, cols = self._wanted
-        output.last_hidden_state = output.last_hidden_state[rows, cols][None]  # [1, M, H]
+    def _take_wanted(self, _module: torch.nn.Module, _arguments: Any, output: Any) -> Any:
+        if self._wanted is not None:
+            rows, cols = self._wanted
+            output.last_hidden_state = output.last_hidden_state[rows, cols][None]  # [1, M, H]
         return output
 
     def logits(
@@ -105,47 +112,41 @@ class HiddenPositionModel:
         finally:
             self._wanted = None
 
+    @torch.no_grad()
+    def _find_form(self) -> None:
+        """Take the form in which two segments in one row have the logits that each has alone.
 
-@torch.no_grad()
-def find_segment_form(network: HiddenPositionModel) -> SegmentForm:
-    """Whether two segments in one row give the logits that each gives alone.
-
-    The model decides, not its name: a form counts as supported if its logits equal those of the
-    segments on their own.
-    """
-    model = network.model
-    was_training = model.training
-    model.eval()
-    device = next(model.parameters()).device
-    generator = torch.Generator().manual_seed(0)
-    size = model.config.vocab_size
-    window = getattr(model.config, "sliding_window", None)
-    first, second = 5, 7 + 2 * (window or 0)  # long enough for a window to matter
-    ids = torch.randint(min(10, size - 1), size, (1, first + second), generator=generator)
-    ids = ids.to(device)
-    segment = torch.tensor([[1] * first + [2] * second], device=device)
-    position = torch.tensor([[*range(first), *range(second)]], device=device)
-    alone = torch.cat(
-        [model(input_ids=ids[:, :first]).logits, model(input_ids=ids[:, first:]).logits], dim=1
-    )[0]  # [T, V]
-    cols = torch.arange(first + second, device=device)
-    pad = getattr(model.config, "pad_token_id", None) or 0
-    found = SegmentForm(separate=False)
-    for form in (
-        SegmentForm(True, 0),
-        SegmentForm(True, pad + 1),
-        SegmentForm(True, None),
-        SegmentForm(True, 0, window),
-    ):
-        network.form = form
-        try:
-            packed = network.logits(ids, torch.zeros_like(cols), cols, segment, position)
-        except (TypeError, ValueError, RuntimeError, IndexError, AttributeError):
-            continue  # this architecture does not take such a mask or such positions
-        # Relative to the logits' spread: those of untrained weights are close to each other.
-        if (packed - alone).abs().max() < 1e-4 * alone.std():
-            found = form
-            break
-    network.form = found
-    model.train(was_training)
-    return found
+        The model decides, not its name: what it refuses or computes otherwise is not supported.
+        """
+        model = self.model
+        config, device, was_training = model.config, model.device, model.training
+        model.eval()
+        window = getattr(config, "sliding_window", None)
+        first, second = 5, 7 + 2 * (window or 0)  # long enough for a window to matter
+        size = config.vocab_size
+        generator = torch.Generator().manual_seed(0)
+        ids = torch.randint(min(10, size - 1), size, (1, first + second), generator=generator)
+        ids = ids.to(device)
+        segment = torch.tensor([[1] * first + [2] * second], device=device)
+        position = torch.tensor([[*range(first), *range(second)]], device=device)
+        parts = [model(input_ids=part).logits[0] for part in ids.split([first, second], dim=1)]
+        alone = torch.cat(parts)  # [T, V]
+        cols = torch.arange(first + second, device=device)
+        pad = getattr(config, "pad_token_id", None) or 0
+        for form in (
+            SegmentForm(True, 0),
+            SegmentForm(True, pad + 1),
+            SegmentForm(True, None),
+            SegmentForm(True, 0, window),
+        ):
+            self.form = form
+            try:
+                packed = self.logits(ids, torch.zeros_like(cols), cols, segment, position)
+            except (TypeError, ValueError, RuntimeError, IndexError, AttributeError):
+                continue  # this architecture does not take such a mask or such positions
+            # Relative to the logits' spread: those of untrained weights are close to each other.
+            if (packed - alone).abs().max() < 1e-4 * alone.std():
+                break
+        else:
+            self.form = SegmentForm(separate=False)
+        model.train(was_training)

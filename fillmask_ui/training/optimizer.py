@@ -6,12 +6,13 @@ the hidden layers' matrices; embeddings, biases and norms stay with AdamW.
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from fillmask_ui.errors import OptionError, unknown
-from fillmask_ui.training.recipe import OPTIMIZERS
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 def rate_factor(progress: float, warmup: float) -> float:
@@ -34,54 +35,41 @@ class Optimizers:
     """One or two torch optimizers behind the calls that the loop makes."""
 
     def __init__(
-        self,
-        model: torch.nn.Module,
-        name: str,
-        learning_rate: float,
-        weight_decay: float,
+        self, model: PreTrainedModel, name: str, learning_rate: float, weight_decay: float
     ) -> None:
         """Sort the parameters into groups.
 
-        Raises:
-            OptionError: for an unknown name.
+        Args:
+            model: whose parameters are trained.
+            name: `adamw` or `muon`.
+            learning_rate: at the peak.
+            weight_decay: of the matrices.
         """
-        if name not in OPTIMIZERS:
-            raise OptionError(unknown("optimizer", name, OPTIMIZERS))
         self.learning_rate = learning_rate
+        output = model.get_output_embeddings()
         embeddings = {
             id(parameter)
             for module in model.modules()
-            if isinstance(module, torch.nn.Embedding)
+            if isinstance(module, torch.nn.Embedding) or module is output
             for parameter in module.parameters()
         }
-        output = model.get_output_embeddings()
-        if output is not None:
-            embeddings.update(id(parameter) for parameter in output.parameters())
-        matrices, plain = [], []
-        for parameter in model.parameters():
-            if not parameter.requires_grad:
-                continue
-            is_matrix = parameter.ndim == 2 and id(parameter) not in embeddings
-            (matrices if is_matrix else plain).append(parameter)
-        fused = {"betas": (0.9, 0.98), "fused": True}
+
+        def is_matrix(parameter: torch.nn.Parameter) -> bool:
+            return parameter.ndim == 2 and id(parameter) not in embeddings
+
+        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        matrices = list(filter(is_matrix, trained))
+        plain = list(itertools.filterfalse(is_matrix, trained))
         self.parameters = matrices + plain
-        self.all: list[torch.optim.Optimizer]
+        groups = [
+            {"params": matrices, "weight_decay": weight_decay},
+            {"params": plain, "weight_decay": 0.0},
+        ]
+        self.all: list[torch.optim.Optimizer] = []
         if name == "muon":
-            self.all = [
-                torch.optim.Muon(
-                    matrices,
-                    lr=learning_rate,
-                    weight_decay=weight_decay,
-                    adjust_lr_fn="match_rms_adamw",
-                ),
-                torch.optim.AdamW(plain, lr=learning_rate, weight_decay=0.0, **fused),
-            ]
-        else:
-            groups = [
-                {"params": matrices, "weight_decay": weight_decay},
-                {"params": plain, "weight_decay": 0.0},
-            ]
-            self.all = [torch.optim.AdamW(groups, lr=learning_rate, **fused)]
+            muon = torch.optim.Muon([groups.pop(0)], learning_rate, adjust_lr_fn="match_rms_adamw")
+            self.all.append(muon)
+        self.all.append(torch.optim.AdamW(groups, learning_rate, betas=(0.9, 0.98), fused=True))
 
     def step(self, factor: float, clip: float) -> float:
         """Clip, update at `factor` times the peak rate, forget the gradients.

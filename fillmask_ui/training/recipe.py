@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from fillmask_ui.errors import OptionError, unknown
-
-OPTIMIZERS = ("adamw", "muon")
-PRECISIONS = ("bf16", "fp32")
+from fillmask_ui.errors import OptionError
+from fillmask_ui.options import check_options, option
 
 
 @dataclass(frozen=True)
@@ -16,48 +13,40 @@ class Recipe:
     """Every choice that shapes a run, apart from the text and the initial weights.
 
     Attributes:
-        minutes: length of the run; the learning rate decays to zero at its end.
-        steps: length in steps instead; exactly one of the two is given.
-        block_tokens: T, tokens a row.
-        batch_blocks: B, rows a step.
-        mask_share: part of the ordinary tokens that is hidden in training.
-        whole_word: whether words are hidden in training, with all their tokens; losses are told
-            for tokens hidden singly all the same.
-        optimizer: `adamw` or `muon`.
-        learning_rate: at the peak.
-        warmup: part of the run that is warm-up.
-        weight_decay: of the matrices.
+        minutes: length of the run; exactly one of `minutes` and `steps` is given.
+        block_tokens: T, tokens per row.
+        batch_blocks: B, rows per step.
         clip: greatest gradient norm.
         precision: `bf16` (autocast) or `fp32`.
-        validation_segments: held out of the training text to follow the loss at 15 % masks.
+        validation_segments: how many are held out of the training text to follow the loss.
         validation_minutes: between two validations.
-        checkpoint_minutes: between two checkpoints.
-        seed: of everything random.
-        device: torch device.
-        compile: whether torch.compile fuses the body.
-        blend: whether the end is an average with the initial weights, at the share that is best
-            on the validation segments.
     """
 
-    minutes: float | None = None
-    steps: int | None = None
-    block_tokens: int = 192
-    batch_blocks: int = 20
-    mask_share: float = 0.2
-    whole_word: bool = False
-    optimizer: str = "adamw"
-    learning_rate: float = 5e-4
-    warmup: float = 0.02
-    weight_decay: float = 0.01
+    minutes: float | None = option(None, "Length of the run; the rate decays to zero at its end.")
+    steps: int | None = option(None, "Length in optimizer steps instead.")
+    block_tokens: int = option(192, "Tokens a row.")
+    batch_blocks: int = option(20, "Rows a step.")
+    mask_share: float = option(
+        0.2, "Part of the tokens hidden in training; losses are told at 0.15."
+    )
+    whole_word: bool = option(False, "Hide words with all their tokens, in training alone.")
+    optimizer: str = option("adamw", "adamw or muon.", choices=("adamw", "muon"))
+    learning_rate: float = option(5e-4, "At the peak.")
+    warmup: float = option(0.02, "Part of the run that is warm-up.")
+    weight_decay: float = option(0.01, "Of the matrices.")
     clip: float = 1.0
-    precision: str = "bf16"
+    precision: str = option("bf16", "bf16 or fp32.", choices=("bf16", "fp32"))
     validation_segments: int = 300
     validation_minutes: float = 10.0
-    checkpoint_minutes: float = 10.0
-    seed: int = 42
-    device: str = "cpu"
-    compile: bool = False
-    blend: bool = False
+    checkpoint_minutes: float = option(10.0, "Between two checkpoints.")
+    seed: int = option(42, "Of everything random.")
+    device: str = option("cpu", "PyTorch device, such as cpu or cuda.")
+    compile: bool = option(False, "Fuse with torch.compile; needs a C++ compiler.")
+    blend: bool = option(
+        False,
+        "At the end, average with the initial weights at the share that is best on the validation "
+        "paragraphs.",
+    )
 
     def __post_init__(self) -> None:
         if (self.minutes is None) == (self.steps is None):
@@ -72,10 +61,7 @@ class Recipe:
             raise OptionError(f"learning rate {self.learning_rate} is outside (0, 1); try 5e-4")
         if self.batch_blocks < 1:
             raise OptionError(f"a batch of {self.batch_blocks} blocks is empty; take 1 or more")
-        if self.precision not in PRECISIONS:
-            raise OptionError(unknown("precision", self.precision, PRECISIONS))
-        if self.optimizer not in OPTIMIZERS:
-            raise OptionError(unknown("optimizer", self.optimizer, OPTIMIZERS))
+        check_options(self)
 
 
 @dataclass(frozen=True)
@@ -105,7 +91,3 @@ class LogRow:
     gradient_norm: float
     validation_nll_nats: float | None = None
     validation_top1: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values."""
-        return asdict(self)

@@ -8,7 +8,7 @@ Layout of the folder:
     tokens.npz           the text as token ids
     tokenizer/           the tokenizer of the run (trained or trimmed where asked)
     checkpoint.pt        to resume from
-    log.jsonl            one LogRow a line
+    log.jsonl            one LogRow per line
     blend.json           the shares that were measured at the end, where asked for, the best first
     config.json, ...     the trained model, a Hugging Face folder, when the run is over
 """
@@ -19,47 +19,25 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from fillmask_ui.errors import DataError, OptionError
+from fillmask_ui.models.configuration import read_config
 from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.training.blend import blend_with_start, copy_weights
-from fillmask_ui.training.corpus import CorpusPart, read_paragraphs, tokenize_once
+from fillmask_ui.training.corpus import read_paragraphs, tokenize_once
 from fillmask_ui.training.loop import Trainer
 from fillmask_ui.training.recipe import LogRow, Recipe
-from fillmask_ui.training.trim import kept_ids, token_counts, trim_model, trim_tokenizer
-from fillmask_ui.training.weights import Weights, dropout_values, load_weights
+from fillmask_ui.training.request import RunRequest
+from fillmask_ui.training.scratch import new_model, train_tokenizer
+from fillmask_ui.training.trim import trim, trim_as
+from fillmask_ui.training.weights import Weights, attention_on, dropout_values, load_weights
 
-
-@dataclass(frozen=True)
-class RunRequest:
-    """What a run starts from.
-
-    Attributes:
-        texts: the training text.
-        output: folder of the run.
-        init: folder (or hub id) of the weights to continue from.
-        config: Hugging Face config file to start from scratch with; one of the two is given.
-        vocabulary_size: trim the vocabulary of `init` to so many tokens; from scratch, the size
-            of the tokenizer that is trained on the text.
-        threads: CPU threads; None leaves torch's choice.
-    """
-
-    texts: tuple[CorpusPart, ...]
-    output: Path
-    init: str | None = None
-    config: Path | None = None
-    vocabulary_size: int | None = None
-    threads: int | None = None
-
-    def __post_init__(self) -> None:
-        if (self.init is None) == (self.config is None):
-            raise OptionError("give either --init (weights) or --config (from scratch)")
-        if not self.texts:
-            raise OptionError("give at least one text file")
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 
 @dataclass(frozen=True)
@@ -100,31 +78,31 @@ class PreparedRun:
             stop: asked after each step; where true, the checkpoint is saved and training ends
                 before its time, without a model.
         """
-        self._cut_log()
+        trainer = self.trainer
+        if self.log.exists():
+            # The steps behind the checkpoint are trained again, or never.
+            kept = [row for row in read_log(self.log) if row.step <= trainer.state.step]
+            partial = self.log.with_suffix(".partial")
+            partial.write_text("".join(map(_line, kept)), encoding="utf-8")
+            partial.replace(self.log)
         with self.log.open("a", encoding="utf-8") as log:
-            for row in self.trainer.run(self.checkpoint, log_every, stop):
-                log.write(json.dumps(row.to_dict()) + "\n")
+            for row in trainer.run(self.checkpoint, log_every, stop):
+                log.write(_line(row))
                 log.flush()
                 yield row
-        if not self.trainer.finished:
+        if not trainer.finished:
             return
         if self.start is not None:
-            trials = [one.to_dict() for one in blend_with_start(self.trainer, self.start)]
+            trials = [asdict(trial) for trial in blend_with_start(trainer, self.start)]
             text = json.dumps(trials, indent=2) + "\n"
             (self.output / "blend.json").write_text(text, encoding="utf-8")
         with quiet_transformers():
-            self.trainer.model.save_pretrained(self.output)
-            self.trainer.tokenizer.save_pretrained(self.output)
+            trainer.model.save_pretrained(self.output)
+            trainer.tokenizer.save_pretrained(self.output)
 
-    def _cut_log(self) -> None:
-        """Drop the rows behind the checkpoint: those steps are trained again, or never."""
-        if not self.log.exists():
-            return
-        kept = [row for row in read_log(self.log) if row.step <= self.trainer.state.step]
-        partial = self.log.with_suffix(".partial")
-        text = "".join(json.dumps(row.to_dict()) + "\n" for row in kept)
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(self.log)
+
+def _line(row: LogRow) -> str:
+    return json.dumps(asdict(row)) + "\n"
 
 
 def read_log(path: Path) -> list[LogRow]:
@@ -145,36 +123,26 @@ def read_log(path: Path) -> list[LogRow]:
     return [rows[step] for step in sorted(rows)]
 
 
-def _attention(device: str) -> str | None:
-    # On cuda transformers takes its fused attention where the architecture has one. On the CPU,
-    # with head sizes of 32 to 64 and rows of a few hundred tokens, torch's fused kernel spends
-    # more time in its backward pass than two plain matrix products do.
-    return None if device.startswith("cuda") else "eager"
+def read_request(folder: Path) -> dict[str, Any] | None:
+    """What the run in a folder was asked for; None if the folder holds no run.
 
-
-def trim(model: Any, tokenizer: Any, ids: np.ndarray, size: int) -> Any:
-    """Trim both to what a text needs; the trimmed tokenizer is returned.
-
-    Args:
-        model: changed in place.
-        tokenizer: WordPiece.
-        ids: int32, all token ids of the text.
-        size: V', tokens to keep.
+    Raises:
+        DataError: if `run.json` is not what a run wrote.
+        ModelError: if the model's `config.json` cannot be read.
     """
-    from tokenizers import Tokenizer
-    from transformers import PreTrainedTokenizerFast
-
-    trimming = trim_tokenizer(tokenizer, token_counts(ids, model.config.vocab_size), size)
-    trim_model(model, trimming.kept)
-    tokens = {name: getattr(tokenizer, name) for name in tokenizer.SPECIAL_TOKENS_ATTRIBUTES}
-    named = {name: token for name, token in tokens.items() if isinstance(token, str)}
-    # The class of a family would build its normalizer anew, from other arguments than its file's.
-    return PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer.from_str(trimming.tokenizer_json),
-        model_input_names=tokenizer.model_input_names,
-        model_max_length=tokenizer.model_max_length,
-        **named,
-    )
+    path = folder / "run.json"
+    if not path.exists():
+        return None
+    try:
+        asked = json.loads(path.read_text(encoding="utf-8"))
+        for name in ("texts", "characters", "recipe", "init", "config", "vocabulary_size"):
+            asked[name]
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path} is not what a run wrote: {error}; delete it to go on") from error
+    # Runs of earlier versions do not tell their dropout; the model's config does.
+    if "dropout" not in asked:
+        asked["dropout"] = dropout_values(read_config(folder).raw)
+    return asked
 
 
 def prepare(request: RunRequest, recipe: Recipe) -> PreparedRun:
@@ -189,95 +157,71 @@ def prepare(request: RunRequest, recipe: Recipe) -> PreparedRun:
         torch.set_num_threads(request.threads)
     output = request.output
     output.mkdir(parents=True, exist_ok=True)
-    before = _read_before(output / "run.json")
-    _refuse_another_start(request, before)
+    before = read_request(output)
+    if before is not None:
+        _refuse_another_start(request, before)
     torch.manual_seed(recipe.seed)
     resumed = (output / "checkpoint.pt").exists()
-    if request.init is None:
-        loaded = _from_scratch(request, recipe)
-    else:
-        loaded = _from_weights(request, recipe, resumed)
+    loaded = _load_start(request, recipe, resumed)
     loaded.tokenizer.save_pretrained(output / "tokenizer")
     segments = tokenize_once(
-        list(request.texts), loaded.tokenizer, recipe.block_tokens, output / "tokens.npz"
+        request.texts, loaded.tokenizer, recipe.block_tokens, output / "tokens.npz"
     )
     trainer = Trainer(loaded.model, loaded.tokenizer, segments, recipe)
     start = copy_weights(trainer.model) if recipe.blend else None
     prepared = PreparedRun(trainer, output, resumed, start, loaded.missing)
     if resumed:
         trainer.load(prepared.checkpoint)
-    _write_request(request, recipe, prepared, before)
+    content = _content(request, prepared, before)
+    (output / "run.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     return prepared
 
 
-def _from_weights(request: RunRequest, recipe: Recipe, resumed: bool) -> Weights:
-    """The weights of --init with all tokens or, in a resumed run, with those that it kept."""
-    loaded = load_weights(request.init, _attention(recipe.device))
+def _load_start(request: RunRequest, recipe: Recipe, resumed: bool) -> Weights:
+    """The model and tokenizer that a run starts from; a folder that has a tokenizer keeps it."""
+    stored, size = request.output / "tokenizer", request.vocabulary_size
+    attention = attention_on(recipe.device)
+    if request.config is not None:
+        if stored.exists():
+            tokenizer = _load_tokenizer(stored)
+        else:
+            paragraphs = read_paragraphs(request.texts).texts
+            tokenizer = train_tokenizer(paragraphs, size or 16_000)
+        return Weights(new_model(request.config, tokenizer, attention), tokenizer)
+    loaded = load_weights(request.init or "", attention)
     model, tokenizer = loaded.model, loaded.tokenizer
-    size, stored = request.vocabulary_size, request.output / "tokenizer"
     if resumed and stored.exists():
         own = _load_tokenizer(stored)
         if own.get_vocab() != tokenizer.get_vocab():
-            trim_model(model, kept_ids(tokenizer, own))
+            trim_as(model, tokenizer, own)
             tokenizer = own
     elif size and size != model.config.vocab_size:
         cache = request.output / "tokens-untrimmed.npz"
-        whole = tokenize_once(list(request.texts), tokenizer, recipe.block_tokens, cache)
+        whole = tokenize_once(request.texts, tokenizer, recipe.block_tokens, cache)
         tokenizer = trim(model, tokenizer, whole.ids, size)
     return Weights(model, tokenizer, loaded.missing)
 
 
-def _from_scratch(request: RunRequest, recipe: Recipe) -> Weights:
-    """Random weights and a tokenizer of the text; a folder that has one keeps it."""
-    from fillmask_ui.training.scratch import new_model, train_tokenizer
-
-    stored = request.output / "tokenizer"
-    if stored.exists():
-        tokenizer = _load_tokenizer(stored)
-    else:
-        paragraphs = read_paragraphs(request.texts).texts
-        tokenizer = train_tokenizer(paragraphs, request.vocabulary_size or 16_000)
-    return Weights(new_model(request.config, tokenizer, _attention(recipe.device)), tokenizer)
-
-
-def _load_tokenizer(folder: Path) -> Any:
+def _load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
     from transformers import AutoTokenizer
 
-    return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    return tokenizer
 
 
-def _read_before(path: Path) -> dict[str, Any] | None:
-    """What the folder's run was asked for before; None for a new one.
-
-    Raises:
-        DataError: if the file is not what a run wrote.
-    """
-    if not path.exists():
-        return None
-    try:
-        before = json.loads(path.read_text(encoding="utf-8"))
-        for name in ("texts", "characters", "recipe", "init", "config", "vocabulary_size"):
-            before[name]
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path} is not what a run wrote: {error}; delete it to go on") from error
-    return before
-
-
-def _refuse_another_start(request: RunRequest, before: dict[str, Any] | None) -> None:
+def _refuse_another_start(request: RunRequest, before: dict[str, Any]) -> None:
     """One folder holds one run: another start or vocabulary would be ignored or mixed up.
 
     Raises:
         OptionError: if the request names another than before.
     """
-    if before is None:
-        return
     config = request.config and str(request.config)
     for name, now in (("init", request.init), ("config", config)):
         was = before[name]
         if was != now and not (was and now and Path(was).resolve() == Path(now).resolve()):
-            told = f"--{name} {was}" if was else f"without --{name}"
+            start = f"--{name} {was}" if was else f"without --{name}"
             raise OptionError(
-                f"the run in {request.output} was started {told}; ask for the same to go on, or "
+                f"the run in {request.output} was started {start}; ask for the same to go on, or "
                 "give another output folder to start anew"
             )
     size = request.vocabulary_size
@@ -290,46 +234,38 @@ def _refuse_another_start(request: RunRequest, before: dict[str, Any] | None) ->
         )
 
 
-def _write_request(
-    request: RunRequest, recipe: Recipe, prepared: PreparedRun, before: dict[str, Any] | None
-) -> None:
+def _content(
+    request: RunRequest, prepared: PreparedRun, before: dict[str, Any] | None
+) -> dict[str, Any]:
+    """What `run.json` holds."""
     import transformers
 
-    trainer = prepared.trainer
+    trainer, before = prepared.trainer, before or {}
+    segments, config = trainer.segments, trainer.model.config
     content = {
         "texts": [{"file": s.path.name, "share": s.share} for s in request.texts],
         "init": request.init,
         "config": request.config and str(request.config),
-        "vocabulary_size": trainer.model.config.vocab_size,
-        "vocabulary_size_asked": request.vocabulary_size
-        or (before or {}).get("vocabulary_size_asked"),
+        "vocabulary_size": config.vocab_size,
+        "vocabulary_size_asked": request.vocabulary_size or before.get("vocabulary_size_asked"),
         "missing_in_init": list(prepared.missing),
-        "dropout": dropout_values(trainer.model.config.to_dict()),
-        "recipe": asdict(recipe),
+        "dropout": dropout_values(config.to_dict()),
+        "recipe": asdict(trainer.recipe),
         "parameters": sum(p.numel() for p in trainer.model.parameters()),
-        "segments": len(trainer.segments),
-        "tokens": len(trainer.segments.ids),
-        "characters": trainer.segments.characters,
+        "segments": len(segments),
+        "tokens": len(segments.ids),
+        "characters": segments.characters,
         "segment_form": asdict(trainer.network.form),
-        "versions": {
-            "torch": torch.__version__,
-            "transformers": transformers.__version__,
-            "numpy": np.__version__,
-        },
+        "versions": {lib.__name__: lib.__version__ for lib in (torch, transformers, np)},
+        "earlier": [],
     }
-    content["earlier"] = _earlier(before, content, trainer.state.step)
-    text = json.dumps(content, indent=2) + "\n"
-    (request.output / "run.json").write_text(text, encoding="utf-8")
-
-
-def _earlier(
-    before: dict[str, Any] | None, content: dict[str, Any], step: int
-) -> list[dict[str, Any]]:
-    """What a run was asked for up to `step`, where that differs from what it is asked for now."""
-    if step == 0 or before is None:
-        return []
-    asked = {name: before[name] for name in ("texts", "characters", "recipe")}
-    earlier = list(before.get("earlier", []))
-    if any(asked[name] != content[name] for name in asked):
-        earlier.append({"until_step": step, **asked})
-    return earlier
+    step = trainer.state.step
+    if step and before:
+        # What was asked for up to this step, where that differs from what is asked for now.
+        asked = {name: before[name] for name in ("texts", "characters", "recipe")}
+        changed = any(asked[name] != content[name] for name in asked)
+        content["earlier"] = [
+            *before.get("earlier", []),
+            *([{"until_step": step, **asked}] if changed else []),
+        ]
+    return content

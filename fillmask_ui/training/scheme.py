@@ -9,17 +9,15 @@ enough to full precision.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import onnx
 
 from fillmask_ui.models import load_model
-from fillmask_ui.onnx_tools.quantize import Product, find_products
+from fillmask_ui.onnx_tools.quantize import find_products
 from fillmask_ui.training.folder import FULL, INT8, Int8Scheme, write_int8
 from fillmask_ui.training.measure import measure_text
 
@@ -42,9 +40,9 @@ class SchemeTrial:
     int8_bytes: int
     file_bytes: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values."""
-        return asdict(self)
+    def gain_per_byte(self, other: SchemeTrial) -> float:
+        """What is won against a trial with more in int8, in nats per byte of int8."""
+        return (other.nll_nats - self.nll_nats) / (other.int8_bytes - self.int8_bytes)
 
 
 @dataclass(frozen=True)
@@ -88,48 +86,39 @@ def search_scheme(
         report: called with each trial.
     """
     products = find_products(graph)
-    roles: dict[str, list[Product]] = {}
+    layers_of: dict[str, list[str]] = {}
     for product in products:
-        roles.setdefault(role(product.layer), []).append(product)
-
-    def layers(kept: list[str]) -> tuple[str, ...]:
-        return tuple(product.layer for name in kept for product in roles[name])
+        layers_of.setdefault(role(product.layer), []).append(product.layer)
 
     def trial(scheme: Int8Scheme, label: str) -> SchemeTrial:
         path = write_int8(graph, folder, scheme)
-        model = load_model(folder, onnx_file=INT8)
         done = SchemeTrial(
             label,
-            measure_text(model, paragraphs).nll_nats,
-            sum(math.prod(p.shape) for p in products if p.layer not in scheme.keep),
+            measure_text(load_model(folder, onnx_file=INT8), paragraphs).nll_nats,
+            sum(product.weight.size for product in products if product.layer not in scheme.keep),
             path.stat().st_size,
         )
         report(done)
         return done
+
+    def keeping(roles: list[str]) -> Int8Scheme:
+        return Int8Scheme(keep=tuple(layer for name in roles for layer in layers_of[name]))
 
     full = measure_text(load_model(folder, onnx_file=FULL), paragraphs).nll_nats
     trials = [
         trial(Int8Scheme(per_channel=False), "one scale a matrix"),
         trial(Int8Scheme(), "one scale a column (per channel)"),
     ]
-    best, kept = trials[-1], []
-    while best.nll_nats > full * (1 + TOLERANCE) and len(kept) < len(roles) - 1:
-        options = {}
-        for name in roles:
-            if name not in kept:
-                label = f"per channel, full precision: {', '.join([*kept, name])}"
-                options[name] = trial(Int8Scheme(keep=layers([*kept, name])), label)
-        base = best
-
-        def gain(name: str, options=options, base=base) -> float:
-            one = options[name]
-            return (base.nll_nats - one.nll_nats) / (base.int8_bytes - one.int8_bytes)
-
-        winner = max(options, key=gain)
+    best, kept = trials[-1], list[str]()
+    while best.nll_nats > full * (1 + TOLERANCE) and len(kept) < len(layers_of) - 1:
+        options: dict[str, SchemeTrial] = {}
+        for name in (name for name in layers_of if name not in kept):
+            label = f"per channel, full precision: {', '.join([*kept, name])}"
+            options[name] = trial(keeping([*kept, name]), label)
         trials += options.values()
+        winner = max(options, key=lambda name: options[name].gain_per_byte(best))
         if options[winner].nll_nats >= best.nll_nats:
             break
         best, kept = options[winner], [*kept, winner]
-    chosen = Int8Scheme(keep=layers(kept))
-    write_int8(graph, folder, chosen)
-    return SchemeSearch(full, tuple(trials), chosen, best.label)
+    write_int8(graph, folder, keeping(kept))
+    return SchemeSearch(full, tuple(trials), keeping(kept), best.label)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from fillmask_ui.errors import DataError, OptionError
+from fillmask_ui.errors import DataError, OptionError, first_line
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
-def train_tokenizer(paragraphs: list[str], vocabulary_size: int, max_tokens: int = 512) -> Any:
+def train_tokenizer(
+    paragraphs: list[str], vocabulary_size: int, max_tokens: int = 512
+) -> PreTrainedTokenizerFast:
     """An uncased WordPiece tokenizer in BERT's form, trained on the text.
 
     The trainer breaks ties by the order of a hash map, so two trainings may differ in a few rare
@@ -41,13 +46,15 @@ def train_tokenizer(paragraphs: list[str], vocabulary_size: int, max_tokens: int
         vocab_size=vocabulary_size, special_tokens=list(SPECIAL), show_progress=False
     )
     tokenizer.train_from_iterator(paragraphs, trainer)
-    cls_id, sep_id = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
-    tokenizer.post_processor = processors.BertProcessing(("[SEP]", sep_id), ("[CLS]", cls_id))
+    sep, cls = ((token, SPECIAL.index(token)) for token in ("[SEP]", "[CLS]"))
+    tokenizer.post_processor = processors.BertProcessing(sep, cls)
     named = {f"{token.strip('[]').lower()}_token": token for token in SPECIAL}
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=max_tokens, **named)
 
 
-def new_model(config_path: Path, tokenizer: Any, attention: str | None) -> Any:
+def new_model(
+    config_path: Path, tokenizer: PreTrainedTokenizerFast, attention: str | None
+) -> PreTrainedModel:
     """Random weights for a Hugging Face config; V and the special ids are the tokenizer's.
 
     Args:
@@ -84,7 +91,7 @@ def new_model(config_path: Path, tokenizer: Any, attention: str | None) -> Any:
     except (ValueError, TypeError, KeyError) as error:
         raise OptionError(
             f"no masked language model can be made from {config_path} "
-            f"(model_type {model_type!r}): {str(error).splitlines()[0]}"
+            f"(model_type {model_type!r}): {first_line(error)}"
         ) from error
     limit = getattr(config, "max_position_embeddings", None)
     if isinstance(limit, int):

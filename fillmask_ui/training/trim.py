@@ -7,40 +7,24 @@ vocabularies are not comparable, losses per character are.
 
 from __future__ import annotations
 
+import itertools
 import json
 import unicodedata
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 
 from fillmask_ui.errors import DataError, OptionError
 
-
-@dataclass(frozen=True)
-class Trimming:
-    """A trimmed tokenizer.
-
-    Attributes:
-        kept: int64 [V'], the old id of each new one, ascending.
-        tokenizer_json: the tokenizer's file content with the new vocabulary.
-    """
-
-    kept: np.ndarray
-    tokenizer_json: str
-
-
-def token_counts(ids: np.ndarray, vocabulary_size: int) -> np.ndarray:
-    """int64 [V], how often each id occurs."""
-    return np.bincount(ids, minlength=vocabulary_size).astype(np.int64)
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
 def _is_latin(token: str) -> bool:
     """Whether every character is a Latin letter, a digit, punctuation or a symbol."""
-    for character in token:
-        if character.isalpha() and not unicodedata.name(character, "").startswith("LATIN"):
-            return False
-    return True
+    letters = filter(str.isalpha, token)
+    return all(unicodedata.name(letter, "").startswith("LATIN") for letter in letters)
 
 
 def choose_tokens(
@@ -65,45 +49,44 @@ def choose_tokens(
     Raises:
         OptionError: if `size` is below what must stay or above V.
     """
-    placeholder = [token.startswith("[unused") for token in tokens]
-    keep = np.zeros(len(tokens), bool)
+    kept: dict[int, None] = {}  # in the order of their claim to stay
     for i, token in enumerate(tokens):
         body = token.removeprefix("##")
         greek = len(body) == 1 and unicodedata.name(body, "").startswith("GREEK SMALL")
-        keep[i] = token in special or (len(body) == 1 and (_is_latin(body) or greek))
-    if not keep.sum() <= size <= len(tokens):
+        if token in special or (len(body) == 1 and (_is_latin(body) or greek)):
+            kept[i] = None
+    if not len(kept) <= size <= len(tokens):
         raise OptionError(
             f"cannot trim {len(tokens)} tokens to {size}; "
-            f"between {int(keep.sum())} and {len(tokens)} are possible"
+            f"between {len(kept)} and {len(tokens)} are possible"
         )
     by_count = [i for i in np.argsort(-counts, kind="stable").tolist() if counts[i] > 0]
-    by_id = [i for i, token in enumerate(tokens) if _is_latin(token) and not placeholder[i]]
-    rest = [i for i in range(len(tokens)) if not placeholder[i]] + np.flatnonzero(
-        placeholder
-    ).tolist()
-    left = size - int(keep.sum())
-    for pair in zip(_padded(by_count, len(tokens)), _padded(by_id, len(tokens)), strict=True):
-        for i in pair:
-            if i is not None and left and not keep[i]:
-                keep[i] = True
-                left -= 1
-    for i in rest:
-        if left and not keep[i]:
-            keep[i] = True
-            left -= 1
-    return np.flatnonzero(keep)
+    unused = [i for i, token in enumerate(tokens) if token.startswith("[unused")]
+    used = sorted(set(range(len(tokens))).difference(unused))
+    by_id = [i for i in used if _is_latin(tokens[i])]
+    for pair in itertools.zip_longest(by_count, by_id):
+        kept |= dict.fromkeys(i for i in pair if i is not None)
+    kept |= dict.fromkeys([*used, *unused])
+    return np.sort(np.fromiter(itertools.islice(kept, size), np.int64))
 
 
-def _padded(items: list[int], length: int) -> list[int | None]:
-    return [*items, *[None] * (length - len(items))]
+def trim(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, ids: np.ndarray, size: int
+) -> PreTrainedTokenizerFast:
+    """Trim both to what a text needs; the trimmed tokenizer, with contiguous ids, is returned.
 
-
-def trim_tokenizer(tokenizer: Any, counts: np.ndarray, size: int) -> Trimming:
-    """A `tokenizers`-backed WordPiece tokenizer cut to `size` tokens with contiguous ids.
+    Args:
+        model: changed in place.
+        tokenizer: WordPiece.
+        ids: int32, all token ids of the text.
+        size: V', tokens to keep.
 
     Raises:
         OptionError: if the tokenizer is not WordPiece, or the size is impossible.
     """
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
+
     content = json.loads(tokenizer.backend_tokenizer.to_str())
     if content["model"]["type"] != "WordPiece":
         raise OptionError(
@@ -113,6 +96,7 @@ def trim_tokenizer(tokenizer: Any, counts: np.ndarray, size: int) -> Trimming:
     old = content["model"]["vocab"]
     tokens = sorted(old, key=old.get)
     special = {entry["content"] for entry in content["added_tokens"]}
+    counts = np.bincount(ids, minlength=model.config.vocab_size)
     kept = choose_tokens(tokens, special, counts, size)
     new_id = {tokens[i]: n for n, i in enumerate(kept.tolist())}
     content["model"]["vocab"] = new_id
@@ -125,11 +109,21 @@ def trim_tokenizer(tokenizer: Any, counts: np.ndarray, size: int) -> Trimming:
         if side in post:
             post[side] = [post[side][0], new_id[post[side][0]]]
     content["truncation"] = content["padding"] = None
-    return Trimming(kept, json.dumps(content, ensure_ascii=False, separators=(",", ":")))
+    trim_model(model, kept)
+    named = {name: getattr(tokenizer, name) for name in tokenizer.SPECIAL_TOKENS_ATTRIBUTES}
+    # The class of a family would build its normalizer anew, from other arguments than its file's.
+    return PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer.from_str(json.dumps(content)),
+        model_input_names=tokenizer.model_input_names,
+        model_max_length=tokenizer.model_max_length,
+        **{name: token for name, token in named.items() if isinstance(token, str)},
+    )
 
 
-def kept_ids(tokenizer: Any, trimmed: Any) -> np.ndarray:
-    """The `kept` of the trimming that made one tokenizer of another.
+def trim_as(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, trimmed: PreTrainedTokenizerFast
+) -> None:
+    """Trim a model, in place, as was done when one tokenizer was made of the other.
 
     Raises:
         DataError: if it was made of a third one.
@@ -141,33 +135,30 @@ def kept_ids(tokenizer: Any, trimmed: Any) -> np.ndarray:
             f"{len(foreign)} tokens of the run, such as {foreign[0]!r}, are not in the vocabulary "
             "of --init; give the model that the run was started from"
         )
-    return np.array([old[token] for token in sorted(new, key=new.get)], np.int64)
+    trim_model(model, np.array([old[token] for token in sorted(new, key=new.__getitem__)]))
 
 
-def trim_model(model: Any, kept: np.ndarray) -> None:
-    """Keep these rows of the input embeddings, the output projection and its bias, in place.
+def trim_model(model: PreTrainedModel, kept: np.ndarray) -> None:
+    """Keep rows of the input embeddings, the output projection and its bias, in place.
 
     Args:
-        model: a Hugging Face masked LM of torch.
-        kept: int64 [V'].
+        model: a masked LM.
+        kept: int64 [V'], the old id of each new one.
     """
-    import torch
-
-    old_size = model.config.vocab_size
     index = torch.from_numpy(kept)
-    embeddings = model.get_input_embeddings()
-    output = model.get_output_embeddings()
-    biases = {
-        name: parameter.data[index].clone()
-        for name, parameter in model.named_parameters()
-        if name.endswith("bias") and parameter.shape == (old_size,)
-    }
-    rows = embeddings.weight.data[index].clone()
-    out_rows = output.weight.data[index].clone()
+
+    def by_token() -> dict[str, torch.nn.Parameter]:
+        biases = {
+            name: parameter
+            for name, parameter in model.named_parameters()
+            if name.endswith("bias") and parameter.shape == (model.config.vocab_size,)
+        }
+        embeddings, output = model.get_input_embeddings(), model.get_output_embeddings()
+        return {"input": embeddings.weight, "output": output.weight, **biases}
+
+    rows = {name: parameter.data[index].clone() for name, parameter in by_token().items()}
     model.resize_token_embeddings(len(kept), mean_resizing=False)
+    parameters = by_token()
     with torch.no_grad():
-        model.get_input_embeddings().weight.copy_(rows)
-        model.get_output_embeddings().weight.copy_(out_rows)
-        for name, parameter in model.named_parameters():
-            if name in biases:
-                parameter.copy_(biases[name])
+        for name, values in rows.items():
+            parameters[name].copy_(values)

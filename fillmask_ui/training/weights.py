@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from fillmask_ui.assets import asset
-from fillmask_ui.errors import ModelError
+from fillmask_ui.errors import ModelError, first_line
 from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.models.reference import parse_reference
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
 @dataclass(frozen=True)
@@ -25,15 +28,15 @@ class Weights:
         missing: names of the weights that the files lack; they are random numbers.
     """
 
-    model: Any
-    tokenizer: Any
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerFast
     missing: tuple[str, ...] = ()
 
 
-def tell_missing(names: Sequence[str]) -> str:
-    """What is said of weights that a start lacks.
+def missing_note(names: Sequence[str]) -> str:
+    """A remark on weights that a start lacks.
 
-    >>> tell_missing(["head.bias", "head.weight"])
+    >>> missing_note(["head.bias", "head.weight"])
     '2 tensors that the start lacks, such as head.bias, began as random numbers'
     """
     return f"{len(names)} tensors that the start lacks, such as {names[0]}, began as random numbers"
@@ -81,6 +84,14 @@ def model_folder(reference: str | Path) -> Path:
     )
 
 
+def attention_on(device: str) -> str | None:
+    """The attention that trains fastest, in transformers' terms; None leaves the choice to it."""
+    # On cuda transformers takes its fused attention where the architecture has one. On the CPU,
+    # with head sizes of 32 to 64 and rows of a few hundred tokens, torch's fused kernel spends
+    # more time in its backward pass than two plain matrix products do.
+    return None if device.startswith("cuda") else "eager"
+
+
 def load_weights(reference: str | Path, attention: str | None = "eager") -> Weights:
     """Model and tokenizer of a folder or hub id.
 
@@ -95,6 +106,7 @@ def load_weights(reference: str | Path, attention: str | None = "eager") -> Weig
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
     folder = model_folder(reference)
+    tokenizer: Any
     try:
         with quiet_transformers():
             tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
@@ -107,10 +119,9 @@ def load_weights(reference: str | Path, attention: str | None = "eager") -> Weig
                 output_loading_info=True,
             )
     except (OSError, ValueError, KeyError) as error:
-        reason = str(error).strip().splitlines()[0]
         raise ModelError(
             f"cannot load {str(reference)!r} as a masked language model with its tokenizer: "
-            f"{reason}"
+            f"{first_line(error)}"
         ) from error
     if tokenizer.mask_token_id is None:
         raise ModelError(

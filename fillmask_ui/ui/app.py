@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import gradio as gr
 
-from fillmask_ui.ui import api, evaluate, explore, guide, widgets
+from fillmask_ui.models import ModelStore
+from fillmask_ui.show.render import render
+from fillmask_ui.ui import api, guide, widgets
+from fillmask_ui.ui.evaluate import tab as evaluate
+from fillmask_ui.ui.explore import tab as explore
+from fillmask_ui.ui.links import on_link
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.theme import theme
-
-if TYPE_CHECKING:
-    from fillmask_ui.models import ModelStore
 
 TITLE = "Fill-mask explorer"
 # Name in the address, label, what builds it; the first is where the page opens.
@@ -20,11 +23,8 @@ TABS = (
     ("evaluate", "Evaluate", evaluate.build),
     ("guide", "Guide", guide.build),
 )
-_HEADER = f"""
-<div class="fm-header"><div><h1>{TITLE}</h1>
-<p>What does a language model expect where a word is hidden, and how sure is it?</p></div>
-<button type="button" class="fm-theme" aria-label="dark theme"><span>Dark</span></button></div>
-"""
+# The tab that is open stands in the address, but for the first.
+_REMEMBER = f"() => {{ window.fillmask.remember_tab('TAB', '{TABS[0][0]}'); }}"
 
 
 def build_app(
@@ -37,38 +37,27 @@ def build_app(
         default_model: reference of the model that a visitor finds picked.
         public: offer only the models at hand and keep the queue short.
     """
-    if store is None:
-        from fillmask_ui.models import ModelStore
-
-        store = ModelStore()
-    session = Session(store, default_model, public=public)
+    session = Session(store or ModelStore(), default_model, public=public)
     session.preload()
     with gr.Blocks(
         title=TITLE, analytics_enabled=False, delete_cache=(3600, 3600), fill_width=False
     ) as demo:
         api.build(session)  # first, so that no event of a tab takes one of its names
-        widgets.html_block(_HEADER, js_on_load=widgets.static("header.js"), elem_id="header")
+        header = render("page/header.html", title=TITLE)
+        widgets.html_block(header, js_on_load=widgets.static("header.js"), elem_id="header")
         with gr.Tabs(elem_id="tabs") as tabs:
             for name, label, build in TABS:
-                with gr.Tab(label, id=name):
+                with gr.Tab(label, id=name) as tab:
                     build(session)
-        _wire_tabs(demo, tabs)
+                tab.select(None, js=_REMEMBER.replace("TAB", name))
+        on_link("", selected_tab, [tabs])
     demo.queue(max_size=64 if public else None, default_concurrency_limit=4, api_open=not public)
     return demo
 
 
-def _wire_tabs(demo: gr.Blocks, tabs: gr.Tabs) -> None:
-    """The tab in the address: read on opening, written on every change."""
-
-    def opened(request: gr.Request) -> Any:
-        return tab_of(request.query_params.get("tab", ""))
-
-    def select(request: gr.Request) -> Any:
-        return gr.Tabs(selected=opened(request))
-
-    demo.load(select, None, tabs, show_progress="hidden", api_visibility="private")
-    for name, tab in zip((name for name, _, _ in TABS), tabs.children, strict=True):
-        tab.select(None, js=f"() => {{ window.fillmask.remember_tab('{name}', '{TABS[0][0]}'); }}")
+def selected_tab(parameters: Mapping[str, str]) -> gr.Tabs:
+    """The update that opens the tab of a link."""
+    return gr.Tabs(selected=tab_of(parameters.get("tab", "")))
 
 
 def tab_of(name: str) -> str:
@@ -81,11 +70,7 @@ def tab_of(name: str) -> str:
 
 
 def launch_options(public: bool = False) -> dict[str, Any]:
-    """What `demo.launch` is to be called with.
-
-    Args:
-        public: hardened for a page that strangers can reach.
-    """
+    """What `demo.launch` is to be called with; `public` for a page that strangers can reach."""
     options: dict[str, Any] = {
         "theme": theme(),
         "css": widgets.static("page.css") + widgets.static("evaluate.css"),

@@ -1,4 +1,4 @@
-"""Slow work of an event: done in a thread, told about while it runs."""
+"""Slow tasks of an event: run in a thread, with news of them while they run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from fillmask_ui.models.progress import LoadProgress, ProgressCallback
 
 Result = TypeVar("Result")
 
@@ -14,6 +17,7 @@ Result = TypeVar("Result")
 PATIENCE_SECONDS = 0.4
 
 
+@dataclass
 class Turns:
     """The order of one visitor's questions, kept in a `gr.State`.
 
@@ -21,10 +25,9 @@ class Turns:
     is dropped, and a question that was given up is answered no more.
     """
 
-    def __init__(self) -> None:
-        self.asked = 0
-        self.answered = 0
-        self.given_up = 0
+    asked: int = 0
+    answered: int = 0
+    given_up: int = 0
 
     def ask(self, number: int) -> None:
         """A question comes in."""
@@ -48,10 +51,10 @@ class Turns:
 
 @dataclass(frozen=True)
 class Waiting:
-    """The work goes on.
+    """The task goes on.
 
     Attributes:
-        message: what it does; empty where it has said nothing.
+        message: what it does; empty where it has not said so.
         fraction: part done, in [0, 1]; None where nothing is counted.
     """
 
@@ -61,42 +64,36 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Done(Generic[Result]):
-    """The work has ended."""
+    """The task has ended."""
 
     result: Result
 
 
 def run_in_background(
-    work: Callable[[Callable[..., None]], Result],
+    task: Callable[[ProgressCallback], Result],
 ) -> Iterator[Waiting | Done[Result]]:
-    """Do slow work, yield now and then, end with its result.
+    """Run a slow task in a thread: `Waiting` now and then, `Done` at its end.
 
-    Whoever stops listening stops nothing but the telling: a model that is being loaded for one
-    visitor is soon asked for by another.
-
-    Args:
-        work: called in a thread with a function that takes a `LoadProgress`.
-
-    Yields:
-        `Waiting` while it runs, `Done` at its end.
+    Who stops listening does not stop the task: a model that is being loaded for one visitor is
+    soon asked for by another. The task is given what takes each step of loading a model.
 
     Raises:
-        RuntimeError: if the work raised; what it raised is on the server's log.
+        RuntimeError: if the task raised; what it raised is on the server's log.
     """
-    news: queue.SimpleQueue = queue.SimpleQueue()
+    steps: queue.SimpleQueue[LoadProgress] = queue.SimpleQueue()
     outcome: list[Result] = []
     thread = threading.Thread(
-        target=lambda: outcome.append(work(news.put)), daemon=True, name="page-work"
+        target=lambda: outcome.append(task(steps.put)), daemon=True, name="page-task"
     )
     thread.start()
     thread.join(PATIENCE_SECONDS)
     latest = Waiting()
     while thread.is_alive():
-        while not news.empty():
-            progress = news.get()
-            latest = Waiting(progress.message, progress.fraction)
+        while not steps.empty():
+            step = steps.get()
+            latest = Waiting(step.message, step.fraction)
         yield latest
         thread.join(PATIENCE_SECONDS)
     if not outcome:
-        raise RuntimeError("the page's work failed; the log of the server says why")
+        raise RuntimeError("the page's task failed; the log of the server says why")
     yield Done(outcome[0])

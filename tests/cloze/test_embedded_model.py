@@ -28,6 +28,11 @@ def test_the_card_tells_the_cloze_accuracy_of_what_ships(reference, column):
     assert figures.top5 == pytest.approx(on_the_card("cloze top-5")[column], abs=allowed)
 
 
+def test_the_card_begins_with_the_notes():
+    notes = (asset("model") / "notes.md").read_text(encoding="utf-8")
+    assert (asset("model") / "README.md").read_text(encoding="utf-8").startswith(notes.rstrip())
+
+
 def test_the_embedded_model_learned_since_its_start():
     start, full, _ = on_the_card("cloze top-1")
     assert full >= start + 0.15

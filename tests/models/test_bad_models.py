@@ -245,21 +245,6 @@ def test_weights_that_do_not_fit_on_the_device(tiny_models, monkeypatch):
         load_model(tiny_models.folder("bert", onnx=False), runtime="torch")
 
 
-@pytest.mark.parametrize(
-    ("said", "shown"), [("", "RuntimeError"), ("shapes differ\n  at line 3", "shapes differ")]
-)
-def test_an_error_of_the_runtime_is_one_line(copy, monkeypatch, said, shown):
-    """Whatever its message, even none."""
-
-    def fail(**_):
-        raise RuntimeError(said)
-
-    model = load_model(copy(onnx=False))
-    monkeypatch.setattr(model, "_model", fail)
-    with pytest.raises(ModelError, match=rf"failed on 1 x 4 tokens: {shown}$"):
-        model.logits_at(*batch_of(model.vocabulary, ["a [MASK]"]))
-
-
 @pytest.mark.parametrize("names", [5, "BertForMaskedLM", [5], {"a": "b"}, None])
 def test_architectures_that_are_no_list_of_names(copy, names):
     folder = copy()

@@ -302,7 +302,7 @@ def test_bytes_of_xet_downloads_count_once(monkeypatch, tmp_path):
     from huggingface_hub import RepoFile, _snapshot_download, constants
     from huggingface_hub.utils._xet_progress_reporting import XetDownloadProgressReporter
 
-    from fillmask_ui.models.hub import _Download
+    from fillmask_ui.models.hub import _download
     from fillmask_ui.models.reference import parse_reference
 
     sizes = {"model.safetensors": 1000, "config.json": 500}
@@ -334,9 +334,10 @@ def test_bytes_of_xet_downloads_count_once(monkeypatch, tmp_path):
     monkeypatch.setattr(_snapshot_download.HfApi, "list_repo_tree", listed)
     monkeypatch.setattr(_snapshot_download, "hf_hub_download", fetch_file)
     steps = []
-    download = _Download(parse_reference("org/tiny"), sizes, steps.append)
-    for name in sizes:
-        download.fetch([name], "a" * 40)
+    begun = 0
+    for name, size in sizes.items():
+        _download(parse_reference("org/tiny"), "a" * 40, {name: size}, begun, steps.append)
+        begun += size
     done = [step.done_bytes for step in steps]
     assert done == sorted(done)
     assert {400, 700, 1000} <= set(done)

@@ -165,9 +165,9 @@ def test_signatures(tiny_models: TinyModels):
 
 def test_onnxruntime_under_another_package_name(monkeypatch):
     """onnxruntime-gpu brings the module onnxruntime and no package of that name."""
-    import onnxruntime
+    from importlib import metadata
 
-    from fillmask_ui.models.signature import metadata
+    import onnxruntime
 
     def version(name, known=metadata.version):
         if name == "onnxruntime":
@@ -315,5 +315,5 @@ def test_a_head_that_cannot_be_cut(tiny_models: TinyModels, monkeypatch, wrong):
     batch = batch_of(model.vocabulary, ["The cat [MASK] on the [MASK].", "[MASK] a"])
     wanted = plain_logits(folder, batch)
     np.testing.assert_allclose(model.logits_at(*batch), wanted, atol=1e-4)
-    monkeypatch.setattr("fillmask_ui.models.torch.RUN_BYTES", 1)
+    monkeypatch.setattr("fillmask_ui.models.runtime._RUN_BYTES", 1)
     np.testing.assert_allclose(model.logits_at(*batch), wanted, atol=1e-4)

@@ -255,7 +255,7 @@ def test_a_big_batch_runs_in_pieces(loaded, monkeypatch):
             return session.run(names, feeds)
 
     monkeypatch.setattr(model, "_session", Watched())
-    monkeypatch.setattr("fillmask_ui.models.onnx.RUN_BYTES", 60_000)
+    monkeypatch.setattr("fillmask_ui.models.runtime._RUN_BYTES", 60_000)
     np.testing.assert_allclose(model.logits_at(*batch), whole, atol=1e-4)
     assert len(shapes) > 5
     assert all(b * t * model.signature.vocabulary_size * 4 <= 60_000 for b, t in shapes)

@@ -1,4 +1,4 @@
-"""Loaded models in daily use: silent, and safe to call from many threads."""
+"""Loaded models in daily use: silent, safe to call from many threads, clear when they fail."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tiny_models import batch_of
 
+from fillmask_ui.errors import ModelError
 from fillmask_ui.models import load_model
 
 
@@ -38,3 +39,18 @@ def test_many_threads_at_once(loaded, runtime):
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"), [("", "RuntimeError"), ("shapes differ\n  at line 3", "shapes differ")]
+)
+def test_an_error_of_the_runtime_is_one_line(tiny_models, monkeypatch, said, shown):
+    """Whatever its message, even none."""
+
+    def fail(**_):
+        raise RuntimeError(said)
+
+    model = load_model(tiny_models.folder("bert"), runtime="torch")
+    monkeypatch.setattr(model, "_model", fail)
+    with pytest.raises(ModelError, match=rf"failed on 1 x 4 tokens: {shown}$"):
+        model.logits_at(*batch_of(model.vocabulary, ["a [MASK]"]))

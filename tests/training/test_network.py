@@ -6,12 +6,10 @@ import torch
 from fillmask_ui.training.network import (
     HiddenPositionModel,
     SegmentForm,
-    find_segment_form,
     segment_inputs,
 )
-from fillmask_ui.training.run import _attention
 from fillmask_ui.training.scratch import new_model
-from fillmask_ui.training.weights import load_weights
+from fillmask_ui.training.weights import attention_on, load_weights
 
 FAMILIES = ["bert", "roberta", "distilbert", "modernbert", "deberta-v2"]
 
@@ -19,7 +17,7 @@ FAMILIES = ["bert", "roberta", "distilbert", "modernbert", "deberta-v2"]
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_has_an_attention_on_cuda(family, tokenizer, config_file, tmp_path):
     """Fused where transformers has it; DeBERTa has none."""
-    model = new_model(config_file(family), tokenizer, _attention("cuda"))
+    model = new_model(config_file(family), tokenizer, attention_on("cuda"))
     expected = "eager" if family == "deberta-v2" else "sdpa"
     assert model.config._attn_implementation == expected
     model.save_pretrained(tmp_path)
@@ -33,7 +31,7 @@ def test_packed_rows_give_the_loss_of_segments_alone(family, tokenizer, config_f
     torch.manual_seed(0)
     model = new_model(config_file(family), tokenizer, "eager").eval()
     network = HiddenPositionModel(model)
-    form = find_segment_form(network)
+    form = network.form
     # DeBERTa's positions are relative and its mask is a row's: it reads the row as one text.
     assert form.separate == (family != "deberta-v2")
     ids = torch.randint(5, len(tokenizer), (1, 30))
@@ -56,7 +54,7 @@ def test_packed_rows_give_the_loss_of_segments_alone(family, tokenizer, config_f
 
 def test_a_sliding_window_needs_its_own_mask(tokenizer, config_file):
     model = new_model(config_file("modernbert"), tokenizer, "eager")
-    assert find_segment_form(HiddenPositionModel(model)) == SegmentForm(True, 0, window=4)
+    assert HiddenPositionModel(model).form == SegmentForm(True, 0, window=4)
 
 
 def test_plain_form_hides_padding_only():

@@ -14,7 +14,7 @@ from tiny_models import quiet
 from transformers import AutoModelForMaskedLM
 
 from fillmask_ui.errors import ModelError
-from fillmask_ui.onnx_tools.export import export_onnx, input_names, probe_inputs
+from fillmask_ui.onnx_tools.export import export_onnx, probe_inputs
 from fillmask_ui.onnx_tools.quantize import find_products, quantize_dynamic, quantize_weight
 from fillmask_ui.onnx_tools.sharing import read_safetensors, share_weights
 from fillmask_ui.training.scratch import new_model, train_tokenizer
@@ -49,8 +49,7 @@ def copy_of(graph):
 
 
 def probe_arrays(model):
-    names = input_names(model)
-    return {n: v.numpy() for n, v in zip(names, probe_inputs(model, names), strict=True)}
+    return {name: values.numpy() for name, values in probe_inputs(model).items()}
 
 
 def run(graph, arrays, folder=None):
@@ -67,7 +66,7 @@ def run(graph, arrays, folder=None):
 def test_the_graph_equals_pytorch_at_any_length(family, tokenizer, config_file):
     """Reference: the model's own forward pass, with other sizes than those of the trace."""
     model, graph = exported(family, tokenizer, config_file)
-    names = input_names(model)
+    names = list(probe_inputs(model))
     assert [value.name for value in graph.graph.input] == names
     assert [value.name for value in graph.graph.output] == ["logits"]
     assert not graph.metadata_props

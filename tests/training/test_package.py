@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from small_training import card
 from typer.testing import CliRunner
 
 from fillmask_ui.cli.main import app
@@ -13,18 +14,13 @@ from fillmask_ui.cli.train import describe
 from fillmask_ui.errors import DataError, ModelError, OptionError
 from fillmask_ui.models import load_model
 from fillmask_ui.records import SkippedText
-from fillmask_ui.training.card import (
-    blend_section,
-    read_request,
-    retrace_section,
-    training_section,
-)
 from fillmask_ui.training.corpus import CorpusPart
-from fillmask_ui.training.folder import write_weights
-from fillmask_ui.training.measure import measure_cloze, measure_text, read_cloze
-from fillmask_ui.training.package import PackageRequest, check_parity, package
+from fillmask_ui.training.folder import FULL, write_weights
+from fillmask_ui.training.measure import check_parity, measure_cloze, measure_text, read_cloze
+from fillmask_ui.training.package import package
 from fillmask_ui.training.recipe import Recipe
-from fillmask_ui.training.run import RunRequest, prepare, read_log
+from fillmask_ui.training.request import PackageRequest, RunRequest
+from fillmask_ui.training.run import prepare, read_request
 from fillmask_ui.training.trim import choose_tokens
 from fillmask_ui.training.weights import load_weights
 
@@ -125,15 +121,18 @@ def test_the_card_says_what_was_measured(packaged, trained, cloze_file, text_fil
     assert measure_text(model, lines).nll_nats == pytest.approx(full["text"]["nll_nats"])
 
 
-def test_the_card_shows_the_shares_of_an_average(tmp_path):
+def test_the_card_shows_the_shares_of_an_average(trained, tmp_path):
     trials = [
         {"share": 0.6, "nll_nats": 3.1, "top1": 0.25},
         {"share": 1.0, "nll_nats": 3.2, "top1": 0.2},
     ]
-    (tmp_path / "blend.json").write_text(json.dumps(trials))
-    lines = blend_section(tmp_path).splitlines()
-    assert any("60% of the trained ones was best" in line for line in lines)
-    assert lines[-2:] == ["| 100% | 3.200 | 20.0% |", "| 60% | 3.100 | 25.0% |"]
+    source = shutil.copytree(trained, tmp_path / "run")
+    (source / "blend.json").write_text(json.dumps(trials))
+    assert "## Average" not in card(source)
+    recipe = read_request(source)["recipe"] | {"blend": True}
+    _, text = card(source, recipe=recipe).split("## Average with the start")
+    assert "60% of the trained ones was best" in text
+    assert "| --- |\n| 100% | 3.200 | 20.0% |\n| 60% | 3.100 | 25.0% |\n\n" in text
 
 
 def test_held_out_loss_is_torchs_cross_entropy(packaged, text_file):
@@ -218,13 +217,11 @@ def test_training_tells_that_a_head_begins_at_random(headless, tmp_path, text_fi
     told = "tensors that the start lacks, such as cls.predictions."
     assert told in describe(prepared)
     list(prepared.rows())
-    asked = read_request(tmp_path / "run")
-    assert told in training_section(asked, read_log(prepared.log), asked["parameters"])
+    assert told in card(tmp_path / "run")
 
 
 def test_the_card_names_starts_so_that_they_can_be_found(trained, tmp_path):
     (tmp_path / "third").mkdir()
-    asked = read_request(trained) | {"config": None}
     for given, name in (
         ("google-bert/bert-base-uncased@abc", "google-bert/bert-base-uncased@abc"),
         (str(tmp_path / "third"), "third"),
@@ -232,18 +229,16 @@ def test_the_card_names_starts_so_that_they_can_be_found(trained, tmp_path):
         ("third-training", "third-training"),
         ("embedded", "embedded"),
     ):
-        request = PackageRequest(trained, tmp_path / "out", compare=given)
-        card = retrace_section(asked | {"init": given}, request)
-        assert f" --init {name} " in card
-        assert f" --compare {name}\n" in card
+        text = card(trained, compare=given, init=given, config=None)
+        assert f" --init {name} " in text
+        assert f" --compare {name}\n" in text
 
 
 def test_the_card_tells_the_dropout(trained):
-    asked, log = read_request(trained), read_log(trained / "log.jsonl")
-    assert asked["dropout"] == {}
-    assert "gradient norm 1, no dropout |" in training_section(asked, log, 1)
-    asked["dropout"] = {"hidden_dropout_prob": 0.1}
-    assert "gradient norm 1, hidden dropout prob 0.1 |" in training_section(asked, log, 1)
+    assert read_request(trained)["dropout"] == {}
+    assert "gradient norm 1, no dropout |" in card(trained)
+    dropout = {"hidden_dropout_prob": 0.1}
+    assert "gradient norm 1, hidden dropout prob 0.1 |" in card(trained, dropout=dropout)
 
 
 def test_dropout_that_a_run_does_not_tell_stands_in_its_config(trained, tmp_path):
@@ -276,7 +271,11 @@ def test_weights_beyond_half_precision_are_refused(trained, tmp_path):
 
 def test_a_graph_that_disagrees_with_pytorch_is_refused(packaged, tmp_path):
     folder = shutil.copytree(packaged, tmp_path / "model")
-    assert check_parity(folder, "[MASK]") < 1e-3
+
+    def parity():
+        return check_parity(load_model(folder, onnx_file=FULL), load_model(folder, runtime="torch"))
+
+    assert parity() < 1e-3
     model = load_weights(folder).model
     with torch.no_grad():
         model.bert.embeddings.position_embeddings.weight += 0.1 * torch.randn(66, 32)
@@ -287,7 +286,7 @@ def test_a_graph_that_disagrees_with_pytorch_is_refused(packaged, tmp_path):
     wrong = graph.replace(b"../model.safetensors", b"../wrong.safetensors")
     (folder / "onnx/model.onnx").write_bytes(wrong)
     with pytest.raises(ModelError, match="differs from PyTorch"):
-        check_parity(folder, "[MASK]")
+        parity()
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from fillmask_ui.training.folder import write_tokenizer, write_weights
-from fillmask_ui.training.run import trim
 from fillmask_ui.training.scratch import new_model, train_tokenizer
+from fillmask_ui.training.trim import trim
 from fillmask_ui.training.weights import load_weights
 
 

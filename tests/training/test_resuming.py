@@ -7,15 +7,15 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 import torch
-from small_training import run, small
+from small_training import card, run, small
 from typer.testing import CliRunner
 
 from fillmask_ui.cli import train as train_command
 from fillmask_ui.cli.main import app
 from fillmask_ui.errors import DataError, OptionError
-from fillmask_ui.training.card import earlier_section, read_request
 from fillmask_ui.training.corpus import CorpusPart, tokenize
-from fillmask_ui.training.run import RunRequest, prepare, read_log
+from fillmask_ui.training.request import RunRequest
+from fillmask_ui.training.run import prepare, read_log, read_request
 from fillmask_ui.training.scratch import new_model
 
 
@@ -208,8 +208,8 @@ def test_a_run_that_goes_on_with_other_choices_says_so(tmp_path, text_file, conf
     assert earlier["until_step"] == 1
     assert earlier["texts"] == [{"file": text_file.name, "share": 1.0}]
     assert earlier["recipe"] == asdict(first)
-    told = "\n".join(earlier_section(asked))
-    assert f"until step 1: {text_file.name}; " in told
+    told = card(tmp_path)
+    assert f"\n- until step 1: {text_file.name}; " in told
     assert "characters; steps 1; learning rate 0.005" in told
 
 
@@ -229,6 +229,9 @@ def test_a_text_that_grew_is_noticed(tmp_path, text_file, config_file):
 def test_a_foreign_checkpoint_is_refused(tmp_path, text_file, config_file):
     request = RunRequest((CorpusPart(text_file),), tmp_path, config=config_file())
     torch.save({"model": {}}, tmp_path / "checkpoint.pt")
+    with pytest.raises(DataError, match="no checkpoint of this run"):
+        prepare(request, small())
+    (tmp_path / "checkpoint.pt").write_bytes(b"something else")
     with pytest.raises(DataError, match="no checkpoint of this run"):
         prepare(request, small())
 

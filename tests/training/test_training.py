@@ -8,11 +8,13 @@ import torch
 from small_training import run, small
 
 from fillmask_ui.errors import FillmaskError, OptionError
+from fillmask_ui.onnx_tools.export import export_onnx
 from fillmask_ui.show.charts.explore import loss_figure
 from fillmask_ui.training.blend import SHARES, copy_weights
 from fillmask_ui.training.corpus import CorpusPart
 from fillmask_ui.training.optimizer import Optimizers
-from fillmask_ui.training.run import RunRequest, prepare, read_log
+from fillmask_ui.training.request import RunRequest
+from fillmask_ui.training.run import prepare, read_log
 from fillmask_ui.training.scratch import new_model
 from fillmask_ui.training.weights import load_weights
 
@@ -113,6 +115,32 @@ def test_muon_takes_the_matrices_and_adamw_the_rest(tokenizer, config_file):
 def test_impossible_recipes_are_refused(changes):
     with pytest.raises(OptionError):
         small(**changes)
+
+
+@pytest.mark.parametrize(
+    ("patched", "error", "call"),
+    [
+        ("transformers.AutoConfig.for_model", ValueError, "new_model"),
+        ("transformers.AutoTokenizer.from_pretrained", OSError, "load_weights"),
+        ("torch.onnx.export", torch.onnx.OnnxExporterError, "export_onnx"),
+    ],
+)
+def test_an_error_without_a_message_is_told_by_its_kind(
+    tmp_path, tokenizer, config_file, monkeypatch, patched, error, call
+):
+    model = new_model(config_file(), tokenizer, "eager")
+
+    def fail(*arguments, **options):
+        raise error("")
+
+    monkeypatch.setattr(patched, fail)
+    calls = {
+        "new_model": lambda: new_model(config_file(), tokenizer, "eager"),
+        "load_weights": lambda: load_weights(tmp_path),
+        "export_onnx": lambda: export_onnx(model),
+    }
+    with pytest.raises(FillmaskError, match=error.__name__):
+        calls[call]()
 
 
 def test_unusable_inputs_have_a_message(tmp_path, text_file, config_file):

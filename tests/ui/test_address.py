@@ -2,15 +2,15 @@
 
 import pytest
 
-from fillmask_ui.ui import address
 from fillmask_ui.ui.app import tab_of
-from fillmask_ui.ui.explore_view import MAX_TOP_K, UNITS
+from fillmask_ui.ui.explore import address
+from fillmask_ui.ui.explore.view import Question
 
-DEFAULT = address.ExploreState("the [MASK].", "embedded", 10)
+DEFAULT = Question("the [MASK].", "embedded", 10)
 
 
 def read(**parameters):
-    return address.read(parameters, DEFAULT, most=MAX_TOP_K, units=UNITS)
+    return address.read(parameters, DEFAULT)
 
 
 def test_an_empty_address_is_the_page_as_it_opens():
@@ -19,7 +19,7 @@ def test_an_empty_address_is_the_page_as_it_opens():
 
 def test_everything_is_read():
     found = read(text="a ___", model="org/name@v1", k="25", words="x,y", unit="bits")
-    assert found == address.ExploreState("a ___", "org/name@v1", 25, "x,y", "bits")
+    assert found == Question("a ___", "org/name@v1", 25, "x,y", "bits")
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_everything_is_read():
     ],
 )
 def test_a_strange_k_is_no_error(k, read_as):
-    assert read(k=k).k == read_as
+    assert read(k=k).top_k == read_as
 
 
 def test_unknown_units_tabs_and_blank_models_are_the_default():
@@ -48,6 +48,6 @@ def test_unknown_units_tabs_and_blank_models_are_the_default():
 
 def test_the_script_cannot_be_broken_out_of():
     evil = "</script>'\"`${alert(1)}\u2028"
-    script = address.write_script(address.ExploreState(evil, "m", 1))
+    script = address.write_script(Question(evil, "m", 1))
     assert "\u2028" not in script
     assert "'\\\"`" in script

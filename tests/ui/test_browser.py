@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import expect
 
 from fillmask_ui.filling import fill
-from fillmask_ui.ui.explore import EXAMPLES
+from fillmask_ui.ui.explore.tab import EXAMPLES
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>${alert(3)} {{value}} <b>bold</b>"
 
@@ -58,7 +58,7 @@ class Explorer:
 
 
 def version(text):
-    from fillmask_ui.ui.results import version_of
+    from fillmask_ui.ui.explore.view import version_of
 
     return version_of(text)
 
@@ -268,6 +268,23 @@ def test_a_link_reproduces_the_view(explorer, page, browser, served):
     other.reload()
     expect(other.get_by_role("heading", name="What the page shows")).to_be_visible()
     other.context.close()
+
+
+def test_a_link_inside_the_page_opens_its_tab_with_its_state(explorer, page):
+    explorer.open(tab="guide", unit="bits")
+    page.wait_for_function("window.fillmask?.loaded")
+    expect(page.get_by_role("heading", name="What the page shows")).to_be_visible()
+    for text in ("A link to [MASK].", "Another [MASK]."):
+        page.get_by_role("tab", name="Guide").click()
+        link = urlencode({"tab": "explore", "text": text, "words": "home"})
+        page.evaluate("link => window.fillmask.follow(link)", link)
+        explorer.see(text)
+        expect(explorer.sentence).to_have_value(text)
+        expect(page.get_by_label("Candidate words")).to_have_value("home")
+        tab = page.get_by_role("tab", name="Explore")
+        expect(tab).to_have_attribute("aria-selected", "true")
+    # What the link does not name stays.
+    expect(page.get_by_role("radio", name="bits")).to_be_checked()
 
 
 def test_what_is_shown_can_be_saved(explorer, page, served):

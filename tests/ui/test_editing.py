@@ -7,8 +7,8 @@ from table_model import TableVocabulary
 
 from fillmask_ui.filling import mask_positions
 from fillmask_ui.models.vocabulary import load_vocabulary
-from fillmask_ui.ui import editing
-from fillmask_ui.ui.editing import Draft
+from fillmask_ui.ui.explore import editing
+from fillmask_ui.ui.explore.editing import Draft
 
 TABLE = TableVocabulary()
 

@@ -33,7 +33,7 @@ class Bench:
         return self
 
     def model(self, label, reference):
-        box = self.page.get_by_label(label)
+        box = self.page.get_by_role("combobox", name=label)
         box.fill(reference)
         box.press("Enter")
         expect(box).to_have_value(re.compile(reference))

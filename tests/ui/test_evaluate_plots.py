@@ -11,7 +11,7 @@ from fillmask_ui.evaluation import EvaluationConfig, MeanSoFar, evaluate, summar
 from fillmask_ui.show import charts as plots
 from fillmask_ui.show.charts.bins import MAX_BARS, bars_of
 from fillmask_ui.show.charts.pairs import MAX_POINTS
-from fillmask_ui.ui.evaluate_tokens import Choice, find
+from fillmask_ui.ui.evaluate.tokens import TokenFilter, find_tokens
 
 TEXTS = sample_texts(120, seed=3)
 PSEUDO = EvaluationConfig("pseudo-perplexity")
@@ -42,9 +42,17 @@ def test_one_model_has_all_charts_but_those_of_pairs():
     ]
 
 
+def test_every_chart_of_the_catalogue_is_drawn_in_its_order(pair):
+    history = [MeanSoFar(2, (2.5, 2.6), (1.0, 1.1), (4.0, 4.1))]
+    found = plots.charts(summarize(pair), history=history)
+    assert [c.name for c in found] == list(plots.CHARTS)
+    live = plots.charts(summarize(pair), history=history, live=True)
+    assert [c.name for c in live] == ["running-mean", "loss-histogram"]
+
+
 def test_each_chart_has_a_table_and_words_and_can_be_sent(pair):
     found = plots.charts(summarize(pair), names=("<b>A</b>", "B"))
-    assert [c.name for c in found][-2:] == ["scatter", "differences"]
+    assert {"scatter", "differences"} <= {c.name for c in found}
     for c in found:
         assert c.table.rows
         assert {len(row) for row in c.table.rows} == {len(c.table.columns)}
@@ -61,9 +69,9 @@ def test_the_histogram_counts_every_token_as_numpy_does(pair, which):
     edges[[0, -1]] = -np.inf, np.inf
     # A loss on an edge of the fine bins may fall on either side by rounding: none does here.
     expected, _ = np.histogram(own, edges)
-    assert [row[2 + which] for row in found.table.rows] == expected.tolist()
+    assert [row[2 + 2 * which] for row in found.table.rows] == expected.tolist()
     assert list(found.figure.data[which].y) == expected.tolist()
-    assert found.table.rows[-1][4 + which] == 1.0
+    assert found.table.rows[-1][3 + 2 * which] == 1.0
 
 
 def test_a_click_on_a_bar_finds_what_the_bar_counts():
@@ -77,7 +85,8 @@ def test_a_click_on_a_bar_finds_what_the_bar_counts():
     assert float(bars.hovertext[-1].split(" to ")[1]) < 33.3
     for data, count in zip(bars.customdata, bars.y, strict=True):
         low, high = data.split(":")
-        assert find(rows, Choice(low=float(low), high=float(high or "inf"))).count == count
+        wanted = TokenFilter(low=float(low), high=float(high or "inf"))
+        assert find_tokens(rows, wanted).count == count
 
 
 def test_mean_and_median_stand_where_numpy_puts_them(pair):
@@ -87,11 +96,15 @@ def test_mean_and_median_stand_where_numpy_puts_them(pair):
     assert median.x0 == pytest.approx(np.median(losses(pair)), abs=0.03)
 
 
-def test_the_logarithmic_histogram_has_the_same_numbers(pair):
-    models = [summarize(pair).model]
-    plain, log = plots.loss_histogram(models), plots.loss_histogram(models, log=True)
-    assert log.figure.layout.yaxis.type == "log"
-    assert log.table == plain.table
+def test_buttons_switch_the_axis_of_the_counts(pair):
+    """In the browser: the figure and its numbers are the same for both."""
+    (menu,) = chart(pair, "loss-histogram").figure.layout.updatemenus
+    assert menu.type == "buttons"
+    assert [button.label for button in menu.buttons] == ["linear", "log"]
+    for button in menu.buttons:
+        assert button.method == "relayout"
+        assert button.args[0]["yaxis.type"] == button.label
+    assert [b.args[0]["yaxis.title.text"] for b in menu.buttons] == ["tokens", "tokens (log scale)"]
 
 
 def test_the_distribution_function_is_that_of_the_sorted_losses(pair):
@@ -126,23 +139,38 @@ def test_groups_have_their_means_and_intervals(pair):
     for row in found.table.rows:
         low, _, high = row[0].partition("-")
         inside = (cols >= int(low)) & (cols <= int(high or low))
-        assert row[1] == inside.sum()
-        assert row[2] == pytest.approx(losses(pair)[inside].mean())
-        if row[3] is not None:
-            assert row[3] < row[2] < row[4]
-        assert row[10] == pytest.approx(losses(pair, "baseline")[inside].mean())
+        cells = dict(zip(found.table.columns, row, strict=True))
+        assert cells["tokens, A"] == inside.sum()
+        assert cells["mean NLL (nats), A"] == pytest.approx(losses(pair)[inside].mean())
+        interval = cells["95 % interval, A"]
+        if interval is not None:
+            assert interval.low < cells["mean NLL (nats), A"] < interval.high
+        own = losses(pair, "baseline")[inside].mean()
+        assert cells["mean NLL (nats), B"] == pytest.approx(own)
+    line = found.figure.data[0]
+    drawn = dict(zip(line.x, zip(line.y, line.error_y.array, strict=True), strict=True))
+    for row in found.table.rows:
+        interval = row[found.table.columns.index("95 % interval, A")]
+        mean, above = drawn[row[0]]
+        assert mean == row[found.table.columns.index("mean NLL (nats), A")]
+        assert mean + above == pytest.approx(mean if interval is None else interval.high)
 
 
 def test_a_group_that_one_model_lacks_is_empty_for_it():
     rows = rows_of(baseline=TableModel(2, vocabulary=letter_vocabulary()), config=PSEUDO)
     summary = summarize(rows, config=PSEUDO)
-    found = plots.loss_by_group((summary.model, summary.baseline), "frequency", names=("A", "B"))
-    first = [int(row[0].split("-")[0].rstrip("+")) for row in found.table.rows]
-    assert first == sorted(first)
-    lacking = [row for row in found.table.rows if 0 in (row[1], row[9])]
-    assert all(None in (row[2], row[10]) for row in lacking)
+    found = {c.name: c for c in plots.charts(summary, names=("A", "B"))}
+    for name in ("loss-by-frequency", "loss-by-position"):
+        table = found[name].table
+        first = [int(row[0].split("-")[0].rstrip("+")) for row in table.rows]
+        assert first == sorted(first)
+        places = [table.columns.index(f"tokens, {letter}") for letter in "AB"]
+        means = [table.columns.index(f"mean NLL (nats), {letter}") for letter in "AB"]
+        lacking = [row for row in table.rows if 0 in (row[place] for place in places)]
+        assert all(None in (row[mean] for mean in means) for row in lacking)
+    assert lacking
     # By character there are no pairs of tokens.
-    assert "scatter" not in [c.name for c in plots.charts(summary)]
+    assert "scatter" not in found
 
 
 def test_calibration_is_stated_against_right(pair):
@@ -166,9 +194,10 @@ def test_the_scatter_is_a_sample_of_the_pairs(pair):
     assert sum(row[2] for row in found.table.rows) == len(points.x)
 
 
-def test_a_large_scatter_is_cut_and_says_so():
+def test_a_large_scatter_is_cut_and_says_so(pair):
     points = np.random.default_rng(0).random((2, 3 * MAX_POINTS))
-    found = plots.scatter(points)
+    summary = replace(summarize(pair), points=points)
+    found = next(c for c in plots.charts(summary) if c.name == "scatter")
     assert len(found.figure.data[1].x) == MAX_POINTS
     assert f"{MAX_POINTS:,}" in found.note
 
@@ -212,7 +241,8 @@ def test_the_running_mean_narrows_to_its_last_entry():
         MeanSoFar(2, (2.5,), (1.0,), (4.0,)),
         MeanSoFar(9, (2.0,), (1.9,), (2.1,)),
     ]
-    found = plots.running_mean(history)
+    found = plots.charts(summarize(rows_of()), history=history)[0]
+    assert found.name == "running-mean"
     band, line = found.figure.data
     assert list(band.x) == [2, 9, 9, 2]
     assert list(band.y) == [4.0, 2.1, 1.9, 1.0]

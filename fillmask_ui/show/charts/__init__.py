@@ -28,9 +28,6 @@ from fillmask_ui.show.figures import NAMES, Names, Table
 
 __all__ = ["CHARTS", "Chart", "chart_library", "charts"]
 
-# What a chart needs: figures of any model, pairs of tokens, or the mean after ever more texts.
-FIGURES, PAIRS, HISTORY = "figures", "pairs", "history"
-
 
 @dataclass(frozen=True)
 class ChartKind:
@@ -39,15 +36,16 @@ class ChartKind:
     Attributes:
         draw: makes the figure and its table.
         title: what it shows.
-        note: how to read it, and what is left out; `{first}` is the name of the first model.
-        needs: `FIGURES`, `PAIRS` or `HISTORY`.
+        note: how to read it, and what is left out; `{first}` is the name of the first model,
+            `{sample}` the number of tokens that are drawn as points.
+        needs: attribute of the `Subject` without which there is nothing to draw.
         live: whether it is drawn while an evaluation runs.
     """
 
     draw: Callable[[Subject], Drawing]
     title: str
     note: str
-    needs: str = FIGURES
+    needs: str = "models"
     live: bool = False
 
 
@@ -57,7 +55,7 @@ CHARTS = {
         running_mean,
         "The mean as it settles",
         "The band is the 95 % interval, which takes whole texts as the unit.",
-        HISTORY,
+        "history",
         live=True,
     ),
     "loss-histogram": ChartKind(
@@ -69,15 +67,15 @@ CHARTS = {
     "scatter": ChartKind(
         scatter,
         "Loss of a token under both models",
-        f"Below the dashed line {{first}} is worse. A fair sample of at most {MAX_POINTS:,} "
-        "tokens; the table gathers it in bands.",
-        PAIRS,
+        "Below the dashed line {first} is worse. A fair sample of {sample:,} tokens (at most "
+        f"{MAX_POINTS:,}); the table gathers it in bands.",
+        "differences",
     ),
     "differences": ChartKind(
         differences,
         "Difference of the loss of a token",
         "Right of zero {first} is worse. The first and last bar also hold what lies beyond.",
-        PAIRS,
+        "differences",
     ),
     "loss-distribution": ChartKind(
         loss_distribution,
@@ -161,12 +159,10 @@ def charts(
         live: only those that are drawn while an evaluation runs.
     """
     subject = Subject(summary, names, history)
-    pair = summary.comparison
-    there = {FIGURES: True, PAIRS: pair is not None and pair.histogram is not None}
-    there[HISTORY] = len(history) > 0
+    values = {"first": names[0], "sample": min(summary.points.shape[1], MAX_POINTS)}
     found = []
     for name, kind in CHARTS.items():
-        if there[kind.needs] and (kind.live or not live):
-            drawn, note = kind.draw(subject), kind.note.format(first=names[0])
+        if getattr(subject, kind.needs) and (kind.live or not live):
+            drawn, note = kind.draw(subject), kind.note.format(**values)
             found.append(Chart(name, kind.title, note, drawn.figure, drawn.table))
     return tuple(found)

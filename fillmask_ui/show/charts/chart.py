@@ -15,6 +15,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from fillmask_ui.evaluation import MeanSoFar, ModelFigures, Summary
+from fillmask_ui.evaluation.summary import Histogram
 from fillmask_ui.show.figures import NAMES, Names, Table, models_of
 
 # Mid-tones that keep a contrast of 3 to 1 or more on white and on near black.
@@ -25,6 +26,7 @@ _LABEL_CHARACTERS = 22
 _TITLE_CHARACTERS = 32  # of a model's name in a legend
 _FONT = "IBM Plex Sans, system-ui, sans-serif"
 _AXIS = {
+    "showgrid": True,
     "gridcolor": "rgba(128,128,128,.25)",
     "zeroline": False,
     "automargin": True,
@@ -55,9 +57,12 @@ class Style:
     colour: str
     dash: str
 
-    def line(self, width: float) -> dict[str, Any]:
-        """The look of a line of so many pixels."""
-        return {"color": self.colour, "width": width, "dash": self.dash}
+    def trace(self, width: float) -> dict[str, Any]:
+        """The name of a trace and the look of its line, so many pixels wide."""
+        return {
+            "name": self.name,
+            "line": {"color": self.colour, "width": width, "dash": self.dash},
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +84,14 @@ class Subject:
         return models_of(self.summary)
 
     @property
-    def pair(self) -> bool:
+    def two(self) -> bool:
         return len(self.models) > 1
+
+    @property
+    def differences(self) -> Histogram | None:
+        """Of the loss of the same token under both models; None where no tokens are paired."""
+        comparison = self.summary.comparison
+        return None if comparison is None else comparison.histogram
 
     @property
     def styles(self) -> tuple[Style, ...]:
@@ -114,7 +125,7 @@ def new_figure(
     """
     meta = {"description": description}
     look: dict[str, Any] = {"template": LOOK, "height": 320, "meta": meta}
-    look |= {"xaxis_title_text": x, "yaxis_title_text": y, "showlegend": legend}
+    look |= {"xaxis_title_text": x or None, "yaxis_title_text": y or None, "showlegend": legend}
     look["margin_t"] = 40 if legend else 12
     return go.Figure(layout=go.Layout(**{**look, **layout}))
 

@@ -35,7 +35,7 @@ def loss_by_group(subject: Subject, split: str) -> Drawing:
         f"{groups[-1].name} {groups[-1].mean_nll_nats:.3f} nats.",
         SPLITS[split],
         "mean loss (nats)",
-        legend=subject.pair,
+        legend=subject.two,
         xaxis_type="category",
         xaxis_categoryorder="array",
         xaxis_categoryarray=group_names(subject.models, split),
@@ -59,8 +59,7 @@ def loss_by_group(subject: Subject, split: str) -> Drawing:
             },
             mode="markers" if split == "by_part" else "lines+markers",
             marker={"color": style.colour, "size": 9},
-            line=style.line(1.5),
-            name=style.name,
+            **style.trace(1.5),
             customdata=[group.tokens for group in groups],
             hovertemplate="%{x}: %{y:.3f} nats over %{customdata:,} tokens<extra></extra>",
         )
@@ -75,7 +74,7 @@ def calibration(subject: Subject) -> Drawing:
         f"{subject.models[0].calibration_error:.3f}.",
         "stated probability of the best guess",
         "share of them that are right",
-        legend=subject.pair,
+        legend=subject.two,
     )
     figure.update_xaxes(axes).update_yaxes(axes)
     add_diagonal(figure, 1.0)
@@ -87,8 +86,7 @@ def calibration(subject: Subject) -> Drawing:
             y=[slot.accuracy for slot in bins],
             mode="lines+markers",
             marker={"color": style.colour, "size": sizes},
-            line=style.line(1.5),
-            name=style.name,
+            **style.trace(1.5),
             customdata=[slot.tokens for slot in bins],
             hovertemplate="stated %{x:.1%}, right %{y:.1%} of %{customdata:,}<extra></extra>",
         )
@@ -115,7 +113,7 @@ def running_mean(subject: Subject) -> Drawing:
         f"The mean loss settles: {last.means[0]:.3f} nats after {last.texts:,} texts.",
         "texts measured",
         "mean loss so far (nats)",
-        legend=subject.pair,
+        legend=subject.two,
         yaxis_range=[min(known) - 0.02, max(known) + 0.02],
     )
     columns: list[Any] = [texts]
@@ -138,8 +136,7 @@ def running_mean(subject: Subject) -> Drawing:
             x=texts,
             y=means,
             mode="lines+markers" if len(history) < 3 else "lines",
-            line=style.line(2.5),
-            name=style.name,
+            **style.trace(2.5),
             hovertemplate="%{y:.4f} nats after %{x:,} texts<extra></extra>",
         )
     own = headings(["mean loss (nats)", "95 % from", "95 % to"], subject.names, len(last.means))

@@ -19,7 +19,7 @@ _AXES = (("linear", "tokens"), ("log", "tokens (log scale)"))
 
 def loss_histogram(subject: Subject) -> Drawing:
     """How many tokens have which loss, with the mean and the median; buttons switch the axis."""
-    first, pair = subject.models[0], subject.pair
+    first, two = subject.models[0], subject.two
     bars = bars_of([model.histogram for model in subject.models])
     buttons = [
         {"label": kind, "method": "relayout", "args": [{"yaxis.type": kind, "yaxis.title.text": y}]}
@@ -46,12 +46,12 @@ def loss_histogram(subject: Subject) -> Drawing:
             **bars.places(),
             y=counts,
             name=style.name,
-            marker={"color": style.colour, "opacity": 0.55 if pair else 0.85},
+            marker={"color": style.colour, "opacity": 0.55 if two else 0.85},
             unselected={"marker": {"opacity": 0.2}},
-            showlegend=pair,
+            showlegend=two,
             customdata=bars.ranges(),
         )
-        colour, own = (style.colour, f"{style.name}: ") if pair else (SECOND, "")
+        colour, own = (style.colour, f"{style.name}: ") if two else (SECOND, "")
         for what, value, dash in (
             ("mean", model.mean_nll_nats, "solid"),
             ("median", model.median_nll_nats, "dot"),
@@ -68,7 +68,7 @@ def loss_distribution(subject: Subject) -> Drawing:
         f"{subject.models[0].median_nll_nats:.3f} nats.",
         "loss of a token (nats)",
         "share of tokens with at most this loss",
-        legend=subject.pair,
+        legend=subject.two,
         yaxis_range=[0, 1.01],
         yaxis_tickformat=",.0%",
     )
@@ -80,8 +80,7 @@ def loss_distribution(subject: Subject) -> Drawing:
             x=np.concatenate([[0.0], model.histogram.edges[kept + 1]]),
             y=np.concatenate([[0.0], share[kept]]),
             mode="lines",
-            line=style.line(2.5),
-            name=style.name,
+            **style.trace(2.5),
             hovertemplate="%{y:.1%} at most %{x:.2f} nats<extra></extra>",
         )
     columns = headings(["loss at most (nats)"], subject.names, len(subject.models))
@@ -95,13 +94,15 @@ def loss_by_kind(subject: Subject) -> Drawing:
     figure = new_figure(
         f"Violins of the loss by what the model saw: {', '.join(means)} nats.",
         y="loss of a token (nats)",
-        legend=subject.pair,
+        legend=subject.two,
         violinmode="overlay",
         violingap=0.2,
+        # Plotly's own range cuts the outer halves off.
+        xaxis_range=[-0.6, len(subject.models[0].by_kind) - 0.4],
         yaxis_rangemode="tozero",
         margin_b=32,
     )
-    sides = ("negative", "positive") if subject.pair else ("both",)
+    sides = ("negative", "positive") if subject.two else ("both",)
     for side, model, style in zip(sides, subject.models, subject.styles, strict=True):
         for group in model.by_kind:
             own = Histogram(model.histogram.edges, {"": model.histogram.counts[group.name]})
@@ -113,7 +114,7 @@ def loss_by_kind(subject: Subject) -> Drawing:
                 name=style.name,
                 legendgroup=style.name,
                 scalegroup=f"{style.name} {group.name}",
-                showlegend=subject.pair and group is model.by_kind[0],
+                showlegend=subject.two and group is model.by_kind[0],
                 line={"color": style.colour, "width": 1.5},
                 box={"visible": True, "width": 0.12},
                 points=False,

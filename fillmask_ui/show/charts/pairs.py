@@ -48,9 +48,12 @@ def scatter(subject: Subject) -> Drawing:
         marker={"color": ACCENT, "size": 5, "opacity": 0.45},
         hovertemplate="%{x:.3f} and %{y:.3f} nats<extra></extra>",
     )
-    columns = (f"loss from, {first} (nats)", "to (nats)", "tokens of the sample")
-    columns += (f"mean loss, {first} (nats)", f"mean loss, {second} (nats)")
-    return Drawing(figure, Table((*columns, f"share where {first} is worse"), tuple(_bands(drawn))))
+    columns = (
+        *(f"loss from, {first} (nats)", "to (nats)", "tokens of the sample"),
+        *(f"mean loss, {first} (nats)", f"mean loss, {second} (nats)"),
+        f"share where {first} is worse",
+    )
+    return Drawing(figure, Table(columns, tuple(_bands(drawn))))
 
 
 def _bands(points: np.ndarray) -> Iterator[tuple[Any, ...]]:
@@ -63,8 +66,14 @@ def _bands(points: np.ndarray) -> Iterator[tuple[Any, ...]]:
 
 
 def differences(subject: Subject) -> Drawing:
-    """How much larger the loss of a token is under the first model, as a histogram."""
+    """How much larger the loss of a token is under the first model, as a histogram.
+
+    Raises:
+        ValueError: for a comparison by character, which pairs no tokens.
+    """
     comparison, (first, second) = subject.summary.comparison, subject.names
+    if comparison is None or comparison.histogram is None:
+        raise ValueError("a comparison by character has no differences of tokens")
     bars, mean = bars_of([comparison.histogram]), comparison.difference_nats
     figure = new_figure(
         f"Histogram of the difference of the loss of a token, {first} less {second}; "

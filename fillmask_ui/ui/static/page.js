@@ -30,6 +30,24 @@
     if (page.loaded) change({ tab: tab === plain ? null : tab });
   };
 
+  // A link inside the page goes to the tab that it names and to whoever hears of all (""). A tab
+  // that was never open takes it up once it is there.
+  const takers = {};
+  const waiting = {};
+  page.follow = (link) => {
+    const parameters = Object.fromEntries(new URLSearchParams(link));
+    for (const tab of ["", parameters.tab]) {
+      if (takers[tab]) takers[tab](parameters);
+      else waiting[tab] = parameters;
+    }
+    window.scrollTo(0, 0);
+  };
+  page.take_links = (tab, take) => {
+    takers[tab] = take;
+    if (waiting[tab]) take(waiting[tab]);
+    delete waiting[tab];
+  };
+
   page.save = (name, type, content) => {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([content], { type }));

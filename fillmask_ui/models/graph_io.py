@@ -1,0 +1,171 @@
+"""What an ONNX graph wants to be fed, token ids made into that, and which output is the logits.
+
+Exported files differ: int32 or int64, with or without token_type_ids and position_ids, one fixed
+batch size or length. Axes: B texts, T tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fillmask_ui.errors import ModelError
+
+# What the inputs are -> what exporters call them.
+_ROLES = {
+    "input_ids": ("input_ids", "input", "ids", "tokens"),
+    "attention_mask": ("attention_mask", "input_mask", "mask"),
+    "token_type_ids": ("token_type_ids", "segment_ids"),
+    "position_ids": ("position_ids",),
+}
+
+_DTYPES: dict[str, Any] = {
+    "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32,
+    "tensor(bool)": np.bool_,
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+}
+
+# A model may be wider than its tokenizer, rounded up for speed (DeBERTa-v3: 128,001 tokens in
+# 128,100 columns). More than that without a config.json that says so is another kind of output.
+_ROUNDED_UP = 128
+
+
+@dataclass(frozen=True)
+class Feeds:
+    """How to feed one graph.
+
+    Attributes:
+        roles: name of each input in the graph -> what it is, as in the table above.
+        dtypes: name of each input -> numpy type that it wants.
+        batch: its fixed B, None if any.
+        length: its fixed T, None if any.
+        pad_id: fills up texts.
+        first_position: position id of a text's first token.
+    """
+
+    roles: Mapping[str, str]
+    dtypes: Mapping[str, Any]
+    batch: int | None
+    length: int | None
+    pad_id: int
+    first_position: int
+
+    @property
+    def sees_mask(self) -> bool:
+        """Whether the graph is told which tokens are padding."""
+        return "attention_mask" in self.roles.values()
+
+    def arrays(self, input_ids: np.ndarray, attention_mask: np.ndarray) -> dict[str, np.ndarray]:
+        """Token ids as the graph wants them.
+
+        Args:
+            input_ids: int64 [B, T]; B at most the fixed batch, T at most the fixed length.
+            attention_mask: int64 [B, T].
+
+        Returns:
+            Arrays by input name, [batch or B, length or T].
+        """
+        rows, columns = input_ids.shape
+        shape = (self.batch or rows, self.length or columns)
+        ids = np.full(shape, self.pad_id, dtype=np.int64)
+        mask = np.zeros(shape, dtype=np.int64)
+        ids[:rows, :columns], mask[:rows, :columns] = input_ids, attention_mask
+        # A row with nothing to attend to gives NaN: filler rows repeat the first text.
+        ids[rows:], mask[rows:] = ids[0], mask[0]
+        values = {
+            "input_ids": ids,
+            "attention_mask": mask,
+            "token_type_ids": np.zeros_like(ids),
+            "position_ids": self._positions(mask),
+        }
+        return {name: values[role].astype(self.dtypes[name]) for name, role in self.roles.items()}
+
+    def _positions(self, mask: np.ndarray) -> np.ndarray:
+        """Position ids [B, T]: real tokens count up from the first position."""
+        counted = np.cumsum(mask, axis=1)
+        if self.first_position:
+            # As create_position_ids_from_input_ids of RoBERTa: padding stays at the pad id.
+            return counted * mask + self.first_position - 1
+        return np.maximum(counted - 1, 0)
+
+
+def plan_feeds(inputs: Sequence[Any], pad_id: int, first_position: int, name: str) -> Feeds:
+    """Recognise the inputs of a graph.
+
+    Args:
+        inputs: as ONNX Runtime reports them, each with `name`, `type` and `shape`.
+        pad_id: of the tokenizer.
+        first_position: position id of a text's first token.
+        name: of the model, for messages.
+
+    Raises:
+        ModelError: that lists the inputs, if some are not those of a masked language model.
+    """
+    roles: dict[str, str] = {}
+    for one in inputs:
+        called = one.name.split(":")[0].lower()
+        role = next((role for role, names in _ROLES.items() if called in names), None)
+        if role is None and len(inputs) == 1:
+            role = "input_ids"
+        if role is None or one.type not in _DTYPES or len(one.shape) not in (0, 2):
+            raise ModelError(
+                f"{name} is no masked language model that takes tokens alone: its input "
+                f"{one.name} ({one.type}, shape {list(one.shape)}) is not known; wanted are "
+                "input_ids and, if need be, attention_mask, token_type_ids, position_ids of "
+                f"shape [batch, tokens]; it has: {', '.join(i.name for i in inputs)}"
+            )
+        roles[one.name] = role
+    ids = [one for one in inputs if roles[one.name] == "input_ids"]
+    if len(ids) != 1:
+        listed = ", ".join(roles) or "none"
+        raise ModelError(f"{name} has no single input for token ids; its inputs: {listed}")
+    shape = [*ids[0].shape, None, None]
+    batch, length = (size if isinstance(size, int) and size > 0 else None for size in shape[:2])
+    dtypes = {one.name: _DTYPES[one.type] for one in inputs}
+    return Feeds(roles, dtypes, batch, length, pad_id, first_position)
+
+
+def find_logits(
+    outputs: Mapping[str, np.ndarray],
+    shape: tuple[int, int],
+    vocabulary_size: int,
+    config_size: int | None,
+    name: str,
+) -> str:
+    """Name of the output whose last dimension is the vocabulary.
+
+    Args:
+        outputs: what the graph returned on a probe, by name.
+        shape: [B, T] of the probe.
+        vocabulary_size: number of tokens that the tokenizer knows.
+        config_size: V as `config.json` says, None if it does not.
+        name: of the model, for messages.
+
+    Raises:
+        ModelError: that lists the outputs with shapes, if none fits.
+    """
+    widths = {
+        key: value.shape[2]
+        for key, value in outputs.items()
+        if value.ndim == 3 and value.shape[:2] == shape and value.dtype.kind == "f"
+    }
+    for wanted in (config_size, vocabulary_size):
+        fitting = [key for key, width in widths.items() if width == wanted]
+        if fitting:
+            return "logits" if "logits" in fitting else fitting[0]
+    if config_size is None:
+        for key, width in widths.items():
+            if "logits" in key and 0 <= width - vocabulary_size < _ROUNDED_UP:
+                return key
+    listed = ", ".join(f"{key} {list(value.shape)}" for key, value in outputs.items())
+    raise ModelError(
+        f"{name} is no masked language model that goes with this tokenizer: no output has a "
+        f"column for each of the {vocabulary_size:,} tokens. On a probe of {shape[0]} x "
+        f"{shape[1]} tokens its outputs were: {listed}. Export the model with its masked-LM "
+        "head (task fill-mask), or name the tokenizer that belongs to it"
+    )

@@ -1,0 +1,160 @@
+"""Hiding and filling words by click: plain functions on a text and the words behind its masks.
+
+The text in the box is the only truth. A `Draft` adds to it the words that were hidden by click,
+one per mask, so that a click can bring them back; `carried` finds them again after the text was
+edited by hand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from fillmask_ui.filling import mask_positions, mask_range, normalise_masks, write_token
+from fillmask_ui.protocol import Vocabulary
+from fillmask_ui.records import Encoding
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A text and what its masks hide.
+
+    Attributes:
+        text: masks written as the model's own.
+        hidden: one entry per mask, from left to right; None where no word is known.
+    """
+
+    text: str = ""
+    hidden: tuple[str | None, ...] = ()
+
+    def word(self, mask: int) -> str | None:
+        """What a mask hides, counted from the left, from 0; None where that is not known."""
+        return self.hidden[mask] if 0 <= mask < len(self.hidden) else None
+
+    def words(self, masks: int) -> list[str | None]:
+        """The same for all masks of the text, however many of them are known."""
+        return [self.word(mask) for mask in range(masks)]
+
+
+def pieces(text: str, mask_token: str) -> list[str]:
+    """Words, blanks, signs and masks, which joined give the text again.
+
+    >>> pieces("A cat's [MASK].", "[MASK]")
+    ['A', ' ', 'cat', "'", 's', ' ', '[MASK]', '.']
+    """
+    return re.findall(rf"{re.escape(mask_token)}|\w+|\s+|.", text, flags=re.DOTALL)
+
+
+def carried(draft: Draft, text: str, mask_token: str) -> Draft:
+    """The draft of an edited text: masks that the edit left alone keep their words.
+
+    An edit is taken to be one stretch of text, the one between what start and end have in
+    common. Where it replaces words by one mask, these are what the mask hides.
+
+    >>> before = Draft("The [MASK] sat on the mat.", ("cat",))
+    >>> carried(before, "The [MASK] sat on the ___.", "[MASK]").hidden
+    ('cat', 'mat')
+    """
+    text = normalise_masks(text, mask_token)
+    # A change of model changes how masks are written, not what they hide.
+    old = pieces(normalise_masks(draft.text, mask_token), mask_token)
+    new = pieces(text, mask_token)
+    start = common_length(old, new)
+    end = common_length(old[start:][::-1], new[start:][::-1])
+    old_tail, new_tail = len(old) - end, len(new) - end
+    kept = _count_words([*old[:start], *old[old_tail:]], mask_token)
+    hidden: list[str | None] = [None] * new.count(mask_token)
+    # Of another sentence that merely ends alike nothing is known.
+    if 2 * kept >= _count_words(old, mask_token):
+        before, after = old[:start].count(mask_token), old[old_tail:].count(mask_token)
+        known = draft.words(old.count(mask_token))
+        hidden[:before] = known[:before]
+        hidden[len(hidden) - after :] = known[len(known) - after :]
+    changed = "".join(old[start:old_tail])
+    if new[start:new_tail] == [mask_token] and changed.strip() and mask_token not in changed:
+        hidden[new[:start].count(mask_token)] = changed.strip()
+    return Draft(text, tuple(hidden))
+
+
+def common_length(left: Sequence[str], right: Sequence[str]) -> int:
+    """How many pieces two texts have in common at their start.
+
+    >>> common_length("mask", "mast")
+    3
+    """
+    shorter = min(len(left), len(right))
+    return next((i for i in range(shorter) if left[i] != right[i]), shorter)
+
+
+def _count_words(parts: list[str], mask_token: str) -> int:
+    return sum(1 for part in parts if part[0].isalnum() and part != mask_token)
+
+
+def hide(draft: Draft, vocabulary: Vocabulary, token: int) -> Draft:
+    """Put a mask in place of a token, or of its whole word where that keeps the rest as it is.
+
+    A piece of a WordPiece word cannot be hidden alone: text has no way to write the `##ing` that
+    would be left, so the word goes as a whole. The token counts in the encoded text; special
+    tokens and masks leave the draft as it is.
+    """
+    encoding = vocabulary.encode(draft.text)
+    if not 0 <= token < len(encoding) or not can_hide(encoding, vocabulary, token):
+        return draft
+    start, end = _hidden_range(encoding, token)
+    masks = mask_positions(encoding, vocabulary)
+    hidden = draft.words(len(masks))
+    hidden.insert(sum(encoding.spans[p].start < start for p in masks), draft.text[start:end])
+    text = draft.text[:start] + vocabulary.mask_token + draft.text[end:]
+    return Draft(text, tuple(hidden))
+
+
+def restore(draft: Draft, vocabulary: Vocabulary, mask: int) -> Draft:
+    """Bring back the word behind a mask, counted from 0; where none is known nothing changes."""
+    word = draft.word(mask)
+    if word is None:
+        return draft
+    start, end = mask_range(vocabulary.encode(draft.text), vocabulary, mask)
+    hidden = (*draft.hidden[:mask], *draft.hidden[mask + 1 :])
+    return Draft(draft.text[:start] + word + draft.text[end:], hidden)
+
+
+def fill_in(draft: Draft, vocabulary: Vocabulary, mask: int, token_id: int) -> Draft:
+    """Write a token in place of a mask, with the blanks that make the model see just that token.
+
+    Masks count from the left, from 0; one that is not there leaves the draft as it is.
+    """
+    encoding = vocabulary.encode(draft.text)
+    hidden = draft.words(len(mask_positions(encoding, vocabulary)))
+    if not 0 <= mask < len(hidden):
+        return draft
+    del hidden[mask]
+    return Draft(write_token(encoding, vocabulary, mask, token_id), tuple(hidden))
+
+
+def fill_all(draft: Draft, vocabulary: Vocabulary, token_ids: Iterable[int]) -> Draft:
+    """`fill_in` for every mask, from left to right, one token each."""
+    for token_id in token_ids:
+        draft = fill_in(draft, vocabulary, 0, token_id)
+    return draft
+
+
+def can_hide(encoding: Encoding, vocabulary: Vocabulary, token: int) -> bool:
+    """Whether a token stands for characters of the text and is no mask."""
+    start, end = _hidden_range(encoding, token)
+    return not encoding.special[token] and encoding.ids[token] != vocabulary.mask_id and start < end
+
+
+def _hidden_range(encoding: Encoding, token: int) -> tuple[int, int]:
+    """First character that goes with a token and one past the last."""
+    first = last = token
+    word = encoding.word_ids[token]
+    if word is not None:
+        members = [i for i, other in enumerate(encoding.word_ids) if other == word]
+        if any(encoding.tokens[i].startswith("##") for i in members):
+            first, last = members[0], members[-1]
+    start, end = encoding.spans[first].start, encoding.spans[last].end
+    # Some tokenizers count the blank before a word as part of it.
+    while start < end and encoding.text[start].isspace():
+        start += 1
+    return start, end
