@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 from array import array
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -258,14 +257,10 @@ class _Smallest:
         self.size = size
         self._entries: list[tuple[Any, ...]] = []  # the key first
 
-    def extend(self, entries: Iterable[tuple[Any, ...]]) -> None:
-        self._entries.extend(entries)
-        if len(self._entries) > 2 * self.size:
-            self._entries = self.first()
-
     def merge(self, other: Self) -> None:
         """Consider the entries of another shard."""
-        self.extend(other._entries)
+        self._entries += other._entries
+        self._entries = self.first()
 
     def first(self) -> list[tuple[Any, ...]]:
         return sorted(self._entries, key=lambda entry: entry[:3])[: self.size]
@@ -276,13 +271,14 @@ class LargestTokens(_Smallest):
 
     def add(self, row: EvaluatedText, values: np.ndarray) -> None:
         """Consider every token of a text; of `values`, float64 [M], -inf is never shown."""
-        known = self.first()
-        least = -known[-1][0] if len(known) == self.size else -np.inf
+        full = len(self._entries) == self.size
+        least = -self._entries[-1][0] if full else -np.inf
         # Ties go to the earlier text and position, whatever came first.
-        self.extend(
+        self._entries += (
             (-float(values[index]), row.id, int(row.cols[index]), token_example(row, int(index)))
             for index in np.flatnonzero((values >= least) & (values > -np.inf))
         )
+        self._entries = self.first()
 
     def examples(self) -> tuple[TokenExample, ...]:
         """Largest first."""
@@ -295,7 +291,9 @@ class PointSample(_Smallest):
     def add(self, row: EvaluatedText, *columns: np.ndarray) -> None:
         """Consider every token of a text; `columns` are float64 [M]."""
         keys = np.random.default_rng([row.id]).random(len(row.cols))
-        self.extend(zip(keys.tolist(), *(column.tolist() for column in columns), strict=True))
+        self._entries += zip(keys.tolist(), *(column.tolist() for column in columns), strict=True)
+        if len(self._entries) > 2 * self.size:
+            self._entries = self.first()
 
     def columns(self) -> np.ndarray:
         """float64 [columns, at most size]."""
