@@ -16,12 +16,7 @@ from fillmask_ui.batching import pad, plan_batches
 from fillmask_ui.errors import ModelOutputError
 from fillmask_ui.evaluation.config import EvaluationConfig
 from fillmask_ui.evaluation.prepare import Prepared
-from fillmask_ui.evaluation.rows import (
-    EvaluatedText,
-    LogitDifference,
-    MaskedText,
-    TokenScores,
-)
+from fillmask_ui.evaluation.rows import EvaluatedText, LogitDifference, MaskedText, TokenScores
 from fillmask_ui.protocol import MaskedLM
 
 # Fields, each of length M, of the `TokenScores` of each model in turn, then of the
@@ -106,10 +101,10 @@ def _evaluated(row: MaskedText, scores: Scores, models: Sequence[MaskedLM]) -> E
         TokenScores(**record, top_tokens=tuple(token(int(index)) for index in record["top_ids"]))
         for record in scores[: len(models)]
     )
-    difference = LogitDifference(**scores[2]) if second else None
-    return EvaluatedText(
-        **vars(row), scores=own, baseline=(*second, None)[0], difference=difference
-    )
+    if not second:
+        return EvaluatedText(**vars(row), scores=own)
+    difference = LogitDifference(**scores[2])
+    return EvaluatedText(**vars(row), scores=own, baseline=second[0], difference=difference)
 
 
 def _score_batch(models: Sequence[MaskedLM], batch: Sequence[_View], most: int) -> Scores:

@@ -26,25 +26,21 @@ class EvaluationConfig:
     Suffix(suffix_tokens=3)
     """
 
-    # a key of `SCHEMES`
     metric: str = option(
         "cross-entropy",
         f"{', '.join([*SCHEMES][:-1])} or {[*SCHEMES][-1]}.",
         choices=tuple(SCHEMES),
     )
     seed: int = option(42, "Of the masks.")
-    # longer texts are cut at the end; None for the model's own limit
     max_tokens: int | None = option(
         None, "Cut longer texts; the model's limit.", metavar="N", least=3
     )
-    # tokens of a padded batch; changes the speed, and the numbers a little: those of a dynamically
-    # quantized model in the fourth digit, as its activations are scaled by batch, others in the
-    # last
+    # Changes the numbers a little: those of a dynamically quantized model, whose activations are
+    # scaled by batch, in the fourth digit, others in the last.
     batch_tokens: int = option(
         1024, "Tokens of a padded batch: speed and memory.", metavar="N", least=1
     )
-    # the metric with its own options, which are given by name beside those below
-    scheme: Scheme = field(default_factory=CrossEntropy)
+    scheme: Scheme = field(default_factory=CrossEntropy)  # the metric with its own options
 
     def __init__(
         self,

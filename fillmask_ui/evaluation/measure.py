@@ -30,9 +30,7 @@ _WINDOW_TEXTS = 512
 class Heartbeat:
     """A sign of life between rows."""
 
-    # how many texts are through so far, skipped and done ones counted; those under way count by
-    # their share of the work
-    texts: float
+    texts: float  # through so far, skipped and done ones too; those under way by share of the work
 
 
 def evaluate(

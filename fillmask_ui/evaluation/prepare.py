@@ -115,7 +115,6 @@ def _cut(encoding: Encoding, max_tokens: int) -> Encoding:
     while closing < len(encoding) and encoding.special[-1 - closing]:
         closing += 1
     kept = max_tokens - closing
-
     end = max((span.end for span in encoding.spans[:kept]), default=0)
     values = {
         name: own[:kept] + own[len(encoding) - closing :] for name, own in vars(encoding).items()

@@ -46,13 +46,10 @@ class MaskedText:
 
     id: int  # of the example
     text: str  # as far as it was measured; masks written as the model's mask token
-    # that the scored tokens stand for: of the whole text (blanks inside counted) where each token
-    # is hidden once, else of the hidden tokens
+    # Of the whole text (blanks inside counted) where each token is hidden once, else of the hidden.
     characters: int
     truncated: bool  # whether the text was longer than the model takes
-    # tokens of the text that cannot be hidden: unknown words, masks and other special tokens that
-    # stand in it
-    left_out: int
+    left_out: int  # tokens that cannot be hidden: unknown words, special tokens that stand in it
     ids: np.ndarray  # int64 [T]
     cols: np.ndarray  # int64 [M], hidden positions
     tokens: tuple[str, ...]  # M vocabulary strings of the tokens to be found
@@ -72,11 +69,9 @@ class EvaluatedText(MaskedText):
     """One text, measured."""
 
     scores: TokenScores  # of the model
-    # of the second model, at the same positions; None without one
-    baseline: TokenScores | None = None
-    difference: LogitDifference | None = None  # between the two; None without a second model
-    # the second model's own row where its tokenizer is another one
-    other: EvaluatedText | None = None
+    baseline: TokenScores | None = None  # of a second model with the same tokenizer
+    difference: LogitDifference | None = None  # between the two
+    other: EvaluatedText | None = None  # of a second model with another tokenizer
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values; floats keep every digit."""

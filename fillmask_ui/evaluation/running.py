@@ -87,11 +87,7 @@ class RunningSummary:
         return math.fsum(sums[:, NLL]) / int(sums[:, COUNT].sum())
 
     def add(self, row: EvaluatedText | SkippedText) -> None:
-        """Count one text.
-
-        Raises:
-            ValueError: if some rows have a baseline and others have none.
-        """
+        """Count one text; a `ValueError` if some rows have a baseline and others have none."""
         if isinstance(row, SkippedText):
             self.skipped[row.reason] += 1
             return
@@ -146,9 +142,8 @@ class RunningSummary:
         baseline = comparison = None
         if (base := self._baseline) is not None:
             baseline = model_figures(base, order, quick)
-            comparison = comparison_figures(
-                self._model, base, self._pair, order, quick, self.limits
-            )
+            own, pair = self._model, self._pair
+            comparison = comparison_figures(own, base, pair, order, quick, self.limits)
         return Summary(
             config=self.config,
             texts=self.texts,

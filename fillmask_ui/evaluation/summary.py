@@ -43,8 +43,7 @@ class GroupFigures:
     tokens: int  # how many
     texts: int | None  # with at least one of them; None where that is not counted
     mean_nll_nats: float  # over the tokens
-    # of the mean; None where it is not known, or rests on fewer than 5 texts
-    interval: Interval | None
+    interval: Interval | None  # of the mean; None for fewer than 5 texts
     top1_accuracy: float  # share of tokens with rank 1
     top5_accuracy: float  # share with rank 5 or better
     mean_rank: float  # of the true token
@@ -106,8 +105,7 @@ class ModelFigures:
     by_part: tuple[GroupFigures, ...]  # by whole word, first and later sub-token
     by_position: tuple[GroupFigures, ...]  # by token position
     by_frequency: tuple[GroupFigures, ...]  # by how often the token occurs in the texts
-    # stated probability of the best guess against how often it is right
-    calibration: tuple[CalibrationBin, ...]
+    calibration: tuple[CalibrationBin, ...]  # stated probability against how often it is right
     calibration_error: float  # mean |stated - right|, weighted by tokens
     histogram: Histogram  # of the loss of a token, by kind
     truncated: int  # texts cut at the end
@@ -150,25 +148,20 @@ class Comparison:
 
     unit: str  # `token`, or `character` where the tokenizers differ
     texts: int  # paired
-    # of the metric, model against baseline; 0.03 is 3 % worse. Of two tokenizers, see
-    # `Summary.compared_metric`.
-    relative_change: float
+    relative_change: float  # of `Summary.compared_metric`, against the baseline; 0.03 is 3 % worse
     interval: Interval | None  # of it, paired
     difference_nats: float  # mean loss of the model less that of the baseline, by unit
     difference_interval: Interval | None  # of it, paired
     verdict: Verdict  # of the relative change
-    # share of tokens where both have the same best guess; None by character
-    agreement: float | None = None
+    agreement: float | None = None  # share of equal best guesses; None by character, as below
     flips: int | None = None  # tokens where the best guess differs
     lost: int | None = None  # tokens that only the baseline guesses right
     won: int | None = None  # tokens that only the model guesses right
-    # mean KL(model || baseline); None for two stored runs, like all below
-    mean_kl_nats: float | None = None
+    mean_kl_nats: float | None = None  # KL(model || baseline); None for two stored runs, as below
     mean_kl_reverse_nats: float | None = None  # mean KL(baseline || model)
     mean_abs_logit_difference: float | None = None  # over tokens and vocabulary
     max_abs_logit_difference: float | None = None  # the largest
-    # of the difference of the loss of a token; None by character
-    histogram: Histogram | None = None
+    histogram: Histogram | None = None  # of the difference of the loss of a token
 
     @property
     def further_texts(self) -> int | None:
@@ -192,10 +185,8 @@ class Summary:
     comparison: Comparison | None = None  # of the two
     alarms: tuple[str, ...] = ()  # what a reader must know, in words
     worst: tuple[TokenExample, ...] = ()  # tokens with the largest loss
-    # tokens with the largest |difference| of the two losses
-    most_different: tuple[TokenExample, ...] = ()
-    # float64 [columns, n], a fair sample of tokens: the loss; with a baseline (by token) the
-    # baseline's loss as a second line
+    most_different: tuple[TokenExample, ...] = ()  # with the largest |difference| of losses
+    # Float64 [1 or 2, n]: losses of a fair sample of tokens; by token also those of the baseline.
     points: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property

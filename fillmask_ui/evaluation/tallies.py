@@ -175,8 +175,7 @@ class PairTally(Tally):
 
     def __init__(self) -> None:
         self.counts = np.zeros(4, np.int64)  # tokens, agreed, lost, won
-        # Tokens, KL, reverse KL, mean |logit difference|; nothing of two stored runs, which have no
-        # logits.
+        # Tokens with logits (stored runs have none), KL, reverse KL, mean |logit difference|.
         self.apart = np.zeros(4)
         self.max_abs = 0.0
         self.histogram = np.zeros(DIFFERENCE_BINS, np.int64)

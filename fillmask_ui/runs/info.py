@@ -29,20 +29,15 @@ class RunInfo:
     config: EvaluationConfig  # what is measured
     model: Mapping[str, Any]  # signature of the model, as `ModelSignature.to_dict` gives it.
     baseline: Mapping[str, Any] | None = None  # signature of the second model; None without one
-    # where the texts come from: `TextSource.to_dict`, its `signature`, and how many rows were
-    # `available` when the run began.
+    # `TextSource.to_dict`, its `signature`, and how many rows were `available` when the run began.
     texts: Mapping[str, Any] = field(default_factory=dict)
-    # how the models were asked for, see `Plan.choices`.
-    choices: Mapping[str, Any] = field(default_factory=dict)
+    choices: Mapping[str, Any] = field(default_factory=dict)  # `Plan.choices`
     limits: Limits = field(default_factory=Limits)  # borders of the verdict
-    # of this package and of what the models ran on
-    versions: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)  # of packages that took part
     state: str = RUNNING  # `running`, `done`, `stopped` or `failed`
     error: str | None = None  # why it failed, in words
-    # what a reader should know of the texts (fewer than asked for, ...).
-    notes: tuple[str, ...] = ()
-    # the figures, as `Summary.to_dict` gives them, once it is done.
-    result: Mapping[str, Any] | None = None
+    notes: tuple[str, ...] = ()  # on the texts (fewer than asked for, ...)
+    result: Mapping[str, Any] | None = None  # `Summary.to_dict`, once it is done
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values."""

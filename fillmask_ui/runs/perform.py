@@ -38,11 +38,8 @@ class Progress:
     info: RunInfo  # its run.json.
     running: RunningSummary  # the figures so far, which go on growing
     expected: int | None = None  # texts in all; None where that is not known
-    # texts that are through, those under way by their share of the work; None between two signs of
-    # life
-    through: float | None = None
-    # what was just measured and stored; None for a sign of life
-    row: EvaluatedText | SkippedText | None = None
+    through: float | None = None  # texts, those under way by share of the work; None with a row
+    row: EvaluatedText | SkippedText | None = None  # just measured; None for a sign of life
     dropped_bytes: int = 0  # length of a half-written last line that a resumed run has dropped
 
 

@@ -31,8 +31,7 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
     running: RunningSummary  # the figures so far, those of a resumed run's stored rows included
     _file: BinaryIO
     _opened: contextlib.ExitStack  # closes the file, then releases the lock
-    # length of a half-written last line that was dropped; 0 if there was none
-    dropped_bytes: int = 0
+    dropped_bytes: int = 0  # length of a half-written last line that was dropped
     _stored: dict[int, int] = field(default_factory=dict)  # id to checksum, of rows found on disk
     _checksums: dict[int, int] = field(default_factory=dict)  # of texts under way
 
@@ -156,8 +155,7 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
                     f"run.json cannot be written ({error.strerror}): the rows so far are kept in "
                     f"{self.folder}; make room and resume with --resume {self.name}"
                 ) from error
-            # On a full disk the state stays `running`; as nobody holds the lock, readers see
-            # it as stopped.
+            # Else it stays `running`, which readers see as stopped, as nobody holds the lock.
 
     def close(self) -> None:
         """Release the run; harmless if done before. A run under way is then `stopped`."""

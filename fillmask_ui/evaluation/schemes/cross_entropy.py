@@ -38,7 +38,6 @@ class CrossEntropy(Scheme):
     figure_label = "Cross-entropy"
 
     recipe: MaskRecipe = field(default_factory=MaskRecipe)  # what is chosen and how it is shown
-    # one of `MASK_STREAMS`
     mask_stream: str = option(
         "text",
         "text: masks depend on the text's position alone; collator: as the published evaluator, "

@@ -38,7 +38,6 @@ class PseudoPerplexity(Scheme):
     covers_the_text = True
     exponential = True
 
-    # hide the later sub-tokens of the word too
     within_word: bool = option(False, "Pseudo-perplexity: hide the rest of the word too.")
 
     def hide(

@@ -34,9 +34,7 @@ class Scheme(ABC):
     figure_label: ClassVar[str]  # of its figure, on the page
     figure_key: ClassVar[str] = "cross_entropy"  # of its figure in JSON
     seeded: ClassVar[bool] = True  # whether the seed changes what is hidden
-    # whether every token is hidden once, so that the losses of a text add up to that of all its
-    # characters
-    covers_the_text: ClassVar[bool] = False
+    covers_the_text: ClassVar[bool] = False  # whether every token is hidden once
     exponential: ClassVar[bool] = False  # whether the figure is e^ of the loss per unit
 
     @abstractmethod

@@ -31,7 +31,6 @@ class Suffix(Scheme):
     figure_label = "Mean loss, end hidden"
     seeded = False
 
-    # how many are hidden; all where a text has fewer
     suffix_tokens: int = option(
         8,
         "Suffix: how many tokens at the end are hidden.",
