@@ -15,7 +15,7 @@ from fillmask_ui.evaluation.config import EvaluationConfig
 from fillmask_ui.evaluation.history import History, MeanSoFar
 from fillmask_ui.evaluation.measure import Heartbeat, check_models, evaluate
 from fillmask_ui.evaluation.prepare import Masks, SeededMasks
-from fillmask_ui.evaluation.rows import EvaluatedText, LogitDifference, TokenScores
+from fillmask_ui.evaluation.rows import EvaluatedText, TokenScores
 from fillmask_ui.evaluation.running import RunningSummary, summarize
 from fillmask_ui.evaluation.schemes import SCHEMES
 from fillmask_ui.evaluation.summary import Comparison, GroupFigures, ModelFigures, Summary
@@ -29,7 +29,6 @@ __all__ = [
     "GroupFigures",
     "Heartbeat",
     "History",
-    "LogitDifference",
     "Masks",
     "MeanSoFar",
     "ModelFigures",

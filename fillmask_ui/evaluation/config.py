@@ -74,11 +74,13 @@ class EvaluationConfig:
             OptionError: if more was asked for.
         """
         limit = min(longest)
-        if self.max_tokens is not None and self.max_tokens > limit:
+        if self.max_tokens is None:
+            return replace(self, max_tokens=limit)
+        if self.max_tokens > limit:
             raise OptionError(
                 f"max tokens was {self.max_tokens}, but the model takes at most {limit}"
             )
-        return self if self.max_tokens is not None else replace(self, max_tokens=limit)
+        return self
 
     @property
     def signature(self) -> str:

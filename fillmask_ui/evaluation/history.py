@@ -30,7 +30,6 @@ class History:
         self.entries: list[MeanSoFar] = []
 
     def add(self, row: EvaluatedText | SkippedText) -> None:
-        """Count one text."""
         if isinstance(row, SkippedText):
             return
         other = row.other.scores if row.other is not None else row.baseline

@@ -1,7 +1,6 @@
 """Running sums over measured texts, which merge: the mutable half of `summarize`.
 
-What they hold grows with the vocabulary and, by six numbers per text, with the texts; never with
-the tokens.
+They grow with the vocabulary and, by six numbers per text, with the texts; never with the tokens.
 
 Axes: M hidden positions of a text, G groups of a split, V vocabulary.
 """
@@ -64,7 +63,6 @@ class Tally:
     """Sums that merge."""
 
     def merge(self, other: Self) -> None:
-        """Add the sums of another shard."""
         for name, value in vars(other).items():
             own = getattr(self, name)
             if isinstance(own, Tally):
@@ -109,8 +107,7 @@ class ModelTally(Tally):
         self.kinds = SplitTally(KINDS)
         self.parts = SplitTally(PARTS)
         self.positions = SplitTally(_range_names(POSITION_EDGES))
-        self.tokens = np.zeros((0, COLUMNS))  # [ids seen, COLUMNS]
-        self.occurrences = np.zeros(0, np.int64)
+        self.tokens = np.zeros((0, COLUMNS + 1))  # [ids seen]; the last column: occurrences
         self.histogram = np.zeros((len(KINDS), LOSS_BINS), np.int64)
         self.calibration = np.zeros((CALIBRATION_BINS, 3))  # tokens, stated probability, right
         self.truncated = 0
@@ -121,26 +118,24 @@ class ModelTally(Tally):
         return np.array(self.texts).reshape(-1, TEXT_COLUMNS)[order].T.copy()
 
     def add(self, row: EvaluatedText, scores: TokenScores) -> None:
-        """Count one text."""
         right = scores.ranks == 1
         ones = np.ones(len(right))
         values = np.stack(
             [ones, scores.nll_nats, right, scores.ranks <= 5, scores.ranks, scores.entropy_nats],
             axis=1,
         )  # [M, COLUMNS]
-        units = self.scheme.units(row)
-        of_text = (scores.nll_nats.sum(), len(right), units, row.characters)
-        self.texts.extend((*of_text, scores.entropy_nats.sum()))
+        nll, entropy = scores.nll_nats.sum(), scores.entropy_nats.sum()
+        self.texts.extend((nll, len(right), self.scheme.units(row), row.characters, entropy))
         self.kinds.add(row.kinds, values)
         self.parts.add(row.parts, values)
         place = np.searchsorted(POSITION_EDGES, row.cols, side="right") - 1
         self.positions.add(place, values)
         largest = int(row.ids.max())
-        if largest >= len(self.occurrences):
+        if largest >= len(self.tokens):
             # By half more than needed, so that growing is rare.
             self._grow(largest + 1 + largest // 2)
-        np.add.at(self.tokens, row.true_ids, values)
-        np.add.at(self.occurrences, row.ids, 1)
+        np.add.at(self.tokens[:, :-1], row.true_ids, values)
+        np.add.at(self.tokens[:, -1], row.ids, 1)
         bins = np.minimum(scores.nll_nats / BIN_NATS, LOSS_BINS - 1).astype(np.int64)
         np.add.at(self.histogram, (row.kinds, bins), 1)
         stated = scores.top_probabilities
@@ -152,21 +147,17 @@ class ModelTally(Tally):
     def by_frequency(self) -> SplitTally:
         """The tokens by their occurrences in the texts; in how many texts is not counted."""
         split = SplitTally(_range_names(FREQUENCY_EDGES))
-        group = np.searchsorted(FREQUENCY_EDGES, self.occurrences, side="right") - 1  # [V]
+        group = np.searchsorted(FREQUENCY_EDGES, self.tokens[:, -1], side="right") - 1  # [V]
         for index in range(len(FREQUENCY_EDGES)):
-            split.sums[index] = self.tokens[group == index].sum(axis=0)
+            split.sums[index] = self.tokens[group == index].sum(axis=0)[:-1]
         return split
 
     def _grow(self, size: int) -> None:
-        more = size - len(self.occurrences)
-        if more > 0:
-            self.occurrences = np.pad(self.occurrences, (0, more))
-            self.tokens = np.pad(self.tokens, ((0, more), (0, 0)))
+        self.tokens = np.pad(self.tokens, ((0, max(size - len(self.tokens), 0)), (0, 0)))
 
     def merge(self, other: ModelTally) -> None:
-        size = max(len(self.occurrences), len(other.occurrences))
-        self._grow(size)
-        other._grow(size)
+        self._grow(len(other.tokens))
+        other._grow(len(self.tokens))
         super().merge(other)
 
 
@@ -188,9 +179,7 @@ class PairTally(Tally):
         won = (own.ranks == 1) & (base.ranks > 1)
         self.counts += [count, (own.top_ids == base.top_ids).sum(), lost.sum(), won.sum()]
         if apart is not None:
-            sums = [
-                values.sum() for values in (apart.kl_nats, apart.kl_reverse_nats, apart.mean_abs)
-            ]
+            sums = [apart.kl_nats.sum(), apart.kl_reverse_nats.sum(), apart.mean_abs.sum()]
             self.apart += [count, *sums]
             self.max_abs = max(self.max_abs, float(apart.max_abs.max()))
         bins = np.floor(gap(own.nll_nats, base.nll_nats) / BIN_NATS + DIFFERENCE_BINS / 2)
@@ -231,12 +220,13 @@ class TokenExample:
 def token_example(row: EvaluatedText, index: int) -> TokenExample:
     """The hidden token at `cols[index]`."""
     own, base = row.scores, row.baseline
+    start, end = row.spans[index].tolist()
     return TokenExample(
         id=row.id,
         position=int(row.cols[index]),
         text=row.text,
-        start=int(row.spans[index, 0]),
-        end=int(row.spans[index, 1]),
+        start=start,
+        end=end,
         token=row.tokens[index],
         kind=KINDS[row.kinds[index]],
         nll_nats=float(own.nll_nats[index]),
@@ -257,7 +247,6 @@ class _Smallest:
         self._entries: list[tuple[Any, ...]] = []  # the key first
 
     def merge(self, other: Self) -> None:
-        """Consider the entries of another shard."""
         self._entries += other._entries
         self._entries = self.first()
 

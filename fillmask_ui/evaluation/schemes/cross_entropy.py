@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
+from numpy.random import Generator
 
 from fillmask_ui.evaluation.schemes.scheme import Scheme
 from fillmask_ui.masking import HiddenTokens, MaskRecipe, hide_random
@@ -48,9 +48,7 @@ class CrossEntropy(Scheme):
     def __post_init__(self) -> None:
         check_options(self)
 
-    def hide(
-        self, encoding: Encoding, vocabulary: Vocabulary, rng: np.random.Generator
-    ) -> HiddenTokens:
+    def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
         """Tokens chosen at random, shown by the recipe."""
         return hide_random(encoding, vocabulary, self.recipe, rng)
 

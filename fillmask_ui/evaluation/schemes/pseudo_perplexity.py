@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator
 
 from fillmask_ui.evaluation.schemes.scheme import Scheme
 from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
@@ -40,9 +41,7 @@ class PseudoPerplexity(Scheme):
 
     within_word: bool = option(False, "Pseudo-perplexity: hide the rest of the word too.")
 
-    def hide(
-        self, encoding: Encoding, vocabulary: Vocabulary, rng: np.random.Generator
-    ) -> HiddenTokens:
+    def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
         """Each token in a view of its own; draws nothing."""
         cols = np.flatnonzero(hideable(encoding.ids, vocabulary.special_ids))
         until = cols + 1

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
+from numpy.random import Generator
 
 from fillmask_ui.evaluation.rows import MaskedText
 from fillmask_ui.masking import HiddenTokens
@@ -38,9 +38,7 @@ class Scheme(ABC):
     exponential: ClassVar[bool] = False  # whether the figure is e^ of the loss per unit
 
     @abstractmethod
-    def hide(
-        self, encoding: Encoding, vocabulary: Vocabulary, rng: np.random.Generator
-    ) -> HiddenTokens:
+    def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
         """Hidden tokens of one text; `rng` is of (seed, id of the text), nothing else is random."""
 
     @property

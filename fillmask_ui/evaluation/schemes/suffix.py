@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator
 
 from fillmask_ui.evaluation.schemes.scheme import Scheme
 from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
@@ -42,9 +43,7 @@ class Suffix(Scheme):
     def __post_init__(self) -> None:
         check_options(self)
 
-    def hide(
-        self, encoding: Encoding, vocabulary: Vocabulary, rng: np.random.Generator
-    ) -> HiddenTokens:
+    def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
         """The last tokens that can be hidden; draws nothing."""
         places = np.flatnonzero(hideable(encoding.ids, vocabulary.special_ids))
         return hide_as_masks(encoding, vocabulary, places[-self.suffix_tokens :])

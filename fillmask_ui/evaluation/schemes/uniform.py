@@ -16,6 +16,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator
 
 from fillmask_ui.evaluation.schemes.scheme import Scheme
 from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
@@ -33,9 +34,7 @@ class Uniform(Scheme):
     hides = "a share drawn anew for each text"
     figure_label = "Mean loss, uniform share hidden"
 
-    def hide(
-        self, encoding: Encoding, vocabulary: Vocabulary, rng: np.random.Generator
-    ) -> HiddenTokens:
+    def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
         """ceil(share * n) of the n tokens that can be hidden: each count is equally likely."""
         places = np.flatnonzero(hideable(encoding.ids, vocabulary.special_ids))
         share = 1.0 - rng.random()  # random() lies in [0, 1)
