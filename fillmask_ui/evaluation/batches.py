@@ -3,8 +3,6 @@
 Axes: B rows of a batch, T tokens, M hidden positions, V vocabulary.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Everything that shows figures reads these tables: JSON, the shell's tables, the 
 and the model card. A new figure is an attribute of a record in `summary` and a row here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """From sums to figures: one function for each record of `summary`; N texts, V vocabulary."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Any

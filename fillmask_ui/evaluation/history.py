@@ -1,7 +1,5 @@
 """The mean after ever more texts, for a curve that settles while an evaluation runs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fillmask_ui.evaluation.rows import EvaluatedText

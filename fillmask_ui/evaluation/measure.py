@@ -7,8 +7,6 @@ not some texts are already done: a resumed run repeats the numbers to the last d
 Axes: B rows of a batch, T tokens, M hidden positions, V vocabulary.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 Axes: T tokens of the text, M hidden positions.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol, cast
 
@@ -18,10 +16,6 @@ from fillmask_ui.masking import HiddenTokens, generator, hideable
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Encoding, Example, SkippedText, Span
 
-BLANK = "empty or blank"
-NOT_TEXT = "cannot be tokenized"
-NOTHING_TO_HIDE = "only special or unknown tokens"
-NOTHING_CHOSEN = "no token was chosen"
 NOT_COMPARABLE = "tokenizers do not cover the same characters"
 
 # Far more characters than any tokenizer puts into one token of running text.
@@ -60,12 +54,12 @@ def prepare(
 ) -> Prepared | SkippedText:
     """Hide tokens of one text, or say why it cannot be measured."""
     if not example.text.strip():
-        return SkippedText(example.id, BLANK)
+        return SkippedText(example.id, "empty or blank")
     max_tokens = cast("int", config.max_tokens)  # `evaluate` has resolved it
     try:
         encoding = _encode_beginning(vocabulary, example.text, max_tokens)
     except TextError:
-        return SkippedText(example.id, NOT_TEXT)
+        return SkippedText(example.id, "cannot be tokenized")
     truncated = len(encoding) > max_tokens
     if truncated:
         encoding = _cut(encoding, max_tokens)
@@ -73,9 +67,9 @@ def prepare(
     # Asked also where nothing can be hidden: a stream of masks advances there too.
     hidden = masks.hide(encoding, example.id)
     if not can_hide.any():
-        return SkippedText(example.id, NOTHING_TO_HIDE)
+        return SkippedText(example.id, "only special or unknown tokens")
     if not len(hidden.cols):
-        return SkippedText(example.id, NOTHING_CHOSEN)
+        return SkippedText(example.id, "no token was chosen")
     spans = [(encoding.spans[col].start, encoding.spans[col].end) for col in hidden.cols]
     whole = config.scheme.covers_the_text
     row = MaskedText(

@@ -126,10 +126,7 @@ class RunningSummary:
                 getattr(self, name).merge(getattr(other, name))
 
     def summary(self, *, quick: bool = False) -> Summary:
-        """The figures so far.
-
-        Args:
-            quick: linearised intervals in place of resampling, for figures shown as they grow.
+        """The figures so far; `quick` has linearised intervals in place of resampling.
 
         Raises:
             DataError: if no text was measured; the message counts the reasons.

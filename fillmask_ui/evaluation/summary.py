@@ -3,8 +3,6 @@
 Averages are token averages in float64; intervals take whole texts as the unit. Nothing is rounded.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

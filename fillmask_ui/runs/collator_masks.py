@@ -5,8 +5,6 @@ after another, so the masks of a text depend on all texts before it. Use it to r
 figures (winml-cli, pull request 318); `SeededMasks` for everything else.
 """
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import numpy as np

@@ -5,8 +5,6 @@ paired losses and a verdict, but no KL divergence or logit differences. For thos
 baseline.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A run as a file: one record a hidden token (csv, parquet) or a text (jsonl), or all (json)."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import json

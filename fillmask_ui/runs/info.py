@@ -1,7 +1,5 @@
 """run.json: every choice, version and state of a run, and its figures once it is done."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """One writer per run: a lock that ends with its process, however that ends."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

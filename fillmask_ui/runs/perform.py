@@ -4,8 +4,6 @@ The faces decide: draw what is yielded, or stop by closing the generator; what w
 then is kept and can be gone on with.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """An evaluation that is stored as it goes, and goes on where it stopped."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil
@@ -135,11 +133,7 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
             self._file.write(dump_row(row, self._checksums.pop(row.id)))
             self._file.flush()
         except OSError as error:
-            raise DataError(
-                f"the run cannot be written further ({error.strerror}): the rows so far, "
-                f"{self.running.seen}, are kept in {self.folder}; make room and resume with "
-                f"--resume {self.name}"
-            ) from error
+            raise self._cannot_write("the run", error) from error
         self.running.add(row)
 
     def _set(self, **changes: Any) -> None:
@@ -151,11 +145,15 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
             write_info(self.folder, self.info)
         except OSError as error:
             if changes.get("state") in (RUNNING, DONE):
-                raise DataError(
-                    f"run.json cannot be written ({error.strerror}): the rows so far are kept in "
-                    f"{self.folder}; make room and resume with --resume {self.name}"
-                ) from error
+                raise self._cannot_write("run.json", error) from error
             # Else it stays `running`, which readers see as stopped, as nobody holds the lock.
+
+    def _cannot_write(self, what: str, error: OSError) -> DataError:
+        return DataError(
+            f"{what} cannot be written further ({error.strerror}): the rows so far, "
+            f"{self.running.seen}, are kept in {self.folder}; make room and resume with --resume "
+            f"{self.name}"
+        )
 
     def close(self) -> None:
         """Release the run; harmless if done before. A run under way is then `stopped`."""

@@ -5,8 +5,6 @@ text that it was made from. A line without its newline is half-written: readers 
 resumed run drops it.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Iterator

@@ -5,8 +5,6 @@
 <root>/<name>/lock         held by the one process that writes; lock.pid says which
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import re

@@ -4,8 +4,6 @@ A new metric is a file with a subclass of `Scheme` and a row here: the command l
 run.json and every table of figures read this table.
 """
 
-from __future__ import annotations
-
 from dataclasses import fields
 from typing import Any
 

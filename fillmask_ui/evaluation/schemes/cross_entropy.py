@@ -10,21 +10,15 @@ Source:
     BERT, arXiv:1810.04805, section 3.1.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from numpy.random import Generator
 
 from fillmask_ui.evaluation.schemes.scheme import Scheme
 from fillmask_ui.masking import HiddenTokens, MaskRecipe, hide_random
-from fillmask_ui.options import check_options, option
+from fillmask_ui.options import option
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Encoding
-
-# `text`: masks of a text depend on (seed, id) alone. `collator`: one generator runs through all
-# texts, as in the published evaluator.
-MASK_STREAMS = ("text", "collator")
 
 
 @dataclass(frozen=True)
@@ -42,11 +36,8 @@ class CrossEntropy(Scheme):
         "text",
         "text: masks depend on the text's position alone; collator: as the published evaluator, "
         "one generator through all texts.",
-        choices=MASK_STREAMS,
+        choices=("text", "collator"),
     )
-
-    def __post_init__(self) -> None:
-        check_options(self)
 
     def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
         """Tokens chosen at random, shown by the recipe."""

@@ -11,8 +11,6 @@ Source:
     Salazar et al. 2020, arXiv:1910.14659; within-word: Kauf and Ivanova 2023, arXiv:2305.10588.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -7,8 +7,6 @@ dataclasses whose fields are the metric's own options.
 Axes: T tokens of the text, M hidden positions.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -19,6 +17,7 @@ from numpy.random import Generator
 
 from fillmask_ui.evaluation.rows import MaskedText
 from fillmask_ui.masking import HiddenTokens
+from fillmask_ui.options import check_options
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Encoding
 
@@ -36,6 +35,9 @@ class Scheme(ABC):
     seeded: ClassVar[bool] = True  # whether the seed changes what is hidden
     covers_the_text: ClassVar[bool] = False  # whether every token is hidden once
     exponential: ClassVar[bool] = False  # whether the figure is e^ of the loss per unit
+
+    def __post_init__(self) -> None:
+        check_options(self)
 
     @abstractmethod
     def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:

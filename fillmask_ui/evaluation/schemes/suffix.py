@@ -7,8 +7,6 @@ Rivals: a causal model predicts them one after another, each given those before 
 them sees another.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +14,7 @@ from numpy.random import Generator
 
 from fillmask_ui.evaluation.schemes.scheme import Scheme
 from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
-from fillmask_ui.options import check_options, option
+from fillmask_ui.options import option
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Encoding
 
@@ -39,9 +37,6 @@ class Suffix(Scheme):
         metavar="N",
         least=1,
     )
-
-    def __post_init__(self) -> None:
-        check_options(self)
 
     def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
         """The last tokens that can be hidden; draws nothing."""

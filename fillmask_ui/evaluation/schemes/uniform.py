@@ -10,8 +10,6 @@ Source:
     LLaDA, arXiv:2502.09992, in the variant with an exact count.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
