@@ -75,15 +75,13 @@ def score_window(
             index = view.text.row.id
             own = slice(start, start + len(view.entries))
             start = own.stop
-            scored[index][view.number] = [_take(record, own) for record in scores]
+            scored[index][view.number] = [
+                {name: values[own] for name, values in record.items()} for record in scores
+            ]
             if len(scored[index]) == view.text.hidden.view_count and index not in done:
                 of_text = _join([part for _, part in sorted(scored.pop(index).items())])
                 yield _evaluated(view.text.row, of_text, models)
         yield through / sum(lengths)
-
-
-def _take(record: dict[str, np.ndarray], places: slice) -> dict[str, np.ndarray]:
-    return {name: values[places] for name, values in record.items()}
 
 
 def _join(parts: Sequence[Scores]) -> Scores:

@@ -152,7 +152,6 @@ def _interval(x: np.ndarray, n: np.ndarray, quick: bool) -> Interval | None:
 
 
 def _of_losses(x: np.ndarray, n: np.ndarray, quick: bool) -> Interval | None:
-    """The same, not below 0."""
     found = _interval(x, n, quick)
     return found and found.map(lambda value: max(value, 0.0))
 

@@ -3,8 +3,6 @@
 It yields, the caller decides: store the row, draw the bar, stop. What a text yields depends on
 the texts before it only through the batch that it shares, and batches are formed alike whether or
 not some texts are already done: a resumed run repeats the numbers to the last digit.
-
-Axes: B rows of a batch, T tokens, M hidden positions, V vocabulary.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -94,20 +92,17 @@ def check_models(
         OptionError: if it asks for longer texts than they take, or compares by token two models
             with different tokenizers.
     """
-    models = [model] if baseline is None else [model, baseline]
-    config = config.resolved(*(entry.max_tokens for entry in models))
-    if (
-        baseline is None
-        or config.scheme.compares_tokenizers
-        or same_tokenizer(model.vocabulary, baseline.vocabulary)
-    ):
-        return config
-    names = " and ".join(entry.signature.name for entry in models)
-    raise OptionError(
-        f"{names} have different tokenizers, so their losses per token mean different things; "
-        "compare them per character: pseudo-perplexity (--metric pseudo-perplexity) or whole words "
-        "(--whole-word)"
-    )
+    if baseline is None:
+        return config.resolved(model.max_tokens)
+    config = config.resolved(model.max_tokens, baseline.max_tokens)
+    alike = same_tokenizer(model.vocabulary, baseline.vocabulary)
+    if not alike and not config.scheme.compares_tokenizers:
+        raise OptionError(
+            f"{model.signature.name} and {baseline.signature.name} have different tokenizers, so "
+            "their losses per token mean different things; compare them per character: "
+            "pseudo-perplexity (--metric pseudo-perplexity) or whole words (--whole-word)"
+        )
+    return config
 
 
 @dataclass(frozen=True)
@@ -186,10 +181,9 @@ def same_tokenizer(first: Vocabulary, second: Vocabulary) -> bool:
     """Equal strings for all ids, equal special tokens, and equal tokens for a few hard texts."""
     if first is second:
         return True
-    of_both = (first, second)
-    numbers = [(each.size, each.mask_id, each.pad_id, each.special_ids) for each in of_both]
+    ids = ("size", "mask_id", "pad_id", "special_ids")
     return (
-        numbers[0] == numbers[1]
+        all(getattr(first, name) == getattr(second, name) for name in ids)
         and all(first.encode(probe).ids == second.encode(probe).ids for probe in _PROBES)
         and all(first.token(index) == second.token(index) for index in range(first.size))
     )

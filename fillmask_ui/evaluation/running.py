@@ -72,7 +72,6 @@ class RunningSummary:
 
     @property
     def texts(self) -> int:
-        """Texts measured so far."""
         return len(self._ids)
 
     @property

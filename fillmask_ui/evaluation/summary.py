@@ -209,8 +209,8 @@ class Summary:
     def compared_metric(self) -> str:
         """What `relative_change` is a change of, in words.
 
-        Where the tokens of two models differ, both losses are taken over what they share: the
-        characters, or for e^ of a loss the number of the baseline's tokens.
+        Of two tokenizers both losses are taken over what they share: the characters, or for e^ of
+        a loss the number of the baseline's tokens.
         """
         name = self.metric_figure.label
         if self.comparison is None or self.comparison.unit == "token":
@@ -222,10 +222,7 @@ class Summary:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values; the shape that `fillmask-ui eval --json` prints.
-
-        What is infinite or undefined, as the loss of an impossible token, becomes None.
-        """
+        """What `fillmask-ui eval --json` prints; None for what is infinite or undefined."""
         key = self.scheme.figure_key
         values = {
             "metric": self.config.metric if self.config else None,

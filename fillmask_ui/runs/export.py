@@ -3,7 +3,7 @@
 import csv
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -74,16 +74,20 @@ def export(run: Run, target: Path, file_format: str | None = None) -> int:
 
 def write_text(run: Run, file: TextIO, file_format: str) -> int:
     """Write a run as csv, json or jsonl to an open file; the number of records is returned."""
+    count = 0
     if file_format == "csv":
         writer = csv.DictWriter(file, _COLUMNS, restval="", lineterminator="\n")
         writer.writeheader()
-        return _count(writer.writerow(record) for record in token_records(run))
+        for count, record in enumerate(token_records(run), start=1):
+            writer.writerow(record)
+        return count
     lines = (json.dumps(line.values, ensure_ascii=False) for line in run.lines)
     if file_format == "jsonl":
-        return _count(file.write(line + "\n") for line in lines)
+        for count, line in enumerate(lines, start=1):
+            file.write(line + "\n")
+        return count
     head = {"run": run.info.to_dict(), "summary": run.summary().to_dict()}
     file.write(json.dumps(head, ensure_ascii=False)[:-1] + ', "rows": [')
-    count = 0
     for count, line in enumerate(lines, start=1):
         file.write((",\n" if count > 1 else "\n") + line)
     file.write("\n]}\n")
@@ -120,13 +124,10 @@ def _write_parquet(run: Run, target: Path) -> int:
             "parquet needs pyarrow: pip install pyarrow, or export to csv or jsonl"
         ) from error
 
-    def kind_of(name: str) -> pa.DataType:
-        column = name.removeprefix("baseline_")
-        if column in _STRINGS:
-            return pa.string()
-        return pa.int64() if column in _WHOLE else pa.float64()
-
-    schema = pa.schema([(name, kind_of(name)) for name in _COLUMNS])
+    kinds = {**dict.fromkeys(_STRINGS, pa.string()), **dict.fromkeys(_WHOLE, pa.int64())}
+    schema = pa.schema(
+        [(name, kinds.get(name.removeprefix("baseline_"), pa.float64())) for name in _COLUMNS]
+    )
     records = token_records(run)
     count = 0
     with pq.ParquetWriter(target, schema) as writer:
@@ -134,7 +135,3 @@ def _write_parquet(run: Run, target: Path) -> int:
             writer.write_table(pa.Table.from_pylist(group, schema=schema))
             count += len(group)
     return count
-
-
-def _count(items: Iterable[Any]) -> int:
-    return sum(1 for _ in items)

@@ -17,11 +17,7 @@ def _file_lock(path: Path) -> FileLock:
 
 
 def lock_run(path: Path, name: str) -> FileLock:
-    """Lock a run until the lock is released or the process ends.
-
-    Args:
-        path: of the lock file; made where it is missing, never removed while the run exists.
-        name: of the run, for the message.
+    """Lock the run of a name until the lock is released or the process ends.
 
     Raises:
         DataError: if another process, or another writer in this one, holds it, or the file

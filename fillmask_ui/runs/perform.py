@@ -58,14 +58,8 @@ def perform(plan: Plan, store: RunStore, load: Load) -> Generator[Progress]:
         model = load(plan.model)
         baseline = load(plan.baseline) if plan.baseline else None
         check_models(model, baseline, plan.config)
-        info = prepare_info(
-            plan.config,
-            model,
-            baseline=baseline,
-            texts=plan.texts(),
-            choices=plan.choices(),
-            limits=plan.limits,
-        )
+        choices = {"texts": plan.texts(), "choices": plan.choices(), "limits": plan.limits}
+        info = prepare_info(plan.config, model, baseline=baseline, **choices)
         masks = _masks(model, info.config)
         with start(store, info) as recorder:
             yield from _measure(recorder, texts, model, baseline, masks)

@@ -43,11 +43,7 @@ class Plan:
 
     @classmethod
     def of(cls, info: RunInfo) -> Plan:
-        """The plan of a stored run.
-
-        Raises:
-            DataError: if it does not say how its models and texts were asked for.
-        """
+        """The plan of a stored run; a `DataError` where only a Python program knows it."""
         try:
             model, baseline = info.choices["model"], info.choices["baseline"]
             return cls(

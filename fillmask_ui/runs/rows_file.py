@@ -27,11 +27,7 @@ class StoredLine:
     values: dict[str, Any]  # as stored
 
     def row(self) -> EvaluatedText | SkippedText:
-        """What was measured.
-
-        Raises:
-            DataError: if a field is missing or of another kind.
-        """
+        """What was measured; a `DataError` if a field is missing or of another kind."""
         try:
             if "skipped" in self.values:
                 return SkippedText(self.values["id"], self.values["skipped"])
@@ -58,11 +54,7 @@ class RowsFile:
     path: Path
 
     def __iter__(self) -> Iterator[StoredLine]:
-        """All whole lines in the order in which they were written.
-
-        Raises:
-            DataError: if a line is no JSON object of a row.
-        """
+        """All whole lines as they were written; a `DataError` if one is no row."""
         end = 0
         for number, line in enumerate(self._whole_lines(), start=1):
             start, end = end, end + len(line)

@@ -112,7 +112,7 @@ class RunStore:
         raise DataError(unknown("run", name, names[-5:]) + older)
 
     def names(self) -> list[str]:
-        """Names of all runs, oldest first."""
+        """Of all runs, oldest first."""
         return sorted(path.parent.name for path in self.root.glob(f"*/{RUN_FILE}"))
 
     def delete(self, name: str) -> str:

@@ -3,8 +3,6 @@
 A metric hides tokens of a text, and turns the sum of the negative log-likelihoods of the true
 tokens into a figure: the loss per unit (a token, a byte, ...), or e^ of it. Subclasses are frozen
 dataclasses whose fields are the metric's own options.
-
-Axes: T tokens of the text, M hidden positions.
 """
 
 import math
