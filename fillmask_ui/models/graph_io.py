@@ -4,8 +4,6 @@ Exported files differ: int32 or int64, with or without token_type_ids and positi
 batch size or length. Axes: B texts, T tokens.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,23 +35,14 @@ _ROUNDED_UP = 128
 
 @dataclass(frozen=True)
 class Feeds:
-    """How to feed one graph.
+    """How to feed one graph."""
 
-    Attributes:
-        roles: name of each input in the graph -> what it is, as in the table above.
-        dtypes: name of each input -> numpy type that it wants.
-        batch: its fixed B, None if any.
-        length: its fixed T, None if any.
-        pad_id: fills up texts.
-        first_position: position id of a text's first token.
-    """
-
-    roles: Mapping[str, str]
-    dtypes: Mapping[str, Any]
-    batch: int | None
-    length: int | None
-    pad_id: int
-    first_position: int
+    roles: Mapping[str, str]  # name of each input in the graph -> what it is, as in the table above
+    dtypes: Mapping[str, Any]  # name of each input -> numpy type that it wants
+    batch: int | None  # its fixed B, None if any
+    length: int | None  # its fixed T, None if any
+    pad_id: int  # fills up texts
+    first_position: int  # position id of a text's first token
 
     @property
     def sees_mask(self) -> bool:
@@ -63,12 +52,8 @@ class Feeds:
     def arrays(self, input_ids: np.ndarray, attention_mask: np.ndarray) -> dict[str, np.ndarray]:
         """Token ids as the graph wants them.
 
-        Args:
-            input_ids: int64 [B, T]; B at most the fixed batch, T at most the fixed length.
-            attention_mask: int64 [B, T].
-
-        Returns:
-            Arrays by input name, [batch or B, length or T].
+        Both are int64 [B, T], with B and T at most those that are fixed; the arrays, by input
+        name, are [batch or B, length or T].
         """
         rows, columns = input_ids.shape
         shape = (self.batch or rows, self.length or columns)
@@ -77,35 +62,19 @@ class Feeds:
         ids[:rows, :columns], mask[:rows, :columns] = input_ids, attention_mask
         # A row with nothing to attend to gives NaN: filler rows repeat the first text.
         ids[rows:], mask[rows:] = ids[0], mask[0]
-        values = {
-            "input_ids": ids,
-            "attention_mask": mask,
-            "token_type_ids": np.zeros_like(ids),
-            "position_ids": self._positions(mask),
-        }
-        return {name: values[role].astype(self.dtypes[name]) for name, role in self.roles.items()}
-
-    def _positions(self, mask: np.ndarray) -> np.ndarray:
-        """Position ids [B, T]: real tokens count up from the first position."""
         counted = np.cumsum(mask, axis=1)
         if self.first_position:
             # As create_position_ids_from_input_ids of RoBERTa: padding stays at the pad id.
-            return counted * mask + self.first_position - 1
-        return np.maximum(counted - 1, 0)
+            positions = counted * mask + self.first_position - 1
+        else:
+            positions = np.maximum(counted - 1, 0)
+        values = dict(zip(_ROLES, (ids, mask, np.zeros_like(ids), positions), strict=True))
+        return {name: values[role].astype(self.dtypes[name]) for name, role in self.roles.items()}
 
 
 def plan_feeds(inputs: Sequence[Any], pad_id: int, first_position: int, name: str) -> Feeds:
-    """Recognise the inputs of a graph.
-
-    Args:
-        inputs: as ONNX Runtime reports them, each with `name`, `type` and `shape`.
-        pad_id: of the tokenizer.
-        first_position: position id of a text's first token.
-        name: of the model, for messages.
-
-    Raises:
-        ModelError: that lists the inputs, if some are not those of a masked language model.
-    """
+    """Recognise the inputs of a graph, as ONNX Runtime reports them, or raise a ModelError."""
+    listed = ", ".join(one.name for one in inputs) or "none"
     roles: dict[str, str] = {}
     for one in inputs:
         called = one.name.split(":")[0].lower()
@@ -117,12 +86,11 @@ def plan_feeds(inputs: Sequence[Any], pad_id: int, first_position: int, name: st
                 f"{name} is no masked language model that takes tokens alone: its input "
                 f"{one.name} ({one.type}, shape {list(one.shape)}) is not known; wanted are "
                 "input_ids and, if need be, attention_mask, token_type_ids, position_ids of "
-                f"shape [batch, tokens]; it has: {', '.join(i.name for i in inputs)}"
+                f"shape [batch, tokens]; it has: {listed}"
             )
         roles[one.name] = role
     ids = [one for one in inputs if roles[one.name] == "input_ids"]
     if len(ids) != 1:
-        listed = ", ".join(roles) or "none"
         raise ModelError(f"{name} has no single input for token ids; its inputs: {listed}")
     shape = [*ids[0].shape, None, None]
     batch, length = (size if isinstance(size, int) and size > 0 else None for size in shape[:2])
@@ -133,39 +101,32 @@ def plan_feeds(inputs: Sequence[Any], pad_id: int, first_position: int, name: st
 def find_logits(
     outputs: Mapping[str, np.ndarray],
     shape: tuple[int, int],
-    vocabulary_size: int,
-    config_size: int | None,
+    known_tokens: int,
+    config_width: int | None,
     name: str,
 ) -> str:
-    """Name of the output whose last dimension is the vocabulary.
+    """Name of the output of a probe [B, T] that is [B, T, V].
 
-    Args:
-        outputs: what the graph returned on a probe, by name.
-        shape: [B, T] of the probe.
-        vocabulary_size: number of tokens that the tokenizer knows.
-        config_size: V as `config.json` says, None if it does not.
-        name: of the model, for messages.
-
-    Raises:
-        ModelError: that lists the outputs with shapes, if none fits.
+    `known_tokens` are those of the tokenizer; `config_width` is V as `config.json` says, None if
+    it does not.
     """
     widths = {
         key: value.shape[2]
         for key, value in outputs.items()
         if value.ndim == 3 and value.shape[:2] == shape and value.dtype.kind == "f"
     }
-    for wanted in (config_size, vocabulary_size):
+    for wanted in (config_width, known_tokens):
         fitting = [key for key, width in widths.items() if width == wanted]
         if fitting:
             return "logits" if "logits" in fitting else fitting[0]
-    if config_size is None:
+    if config_width is None:
         for key, width in widths.items():
-            if "logits" in key and 0 <= width - vocabulary_size < _ROUNDED_UP:
+            if "logits" in key and 0 <= width - known_tokens < _ROUNDED_UP:
                 return key
     listed = ", ".join(f"{key} {list(value.shape)}" for key, value in outputs.items())
     raise ModelError(
         f"{name} is no masked language model that goes with this tokenizer: no output has a "
-        f"column for each of the {vocabulary_size:,} tokens. On a probe of {shape[0]} x "
-        f"{shape[1]} tokens its outputs were: {listed}. Export the model with its masked-LM "
-        "head (task fill-mask), or name the tokenizer that belongs to it"
+        f"column for each of the {known_tokens:,} tokens. On a probe of {shape[0]} x {shape[1]} "
+        f"tokens its outputs were: {listed}. Export the model with its masked-LM head (task "
+        "fill-mask), or name the tokenizer that belongs to it"
     )

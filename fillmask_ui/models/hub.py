@@ -4,12 +4,10 @@ Only what is needed is fetched: config, tokenizer and one form of the weights, n
 never code. Without network a model that is in the cache still loads.
 """
 
-from __future__ import annotations
-
 import glob
 import posixpath
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -51,12 +49,10 @@ def fetch_model(
 ) -> ModelFiles:
     """The files of a model on the hub, from the cache where they are there.
 
-    `runtime` and `onnx_file` are those of `pick_weights`; `report` hears about the download.
-
     Raises:
         ModelError: for a repository, revision or kind of weights that cannot be had.
         NetworkError: if the hub cannot be reached and the cache lacks the model.
-        OptionError: if the choice of the ONNX file is not clear.
+        OptionError: as of `pick_weights`.
     """
 
     def weights(names: list[str]) -> list[str]:
@@ -70,12 +66,7 @@ def fetch_model(
 
 
 def fetch_tokenizer(parsed: Reference, report: ProgressCallback) -> Path:
-    """Folder with the tokenizer of a model on the hub; its weights are left there.
-
-    Raises:
-        ModelError: if the repository cannot be had or has no tokenizer.
-        NetworkError: if the hub cannot be reached and the cache lacks it.
-    """
+    """Folder with the tokenizer of a model on the hub; its weights are left there."""
     folder = _fetch(parsed, lambda _: [], has_tokenizer, report)
     if not has_tokenizer(folder):
         raise ModelError(f"{parsed.name} has no tokenizer")
@@ -100,15 +91,14 @@ def cached_models() -> dict[str, CachedRevisionInfo]:
 
 def _is_masked_lm(folder: Path) -> bool:
     try:
-        if not read_config(folder).is_masked_lm or not has_tokenizer(folder):
-            return False
-    except (OSError, ModelError):
+        is_one = read_config(folder).is_masked_lm and has_tokenizer(folder)
+    except ModelError:
         return False
     # An index that names what is not there is a download that broke off.
-    return _has_weights(folder, "torch" if (folder / INDEX).is_file() else "auto")
+    return is_one and _has_weights(folder, "torch" if (folder / INDEX).is_file() else "auto", None)
 
 
-def _has_weights(folder: Path, runtime: str, onnx_file: str | None = None) -> bool:
+def _has_weights(folder: Path, runtime: str, onnx_file: str | None) -> bool:
     """Whether a snapshot has what the runtime loads; others may have fetched its config alone."""
     try:
         files_in_folder(folder.name, folder, runtime, onnx_file)
@@ -148,25 +138,25 @@ def _fetch(
         names += needed(sorted(sizes))
         if not names:
             raise ModelError(f"{parsed.name} has neither config, tokenizer nor weights")
-        folder = _download(parsed, revision, {name: sizes[name] for name in names}, 0, report)
+        first = {name: sizes[name] for name in names}
+        folder = _download(parsed, revision, first, 0, report)
         outside = {name for own in names for name in _kept_outside(folder, own)} & sizes.keys()
         if outside:
-            begun = sum(sizes[name] for name in names)
             # By commit, so that both are of one state of the repository.
             more = {name: sizes[name] for name in outside}
-            _download(parsed, folder.name, more, begun, report)
+            _download(parsed, folder.name, more, sum(first.values()), report)
         return folder
 
 
-def _kept_outside(folder: Path, name: str) -> Collection[str]:
+def _kept_outside(folder: Path, name: str) -> set[str]:
     """Names of the files that hold what an ONNX file or an index of parts does not hold itself."""
     if name == INDEX:
-        return [part for part in index_parts(folder / name) if str(part).endswith(".safetensors")]
-    if name.endswith(".onnx"):
-        beside = posixpath.dirname(name)
-        locations = external_locations(folder / name)
-        return {posixpath.normpath(posixpath.join(beside, location)) for location in locations}
-    return ()
+        return {part for part in index_parts(folder / name) if str(part).endswith(".safetensors")}
+    if not name.endswith(".onnx"):
+        return set()
+    beside = posixpath.dirname(name)
+    locations = external_locations(folder / name)
+    return {posixpath.normpath(posixpath.join(beside, location)) for location in locations}
 
 
 def _download(
@@ -178,12 +168,8 @@ def _download(
 ) -> Path:
     """The snapshot folder of a revision, with these files among others.
 
-    Args:
-        parsed: with the hub id.
-        revision: a branch or tag, which the cache then remembers for offline use, or a commit.
-        sizes: of the files to fetch, in bytes, by name.
-        begun: bytes that were fetched of this model before.
-        report: hears about every piece.
+    `revision` is a commit, or a branch or tag, which the cache then remembers for offline use;
+    `sizes` are bytes by name, and `begun` those that were fetched of this model before.
     """
     total = begun + sum(sizes.values())
     lock = threading.Lock()
@@ -228,7 +214,7 @@ def _explained(parsed: Reference) -> Iterator[None]:
         yield
     except errors.GatedRepoError as error:
         raise ModelError(
-            f"{where} is gated: accept its terms on its page and log in with: hf auth login"
+            f"{where} is gated: accept its terms there, then: hf auth login"
         ) from error
     except errors.RepositoryNotFoundError as error:
         raise ModelError(
@@ -246,16 +232,13 @@ def _explained(parsed: Reference) -> Iterator[None]:
         raise ModelError(f"{where} changed while it was fetched: try again") from error
     # A bare RuntimeError is all that Xet downloads raise.
     except (errors.HTTPError, OSError, RuntimeError) as error:
-        raise NetworkError(_without_network(parsed, error)) from error
-
-
-def _without_network(parsed: Reference, error: Exception) -> str:
-    if isinstance(error, errors.OfflineModeIsEnabled):
-        why = "HF_HUB_OFFLINE is set, so nothing is fetched"
-    else:
         why = f"the hub cannot be reached or broke off ({first_line(error, 200)})"
-    revision = f" at {parsed.revision}" if parsed.revision else ""
-    return f"{parsed.hub_id}{revision} is not complete in the local cache, and {why}; {_at_hand()}"
+        if isinstance(error, errors.OfflineModeIsEnabled):
+            why = "HF_HUB_OFFLINE is set, so nothing is fetched"
+        wanted = parsed.hub_id + (f" at {parsed.revision}" if parsed.revision else "")
+        raise NetworkError(
+            f"{wanted} is not complete in the local cache, and {why}; {_at_hand()}"
+        ) from error
 
 
 def _at_hand() -> str:

@@ -1,9 +1,4 @@
-"""Masked language models on ONNX Runtime; the only file that imports onnxruntime.
-
-Axes: B texts, T tokens, M asked positions, V vocabulary.
-"""
-
-from __future__ import annotations
+"""Masked language models on ONNX Runtime; the only file that imports onnxruntime."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,15 +7,13 @@ import numpy as np
 import onnxruntime as ort
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_state
 
+from fillmask_ui.batching import PaddedBatch
 from fillmask_ui.errors import ModelError, ModelOutputError, OptionError, first_line, unknown
 from fillmask_ui.models.choice import ModelChoice
-from fillmask_ui.models.configuration import ModelConfig
-from fillmask_ui.models.files import ModelFiles
 from fillmask_ui.models.graph import GraphSource, read_graph
 from fillmask_ui.models.graph_io import Feeds, find_logits, plan_feeds
 from fillmask_ui.models.runtime import RuntimeModel, used_lengths
-from fillmask_ui.models.signature import total_bytes
-from fillmask_ui.models.vocabulary import TokenizerVocabulary
+from fillmask_ui.models.weights import total_bytes
 
 _OPTIMIZATION = {
     "none": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
@@ -40,27 +33,23 @@ _ERRORS: tuple[type[Exception], ...] = (
 class OnnxMaskedLM(RuntimeModel):
     """`MaskedLM` over an ONNX graph."""
 
-    def __init__(
-        self,
-        files: ModelFiles,
-        vocabulary: TokenizerVocabulary,
-        config: ModelConfig,
-        choice: ModelChoice,
-    ) -> None:
-        super().__init__(files, vocabulary, config)
+    def _load(self, choice: ModelChoice) -> None:
         if choice.dtype:
             raise OptionError(
-                f"a dtype ({choice.dtype}) and the like belong to the runtime torch, not to onnx, "
-                "whose precision is that of the file"
+                f"a dtype ({choice.dtype}) and the like belong to the runtime torch; the precision "
+                "of onnx is that of the file"
             )
         if choice.provider and choice.device:
             raise OptionError("for ONNX Runtime a device is a provider: give one of the two")
         # `--device cpu` means the same for both runtimes.
-        provider = _provider(choice.provider or choice.device)
-        source = read_graph(files.weights[0], files.folder, files.name)
+        provider = _provider(choice.provider or choice.device or "cpu")
+        source = read_graph(self._files.weights[0], self._files.folder, self._name)
         self._session = _open(source, provider, choice)
         declared = plan_feeds(
-            self._session.get_inputs(), vocabulary.pad_id, config.first_position, files.name
+            self._session.get_inputs(),
+            self._tokenizer.pad_id,
+            self._config.first_position,
+            self._name,
         )
         self._feeds = self._probe(declared)
         self._batch, self._length = self._feeds.batch, self._feeds.length
@@ -82,61 +71,49 @@ class OnnxMaskedLM(RuntimeModel):
             ),
         )
 
-    def _run(
-        self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
-    ) -> np.ndarray:
-        length = int(used_lengths(attention_mask, rows, cols).max())
+    def _run(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        length = int(used_lengths(batch.attention_mask, rows, cols).max())
         if self._length and length > self._length:
             raise ModelError(
                 f"a text has {length:,} tokens and {self._name} was exported for "
                 f"{self._length:,}: shorten it, or export the model with a dynamic length"
             )
-        arrays = self._feeds.arrays(input_ids[:, :length], attention_mask[:, :length])
+        texts = batch.input_ids[:, :length], batch.attention_mask[:, :length]
+        return self._call(self._feeds.arrays(*texts), [self._output])[self._output][rows, cols]
+
+    def _call(self, feeds: dict[str, np.ndarray], names: list[str]) -> dict[str, np.ndarray]:
+        """Those of the named outputs that are arrays; the logits are [B, T, V]."""
         try:
-            logits = self._session.run([self._output], arrays)[0]  # [B, T, V]
+            values = zip(names, self._session.run(names, feeds), strict=True)
         except _ERRORS as error:
-            raise ModelError(
-                f"{self._name} failed on {len(input_ids)} x {length} tokens: {_reason(error)}"
-            ) from error
-        return np.asarray(logits)[rows, cols]
+            size = "{} x {}".format(*next(iter(feeds.values())).shape)
+            raise ModelError(f"{self._name} failed on {size} tokens: {_reason(error)}") from error
+        return {name: value for name, value in values if isinstance(value, np.ndarray)}
 
     def _probe(self, declared: Feeds) -> Feeds:
-        """Run two short texts and recognise the logits.
+        """How the graph can be fed: as it declares, else one text at a time.
 
-        Returns:
-            How the graph can be fed: as it declares, else one text at a time, as some exports
-            declare a free batch size and work for one text alone.
+        Some exports declare a free batch size and work for one text alone.
         """
-        failure = self._failure(declared)
-        if failure is None:
-            return declared
-        single = replace(declared, batch=1)
-        if declared.batch is None and self._failure(single) is None:
-            return single
-        if isinstance(failure, ModelError):
-            raise failure
-        raise ModelError(
-            f"{self._name} cannot be run, even on a short text: {_reason(failure)}"
-        ) from failure
-
-    def _failure(self, feeds: Feeds) -> Exception | None:
-        """What goes wrong with the probe; None if its logits are recognised."""
         try:
-            self._recognise(feeds)
+            self._recognise(declared)
+            return declared
         except ModelOutputError:
             raise
-        except (ModelError, *_ERRORS) as error:
-            return error
-        return None
+        except ModelError as failure:
+            single = replace(declared, batch=1)
+            try:
+                self._recognise(single)
+            except ModelError:
+                raise failure from failure.__cause__
+            return single
 
     def _recognise(self, feeds: Feeds) -> None:
         """Find the output [B, T, V] that holds the logits, and how wide they are."""
         probe = self._probe_batch()
         rows, tokens = slice(0, feeds.batch), feeds.length or probe.input_ids.shape[1]
         arrays = feeds.arrays(probe.input_ids[rows, :tokens], probe.attention_mask[rows, :tokens])
-        names = [one.name for one in self._session.get_outputs()]
-        values = zip(names, self._session.run(names, arrays), strict=True)
-        outputs = {name: value for name, value in values if isinstance(value, np.ndarray)}
+        outputs = self._call(arrays, [one.name for one in self._session.get_outputs()])
         shape = (feeds.batch or len(probe.input_ids), tokens)
         self._output = find_logits(
             outputs, shape, self.vocabulary.size, self._config.vocabulary_size, self._name
@@ -152,15 +129,11 @@ class OnnxMaskedLM(RuntimeModel):
             )
 
 
-def _provider(wanted: str | None) -> str:
-    """Full name of an execution provider; that of the CPU where none is wanted.
-
-    Raises:
-        OptionError: that lists those there are.
-    """
+def _provider(wanted: str) -> str:
+    """Full name of an execution provider that is there."""
     available = ort.get_available_providers()
     short = {name.removesuffix("ExecutionProvider").lower(): name for name in available}
-    name = short.get((wanted or "cpu").lower(), wanted or "")
+    name = short.get(wanted.lower(), wanted)
     if name not in available:
         raise OptionError(unknown("provider", name, available))
     return name
@@ -179,9 +152,8 @@ def _open(source: GraphSource, provider: str, choice: ModelChoice) -> ort.Infere
     # Without VNNI, int8 products of two bytes saturate in 16 bits and results differ by CPU;
     # this takes the exact way there and changes nothing elsewhere.
     settings.add_session_config_entry("session.x64quantprecision", "1")
-    graph: Any = str(source.files[0])
+    graph: Any = source.content or str(source.files[0])
     if source.content is not None:
-        graph = source.content
         settings.add_session_config_entry(
             "session.model_external_initializers_file_folder_path", str(source.weights_folder)
         )

@@ -1,7 +1,5 @@
 """What a user calls a model: embedded, a folder, an ONNX file or a name on the hub."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,22 +24,14 @@ _LONGEST_HUB_ID = 96
 
 @dataclass(frozen=True)
 class Reference:
-    """A parsed reference.
+    """A parsed reference."""
 
-    Attributes:
-        kind: `embedded`, `folder`, `file` or `hub`.
-        name: as the user wrote it.
-        path: of a folder or file, else None.
-        hub_id: `organisation/name`, else "".
-        revision: branch, tag or commit on the hub; None for its default.
-        implied: options of `ModelChoice` that the reference stands for.
-    """
-
-    kind: str
-    name: str
-    path: Path | None = None
-    hub_id: str = ""
-    revision: str | None = None
+    kind: str  # `embedded`, `folder`, `file` or `hub`
+    name: str  # what signatures and messages call it: as written, or the path without `~`
+    path: Path | None = None  # of a folder or file, else None
+    hub_id: str = ""  # `organisation/name`, else ""
+    revision: str | None = None  # branch, tag or commit on the hub; None for its default
+    # options of `ModelChoice` that the reference stands for
     implied: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -69,11 +59,11 @@ def parse_reference(reference: str | Path | None) -> Reference:
     if not name:
         raise ModelError("the model reference is empty: give a folder, an .onnx file or a hub id")
     path = _existing(name)
-    if path is not None:
-        if path.is_dir():
-            return Reference("folder", name, path)
-        if path.suffix == ".onnx":
-            return Reference("file", name, path, implied={"runtime": "onnx"})
+    if path and path.is_dir():
+        return Reference("folder", str(path), path)
+    if path and path.suffix == ".onnx":
+        return Reference("file", str(path), path, implied={"runtime": "onnx"})
+    if path:
         raise ModelError(
             f"{name} is a file but no .onnx: give the folder that holds config.json, the "
             "tokenizer and the weights"

@@ -165,9 +165,9 @@ def test_signatures(tiny_models: TinyModels):
 
 def test_onnxruntime_under_another_package_name(monkeypatch):
     """onnxruntime-gpu brings the module onnxruntime and no package of that name."""
-    import onnxruntime
+    from importlib import metadata
 
-    from fillmask_ui.models.signature import metadata
+    import onnxruntime
 
     def version(name, known=metadata.version):
         if name == "onnxruntime":
