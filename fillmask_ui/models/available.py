@@ -49,6 +49,7 @@ def available_models() -> tuple[AvailableModel, ...]:
             *(["torch"] if any(name.endswith(".safetensors") for name in names) else []),
         )
         note = "" if "onnx" in runtimes else torch_note
-        size = snapshot.size_on_disk
-        models.append(AvailableModel(reference, runtimes, size, "local cache", note))
+        models.append(
+            AvailableModel(reference, runtimes, snapshot.size_on_disk, "local cache", note)
+        )
     return tuple(models)

@@ -42,8 +42,7 @@ class ModelChoice:
     dtype: str | None = option(None, "PyTorch weights: float32, float16 or bfloat16.")
     # of one model call, None for the runtime's own choice; PyTorch has one for the whole process
     threads: int | None = option(None, "Threads of one model call.", least=1)
-    # of ONNX Runtime: none, basic, extended or all; numbers may depend on it. For Python alone:
-    # faces offer no option for it.
+    # of ONNX Runtime: none, basic, extended or all; numbers may depend on it. For Python alone.
     graph_optimization: str = "all"
 
     def __post_init__(self) -> None:

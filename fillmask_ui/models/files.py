@@ -70,10 +70,6 @@ def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str |
     The runtime `auto` takes the ONNX file where there is one. `onnx_file` says which of several,
     relative to the root or to `onnx/`; `model.onnx` or the only one if not given.
 
-    Raises:
-        ModelError: if there is nothing for the runtime, or pickles only.
-        OptionError: that lists the ONNX files, if the choice of one is not clear.
-
     >>> names = ["model.safetensors", "onnx/model.onnx", "onnx/model_int8.onnx"]
     >>> pick_weights("m", names, "auto", None), pick_weights("m", names, "torch", None)
     ('onnx/model.onnx', 'model.safetensors')
@@ -81,7 +77,18 @@ def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str |
     graphs = [file for file in names if ONNX.fullmatch(file)]
     safetensors = next((file for file in (WEIGHTS, INDEX) if file in names), None)
     if runtime != "torch" and (graphs or onnx_file is not None):
-        return _pick_onnx(name, graphs, onnx_file)
+        stem = "model" if onnx_file is None else onnx_file.removesuffix(".onnx")
+        for choice in (f"{stem}.onnx", f"onnx/{stem}.onnx"):
+            if choice in graphs:
+                return choice
+        if onnx_file is not None:
+            raise OptionError(unknown(f"ONNX file of {name}", onnx_file, graphs))
+        if len(graphs) == 1:
+            return graphs[0]
+        raise OptionError(
+            f"{name} has several ONNX files and none is called model.onnx; choose one with "
+            f"--onnx-file (onnx_file=): {', '.join(graphs)}"
+        )
     if safetensors and runtime != "onnx":
         return safetensors
     if safetensors:
@@ -100,22 +107,6 @@ def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str |
         f"{name} holds no weights: model.safetensors, model.onnx or onnx/model.onnx is wanted "
         "beside config.json and the tokenizer"
     )
-
-
-def _pick_onnx(name: str, graphs: Sequence[str], wanted: str | None) -> str:
-    """The ONNX file asked for, else `model.onnx`, else the only one."""
-    stem = "model" if wanted is None else wanted.removesuffix(".onnx")
-    for choice in (f"{stem}.onnx", f"onnx/{stem}.onnx"):
-        if choice in graphs:
-            return choice
-    if wanted is not None:
-        raise OptionError(unknown(f"ONNX file of {name}", wanted, graphs))
-    if len(graphs) > 1:
-        raise OptionError(
-            f"{name} has several ONNX files and none is called model.onnx; choose one with "
-            f"--onnx-file (onnx_file=): {', '.join(graphs)}"
-        )
-    return graphs[0]
 
 
 def index_parts(index: Path) -> set[str]:

@@ -44,12 +44,7 @@ class GraphSource:
 
 
 def read_graph(path: Path, root: Path, name: str) -> GraphSource:
-    """Look into an ONNX file of a model without its external weights.
-
-    Raises:
-        ModelError: if the file is no ONNX, is cut short, or its weights are missing or outside
-            the folder `root`.
-    """
+    """Look into an ONNX file of a model, whose weights must be there and in the folder `root`."""
     model = _parse(path)
     tensors = list(_tensors(model.graph))
     external = [tensor for tensor in tensors if tensor.data_location == TensorProto.EXTERNAL]

@@ -40,20 +40,11 @@ from fillmask_ui.models.progress import LoadProgress, ProgressCallback
 from fillmask_ui.models.quiet import quiet_hub
 from fillmask_ui.models.reference import Reference
 
-# Seconds to wait for the hub before the local cache is used instead.
-_PATIENCE_SECONDS = 10.0
-
 
 def fetch_model(
     parsed: Reference, runtime: str, onnx_file: str | None, report: ProgressCallback
 ) -> ModelFiles:
-    """The files of a model on the hub, from the cache where they are there.
-
-    Raises:
-        ModelError: for a repository, revision or kind of weights that cannot be had.
-        NetworkError: if the hub cannot be reached and the cache lacks the model.
-        OptionError: as of `pick_weights`.
-    """
+    """The files of a model on the hub, from the cache where they are there."""
 
     def weights(names: list[str]) -> list[str]:
         picked = pick_weights(parsed.name, names, runtime, onnx_file)
@@ -123,8 +114,9 @@ def _fetch(
         report(LoadProgress("download", f"asking the hub for {parsed.name}"))
         repository, revision = parsed.hub_id, parsed.revision
         try:
+            # After ten seconds without an answer the cache is used instead.
             info = HfApi().model_info(
-                repository, revision=revision, files_metadata=True, timeout=_PATIENCE_SECONDS
+                repository, revision=revision, files_metadata=True, timeout=10.0
             )
         except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError):
             raise
@@ -135,12 +127,9 @@ def _fetch(
             raise
         sizes = {one.rfilename: one.size or 0 for one in info.siblings or ()}
         names = [name for name in sizes if name == "config.json" or TOKENIZER.fullmatch(name)]
-        names += needed(sorted(sizes))
-        if not names:
-            raise ModelError(f"{parsed.name} has neither config, tokenizer nor weights")
-        first = {name: sizes[name] for name in names}
+        first = {name: sizes[name] for name in (*names, *needed(sorted(sizes)))}
         folder = _download(parsed, revision, first, 0, report)
-        outside = {name for own in names for name in _kept_outside(folder, own)} & sizes.keys()
+        outside = {name for own in first for name in _kept_outside(folder, own)} & sizes.keys()
         if outside:
             # By commit, so that both are of one state of the repository.
             more = {name: sizes[name] for name in outside}
@@ -180,11 +169,10 @@ def _download(
         report(LoadProgress("download", message, int(done), total))
 
     class Bar(tqdm):
-        """Shows nothing itself.
+        """Shows nothing itself. The client makes three, of which the byte bar further on counts.
 
-        The client makes three: for bytes received by Xet, which come evenly and can be more than
-        the file, for bytes written, which come in bursts, or alone where Xet is not used, and
-        for files. The byte bar that is further on counts.
+        They are for bytes received by Xet, which come evenly and can be more than the file; for
+        bytes written, in bursts, or alone where Xet is not used; and for files.
         """
 
         def __init__(self, *args: Any, **options: Any) -> None:
@@ -198,7 +186,7 @@ def _download(
                 self.n += n or 0
                 say(min(begun + max((bar.n for bar in byte_bars), default=0), total))
 
-    names = [glob.escape(name) for name in sizes]
+    names = list(map(glob.escape, sizes))
     folder = snapshot_download(
         parsed.hub_id, revision=revision, allow_patterns=names, tqdm_class=Bar
     )
@@ -213,9 +201,7 @@ def _explained(parsed: Reference) -> Iterator[None]:
     try:
         yield
     except errors.GatedRepoError as error:
-        raise ModelError(
-            f"{where} is gated: accept its terms there, then: hf auth login"
-        ) from error
+        raise ModelError(f"{where} is gated: accept its terms, then: hf auth login") from error
     except errors.RepositoryNotFoundError as error:
         raise ModelError(
             f"there is no {where}, or it is private: check the spelling, or log in with: "
@@ -223,8 +209,7 @@ def _explained(parsed: Reference) -> Iterator[None]:
         ) from error
     except errors.RevisionNotFoundError as error:
         raise ModelError(
-            f"{where} has no revision {parsed.revision!r}: give a branch, tag or commit of it, "
-            "or leave out @revision for the newest"
+            f"{where} has no revision {parsed.revision!r}: give a branch, tag or commit, or none"
         ) from error
     except errors.HFValidationError as error:
         raise OptionError(f"{parsed.name!r} is no hub id: {error}") from error

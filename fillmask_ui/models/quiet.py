@@ -7,10 +7,7 @@ from threading import Lock
 
 
 class _Quiet:
-    """A setting of the whole process, changed while any thread needs it.
-
-    Threads that each saved and restored it in turn would leave it at the wrong value.
-    """
+    """A setting of the whole process: the first thread to need it changes it, the last restores."""
 
     def __init__(self, change: Callable[[], AbstractContextManager[None]]) -> None:
         self._change = change

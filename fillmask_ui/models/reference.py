@@ -18,7 +18,6 @@ _VARIANTS: dict[str, dict[str, str]] = {
 _HUB_ID = re.compile(
     r"(?P<id>[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?)(?:@(?P<revision>[^\s@]+))?"
 )
-
 _LONGEST_HUB_ID = 96
 
 
@@ -38,11 +37,7 @@ class Reference:
 def parse_reference(reference: str | Path | None) -> Reference:
     """Tell apart the embedded model, folders, files and names on the hub.
 
-    Something that exists on disk wins over a name on the hub.
-
-    Raises:
-        ModelError: if it looks like a path and nothing is there, or fits no form at all.
-        OptionError: for an unknown variant of the embedded model.
+    Something that exists on disk wins over a name on the hub; what is neither is a ModelError.
 
     >>> parse_reference(None).kind
     'embedded'
@@ -58,12 +53,16 @@ def parse_reference(reference: str | Path | None) -> Reference:
         return Reference("embedded", name, implied=_VARIANTS[variant])
     if not name:
         raise ModelError("the model reference is empty: give a folder, an .onnx file or a hub id")
-    path = _existing(name)
-    if path and path.is_dir():
+    try:
+        path = Path(name).expanduser()
+        exists = path.exists()
+    except (OSError, RuntimeError, ValueError):  # too long, NUL, no such home: not a path
+        exists = False
+    if exists and path.is_dir():
         return Reference("folder", str(path), path)
-    if path and path.suffix == ".onnx":
+    if exists and path.suffix == ".onnx":
         return Reference("file", str(path), path, implied={"runtime": "onnx"})
-    if path:
+    if exists:
         raise ModelError(
             f"{name} is a file but no .onnx: give the folder that holds config.json, the "
             "tokenizer and the weights"
@@ -75,11 +74,3 @@ def parse_reference(reference: str | Path | None) -> Reference:
         f"no such model: {name[:200]!r} is no existing folder or .onnx file, and no hub id "
         "(organisation/name, with an optional @revision)"
     )
-
-
-def _existing(name: str) -> Path | None:
-    try:
-        path = Path(name).expanduser()
-        return path if path.exists() else None
-    except (OSError, RuntimeError, ValueError):  # too long, NUL, no such home: not a path
-        return None

@@ -93,11 +93,7 @@ class TokenizerVocabulary:
 
 
 def load_vocabulary(source: Path, name: str) -> TokenizerVocabulary:
-    """The tokenizer of a folder, as transformers reads it.
-
-    Raises:
-        ModelError: if it cannot be loaded or has no mask token; `name` is that of the model.
-    """
+    """The tokenizer of a folder, as transformers reads it, for the model of this name."""
     with quiet_transformers():
         from transformers import AutoTokenizer
 
@@ -117,7 +113,7 @@ def load_vocabulary(source: Path, name: str) -> TokenizerVocabulary:
         )
     ids = tokenizer.get_vocab()
     marks = Marks.of(ids)
-    limit, pad_id = tokenizer.model_max_length, tokenizer.pad_token_id
+    limit = tokenizer.model_max_length
     return TokenizerVocabulary(
         split=(
             _fast_splitter(tokenizer.backend_tokenizer, marks)
@@ -127,8 +123,7 @@ def load_vocabulary(source: Path, name: str) -> TokenizerVocabulary:
         ids=ids,
         mask_token=tokenizer.mask_token,
         mask_id=tokenizer.mask_token_id,
-        # Any token does where none is named, as padding is masked out.
-        pad_id=pad_id if pad_id is not None else 0,
+        pad_id=tokenizer.pad_token_id or 0,  # any token does, as padding is masked out
         unk_id=tokenizer.unk_token_id,
         special_ids=frozenset(tokenizer.all_special_ids),
         limit=int(limit) if limit and 0 < limit < _NO_LIMIT else None,
@@ -180,9 +175,7 @@ def _fast_splitter(backend: "RustTokenizer", marks: Marks) -> Splitter:
             ids=tuple(encoded.ids),
             tokens=tokens,
             spans=tuple(_visible_span(text, token, *offsets) for token, offsets in ranges),
-            word_ids=tuple(
-                _words_by_marks(tokens, added, marks) if is_one_word else encoded.word_ids
-            ),
+            word_ids=tuple(_words(tokens, added, marks) if is_one_word else encoded.word_ids),
             special=added,
         )
 
@@ -218,14 +211,12 @@ def _slow_splitter(tokenizer: "PreTrainedTokenizerBase", marks: Marks) -> Splitt
     return split
 
 
-def _words_by_marks(
-    tokens: Sequence[str], added: Sequence[bool], marks: Marks
-) -> Iterator[int | None]:
+def _words(tokens: Sequence[str], special: Sequence[bool], marks: Marks) -> Iterator[int | None]:
     current = -1
-    for token, special in zip(tokens, added, strict=True):
-        if not special and (current < 0 or not marks.is_continuation(token)):
+    for token, is_special in zip(tokens, special, strict=True):
+        if not is_special and (current < 0 or not marks.is_continuation(token)):
             current += 1
-        yield None if special else current
+        yield None if is_special else current
 
 
 def _visible_span(text: str, token: str, start: int, end: int) -> Span:

@@ -50,7 +50,6 @@ def total_bytes(paths: Iterable[Path]) -> int:
 def stored_precision(paths: Iterable[Path]) -> str:
     """The type that most weights are stored in; float32 where none is of a known type."""
     sizes = Counter[str]()
-    path = None
     try:
         for path in paths:
             with safe_open(path, framework="numpy") as file:  # reads the header alone
