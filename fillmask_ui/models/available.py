@@ -49,7 +49,6 @@ def available_models() -> tuple[AvailableModel, ...]:
             *(["torch"] if any(name.endswith(".safetensors") for name in names) else []),
         )
         note = "" if "onnx" in runtimes else torch_note
-        models.append(
-            AvailableModel(reference, runtimes, snapshot.size_on_disk, "local cache", note)
-        )
+        size = snapshot.size_on_disk
+        models.append(AvailableModel(reference, runtimes, size, "local cache", note))
     return tuple(models)

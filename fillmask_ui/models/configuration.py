@@ -32,9 +32,8 @@ class ModelConfig:
     @property
     def architectures(self) -> tuple[str, ...]:
         names = self.raw.get("architectures")
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            return ()
-        return tuple(names)
+        is_known = isinstance(names, list) and all(isinstance(name, str) for name in names)
+        return tuple(names or ()) if is_known else ()
 
     @property
     def is_masked_lm(self) -> bool:
