@@ -30,15 +30,10 @@ from fillmask_ui.errors import ModelError
 
 @dataclass(frozen=True)
 class QuantizedWeight:
-    """A weight matrix in int8: `values * scale` is about the original.
+    """A weight matrix in int8: `values * scale` is about the original."""
 
-    Attributes:
-        values: int8 [K, N].
-        scale: float32 [N] per channel, else [].
-    """
-
-    values: np.ndarray
-    scale: np.ndarray
+    values: np.ndarray  # int8 [K, N]
+    scale: np.ndarray  # float32 [N] per channel, else []
 
 
 def quantize_weight(weight: np.ndarray, per_channel: bool) -> QuantizedWeight:
@@ -56,19 +51,14 @@ def quantize_weight(weight: np.ndarray, per_channel: bool) -> QuantizedWeight:
 
 @dataclass(frozen=True)
 class Product:
-    """A MatMul with a constant right side.
+    """A MatMul with a constant right side."""
 
-    Attributes:
-        node: name of the output of the MatMul, unique in the graph.
-        layer: the layer's name in the model, as far as the graph tells it: exporters keep it in
-            the name of the bias that is added to the product. Runs of one layer share it, and so
-            do layers with equal biases, which exporters merge.
-        weight: float32 [K, N], the constant.
-    """
-
-    node: str
+    node: str  # name of the output of the MatMul, unique in the graph
+    # the layer's name in the model, as far as the graph tells it: exporters keep it in the name of
+    # the bias that is added to the product. Runs of one layer share it, and so do layers with equal
+    # biases, which exporters merge.
     layer: str
-    weight: np.ndarray
+    weight: np.ndarray  # float32 [K, N], the constant
 
 
 def find_products(model: onnx.ModelProto) -> list[Product]:

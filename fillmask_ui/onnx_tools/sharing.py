@@ -25,21 +25,13 @@ MINIMUM_ELEMENTS = 256  # smaller constants are cheaper inside the graph
 
 @dataclass(frozen=True)
 class StoredTensor:
-    """Where a tensor lies in a safetensors file.
+    """Where a tensor lies in a safetensors file."""
 
-    Attributes:
-        name: in the file.
-        kind: ONNX element type.
-        offset: bytes from the start of the file.
-        length: bytes.
-        values: float32 array of its shape.
-    """
-
-    name: str
-    kind: int
-    offset: int
-    length: int
-    values: np.ndarray
+    name: str  # in the file
+    kind: int  # ONNX element type
+    offset: int  # bytes from the start of the file
+    length: int  # bytes
+    values: np.ndarray  # float32 array of its shape
 
 
 def read_safetensors(path: Path) -> list[StoredTensor]:

@@ -25,17 +25,11 @@ SHARES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
 
 @dataclass(frozen=True)
 class BlendTrial:
-    """One share of trained weights.
+    """One share of trained weights."""
 
-    Attributes:
-        share: 1 for the trained weights alone.
-        nll_nats: validation loss at 15 %.
-        top1: share of hidden tokens ranked first.
-    """
-
-    share: float
-    nll_nats: float
-    top1: float
+    share: float  # 1 for the trained weights alone
+    nll_nats: float  # validation loss at 15 %
+    top1: float  # share of hidden tokens ranked first
 
 
 def copy_weights(model: PreTrainedModel) -> dict[str, torch.Tensor]:

@@ -37,22 +37,14 @@ _RETRACED = (
 
 @dataclass(frozen=True)
 class Package:
-    """What was made.
+    """What was made."""
 
-    Attributes:
-        folder: the packaged model.
-        size_bytes: of all its files.
-        parameters: number of weights, after trimming.
-        parity: largest |difference| of a logit between the ONNX graph and PyTorch.
-        search: how the int8 scheme was chosen; None where it was not searched.
-        figures: of each measured model, those of full precision and int8 last.
-    """
-
-    folder: Path
-    size_bytes: int
-    parameters: int
-    parity: float
-    search: SchemeSearch | None
+    folder: Path  # the packaged model
+    size_bytes: int  # of all its files
+    parameters: int  # number of weights, after trimming
+    parity: float  # largest |difference| of a logit between the ONNX graph and PyTorch
+    search: SchemeSearch | None  # how the int8 scheme was chosen; None where it was not searched
+    # of each measured model, those of full precision and int8 last
     figures: tuple[ModelFigures, ...] = ()
 
 

@@ -25,15 +25,12 @@ MAX_SHARE = 100
 
 @dataclass(frozen=True)
 class CorpusPart:
-    """Text, one paragraph a line, and how often it is read.
+    """Text, one paragraph a line, and how often it is read."""
 
-    Attributes:
-        path: plain or gzip-compressed UTF-8 text, or a folder of such `.txt` and `.txt.gz` files.
-        share: how often a paragraph is read in an epoch, on average, in (0, 100]: with 0.4 two
-            paragraphs in five are read, spread evenly; with 3 each is read three times.
-    """
-
+    # plain or gzip-compressed UTF-8 text, or a folder of such `.txt` and `.txt.gz` files.
     path: Path
+    # how often a paragraph is read in an epoch, on average, in (0, 100]: with 0.4 two paragraphs in
+    # five are read, spread evenly; with 3 each is read three times.
     share: float = 1.0
 
     @classmethod
@@ -71,15 +68,10 @@ class CorpusPart:
 
 @dataclass(frozen=True)
 class Paragraphs:
-    """The text of a corpus.
+    """The text of a corpus."""
 
-    Attributes:
-        texts: N paragraphs, each that is read at all.
-        copies: int64 [N], how often each is read in an epoch.
-    """
-
-    texts: list[str]
-    copies: np.ndarray
+    texts: list[str]  # N paragraphs, each that is read at all
+    copies: np.ndarray  # int64 [N], how often each is read in an epoch
 
 
 def read_paragraphs(parts: Iterable[CorpusPart]) -> Paragraphs:
@@ -107,19 +99,12 @@ def read_paragraphs(parts: Iterable[CorpusPart]) -> Paragraphs:
 
 @dataclass(frozen=True)
 class Segments:
-    """All segments of a corpus in one flat array.
+    """All segments of a corpus in one flat array."""
 
-    Attributes:
-        ids: int32 [total tokens], special tokens included.
-        starts: int64 [N + 1], segment n is `ids[starts[n]:starts[n + 1]]`.
-        copies: int64 [N], how often a segment is read in an epoch.
-        characters: number of characters of the text that was read, copies left out.
-    """
-
-    ids: np.ndarray
-    starts: np.ndarray
-    copies: np.ndarray
-    characters: int
+    ids: np.ndarray  # int32 [total tokens], special tokens included
+    starts: np.ndarray  # int64 [N + 1], segment n is `ids[starts[n]:starts[n + 1]]`
+    copies: np.ndarray  # int64 [N], how often a segment is read in an epoch
+    characters: int  # number of characters of the text that was read, copies left out
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -219,17 +204,11 @@ def split_validation(count: int, validation: int) -> Split:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Packed rows. N blocks of T tokens.
+    """Packed rows. N blocks of T tokens."""
 
-    Attributes:
-        ids: int32 [N, T], padded.
-        segment: int16 [N, T], 1, 2, ... within a row; 0 where padded.
-        position: int16 [N, T], from 0 in each segment.
-    """
-
-    ids: np.ndarray
-    segment: np.ndarray
-    position: np.ndarray
+    ids: np.ndarray  # int32 [N, T], padded
+    segment: np.ndarray  # int16 [N, T], 1, 2, ... within a row; 0 where padded.
+    position: np.ndarray  # int16 [N, T], from 0 in each segment
 
     def __len__(self) -> int:
         return len(self.ids)

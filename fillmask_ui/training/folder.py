@@ -33,15 +33,10 @@ INT8 = "onnx/model_int8.onnx"
 
 @dataclass(frozen=True)
 class Int8Scheme:
-    """How the int8 graph is made.
+    """How the int8 graph is made."""
 
-    Attributes:
-        per_channel: one scale per output column, or one per matrix.
-        keep: layers that stay in full precision, by their names in the model.
-    """
-
-    per_channel: bool = True
-    keep: tuple[str, ...] = ()
+    per_channel: bool = True  # one scale per output column, or one per matrix
+    keep: tuple[str, ...] = ()  # layers that stay in full precision, by their names in the model
 
 
 def write_tokenizer(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:

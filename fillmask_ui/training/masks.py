@@ -23,19 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Hidden:
-    """A batch with tokens hidden.
+    """A batch with tokens hidden."""
 
-    Attributes:
-        input_ids: int64 [B, T], what the model sees.
-        rows: int64 [M].
-        cols: int64 [M].
-        targets: int64 [M], the true tokens.
-    """
-
-    input_ids: torch.Tensor
-    rows: torch.Tensor
-    cols: torch.Tensor
-    targets: torch.Tensor
+    input_ids: torch.Tensor  # int64 [B, T], what the model sees
+    rows: torch.Tensor  # int64 [M]
+    cols: torch.Tensor  # int64 [M]
+    targets: torch.Tensor  # int64 [M], the true tokens
 
     def keep(self, chosen: torch.Tensor) -> Hidden:
         """With these of the hidden positions alone, bool [M]; what the model sees stays."""

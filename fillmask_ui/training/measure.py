@@ -31,25 +31,15 @@ PARITY = 1e-3  # largest allowed difference of a logit between ONNX and PyTorch
 
 @dataclass(frozen=True)
 class HeldOutFigures:
-    """On text that was not trained on.
+    """On text that was not trained on."""
 
-    Attributes:
-        texts: paragraphs measured.
-        tokens: hidden tokens scored.
-        nll_nats: mean per hidden token, the cross-entropy.
-        nll_per_character_nats: the same sum by the characters that the tokens stand for.
-        top1: share of hidden tokens ranked first.
-        top5: share ranked fifth or better.
-        signature: of the measurement.
-    """
-
-    texts: int
-    tokens: int
-    nll_nats: float
-    nll_per_character_nats: float
-    top1: float
-    top5: float
-    signature: str
+    texts: int  # paragraphs measured
+    tokens: int  # hidden tokens scored
+    nll_nats: float  # mean per hidden token, the cross-entropy
+    nll_per_character_nats: float  # the same sum by the characters that the tokens stand for
+    top1: float  # share of hidden tokens ranked first
+    top5: float  # share ranked fifth or better
+    signature: str  # of the measurement
 
 
 def measure_text(model: MaskedLM, paragraphs: list[str]) -> HeldOutFigures:
@@ -70,17 +60,11 @@ def measure_text(model: MaskedLM, paragraphs: list[str]) -> HeldOutFigures:
 
 @dataclass(frozen=True)
 class ClozeItem:
-    """A sentence with one mask and the words that are right there.
+    """A sentence with one mask and the words that are right there."""
 
-    Attributes:
-        text: with `[MASK]`.
-        accepted: lower-case words.
-        kind: what it asks for, to group by.
-    """
-
-    text: str
-    accepted: tuple[str, ...]
-    kind: str = ""
+    text: str  # with `[MASK]`
+    accepted: tuple[str, ...]  # lower-case words
+    kind: str = ""  # what it asks for, to group by
 
 
 def read_cloze(path: Path) -> list[ClozeItem]:
@@ -107,21 +91,13 @@ def read_cloze(path: Path) -> list[ClozeItem]:
 
 @dataclass(frozen=True)
 class ClozeFigures:
-    """Accuracy on a cloze list.
+    """Accuracy on a cloze list."""
 
-    Attributes:
-        items: sentences.
-        top1: share whose first guess is accepted.
-        top5: share with an accepted word among the first five guesses.
-        top5_by_kind: the latter for each kind.
-        guesses: first guess of each sentence, in order.
-    """
-
-    items: int
-    top1: float
-    top5: float
-    top5_by_kind: dict[str, float]
-    guesses: tuple[str, ...]
+    items: int  # sentences
+    top1: float  # share whose first guess is accepted
+    top5: float  # share with an accepted word among the first five guesses
+    top5_by_kind: dict[str, float]  # the latter for each kind
+    guesses: tuple[str, ...]  # first guess of each sentence, in order
 
 
 def measure_cloze(model: MaskedLM, items: list[ClozeItem]) -> ClozeFigures:
@@ -154,19 +130,12 @@ def measure_cloze(model: MaskedLM, items: list[ClozeItem]) -> ClozeFigures:
 
 @dataclass(frozen=True)
 class ModelFigures:
-    """What one model scores.
+    """What one model scores."""
 
-    Attributes:
-        name: as the card calls it.
-        vocabulary_size: V, the unit of its loss per token.
-        text: on the held-out text; None where not measured.
-        cloze: on the cloze list; None where not measured.
-    """
-
-    name: str
-    vocabulary_size: int
-    text: HeldOutFigures | None
-    cloze: ClozeFigures | None
+    name: str  # as the card calls it
+    vocabulary_size: int  # V, the unit of its loss per token
+    text: HeldOutFigures | None  # on the held-out text; None where not measured
+    cloze: ClozeFigures | None  # on the cloze list; None where not measured
 
 
 def check_parity(one: MaskedLM, other: MaskedLM) -> float:

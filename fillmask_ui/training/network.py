@@ -21,18 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SegmentForm:
-    """How rows of several segments are given to a model.
+    """How rows of several segments are given to a model."""
 
-    Attributes:
-        separate: whether attention and positions are per segment.
-        position_offset: added to positions that count from 0 (RoBERTa counts from 2); None
-            if the architecture takes no positions (ALiBi, relative).
-        window: for architectures with layers that look only so many tokens to each side
-            (ModernBERT), how many; they take one mask for each kind of layer.
-    """
-
-    separate: bool
+    separate: bool  # whether attention and positions are per segment
+    # added to positions that count from 0 (RoBERTa counts from 2); None if the architecture takes
+    # no positions (ALiBi, relative)
     position_offset: int | None = None
+    # for architectures with layers that look only so many tokens to each side (ModernBERT), how
+    # many; they take one mask for each kind of layer
     window: int | None = None
 
 

@@ -11,24 +11,17 @@ from fillmask_ui.training.corpus import CorpusPart
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What a run starts from.
+    """What a run starts from."""
 
-    Attributes:
-        texts: the training text.
-        output: folder of the run.
-        init: folder (or hub id) of the weights to continue from.
-        config: Hugging Face config file to start from scratch with; one of the two is given.
-        vocabulary_size: trim the vocabulary of `init` to so many tokens; from scratch, the size
-            of the tokenizer that is trained on the text.
-        threads: CPU threads; None leaves torch's choice.
-    """
-
-    texts: tuple[CorpusPart, ...]
-    output: Path
-    init: str | None = None
+    texts: tuple[CorpusPart, ...]  # the training text
+    output: Path  # folder of the run
+    init: str | None = None  # folder (or hub id) of the weights to continue from
+    # Hugging Face config file to start from scratch with; one of the two is given
     config: Path | None = None
+    # trim the vocabulary of `init` to so many tokens; from scratch, the size of the tokenizer that
+    # is trained on the text
     vocabulary_size: int | None = None
-    threads: int | None = None
+    threads: int | None = None  # CPU threads; None leaves torch's choice
 
     def __post_init__(self) -> None:
         if (self.init is None) == (self.config is None):
@@ -39,29 +32,19 @@ class RunRequest:
 
 @dataclass(frozen=True)
 class PackageRequest:
-    """What to make of a trained model.
+    """What to make of a trained model."""
 
-    Attributes:
-        source: folder of a training run, or any Hugging Face masked-LM folder.
-        output: folder to write.
-        texts: whose tokens decide what a trimmed vocabulary keeps.
-        vocabulary_size: trim to so many tokens; None keeps all.
-        calibration: text by which the int8 scheme is chosen; None takes per channel throughout.
-        evaluate: held-out text for the card's figures.
-        cloze: cloze list for the card's figures.
-        compare: a model to measure beside it, such as the one that training started from.
-        notes: Markdown that the card begins with: provenance, licences, limits.
-    """
-
-    source: Path
-    output: Path
-    texts: tuple[CorpusPart, ...] = ()
-    vocabulary_size: int | None = None
+    source: Path  # folder of a training run, or any Hugging Face masked-LM folder
+    output: Path  # folder to write
+    texts: tuple[CorpusPart, ...] = ()  # whose tokens decide what a trimmed vocabulary keeps
+    vocabulary_size: int | None = None  # trim to so many tokens; None keeps all
+    # text by which the int8 scheme is chosen; None takes per channel throughout
     calibration: CorpusPart | None = None
-    evaluate: CorpusPart | None = None
-    cloze: Path | None = None
+    evaluate: CorpusPart | None = None  # held-out text for the card's figures
+    cloze: Path | None = None  # cloze list for the card's figures
+    # a model to measure beside it, such as the one that training started from
     compare: str | None = None
-    notes: Path | None = None
+    notes: Path | None = None  # Markdown that the card begins with: provenance, licences, limits
 
     def __post_init__(self) -> None:
         if self.vocabulary_size is not None and not self.texts:

@@ -42,20 +42,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """A trainer and the files it writes.
+    """A trainer and the files it writes."""
 
-    Attributes:
-        trainer: ready to run, resumed if the folder held a checkpoint.
-        output: folder of the run.
-        resumed: whether a checkpoint was found.
-        start: a copy of the initial weights, where the recipe averages with them at the end.
-        missing: names of the weights that the start lacks; they began as random numbers.
-    """
-
-    trainer: Trainer
-    output: Path
-    resumed: bool
+    trainer: Trainer  # ready to run, resumed if the folder held a checkpoint
+    output: Path  # folder of the run
+    resumed: bool  # whether a checkpoint was found
+    # a copy of the initial weights, where the recipe averages with them at the end
     start: dict[str, torch.Tensor] | None = None
+    # names of the weights that the start lacks; they began as random numbers
     missing: tuple[str, ...] = ()
 
     @property

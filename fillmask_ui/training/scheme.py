@@ -26,19 +26,12 @@ TOLERANCE = 0.01  # of the full-precision loss
 
 @dataclass(frozen=True)
 class SchemeTrial:
-    """One measured scheme.
+    """One measured scheme."""
 
-    Attributes:
-        label: in words.
-        nll_nats: loss on the calibration text.
-        int8_bytes: bytes of the matrices that are in int8.
-        file_bytes: of the int8 graph on disk.
-    """
-
-    label: str
-    nll_nats: float
-    int8_bytes: int
-    file_bytes: int
+    label: str  # in words
+    nll_nats: float  # loss on the calibration text
+    int8_bytes: int  # bytes of the matrices that are in int8
+    file_bytes: int  # of the int8 graph on disk
 
     def gain_per_byte(self, other: SchemeTrial) -> float:
         """What is won against a trial with more in int8, in nats per byte of int8."""
@@ -47,19 +40,12 @@ class SchemeTrial:
 
 @dataclass(frozen=True)
 class SchemeSearch:
-    """What was tried and what was chosen.
+    """What was tried and what was chosen."""
 
-    Attributes:
-        full_nll_nats: loss of the full-precision graph on the same text.
-        trials: in the order of the search.
-        chosen: the scheme that the folder now holds.
-        chosen_label: its label.
-    """
-
-    full_nll_nats: float
-    trials: tuple[SchemeTrial, ...]
-    chosen: Int8Scheme
-    chosen_label: str
+    full_nll_nats: float  # loss of the full-precision graph on the same text
+    trials: tuple[SchemeTrial, ...]  # in the order of the search
+    chosen: Int8Scheme  # the scheme that the folder now holds
+    chosen_label: str  # its label
 
 
 def role(layer: str) -> str:

@@ -20,16 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Weights:
-    """A model in float32 and its tokenizer, both of transformers.
+    """A model in float32 and its tokenizer, both of transformers."""
 
-    Attributes:
-        model: in float32.
-        tokenizer: with a mask token.
-        missing: names of the weights that the files lack; they are random numbers.
-    """
-
-    model: PreTrainedModel
-    tokenizer: PreTrainedTokenizerFast
+    model: PreTrainedModel  # in float32
+    tokenizer: PreTrainedTokenizerFast  # with a mask token
+    # names of the weights that the files lack; they are random numbers
     missing: tuple[str, ...] = ()
 
 
