@@ -11,14 +11,11 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
+from transformers import PreTrainedModel
 
 from fillmask_ui.training.loop import Trainer
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
 
 SHARES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
 
@@ -38,15 +35,7 @@ def copy_weights(model: PreTrainedModel) -> dict[str, torch.Tensor]:
 
 
 def blend_with_start(trainer: Trainer, start: dict[str, torch.Tensor]) -> list[BlendTrial]:
-    """Measure each share and leave the best in the trainer's model.
-
-    Args:
-        trainer: whose training is over, with validation text.
-        start: the weights from before, as of `copy_weights`.
-
-    Returns:
-        All that was measured, the best first.
-    """
+    """Measure each share, the best first, and leave that in the model, whose training is over."""
     trained = copy_weights(trainer.model)
 
     def load(share: float) -> None:

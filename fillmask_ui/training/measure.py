@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from fillmask_ui.batching import pad
-from fillmask_ui.errors import DataError, ModelError
+from fillmask_ui.errors import DataError, ModelError, translated
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.filling import fill
 from fillmask_ui.protocol import MaskedLM
@@ -74,16 +74,12 @@ def read_cloze(path: Path) -> list[ClozeItem]:
         DataError: that names the line that cannot be read.
     """
     items = []
+    wanted = '; wanted: {"text": "... [MASK] ...", "accepted": ["word"]}'
     for number, line in enumerate(file_bytes(str(path)).lines(), start=1):
-        try:
+        failed = f"line {number} of {path} is no cloze item"
+        with translated((ValueError, KeyError, TypeError), DataError, failed, wanted):
             entry = json.loads(line)
-            item = ClozeItem(entry["text"], tuple(entry["accepted"]), entry.get("kind", ""))
-        except (ValueError, KeyError, TypeError) as error:
-            raise DataError(
-                f"line {number} of {path} is no cloze item ({error}); wanted: "
-                '{"text": "... [MASK] ...", "accepted": ["word"]}'
-            ) from error
-        items.append(item)
+            items.append(ClozeItem(entry["text"], tuple(entry["accepted"]), entry.get("kind", "")))
     if not items:
         raise DataError(f"{path} holds no cloze item")
     return items
@@ -106,8 +102,7 @@ def measure_cloze(model: MaskedLM, items: list[ClozeItem]) -> ClozeFigures:
     Raises:
         DataError: if a sentence has no mask or several.
     """
-    first: list[bool] = []
-    five: list[bool] = []
+    first, five = list[bool](), list[bool]()
     kinds: dict[str, list[bool]] = {}
     guesses: list[str] = []
     for item in items:
@@ -136,6 +131,15 @@ class ModelFigures:
     vocabulary_size: int  # V, the unit of its loss per token
     text: HeldOutFigures | None  # on the held-out text; None where not measured
     cloze: ClozeFigures | None  # on the cloze list; None where not measured
+
+
+def measure(
+    name: str, model: MaskedLM, paragraphs: list[str] | None, items: list[ClozeItem] | None
+) -> ModelFigures:
+    """All that is asked for, under the name that the card gives the model."""
+    text = measure_text(model, paragraphs) if paragraphs else None
+    cloze = measure_cloze(model, items) if items else None
+    return ModelFigures(name, model.signature.vocabulary_size, text, cloze)
 
 
 def check_parity(one: MaskedLM, other: MaskedLM) -> float:

@@ -12,11 +12,11 @@ from fillmask_ui.options import check_options, option
 class Recipe:
     """Every choice that shapes a run, apart from the text and the initial weights."""
 
-    # length of the run; exactly one of `minutes` and `steps` is given
+    # Exactly one of `minutes` and `steps` is given.
     minutes: float | None = option(None, "Length of the run; the rate decays to zero at its end.")
     steps: int | None = option(None, "Length in optimizer steps instead.")
-    block_tokens: int = option(192, "Tokens a row.")  # T, tokens per row
-    batch_blocks: int = option(20, "Rows a step.")  # B, rows per step
+    block_tokens: int = option(192, "Tokens a row.")  # T
+    batch_blocks: int = option(20, "Rows a step.")  # B
     mask_share: float = option(
         0.2, "Part of the tokens hidden in training; losses are told at 0.15."
     )
@@ -26,7 +26,6 @@ class Recipe:
     warmup: float = option(0.02, "Part of the run that is warm-up.")
     weight_decay: float = option(0.01, "Of the matrices.")
     clip: float = 1.0  # greatest gradient norm
-    # `bf16` (autocast) or `fp32`
     precision: str = option("bf16", "bf16 or fp32.", choices=("bf16", "fp32"))
     validation_segments: int = 300  # how many are held out of the training text to follow the loss
     validation_minutes: float = 10.0  # between two validations
@@ -68,6 +67,5 @@ class LogRow:
     rate: float  # learning rate of the last step
     train_nll_nats: float  # mean since the last row, at the training share
     gradient_norm: float  # of the last step, before clipping
-    # at 15 %, 80/10/10; None where not measured at this row
-    validation_nll_nats: float | None = None
+    validation_nll_nats: float | None = None  # at 15 %, 80/10/10; None where not measured here
     validation_top1: float | None = None  # share of hidden tokens ranked first

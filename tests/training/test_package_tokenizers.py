@@ -8,9 +8,8 @@ import pytest
 import torch
 
 from fillmask_ui.training.folder import write_tokenizer, write_weights
-from fillmask_ui.training.scratch import new_model, train_tokenizer
 from fillmask_ui.training.trim import trim
-from fillmask_ui.training.weights import load_weights
+from fillmask_ui.training.weights import load_weights, new_model, train_tokenizer
 
 
 @pytest.fixture
@@ -73,7 +72,7 @@ def test_a_trimmed_tokenizer_reads_as_before(tokenizer_of, tmp_path, config_file
     tokenizer, config = tokenizer_of("Bert", **options)
     text = "The schön Paris [MASK] Zug."
     tokens = tokenizer.tokenize(text)
-    model = new_model(config_file(), tokenizer, "eager")
+    model = new_model(config_file(), tokenizer)
     trimmed = trim(model, tokenizer, np.array(tokenizer(text)["input_ids"]), len(tokenizer) - 1)
     trimmed.save_pretrained(tmp_path / "saved")
     shutil.copy(config, tmp_path / "saved")
@@ -88,7 +87,7 @@ def test_rounding_leaves_what_no_file_holds(tmp_path, sentences, config_file):
     config = config_file("modernbert", max_position_embeddings=512, hidden_size=64)
     tokenizer = train_tokenizer(sentences, 200)
     torch.manual_seed(0)
-    model = new_model(config, tokenizer, "eager").eval()
+    model = new_model(config, tokenizer).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.ndim == 2:
