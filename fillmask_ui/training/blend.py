@@ -10,23 +10,13 @@ Source:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from transformers import PreTrainedModel
 
-from fillmask_ui.training.loop import Trainer
+from fillmask_ui.training.loop import Trainer, Validation
 
+# Of trained weights.
 SHARES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
-
-
-@dataclass(frozen=True)
-class BlendTrial:
-    """One share of trained weights."""
-
-    share: float  # 1 for the trained weights alone
-    nll_nats: float  # validation loss at 15 %
-    top1: float  # share of hidden tokens ranked first
 
 
 def copy_weights(model: PreTrainedModel) -> dict[str, torch.Tensor]:
@@ -34,8 +24,8 @@ def copy_weights(model: PreTrainedModel) -> dict[str, torch.Tensor]:
     return {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
 
 
-def blend_with_start(trainer: Trainer, start: dict[str, torch.Tensor]) -> list[BlendTrial]:
-    """Measure each share, the best first, and leave that in the model, whose training is over."""
+def blend_with_start(trainer: Trainer, start: dict[str, torch.Tensor]) -> dict[float, Validation]:
+    """What each share scores, the best first, which is left in the trainer's model."""
     trained = copy_weights(trainer.model)
 
     def load(share: float) -> None:
@@ -46,11 +36,10 @@ def blend_with_start(trainer: Trainer, start: dict[str, torch.Tensor]) -> list[B
         }
         trainer.model.load_state_dict(blended)
 
-    trials = []
+    measured = {}
     for share in SHARES:
         load(share)
-        validation = trainer.validate()
-        trials.append(BlendTrial(share, validation.nll_nats, validation.top1))
-    trials.sort(key=lambda trial: trial.nll_nats)
-    load(trials[0].share)
-    return trials
+        measured[share] = trainer.validate()
+    ranked = sorted(SHARES, key=lambda share: measured[share].nll_nats)
+    load(ranked[0])
+    return {share: measured[share] for share in ranked}

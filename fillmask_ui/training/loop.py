@@ -69,12 +69,7 @@ def _int64(values: np.ndarray) -> torch.Tensor:
 
 
 class Trainer:
-    """Weights, optimizer and text of one run.
-
-    Raises:
-        DataError: if the text does not fill a batch.
-        OptionError: for a device that is not there.
-    """
+    """Weights, optimizer and text of one run."""
 
     def __init__(
         self,
@@ -252,11 +247,7 @@ class Trainer:
         partial.replace(path)
 
     def load(self, path: Path) -> None:
-        """Go on where a checkpoint stands.
-
-        Raises:
-            DataError: if the file is no checkpoint of this model and recipe.
-        """
+        """Go on where a checkpoint of the same tokens and a like recipe stands."""
         failed = f"{path} is no checkpoint of this run"
         advice = "; give another output folder to start anew"
         # torch raises all kinds of errors on a file that is not its own.

@@ -68,11 +68,7 @@ class ClozeItem:
 
 
 def read_cloze(path: Path) -> list[ClozeItem]:
-    """Items from JSON lines with `text`, `accepted` and optionally `kind`.
-
-    Raises:
-        DataError: that names the line that cannot be read.
-    """
+    """Items from JSON lines with `text`, `accepted` and optionally `kind`."""
     items = []
     wanted = '; wanted: {"text": "... [MASK] ...", "accepted": ["word"]}'
     for number, line in enumerate(file_bytes(str(path)).lines(), start=1):
@@ -97,11 +93,7 @@ class ClozeFigures:
 
 
 def measure_cloze(model: MaskedLM, items: list[ClozeItem]) -> ClozeFigures:
-    """What the model puts at each sentence's mask, against what is accepted there.
-
-    Raises:
-        DataError: if a sentence has no mask or several.
-    """
+    """What the model puts at each sentence's mask, against what is accepted there."""
     first, five = list[bool](), list[bool]()
     kinds: dict[str, list[bool]] = {}
     guesses: list[str] = []
@@ -145,10 +137,8 @@ def measure(
 def check_parity(one: MaskedLM, other: MaskedLM) -> float:
     """Largest |difference| of any logit at any token of three texts between runtimes of a model.
 
-    They agree to rounding where the export is right.
-
     Raises:
-        ModelError: if the difference is above 1e-3.
+        ModelError: if it is above 1e-3; they agree to rounding where the export is right.
     """
     vocabulary = one.vocabulary
     mask, longest = vocabulary.mask_token, min(one.max_tokens, MAX_TOKENS)

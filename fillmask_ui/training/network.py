@@ -59,7 +59,6 @@ class HiddenPositionModel:
         self.model = model
         self._wanted: tuple[torch.Tensor, torch.Tensor] | None = None
         model.base_model.register_forward_hook(self._take_wanted)
-        self.form = SegmentForm(separate=False)
         self._find_form()
 
     def _take_wanted(self, _module: torch.nn.Module, _arguments: Any, output: Any) -> Any:

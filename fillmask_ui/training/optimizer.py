@@ -15,9 +15,7 @@ from transformers import PreTrainedModel
 def rate_factor(progress: float, warmup: float) -> float:
     """Factor on the peak learning rate: linear warm-up, then linear decay to zero at 1.
 
-    Args:
-        progress: part of the steps or of the time that is over, in [0, 1].
-        warmup: part that is warm-up, in [0, 1).
+    `progress`, in [0, 1], and `warmup`, in [0, 1), are parts of all steps or of the time.
 
     >>> [rate_factor(p, 0.2) for p in (0.1, 0.2, 0.6, 1.0)]
     [0.5, 1.0, 0.5, 0.0]
@@ -57,11 +55,7 @@ class Optimizers:
         self.all.append(torch.optim.AdamW(groups, learning_rate, betas=(0.9, 0.98), fused=True))
 
     def step(self, factor: float, clip: float) -> float:
-        """Clip, update at `factor` times the peak rate, forget the gradients.
-
-        Returns:
-            The gradient norm before clipping.
-        """
+        """Update at `factor` times the peak rate; the gradient's norm before clipping."""
         norm = torch.nn.utils.clip_grad_norm_(self.parameters, clip)
         for optimizer in self.all:
             for group in optimizer.param_groups:
@@ -76,7 +70,6 @@ class Optimizers:
     def load_state_dict(self, states: list[dict[str, Any]]) -> None:
         """The reverse of `state_dict`; the weight decay stays as it was asked for now."""
         for optimizer, state in zip(self.all, states, strict=True):
-            decays = [group["weight_decay"] for group in optimizer.param_groups]
+            for group, stored in zip(optimizer.param_groups, state["param_groups"], strict=True):
+                stored["weight_decay"] = group["weight_decay"]
             optimizer.load_state_dict(state)
-            for group, decay in zip(optimizer.param_groups, decays, strict=True):
-                group["weight_decay"] = decay

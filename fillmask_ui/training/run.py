@@ -86,10 +86,8 @@ class PreparedRun:
     ) -> Iterator[LogRow]:
         """Train; each row is in the log before it is yielded; the model is saved at the end.
 
-        What is averaged at the end is the model, never the checkpoint.
-
-        `log_every` and `stop` are those of `Trainer.run`; a run that is stopped leaves a
-        checkpoint and no model.
+        What is averaged at the end is the model, never the checkpoint. The arguments are those of
+        `Trainer.run`; a run that is stopped leaves a checkpoint and no model.
         """
         trainer = self.trainer
         if self.log.exists():
@@ -106,7 +104,8 @@ class PreparedRun:
         if not trainer.finished:
             return
         if self.start is not None:
-            trials = [asdict(trial) for trial in blend_with_start(trainer, self.start)]
+            measured = blend_with_start(trainer, self.start)
+            trials = [{"share": share, **asdict(one)} for share, one in measured.items()]
             text = json.dumps(trials, indent=2) + "\n"
             (self.output / "blend.json").write_text(text, encoding="utf-8")
         with quiet_transformers():
@@ -119,11 +118,7 @@ def _line(row: LogRow) -> str:
 
 
 def read_log(path: Path) -> list[LogRow]:
-    """The rows of a log; the later row of a repeated step, no half-written last line.
-
-    Raises:
-        DataError: if the file is missing or no log.
-    """
+    """The rows of a log; the later row of a repeated step, no half-written last line."""
     rows: dict[int, LogRow] = {}
     with translated((OSError, ValueError, TypeError), DataError, f"{path} is no training log"):
         for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
@@ -134,12 +129,7 @@ def read_log(path: Path) -> list[LogRow]:
 
 
 def read_request(folder: Path) -> dict[str, Any] | None:
-    """What the run in a folder was asked for; None if the folder holds no run.
-
-    Raises:
-        DataError: if `run.json` is not what a run wrote.
-        ModelError: if the model's `config.json` cannot be read.
-    """
+    """What the run in a folder was asked for; None if the folder holds no run."""
     path = folder / "run.json"
     if not path.exists():
         return None
@@ -173,9 +163,8 @@ def prepare(request: RunRequest, recipe: Recipe) -> PreparedRun:
     resumed = (output / "checkpoint.pt").exists()
     loaded = _load_start(request, recipe, resumed)
     loaded.tokenizer.save_pretrained(output / "tokenizer")
-    segments = tokenize_once(
-        request.texts, loaded.tokenizer, recipe.block_tokens, output / "tokens.npz"
-    )
+    tokens = output / "tokens.npz"
+    segments = tokenize_once(request.texts, loaded.tokenizer, recipe.block_tokens, tokens)
     trainer = Trainer(loaded.model, loaded.tokenizer, segments, recipe)
     start = copy_weights(trainer.model) if recipe.blend else None
     prepared = PreparedRun(trainer, output, resumed, start, loaded.missing)

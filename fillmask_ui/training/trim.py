@@ -62,11 +62,7 @@ def trim(
 ) -> PreTrainedTokenizerFast:
     """Trim a model, in place, and its tokenizer, which is returned, to what a text needs.
 
-    Args:
-        model: changed in place.
-        tokenizer: WordPiece.
-        ids: int32, all token ids of the text.
-        size: how many tokens are kept; they get the ids from 0.
+    `ids` are all token ids of the text, int32, and `size` tokens are kept.
 
     Raises:
         OptionError: if the tokenizer is not WordPiece, or the size is impossible.
@@ -123,20 +119,10 @@ def _trim_model(model: PreTrainedModel, kept: np.ndarray) -> None:
 
     `kept`, int64 [V'], is the old id of each new one.
     """
-    index = torch.from_numpy(kept)
-
-    def by_token() -> dict[str, torch.nn.Parameter]:
-        biases = {
-            name: parameter
-            for name, parameter in model.named_parameters()
-            if name.endswith("bias") and parameter.shape == (model.config.vocab_size,)
-        }
-        embeddings, output = model.get_input_embeddings(), model.get_output_embeddings()
-        return {"input": embeddings.weight, "output": output.weight, **biases}
-
-    rows = {name: parameter.data[index].clone() for name, parameter in by_token().items()}
-    model.resize_token_embeddings(len(kept), mean_resizing=False)
-    parameters = by_token()
+    matrices = (model.get_input_embeddings().weight, model.get_output_embeddings().weight)
     with torch.no_grad():
-        for name, values in rows.items():
-            parameters[name].copy_(values)
+        for name, parameter in model.named_parameters():  # tied weights come once
+            is_bias = name.endswith("bias") and parameter.shape == (model.config.vocab_size,)
+            if is_bias or any(parameter is matrix for matrix in matrices):
+                parameter[: len(kept)] = parameter[torch.from_numpy(kept)]
+    model.resize_token_embeddings(len(kept), mean_resizing=False)  # which keeps the first rows

@@ -103,3 +103,23 @@ def test_rounding_leaves_what_no_file_holds(tmp_path, sentences, config_file):
     ids = torch.randint(5, len(tokenizer), (1, 500))
     with torch.no_grad():
         assert torch.equal(model(input_ids=ids).logits, stored(input_ids=ids).logits)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "deberta-v2"])
+def test_tokens_that_stay_score_as_before(sentences, config_file, family, tied):
+    """Reference: the logits of the model in full, whether or not it shares its two matrices."""
+    tokenizer = train_tokenizer(sentences, 200)
+    torch.manual_seed(0)
+    model = new_model(config_file(family, tie_word_embeddings=tied), tokenizer).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    text = sentences[0]
+    ids = tokenizer(text, return_tensors="pt")["input_ids"]
+    before, old = model(input_ids=ids).logits[0], tokenizer.get_vocab()
+    trimmed = trim(model, tokenizer, ids[0].numpy(), len(tokenizer) - 20)
+    new = trimmed.get_vocab()
+    rows = [old[token] for token in sorted(new, key=new.get)]
+    after = model(input_ids=trimmed(text, return_tensors="pt")["input_ids"]).logits[0]
+    torch.testing.assert_close(after, before[:, rows])
