@@ -60,7 +60,7 @@ class MaskRecipe:
     unchanged_share: float = option(None, "Of these, shown unchanged; 0.1.", metavar="S")
     # choose words, not tokens; then all of the chosen show the mask token, which is then the
     # default
-    whole_word: bool = option(False, "Choose words, shown as mask tokens.")
+    whole_word: bool = option(False, "Choose words, shown as mask tokens.", label="Whole words")
 
     def __post_init__(self) -> None:
         if not 0 < self.probability <= 1:

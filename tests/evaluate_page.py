@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import socket
 import threading
 import time
 
+import gradio as gr
 from table_model import TableModel, letter_vocabulary, sample_texts
 
 from fillmask_ui.errors import ModelError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.models import ModelStore
-from fillmask_ui.ui.evaluate_job import watch
-from fillmask_ui.ui.evaluate_request import UPLOAD, Form
-from fillmask_ui.ui.evaluate_runs import Workbench
+from fillmask_ui.ui.evaluate import controls
+from fillmask_ui.ui.evaluate.desk import Workbench
+from fillmask_ui.ui.evaluate.form import UPLOAD
+from fillmask_ui.ui.evaluate.job import follow
 from fillmask_ui.ui.session import Session
 
 VISITOR = "visitor1"
@@ -57,22 +60,41 @@ def workbench(root, *, public=False, known=None):
     return Workbench(session, root)
 
 
+def own_desk(root, **options):
+    """The desk of a visitor of a page of its own."""
+    return workbench(root, **options).desk(VISITOR)
+
+
 def upload(folder, texts=TEXTS, name="texts.txt"):
     path = folder / name
     path.write_text("".join(text + "\n" for text in texts), "utf-8")
     return str(path)
 
 
-def form(folder, **choices):
+@functools.cache
+def opened_controls(*, public=False):
+    """The controls of the page as it opens; a table model is its default."""
+    with gr.Blocks():
+        return controls.build(workbench(None, public=public).session)
+
+
+def form(**choices):
+    """What the controls hold as the page opens, but for these choices; no model is picked."""
+    values = {name: control.value for name, control in opened_controls().items()}
+    unknown = choices.keys() - values.keys()
+    assert not unknown, unknown
+    return values | {"model": ""} | choices
+
+
+def uploaded(folder, **choices):
     """Of an upload of `TEXTS`, all of them, in their order."""
-    return Form(
-        **{"where": UPLOAD, "upload": upload(folder), "samples": 0, "shuffle": False} | choices
-    )
+    texts = {"where": UPLOAD, "upload": upload(folder), "samples": 0, "shuffle": False}
+    return form(**texts | choices)
 
 
 def finish(job):
-    """All news of a job."""
-    return list(watch(job))
+    """Every status of a job."""
+    return list(follow(job))
 
 
 def free_port():
@@ -95,8 +117,8 @@ def direct(config=None, baseline=None, model=None):
     return summarize(rows, config=config, vocabulary_size=TableModel(1).signature.vocabulary_size)
 
 
-def begun(bench, folder, **choices):
-    return bench.begin(VISITOR, form(folder, **choices))
+def begun(desk, folder, **choices):
+    return desk.begin(uploaded(folder, **choices))
 
 
 def rows_of(baseline=None, config=None, model=None, texts=TEXTS):

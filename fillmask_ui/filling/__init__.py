@@ -9,6 +9,7 @@ from fillmask_ui.filling.predict import (
     score_candidates,
 )
 from fillmask_ui.filling.prompt import (
+    check_length,
     encode_masked,
     filled_text,
     mask_positions,
@@ -21,6 +22,7 @@ from fillmask_ui.filling.prompt import (
 __all__ = [
     "MAX_JOINT_MASKS",
     "MAX_TOP_K",
+    "check_length",
     "encode_masked",
     "fill",
     "filled_text",

@@ -50,13 +50,22 @@ def encode_masked(model: MaskedLM, text: str) -> Encoding:
             f"the text has no mask: put {vocabulary.mask_token} (or ___) where a word is to be "
             "guessed"
         )
+    check_length(model, encoding)
+    return encoding
+
+
+def check_length(model: MaskedLM, encoding: Encoding) -> None:
+    """Refuse a text that is longer than the model takes.
+
+    Raises:
+        TextError: with both lengths in tokens.
+    """
     if len(encoding) > model.max_tokens:
         raise TextError(
             f"the text has {len(encoding):,} tokens and this model takes at most "
             f"{model.max_tokens:,}: shorten it by about {len(encoding) - model.max_tokens:,}; "
             "nothing was cut"
         )
-    return encoding
 
 
 def mask_positions(encoding: Encoding, vocabulary: Vocabulary) -> tuple[int, ...]:

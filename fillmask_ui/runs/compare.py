@@ -54,7 +54,7 @@ def compare(run_a: Run | Path, run_b: Run | Path, *, limits: Limits | None = Non
         limits=limits or first.info.limits,
     )
     by_token: bool | None = None
-    for row in _paired(first, second):
+    for row in paired(first, second):
         if isinstance(row, EvaluatedText):
             now = row.other is None
             if by_token is not None and by_token != now:
@@ -64,8 +64,12 @@ def compare(run_a: Run | Path, run_b: Run | Path, *, limits: Limits | None = Non
     return running.summary()
 
 
-def _paired(first: Run, second: Run) -> Iterator[EvaluatedText | SkippedText]:
-    """Rows of the first run with the second's as their baseline, one text in memory at a time."""
+def paired(first: Run, second: Run) -> Iterator[EvaluatedText | SkippedText]:
+    """Rows of the first run with the second's as their baseline, one text in memory at a time.
+
+    Raises:
+        DataError: if the runs have other texts, hid them differently, or cannot be read.
+    """
     seen = set()
     with contextlib.closing(RowsById(second.lines)) as others:
         for line in first.lines:

@@ -23,10 +23,10 @@ def interval_text(
 def signed_percent(value: float) -> str:
     """A relative change.
 
-    >>> signed_percent(0.0304)
-    '+3.04%'
+    >>> signed_percent(0.0304), signed_percent(math.nan)
+    ('+3.04%', 'unknown')
     """
-    return f"{value:+.2%}"
+    return "unknown" if math.isnan(value) else f"{value:+.2%}"
 
 
 def percent(probability: float) -> str:

@@ -161,9 +161,12 @@ class TextChoice:
         EMBEDDED,
         "embedded, a .txt, .csv, .tsv, .jsonl or .parquet file (also .gz), - for standard input, "
         "or a Hugging Face data set.",
+        label="Data set",
         metavar="TEXTS",
     )
-    dataset_name: str | None = option(None, "Configuration of a data set.", metavar="CONFIG")
+    dataset_name: str | None = option(
+        None, "Configuration of a data set.", label="Configuration", metavar="CONFIG"
+    )
     split: str | None = option(None, "Split of a data set; test by default.")
     revision: str | None = option(None, "Revision of a data set.")
     streaming: bool = option(False, "Read a data set while it is used.")

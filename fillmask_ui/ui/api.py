@@ -5,7 +5,8 @@
 import contextlib
 import dataclasses
 from collections.abc import Iterator
-from typing import Any, TypedDict, get_type_hints
+from types import GenericAlias
+from typing import Any, TypedDict, get_args, get_type_hints
 
 import gradio as gr
 
@@ -17,47 +18,42 @@ from fillmask_ui.show.render import text_html
 from fillmask_ui.ui.session import Session
 
 
-def _json_type(name: str, record: type | None = None, **fields: Any) -> Any:
-    """The type of a record as JSON, for Gradio to document.
-
-    Args:
-        name: as programs see it.
-        record: a dataclass whose fields it has; an infinite loss becomes null.
-        fields: those that are other than in the record, or come with it.
-    """
-    types = get_type_hints(record) if record else {}
-    if "nll_nats" in types:
-        types["nll_nats"] = float | None
+def _typed(name: str, fields: dict[str, Any]) -> Any:
+    """A type of JSON objects, for Gradio to document."""
     make: Any = TypedDict
-    return make(name, types | fields)
+    return make(name, fields)
 
 
-CandidateJson = _json_type("CandidateJson", records.Candidate)
-PartJson = _json_type("PartJson", records.ScoredPart)
-ScoredJson = _json_type("ScoredJson", records.ScoredWord, parts=list[PartJson])
-MaskJson = _json_type(
-    "MaskJson", records.MaskFilling, candidates=list[CandidateJson], scored=list[ScoredJson]
-)
-JointPartJson = _json_type("JointPartJson", records.JointPart)
-JointJson = _json_type(
-    "JointJson",
-    records.JointFilling,
-    parts=list[JointPartJson],
-    log_probability_nats=float | None,
-)
+def _many(item: Any) -> Any:
+    return GenericAlias(list, (item,))
+
+
+def _json_of(record: type, **more: Any) -> Any:
+    """A record as JSON: its own records as lists, an infinite loss as null, and more fields."""
+    fields = get_type_hints(record) | more
+    for name, kind in fields.items():
+        (item, *_) = get_args(kind) or (None,)
+        if isinstance(item, type) and dataclasses.is_dataclass(item):
+            fields[name] = _many(_json_of(item))
+        elif name == "nll_nats":
+            fields[name] = float | None
+    return _typed(f"{record.__name__}Json", fields)
+
+
+CandidateJson = _json_of(records.Candidate)
+PartJson = _json_of(records.ScoredPart)
+ScoredJson = _json_of(records.ScoredWord)
+MaskJson = _json_of(records.MaskFilling)
+JointPartJson = _json_of(records.JointPart)
+JointJson = _json_of(records.JointFilling, log_probability_nats=float | None)
+ModelJson = _json_of(AvailableModel)
 # What `fillmask-ui predict --json` prints.
-FillingJson = _json_type(
-    "FillingJson", text=str, model=str, signature=str, masks=list[MaskJson], joint=list[JointJson]
-)
-ModelJson = _json_type("ModelJson", AvailableModel)
+_LISTS = {"masks": _many(MaskJson), "joint": _many(JointJson)}
+FillingJson = _typed("FillingJson", {"text": str, "model": str, "signature": str, **_LISTS})
 
 
 def build(session: Session) -> None:
-    """Add `/predict`, `/score_candidates` and `/models` to the page being built.
-
-    Args:
-        session: the models that all visitors share.
-    """
+    """Add `/predict`, `/score_candidates` and `/models` to the page being built."""
 
     def predict(text: str, model: str = "", top_k: int = 5, candidates: str = "") -> Any:
         """Most probable words at each mask of a text, as `fillmask-ui predict --json` prints them.
@@ -93,8 +89,8 @@ def build(session: Session) -> None:
 
     for endpoint, returned in (
         (predict, FillingJson),
-        (score_candidates, list[list[ScoredJson]]),
-        (models, list[ModelJson]),
+        (score_candidates, _many(_many(ScoredJson))),
+        (models, _many(ModelJson)),
     ):
         # Gradio documents the type that it finds here.
         endpoint.__annotations__["return"] = returned

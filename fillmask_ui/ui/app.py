@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 
+from fillmask_ui.models import ModelStore
 from fillmask_ui.show.render import render
-from fillmask_ui.ui import api, evaluate, guide, widgets
+from fillmask_ui.ui import api, guide, widgets
+from fillmask_ui.ui.evaluate import tab as evaluate
 from fillmask_ui.ui.explore import tab as explore
 from fillmask_ui.ui.links import on_link
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.theme import theme
-
-if TYPE_CHECKING:
-    from fillmask_ui.models import ModelStore
 
 TITLE = "Fill-mask explorer"
 # Name in the address, label, what builds it; the first is where the page opens.
@@ -24,6 +23,8 @@ TABS = (
     ("evaluate", "Evaluate", evaluate.build),
     ("guide", "Guide", guide.build),
 )
+# The tab that is open stands in the address, but for the first.
+_REMEMBER = f"() => {{ window.fillmask.remember_tab('TAB', '{TABS[0][0]}'); }}"
 
 
 def build_app(
@@ -36,11 +37,7 @@ def build_app(
         default_model: reference of the model that a visitor finds picked.
         public: offer only the models at hand and keep the queue short.
     """
-    if store is None:
-        from fillmask_ui.models import ModelStore
-
-        store = ModelStore()
-    session = Session(store, default_model, public=public)
+    session = Session(store or ModelStore(), default_model, public=public)
     session.preload()
     with gr.Blocks(
         title=TITLE, analytics_enabled=False, delete_cache=(3600, 3600), fill_width=False
@@ -50,22 +47,17 @@ def build_app(
         widgets.html_block(header, js_on_load=widgets.static("header.js"), elem_id="header")
         with gr.Tabs(elem_id="tabs") as tabs:
             for name, label, build in TABS:
-                with gr.Tab(label, id=name):
+                with gr.Tab(label, id=name) as tab:
                     build(session)
-        _wire_tabs(tabs)
+                tab.select(None, js=_REMEMBER.replace("TAB", name))
+        on_link("", selected_tab, [tabs])
     demo.queue(max_size=64 if public else None, default_concurrency_limit=4, api_open=not public)
     return demo
 
 
-def _wire_tabs(tabs: gr.Tabs) -> None:
-    """The tab of a link: read on opening the page and from inside it, written on every change."""
-
-    def select(parameters: Mapping[str, str]) -> Any:
-        return gr.Tabs(selected=tab_of(parameters.get("tab", "")))
-
-    on_link("", select, [tabs])
-    for name, tab in zip((name for name, _, _ in TABS), tabs.children, strict=True):
-        tab.select(None, js=f"() => {{ window.fillmask.remember_tab('{name}', '{TABS[0][0]}'); }}")
+def selected_tab(parameters: Mapping[str, str]) -> gr.Tabs:
+    """The update that opens the tab of a link."""
+    return gr.Tabs(selected=tab_of(parameters.get("tab", "")))
 
 
 def tab_of(name: str) -> str:
@@ -78,11 +70,7 @@ def tab_of(name: str) -> str:
 
 
 def launch_options(public: bool = False) -> dict[str, Any]:
-    """What `demo.launch` is to be called with.
-
-    Args:
-        public: hardened for a page that strangers can reach.
-    """
+    """What `demo.launch` is to be called with; `public` for a page that strangers can reach."""
     options: dict[str, Any] = {
         "theme": theme(),
         "css": widgets.static("page.css") + widgets.static("evaluate.css"),

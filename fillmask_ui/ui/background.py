@@ -17,6 +17,7 @@ Result = TypeVar("Result")
 PATIENCE_SECONDS = 0.4
 
 
+@dataclass
 class Turns:
     """The order of one visitor's questions, kept in a `gr.State`.
 
@@ -24,10 +25,9 @@ class Turns:
     is dropped, and a question that was given up is answered no more.
     """
 
-    def __init__(self) -> None:
-        self.asked = 0
-        self.answered = 0
-        self.given_up = 0
+    asked: int = 0
+    answered: int = 0
+    given_up: int = 0
 
     def ask(self, number: int) -> None:
         """A question comes in."""
@@ -72,16 +72,10 @@ class Done(Generic[Result]):
 def run_in_background(
     task: Callable[[ProgressCallback], Result],
 ) -> Iterator[Waiting | Done[Result]]:
-    """Run a slow task, yield now and then, end with its result.
+    """Run a slow task in a thread: `Waiting` now and then, `Done` at its end.
 
     Who stops listening does not stop the task: a model that is being loaded for one visitor is
-    soon asked for by another.
-
-    Args:
-        task: called in a thread with a function that takes each step of loading a model.
-
-    Yields:
-        `Waiting` while it runs, `Done` at its end.
+    soon asked for by another. The task is given what takes each step of loading a model.
 
     Raises:
         RuntimeError: if the task raised; what it raised is on the server's log.

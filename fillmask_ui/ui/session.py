@@ -1,7 +1,7 @@
 """What all visitors of one page share: the loaded models and the latest answers.
 
 Visitors hold only small values (a text, a model's name); models stay here, so ten visitors of
-one model cost one model.
+one model cost one model. Whatever a tab asks of a model goes through here and its limits.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fillmask_ui.errors import FillmaskError, ModelError, OptionError, TextError
 from fillmask_ui.filling import fill, score_candidate_at, score_candidates
+from fillmask_ui.models import AvailableModel, ModelStore, available_models
 from fillmask_ui.models.choice import ModelChoice
 
 if TYPE_CHECKING:
-    from fillmask_ui.models import AvailableModel, ModelStore
     from fillmask_ui.models.progress import ProgressCallback
     from fillmask_ui.protocol import MaskedLM
     from fillmask_ui.records import Filling, ScoredWord
@@ -27,7 +28,6 @@ MAX_CHARACTERS = 50_000
 MAX_WORDS = 100
 # Tokens that a model is made to read for words of several sub-tokens while someone waits.
 MAX_WORK = 200_000
-JOINT_FILLINGS = 5
 # Answers that are kept, and the candidates and scored words of all of them together.
 _KEPT_ANSWERS = 128
 _KEPT_CANDIDATES = 100_000
@@ -66,19 +66,14 @@ class Session:
 
     def models(self) -> tuple[AvailableModel, ...]:
         """What is at hand without a network."""
-        from fillmask_ui.models import available_models
-
-        return tuple(available_models())
+        return available_models()
 
     def model(
         self, choice: ModelChoice | str, on_progress: ProgressCallback | None = None
     ) -> MaskedLM:
-        """The loaded model of a choice.
+        """The loaded model of a choice, or of a reference; of a blank one the default model.
 
-        Args:
-            choice: a reference, or a reference with options; a blank reference is the default
-                model. A public page heeds no options.
-            on_progress: called with each step of loading.
+        A public page heeds no options.
 
         Raises:
             ModelError: if it cannot be loaded, or is not offered on a public page.
@@ -87,14 +82,14 @@ class Session:
         choice = ModelChoice(choice) if isinstance(choice, str) else choice
         reference = choice.reference.strip() or self.default_model
         if not self.public:
-            return self.store.get(reference, **choice.given(), on_progress=on_progress)
+            return self.store.get(replace(choice, reference=reference), on_progress)
         offered = [self.default_model, *(model.reference for model in self.models())]
         if reference not in offered:
             raise ModelError(
                 f"{reference!r} is not offered on this public page; offered: "
                 f"{', '.join(dict.fromkeys(offered))}"
             )
-        return self.store.get(reference, on_progress=on_progress)
+        return self.store.get(reference, on_progress)
 
     def fill(
         self,
@@ -103,7 +98,7 @@ class Session:
         *,
         top_k: int | None,
         words: Sequence[str] = (),
-        joint: int = JOINT_FILLINGS,
+        joint: int = 5,
     ) -> Filling:
         """`fill` within the page's limits, remembered.
 
@@ -115,43 +110,27 @@ class Session:
             top_k: tokens per mask; None for the whole vocabulary.
             words: to be scored at each mask.
             joint: fillings of all masks together; 0 for none.
-
-        Raises:
-            TextError: if the text cannot be used.
-            OptionError: if there are too many words, or one cannot be scored.
         """
-        check_text(text)
-        check_words(words)
+        check_text(text, words)
 
         def make() -> Filling:
             return fill(model, text, top_k=top_k, candidates=words, joint=joint, most_work=MAX_WORK)
 
         if top_k is None:  # whole vocabularies are too large to keep
             return make()
-        key = ("fill", *_key(model, text), top_k, tuple(words), joint)
-        return self._remembered(key, make, _size)
+        return self._remembered(
+            ("fill", *_key(model, text), top_k, tuple(words), joint), make, _size
+        )
 
     def score(
         self, model: MaskedLM, text: str, words: Sequence[str]
     ) -> tuple[tuple[ScoredWord, ...], ...]:
         """`score_candidates` within the page's limits."""
-        check_text(text)
-        check_words(words)
+        check_text(text, words)
         return score_candidates(model, text, words, most_work=MAX_WORK)
 
     def score_at(self, model: MaskedLM, text: str, word: str, mask: int) -> ScoredWord:
-        """The score of a word at one mask, remembered; other masks cost nothing.
-
-        Args:
-            model: that scores it.
-            text: with masks.
-            word: of any number of sub-tokens.
-            mask: its number from the left, from 0.
-
-        Raises:
-            TextError: if the text cannot be used, or is too long once the mask has widened.
-            OptionError: if the word has no tokens, or too many.
-        """
+        """`score_candidate_at` within the page's limits, remembered; other masks cost nothing."""
         check_text(text)
         return self._remembered(
             ("score", *_key(model, text), word, mask),
@@ -184,25 +163,18 @@ def _size(filling: Filling) -> int:
     return sum(len(mask.candidates) + len(mask.scored) for mask in filling.masks)
 
 
-def check_text(text: str) -> None:
-    """Refuse what no model could take, before any tokenizer sees it.
+def check_text(text: str, words: Sequence[str] = ()) -> None:
+    """Refuse what would keep a tokenizer or a model busy while someone waits.
 
     Raises:
         TextError: for too many characters.
+        OptionError: for too many candidate words.
     """
     if len(text) > MAX_CHARACTERS:
         raise TextError(
             f"the text has {len(text):,} characters and this page takes at most "
             f"{MAX_CHARACTERS:,}: shorten it; nothing was cut"
         )
-
-
-def check_words(words: Sequence[str]) -> None:
-    """Refuse more candidate words than can be scored while someone waits.
-
-    Raises:
-        OptionError: for too many words.
-    """
     if len(words) > MAX_WORDS:
         raise OptionError(
             f"there are {len(words):,} candidate words and this page scores at most "

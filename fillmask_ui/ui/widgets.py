@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,84 +25,10 @@ def static(name: str) -> str:
 
 
 def page() -> gr.Blocks:
-    """The page that is being built, for its load event.
-
-    Raises:
-        RuntimeError: outside of `with gr.Blocks()`.
-    """
+    """The page that is being built, for its load event."""
     if Context.root_block is None:
         raise RuntimeError("a tab is built inside a gr.Blocks")
     return Context.root_block
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One cell of a table.
-
-    Attributes:
-        text: as shown.
-        value: the number behind it, unrounded, where it is one.
-        share: in [0, 1], draws a bar behind the number.
-        kind: `text`, `number`, `code`, `action` for a button, or `marked` for a word that is
-            marked in what stands around it.
-        title: longer text on hover, and the label of an action.
-        key: of an action that does something else than a click on its row.
-        before: text before a marked word.
-        after: text behind a marked word.
-    """
-
-    text: str
-    value: float | int | None = None
-    share: float | None = None
-    kind: Literal["text", "number", "code", "action", "marked"] = "text"
-    title: str = ""
-    key: str | None = None
-    before: str = ""
-    after: str = ""
-
-
-@dataclass(frozen=True)
-class Row:
-    """One row of a table.
-
-    Attributes:
-        cells: one per column.
-        key: handed to Python when the row is clicked; None for rows that do nothing.
-        marked: drawn as special, such as the true word.
-    """
-
-    cells: Sequence[Cell]
-    key: str | None = None
-    marked: bool = False
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column's heading.
-
-    Attributes:
-        name: as shown.
-        title: what it means, on hover.
-        number: right-aligned.
-        narrow: false hides it on a narrow screen.
-    """
-
-    name: str
-    title: str = ""
-    number: bool = False
-    narrow: bool = True
-
-
-def table_html(caption: str, columns: Sequence[Column], rows: Iterable[Row], note: str = "") -> str:
-    """A table that can be read out, copied and clicked.
-
-    Args:
-        caption: its title.
-        columns: headings.
-        rows: of as many cells.
-        note: a sentence below the title.
-    """
-    return render("page/rows.html", caption=caption, columns=columns, rows=rows, note=note)
 
 
 def notice_html(
@@ -134,11 +58,6 @@ def error_message(error: FillmaskError) -> str:
 def error_html(error: FillmaskError) -> str:
     """A notice of what went wrong."""
     return notice_html("error", error_message(error))
-
-
-def facts_html(facts: Iterable[tuple[str, str]], label: str) -> str:
-    """Names and values, both as text."""
-    return render("page/pairs.html", facts=facts, label=label)
 
 
 def html_block(value: str = "", *, js_on_load: str | None = None, **options: Any) -> gr.HTML:

@@ -4,7 +4,7 @@ import pytest
 
 from fillmask_ui.ui.app import tab_of
 from fillmask_ui.ui.explore import address
-from fillmask_ui.ui.explore.answer import Question
+from fillmask_ui.ui.explore.view import Question
 
 DEFAULT = Question("the [MASK].", "embedded", 10)
 

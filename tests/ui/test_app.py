@@ -70,7 +70,7 @@ def test_the_page_needs_no_torch():
         "import json, sys\n"
         "from fillmask_ui.models import ModelStore\n"
         "from fillmask_ui.ui.app import build_app\n"
-        "from fillmask_ui.ui.explore.answer import Question, answer\n"
+        "from fillmask_ui.ui.explore.view import Question, answer\n"
         "from fillmask_ui.ui.session import Session\n"
         "store = ModelStore()\n"
         "build_app(store)\n"

@@ -33,7 +33,7 @@ class Bench:
         return self
 
     def model(self, label, reference):
-        box = self.page.get_by_label(label)
+        box = self.page.get_by_role("combobox", name=label)
         box.fill(reference)
         box.press("Enter")
         expect(box).to_have_value(re.compile(reference))
@@ -214,6 +214,32 @@ def test_two_models_side_by_side_and_the_brush(bench, tmp_path):
     click = "chart => chart.emit('plotly_click', { points: [{ customdata: '3:' }] })"
     chart.locator(".js-plotly-plot").evaluate(click)
     expect(caption).to_contain_text("with a loss from 3 to any nats")
+
+
+def axis(chart):
+    return chart.locator(".js-plotly-plot").evaluate("chart => chart._fullLayout.yaxis.type")
+
+
+def test_the_axis_of_the_counts_is_switched_and_stays_so(bench, tmp_path):
+    of_texts(bench, tmp_path, a="noisy")
+    bench.run()
+    bench.finished()
+    chart = bench.page.locator("#plot-loss-histogram")
+    assert axis(chart) == "linear"
+    chart.get_by_text("log", exact=True).click()
+    expect(chart).to_contain_text("tokens (log scale)")
+    assert axis(chart) == "log"
+    # Whatever is drawn next has it too, until it is switched back.
+    for texts, wanted in ((30, "log"), (40, "linear")):
+        bench.page.get_by_label("Number of texts").fill(str(texts))
+        bench.run()
+        expect(bench.figures).to_contain_text(f"samples:{texts}|")
+        bench.finished()
+        expect(chart).to_contain_text("tokens (log scale)")
+        if wanted == "linear":
+            chart.get_by_text("linear", exact=True).click()
+            expect(chart).not_to_contain_text("log scale")
+        assert axis(chart) == wanted
 
 
 def test_bad_input_is_said_and_nothing_is_lost(bench, tmp_path):

@@ -6,29 +6,30 @@ import numpy as np
 import pytest
 from evaluate_page import (
     TEXTS,
-    VISITOR,
     HeldModel,
     begun,
     direct,
     finish,
-    form,
     models,
+    own_desk,
     until,
     upload,
+    uploaded,
     workbench,
 )
 from table_model import TableModel
 
 from fillmask_ui.errors import DataError, FillmaskError
 from fillmask_ui.evaluation import EvaluationConfig, History, evaluate
-from fillmask_ui.ui import evaluate_job
-from fillmask_ui.ui.evaluate_runs import Shown
+from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.ui.evaluate import job as jobs
+from fillmask_ui.ui.evaluate.desk import Selection
 
 PSEUDO = {"metric": "pseudo-perplexity"}
 
 
 def test_a_job_ends_with_the_numbers_of_evaluate(tmp_path):
-    last = finish(begun(workbench(tmp_path / "runs"), tmp_path))[-1]
+    last = finish(begun(own_desk(tmp_path / "runs"), tmp_path))[-1]
     assert last.state == "done"
     assert last.summary.to_dict() == direct().to_dict()
     assert last.history[-1].means[0] == pytest.approx(last.summary.model.mean_nll_nats)
@@ -36,7 +37,7 @@ def test_a_job_ends_with_the_numbers_of_evaluate(tmp_path):
 
 
 def test_two_models_end_with_the_verdict_of_evaluate(tmp_path):
-    last = finish(begun(workbench(tmp_path / "runs"), tmp_path, baseline="noisy"))[-1]
+    last = finish(begun(own_desk(tmp_path / "runs"), tmp_path, baseline="noisy"))[-1]
     expected = direct(baseline=TableModel(1, noise=0.3))
     assert last.summary.to_dict() == expected.to_dict()
     assert last.summary.comparison.verdict == expected.comparison.verdict
@@ -45,18 +46,18 @@ def test_two_models_end_with_the_verdict_of_evaluate(tmp_path):
 def test_a_cancelled_job_stops_soon_keeps_its_rows_and_resumes_to_the_same_digits(tmp_path):
     known = models()
     known["table"].free_calls = 20
-    bench = workbench(tmp_path / "runs", known=known)
-    job = begun(bench, tmp_path, **PSEUDO)
+    desk = own_desk(tmp_path / "runs", known=known)
+    job = begun(desk, tmp_path, **PSEUDO)
     known["table"].free_calls = len(known["table"].calls) + 1
     assert known["table"].reached.wait(30)
-    bench.cancel(VISITOR)
+    desk.cancel()
     last = finish(job)[-1]  # a model that hung to its end would make the job fail
     assert last.state == "stopped"
-    (run,) = bench.runs(VISITOR).runs
+    (run,) = desk.runs().runs
     assert run.row_count < len(TEXTS)
     # The old job still hangs in its last batch: the new one waits for it.
-    job = bench.resume(VISITOR, run.info.name)
-    until(lambda: "before to stop" in job.news.message)
+    job = desk.resume(run.info.name)
+    until(lambda: "before to stop" in job.status.message)
     known["table"].free_calls = 10**9
     known["table"].open.set()
     resumed = finish(job)[-1]
@@ -69,45 +70,45 @@ def test_a_cancelled_job_stops_soon_keeps_its_rows_and_resumes_to_the_same_digit
 def test_a_job_that_nobody_watches_stops_by_itself(tmp_path, monkeypatch):
     known = models()
     known["table"].free_calls = 1
-    bench = workbench(tmp_path / "runs", known=known)
-    begun(bench, tmp_path, **PSEUDO)
+    desk = own_desk(tmp_path / "runs", known=known)
+    begun(desk, tmp_path, **PSEUDO)
     assert known["table"].reached.wait(30)
-    monkeypatch.setattr(evaluate_job, "ABANDONED_SECONDS", 0.05)
+    monkeypatch.setattr(jobs, "ABANDONED_SECONDS", 0.05)
     time.sleep(0.1)
     known["table"].open.set()
-    (run,) = bench.runs(VISITOR).runs
+    (run,) = desk.runs().runs
     until(lambda: run.state == "stopped")
-    assert bench.store(VISITOR).open(run.info.name).info.state == "stopped"
+    assert desk.store.open(run.info.name).info.state == "stopped"
 
 
 def test_a_closed_browser_stops_the_job_and_keeps_the_rows(tmp_path):
     known = models()
     known["table"].free_calls = 3
-    bench = workbench(tmp_path / "runs", known=known)
-    job = begun(bench, tmp_path, **PSEUDO)
-    news = evaluate_job.watch(job)
-    next(news)
+    desk = own_desk(tmp_path / "runs", known=known)
+    job = begun(desk, tmp_path, **PSEUDO)
+    statuses = jobs.follow(job)
+    next(statuses)
     assert known["table"].reached.wait(30)
-    news.close()
+    statuses.close()
     assert job.cancelled
     known["table"].open.set()
-    (run,) = bench.runs(VISITOR).runs
+    (run,) = desk.runs().runs
     until(lambda: run.state == "stopped")
 
 
 def test_news_come_while_it_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr(evaluate_job, "NEWS_SECONDS", 0.0)
+    monkeypatch.setattr(jobs, "STATUS_SECONDS", 0.0)
     known = models()
     known["table"].free_calls = 6
-    bench = workbench(tmp_path / "runs", known=known)
-    job = begun(bench, tmp_path, **PSEUDO)
+    desk = own_desk(tmp_path / "runs", known=known)
+    job = begun(desk, tmp_path, **PSEUDO)
     assert known["table"].reached.wait(30)
-    news = job.news
-    assert news.state == "running"
-    assert news.expected == len(TEXTS)
-    assert 0 < news.fraction < 1
-    assert news.seconds_left > 0
-    assert news.summary.model.tokens > 0
+    status = job.status
+    assert status.state == "running"
+    assert status.expected == len(TEXTS)
+    assert 0 < status.fraction < 1
+    assert status.seconds_left > 0
+    assert status.summary.model.tokens > 0
     known["table"].open.set()
     assert finish(job)[-1].state == "done"
 
@@ -117,13 +118,13 @@ def test_jobs_beyond_the_slots_wait_and_can_be_cancelled(tmp_path):
     known["table"].free_calls = 0
     bench = workbench(tmp_path / "runs", known=known, public=True)
     choices = {"samples": 20, "max_tokens": 64}
-    first = bench.begin("one", form(tmp_path, **choices))
+    first = bench.desk("one").begin(uploaded(tmp_path, **choices))
     assert known["table"].reached.wait(30)
-    second = bench.begin("two", form(tmp_path, **choices))
-    until(lambda: "Waiting" in second.news.message)
-    bench.cancel("two")
+    second = bench.desk("two").begin(uploaded(tmp_path, **choices))
+    until(lambda: "Waiting" in second.status.message)
+    bench.desk("two").cancel()
     assert finish(second)[-1].state == "stopped"
-    assert bench.runs("two").runs == ()
+    assert bench.desk("two").runs().runs == []
     known["table"].open.set()
     assert finish(first)[-1].state == "done"
 
@@ -131,9 +132,9 @@ def test_jobs_beyond_the_slots_wait_and_can_be_cancelled(tmp_path):
 def test_a_second_job_of_one_visitor_stops_the_first(tmp_path):
     known = models()
     known["table"].free_calls = 1
-    bench = workbench(tmp_path / "runs", known=known)
-    first = begun(bench, tmp_path)
-    second = begun(bench, tmp_path, model="noisy")
+    desk = own_desk(tmp_path / "runs", known=known)
+    first = begun(desk, tmp_path)
+    second = begun(desk, tmp_path, model="noisy")
     assert first.cancelled
     known["table"].open.set()
     assert finish(second)[-1].state == "done"
@@ -152,10 +153,10 @@ def test_a_second_job_of_one_visitor_stops_the_first(tmp_path):
     ],
 )
 def test_bad_input_is_said_and_leaves_nothing_behind(tmp_path, texts, choices, said):
-    bench = workbench(tmp_path / "runs")
+    desk = own_desk(tmp_path / "runs")
     choices = {"upload": upload(tmp_path, texts, "bad.txt")} | choices
     try:
-        last = finish(begun(bench, tmp_path, **choices))[-1]
+        last = finish(begun(desk, tmp_path, **choices))[-1]
     except FillmaskError as error:
         message = str(error)
     else:
@@ -165,22 +166,22 @@ def test_bad_input_is_said_and_leaves_nothing_behind(tmp_path, texts, choices, s
 
 
 def test_a_model_near_chance_is_said(tmp_path):
-    last = finish(begun(workbench(tmp_path / "runs"), tmp_path, model="chance"))[-1]
+    last = finish(begun(own_desk(tmp_path / "runs"), tmp_path, model="chance"))[-1]
     assert any("near chance" in alarm for alarm in last.summary.alarms)
 
 
 def test_tokenizers_that_differ_are_compared_by_character(tmp_path):
-    bench = workbench(tmp_path / "runs")
-    last = finish(begun(bench, tmp_path, baseline="letters", **PSEUDO))[-1]
+    desk = own_desk(tmp_path / "runs")
+    last = finish(begun(desk, tmp_path, baseline="letters", **PSEUDO))[-1]
     assert last.summary.comparison.unit == "character"
-    assert bench.result(VISITOR, Shown(last.info.name)).history == last.history
+    assert desk.result(Selection(last.info.name)).history == last.history
 
 
 def test_a_run_that_is_done_cannot_be_resumed(tmp_path):
-    bench = workbench(tmp_path / "runs")
-    last = finish(begun(bench, tmp_path))[-1]
+    desk = own_desk(tmp_path / "runs")
+    last = finish(begun(desk, tmp_path))[-1]
     with pytest.raises(DataError, match="nothing is left"):
-        bench.resume(VISITOR, last.info.name)
+        desk.resume(last.info.name)
 
 
 def test_a_run_started_on_the_command_line_goes_on_here(tmp_path):
@@ -188,15 +189,15 @@ def test_a_run_started_on_the_command_line_goes_on_here(tmp_path):
     from fillmask_ui.runs import prepare_info, start
     from fillmask_ui.texts import TextSource
 
-    asked = {}
+    asked = []
     session_model = TableModel(1)
 
     def load(choice, **_):
-        asked.update(choice.given())
+        asked.append(choice)
         return session_model
 
-    bench = workbench(tmp_path / "runs")
-    bench.session.store._loader = load
+    desk = own_desk(tmp_path / "runs")
+    desk.session.store._loader = load
     source = TextSource("file", upload(tmp_path), shuffle=False)
     info = prepare_info(
         EvaluationConfig(),
@@ -207,21 +208,18 @@ def test_a_run_started_on_the_command_line_goes_on_here(tmp_path):
             "baseline": None,
         },
     )
-    with start(bench.store(VISITOR), info) as recorder:
+    with start(desk.store, info) as recorder:
         name = recorder.name
-    last = finish(bench.resume(VISITOR, name))[-1]
+    last = finish(desk.resume(name))[-1]
     assert last.state == "done"
-    assert {k: v for k, v in asked.items() if k != "on_progress"} == {
-        "runtime": "torch",
-        "threads": 2,
-    }
+    assert asked == [ModelChoice("table", runtime="torch", threads=2)]
     assert last.summary.model.mean_nll_nats == direct().model.mean_nll_nats
 
 
 def test_on_a_public_page_other_models_are_refused(tmp_path):
     bench = workbench(tmp_path / "runs", public=True)
-    choices = form(tmp_path, samples=10, max_tokens=64, model="/etc/passwd")
-    last = finish(bench.begin("one", choices))[-1]
+    choices = uploaded(tmp_path, samples=10, max_tokens=64, model="/etc/passwd")
+    last = finish(bench.desk("one").begin(choices))[-1]
     assert last.state == "failed"
     assert "not offered" in last.message
 
@@ -232,11 +230,11 @@ def test_a_fault_of_the_program_ends_the_job_with_a_message(tmp_path, monkeypatc
             raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr("threading.excepthook", lambda _: None)  # the log of the server
-    bench = workbench(tmp_path / "runs", known={"table": Broken(1)})
-    last = finish(begun(bench, tmp_path))[-1]
+    desk = own_desk(tmp_path / "runs", known={"table": Broken(1)})
+    last = finish(begun(desk, tmp_path))[-1]
     assert last.state == "failed"
     assert "log of the server" in last.message
-    assert [run.state for run in bench.runs(VISITOR).runs] == ["stopped"]
+    assert [run.state for run in desk.runs().runs] == ["stopped"]
 
 
 def test_the_history_is_the_mean_of_the_rows_so_far():

@@ -11,7 +11,7 @@ from fillmask_ui.evaluation import EvaluationConfig, MeanSoFar, evaluate, summar
 from fillmask_ui.show import charts as plots
 from fillmask_ui.show.charts.bins import MAX_BARS, bars_of
 from fillmask_ui.show.charts.pairs import MAX_POINTS
-from fillmask_ui.ui.evaluate_tokens import Choice, find
+from fillmask_ui.ui.evaluate.tokens import TokenFilter, find_tokens
 
 TEXTS = sample_texts(120, seed=3)
 PSEUDO = EvaluationConfig("pseudo-perplexity")
@@ -85,7 +85,8 @@ def test_a_click_on_a_bar_finds_what_the_bar_counts():
     assert float(bars.hovertext[-1].split(" to ")[1]) < 33.3
     for data, count in zip(bars.customdata, bars.y, strict=True):
         low, high = data.split(":")
-        assert find(rows, Choice(low=float(low), high=float(high or "inf"))).count == count
+        wanted = TokenFilter(low=float(low), high=float(high or "inf"))
+        assert find_tokens(rows, wanted).count == count
 
 
 def test_mean_and_median_stand_where_numpy_puts_them(pair):

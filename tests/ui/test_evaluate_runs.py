@@ -9,105 +9,108 @@ from evaluate_page import (
     VISITOR,
     begun,
     finish,
-    form,
     models,
+    own_desk,
     upload,
+    uploaded,
     workbench,
 )
 from table_model import TableModel
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.runs import compare
-from fillmask_ui.ui import evaluate_runs, evaluate_tokens
-from fillmask_ui.ui.evaluate_request import PUBLIC_TOKENS
-from fillmask_ui.ui.evaluate_runs import LEFT_SECONDS, Shown
-from fillmask_ui.ui.evaluate_tokens import DIFFERENT, Choice
+from fillmask_ui.ui.evaluate import desk as desks
+from fillmask_ui.ui.evaluate import tokens
+from fillmask_ui.ui.evaluate.desk import LEFT_SECONDS, Selection
+from fillmask_ui.ui.evaluate.form import PUBLIC_TOKENS
+from fillmask_ui.ui.evaluate.tokens import DIFFERENT, TokenFilter
 
 
 def test_the_stored_run_shows_what_the_job_showed(tmp_path):
-    bench = workbench(tmp_path / "runs")
-    last = finish(begun(bench, tmp_path, baseline="noisy"))[-1]
-    result = bench.result(VISITOR, Shown(last.info.name))
+    desk = own_desk(tmp_path / "runs")
+    last = finish(begun(desk, tmp_path, baseline="noisy"))[-1]
+    result = desk.result(Selection(last.info.name))
     assert result.summary.to_dict() == last.summary.to_dict()
     assert result.history == last.history
-    assert [run.info.name for run in bench.runs(VISITOR).runs] == [last.info.name]
+    assert [run.info.name for run in desk.runs().runs] == [last.info.name]
 
 
 def test_two_stored_runs_are_compared(tmp_path):
-    bench = workbench(tmp_path / "runs")
+    desk = own_desk(tmp_path / "runs")
     names = [
-        finish(begun(bench, tmp_path, model=model))[-1].info.name for model in ("table", "noisy")
+        finish(begun(desk, tmp_path, model=model))[-1].info.name for model in ("table", "noisy")
     ]
-    result = bench.result(VISITOR, Shown(*names))
-    store = bench.store(VISITOR)
+    result = desk.result(Selection(*names))
+    store = desk.store
     assert result.summary.to_dict() == compare(*(store.open(n) for n in names)).to_dict()
     assert result.info.baseline["name"] == TableModel(1, noise=0.3).signature.name
-    assert [c["reference"] for c in bench.choices(VISITOR, Shown(*names))] == ["table", "noisy"]
+    assert [c.reference for c in desk.models(Selection(*names))] == ["table", "noisy"]
 
 
 def test_deleting_a_run_takes_its_upload_and_not_that_of_another(tmp_path):
-    bench = workbench(tmp_path / "runs")
-    first, second = (finish(begun(bench, tmp_path))[-1].info.name for _ in range(2))
+    desk = own_desk(tmp_path / "runs")
+    first, second = (finish(begun(desk, tmp_path))[-1].info.name for _ in range(2))
     uploads = tmp_path / "runs" / "uploads"
-    assert bench.delete(VISITOR, first) == first
+    assert desk.delete(first) == first
     assert len(list(uploads.iterdir())) == 1
-    bench.delete(VISITOR, second)
+    desk.delete(second)
     assert not list(uploads.iterdir())
-    assert bench.runs(VISITOR).runs == ()
+    assert desk.runs().runs == []
 
 
-def spoil(bench, name):
+def spoil(desk, name):
     """Make a stored run one of another version."""
-    path = bench.store(VISITOR).root / name / "run.json"
+    path = desk.store.root / name / "run.json"
     path.write_text(path.read_text().replace('"format": 1', '"format": 99'))
 
 
 def test_an_upload_stays_for_runs_that_are_not_listed(tmp_path, monkeypatch):
     """Those of another version, and those beyond the newest."""
-    monkeypatch.setattr(evaluate_runs, "LISTED_RUNS", 1)
-    bench = workbench(tmp_path / "runs")
-    first, second = (finish(begun(bench, tmp_path))[-1].info.name for _ in range(2))
+    monkeypatch.setattr(desks, "LISTED_RUNS", 1)
+    desk = own_desk(tmp_path / "runs")
+    first, second = (finish(begun(desk, tmp_path))[-1].info.name for _ in range(2))
     other = upload(tmp_path, TEXTS[:9], "other.txt")
-    finish(begun(bench, tmp_path, upload=other))
+    finish(begun(desk, tmp_path, upload=other))
     kept = tmp_path / "runs" / "uploads"
-    bench.delete(VISITOR, second)
+    desk.delete(second)
     assert len(list(kept.iterdir())) == 2
-    spoil(bench, first)
-    bench.delete(VISITOR, finish(begun(bench, tmp_path))[-1].info.name)
+    spoil(desk, first)
+    desk.delete(finish(begun(desk, tmp_path))[-1].info.name)
     assert len(list(kept.iterdir())) == 2
 
 
 def test_an_upload_stays_for_a_job_that_has_no_run_yet(tmp_path, monkeypatch):
-    monkeypatch.setattr(evaluate_runs, "SLOTS", 1)
+    monkeypatch.setattr(desks, "SLOTS", 1)
     known = models()
     bench = workbench(tmp_path / "runs", known=known)
-    name = finish(begun(bench, tmp_path))[-1].info.name
+    desk = bench.desk(VISITOR)
+    name = finish(begun(desk, tmp_path))[-1].info.name
     known["table"].free_calls = len(known["table"].calls)
     other = upload(tmp_path, ["a cat sat on the mat"] * 9, "other.txt")
-    first = bench.begin("one", form(tmp_path, upload=other))
+    first = bench.desk("one").begin(uploaded(tmp_path, upload=other))
     assert known["table"].reached.wait(30)
-    waiting = bench.begin("two", form(tmp_path))
-    bench.delete(VISITOR, name)
+    waiting = bench.desk("two").begin(uploaded(tmp_path))
+    desk.delete(name)
     known["table"].open.set()
     assert [finish(job)[-1].state for job in (first, waiting)] == ["done", "done"]
-    bench.delete(VISITOR, waiting.news.info.name)
+    desk.delete(waiting.status.info.name)
     assert [path.name[13:] for path in (tmp_path / "runs" / "uploads").iterdir()] == ["other.txt"]
 
 
 def test_a_run_of_another_version_is_listed_with_its_reason(tmp_path):
-    bench = workbench(tmp_path / "runs")
-    name = finish(begun(bench, tmp_path))[-1].info.name
-    spoil(bench, name)
-    listing = bench.runs(VISITOR)
-    assert listing.runs == ()
+    desk = own_desk(tmp_path / "runs")
+    name = finish(begun(desk, tmp_path))[-1].info.name
+    spoil(desk, name)
+    listing = desk.runs()
+    assert listing.runs == []
     assert "format 99" in listing.unreadable[0]
 
 
 @pytest.mark.parametrize("file_format", ["csv", "json"])
 def test_a_run_is_a_file_to_download(tmp_path, file_format):
-    bench = workbench(tmp_path / "runs")
-    last = finish(begun(bench, tmp_path))[-1]
-    path = bench.file(VISITOR, last.info.name, file_format)
+    desk = own_desk(tmp_path / "runs")
+    last = finish(begun(desk, tmp_path))[-1]
+    path = desk.download(last.info.name, file_format)
     assert path.name == f"{last.info.name}.{file_format}"
     text = path.read_text()
     if file_format == "csv":
@@ -118,9 +121,10 @@ def test_a_run_is_a_file_to_download(tmp_path, file_format):
 
 def test_files_to_download_do_not_pile_up(tmp_path):
     bench = workbench(tmp_path / "runs")
-    name = finish(begun(bench, tmp_path))[-1].info.name
-    table = bench.file(VISITOR, name, "csv")
-    files = [bench.file(VISITOR, name, "json") for _ in range(3)]
+    desk = bench.desk(VISITOR)
+    name = finish(begun(desk, tmp_path))[-1].info.name
+    table = desk.download(name, "csv")
+    files = [desk.download(name, "json") for _ in range(3)]
     assert [path.exists() for path in (table, *files)] == [True, False, False, True]
     bench.forget(VISITOR)
     assert not table.exists()
@@ -128,37 +132,36 @@ def test_files_to_download_do_not_pile_up(tmp_path):
 
 
 def test_a_pair_of_runs_that_is_cut_says_so(tmp_path, monkeypatch):
-    bench = workbench(tmp_path / "runs")
-    names = [finish(begun(bench, tmp_path))[-1].info.name for _ in range(2)]
-    choice = Choice(DIFFERENT)
-    assert bench.tokens(VISITOR, Shown(*names), choice).all_texts
-    for module in (evaluate_runs, evaluate_tokens):
-        monkeypatch.setattr(module, "MAX_TEXTS", 5)
-    found = bench.tokens(VISITOR, Shown(*names), choice)
+    desk = own_desk(tmp_path / "runs")
+    names = [finish(begun(desk, tmp_path))[-1].info.name for _ in range(2)]
+    choice = TokenFilter(DIFFERENT)
+    assert desk.tokens(Selection(*names), choice).all_texts
+    monkeypatch.setattr(tokens, "MAX_TEXTS", 5)
+    found = desk.tokens(Selection(*names), choice)
     assert found.texts <= 5
     assert not found.all_texts
 
 
 def test_visitors_of_a_public_page_do_not_see_each_other(tmp_path):
     bench = workbench(tmp_path / "runs", public=True)
-    choices = form(tmp_path, samples=10, max_tokens=PUBLIC_TOKENS // 2)
-    name = finish(bench.begin("one", choices))[-1].info.name
-    assert [run.info.name for run in bench.runs("one").runs] == [name]
-    assert bench.runs("two").runs == ()
+    choices = uploaded(tmp_path, samples=10, max_tokens=PUBLIC_TOKENS // 2)
+    name = finish(bench.desk("one").begin(choices))[-1].info.name
+    assert [run.info.name for run in bench.desk("one").runs().runs] == [name]
+    assert bench.desk("two").runs().runs == []
     with pytest.raises(DataError):
-        bench.result("two", Shown(name))
+        bench.desk("two").result(Selection(name))
     for strange in ("", "../one", "a/b"):
         with pytest.raises(DataError, match="reload"):
-            bench.store(strange)
+            bench.desk(strange).runs()
 
 
 def test_what_visitors_left_hours_ago_is_removed(tmp_path):
     bench = workbench(tmp_path / "runs", public=True)
-    choices = form(tmp_path, samples=5, max_tokens=64)
-    finish(bench.begin("old", choices))
-    finish(bench.begin("new", choices))
+    choices = uploaded(tmp_path, samples=5, max_tokens=64)
+    finish(bench.desk("old").begin(choices))
+    finish(bench.desk("new").begin(choices))
     long_ago = time.time() - LEFT_SECONDS - 60
-    os.utime(bench.store("old").root, (long_ago, long_ago))
-    finish(bench.begin("new", choices))
-    assert bench.runs("old").runs == ()
-    assert len(bench.runs("new").runs) == 2
+    os.utime(bench.desk("old").store.root, (long_ago, long_ago))
+    finish(bench.desk("new").begin(choices))
+    assert bench.desk("old").runs().runs == []
+    assert len(bench.desk("new").runs().runs) == 2

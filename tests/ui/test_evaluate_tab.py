@@ -1,34 +1,64 @@
 """How the Evaluate tab is put together: what a public page offers, what events may hold up."""
 
+from dataclasses import dataclass, field
+
 import gradio as gr
 import pytest
-from evaluate_page import workbench
+from evaluate_page import form, opened_controls, own_desk, workbench
 
-from fillmask_ui.ui import evaluate_controls
-from fillmask_ui.ui import evaluate_view as view
+from fillmask_ui.errors import OptionError
+from fillmask_ui.evaluation import SCHEMES
+from fillmask_ui.evaluation.schemes import Scheme
+from fillmask_ui.masking import MaskRecipe
+from fillmask_ui.options import option
+from fillmask_ui.show.charts import CHARTS
 from fillmask_ui.ui.app import build_app, launch_options
-from fillmask_ui.ui.evaluate_request import PUBLIC_TOKENS, Form
-from fillmask_ui.ui.evaluate_view import CHARTS
+from fillmask_ui.ui.evaluate import controls, view
+from fillmask_ui.ui.evaluate.form import PUBLIC_TOKENS, plan_of
+
+OWN_OPTIONS = {
+    "cross-entropy": {"probability", "shares", "whole_word", "mask_stream"},
+    "pseudo-perplexity": {"within_word"},
+    "suffix": {"suffix_tokens"},
+    "uniform": set(),
+}
 
 
-def controls(tmp_path, *, public):
-    session = workbench(tmp_path, public=public).session
-    with gr.Blocks():
-        return evaluate_controls.build(session)
+def test_the_page_opens_with_the_defaults_of_the_configurations():
+    made = opened_controls()
+    assert {name: control.value for name, control in made.items()} == {
+        "where": "embedded",
+        "upload": None,
+        "dataset": None,
+        "dataset_name": None,
+        "split": "test",
+        "revision": None,
+        "streaming": False,
+        "column": None,
+        "by": "line",
+        "metric": "cross-entropy",
+        "model": "table",
+        "baseline": "",
+        "samples": 100,
+        "shuffle": True,
+        "seed": 42,
+        "probability": 0.15,
+        "shares": "0.8 0.1 0.1",
+        "whole_word": False,
+        "mask_stream": "text",
+        "within_word": False,
+        "suffix_tokens": 8,
+        "max_tokens": 0,
+        "pass_below": 5,
+        "risk_below": 10,
+    }
+    labels = [made[name].label for name in ("samples", "seed", "probability", "max_tokens")]
+    assert labels == ["Number of texts", "Seed", "Mask probability", "Max tokens"]
 
 
-def test_the_controls_are_the_fields_of_the_form_with_its_defaults(tmp_path):
-    made = controls(tmp_path, public=False)
-    shown = Form(*(component.value for component in made.members()))
-    assert list(evaluate_controls.Controls.__dataclass_fields__) == list(Form.__dataclass_fields__)
-    plain = Form(model="table", upload=None, dataset=None, dataset_name=None, revision=None,
-                 column=None)  # fmt: skip
-    assert shown == plain
-
-
-def test_numbers_reach_what_checks_them(tmp_path):
+def test_numbers_reach_what_checks_them():
     """The components themselves refuse and round nothing."""
-    numbers = [c for c in controls(tmp_path, public=False).members() if isinstance(c, gr.Number)]
+    numbers = [c for c in opened_controls().values() if isinstance(c, gr.Number)]
     assert len(numbers) == 7
     for component in numbers:
         assert [component.preprocess(value) for value in (-1, 1.5)] == [-1, 1.5]
@@ -41,30 +71,68 @@ def test_numbers_reach_what_checks_them(tmp_path):
         ({"seed": 1.5}, "The seed must be a whole number, 0 or more; it was 1.5"),
         ({"max_tokens": -1}, "Max tokens must be a whole number"),
         ({"metric": "suffix", "suffix_tokens": 0}, "The number of tokens at the end"),
-        ({"mask_probability": -1}, "it was -1"),
+        ({"probability": -1}, "it was -1"),
     ],
 )
 def test_a_wrong_number_is_said_with_its_name(tmp_path, choices, said):
-    *_, last = view.evaluation(workbench(tmp_path), "anybody", Form(**choices), log=False)
+    desk = own_desk(tmp_path)
+    *_, last = view.job_updates(desk, lambda: desk.begin(form(**choices)))
     assert 'role="alert"' in last.notice
     assert said in last.notice
     assert last.busy is False
 
 
-def test_a_public_page_offers_no_data_sets(tmp_path):
-    made = controls(tmp_path, public=True)
-    assert [value for _, value in made.where.choices] == ["embedded", "upload"]
-    assert ".parquet" not in made.upload.file_types
-    assert made.max_tokens.value == PUBLIC_TOKENS
-    private = controls(tmp_path, public=False)
-    assert [value for _, value in private.where.choices] == ["embedded", "upload", "dataset"]
+def test_a_public_page_offers_no_data_sets():
+    made = opened_controls(public=True)
+    assert [value for _, value in made["where"].choices] == ["embedded", "upload"]
+    assert ".parquet" not in made["upload"].file_types
+    assert made["max_tokens"].value == PUBLIC_TOKENS
+    private = opened_controls()
+    assert [value for _, value in private["where"].choices] == ["embedded", "upload", "dataset"]
 
 
-@pytest.mark.parametrize("metric", ["cross-entropy", "pseudo-perplexity", "suffix", "uniform"])
+@pytest.mark.parametrize("metric", list(SCHEMES))
 def test_only_the_options_of_the_metric_are_shown(metric):
-    _, *groups = evaluate_controls.shown_for_metric(metric)
-    wanted = [metric == name for name in ("cross-entropy", "pseudo-perplexity", "suffix")]
-    assert [group.visible for group in groups] == wanted
+    names = sorted(set.union(*OWN_OPTIONS.values()))
+    note, *updates = controls.shown_for_metric(metric, names)
+    assert note["info"] == SCHEMES[metric].note
+    shown = {name for name, update in zip(names, updates, strict=True) if update["visible"]}
+    assert shown == OWN_OPTIONS[metric]
+    if metric == "cross-entropy":  # as the page opens
+        opened = opened_controls()
+        assert {name for name in names if opened[name].visible} == shown
+
+
+def test_a_new_metric_has_its_controls_by_its_row_alone(tmp_path, monkeypatch):
+    @dataclass(frozen=True)
+    class Middle(Scheme):
+        name = "middle"
+        label = "Middle of the text"
+        note = "Tokens in the middle are hidden."
+        hides = "the tokens in the middle"
+        figure_label = "Mean loss, middle hidden"
+
+        recipe: MaskRecipe = field(default_factory=MaskRecipe)
+        middle_tokens: int = option(4, "How many tokens.", label="Tokens in the middle", least=2)
+
+        def hide(self, encoding, vocabulary, rng):
+            raise NotImplementedError
+
+    monkeypatch.setitem(SCHEMES, "middle", Middle)
+    # It knows the metrics of the time when it was imported.
+    monkeypatch.setattr("fillmask_ui.evaluation.config.check_options", lambda _: None)
+    with gr.Blocks():
+        made = controls.build(workbench(tmp_path).session)
+    assert ("Middle of the text", "middle") in made["metric"].choices
+    own = made["middle_tokens"]
+    assert (own.value, own.label, own.info) == (4, "Tokens in the middle", "How many tokens.")
+    assert not own.visible
+    values = {name: control.value for name, control in made.items()}
+    asked = values | {"metric": "middle", "middle_tokens": 6, "probability": 0.5}
+    scheme = plan_of(asked, tmp_path).config.scheme
+    assert scheme == Middle(recipe=MaskRecipe(0.5), middle_tokens=6)
+    with pytest.raises(OptionError, match="the tokens in the middle must be a whole number, 2"):
+        plan_of(asked | {"middle_tokens": 1}, tmp_path)
 
 
 @pytest.fixture(scope="module")

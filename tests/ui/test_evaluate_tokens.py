@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 from evaluate_page import rows_of
 
-from fillmask_ui.ui import evaluate_tokens
-from fillmask_ui.ui import evaluate_view as view
-from fillmask_ui.ui.evaluate_tokens import DIFFERENT, FLIPPED, Choice, find
+from fillmask_ui.ui.evaluate import tokens
+from fillmask_ui.ui.evaluate.tokens import DIFFERENT, FLIPPED, TokenFilter, find_tokens
+
+FILTERS = [TokenFilter(), TokenFilter(low=2.0, high=3.5), TokenFilter(low=1e9)]
 
 
 def flat(rows):
@@ -24,11 +25,11 @@ def flat(rows):
         )
 
 
-@pytest.mark.parametrize("choice", [Choice(), Choice(low=2.0, high=3.5), Choice(low=1e9)])
+@pytest.mark.parametrize("choice", FILTERS)
 def test_the_worst_tokens_are_those_of_a_plain_sort(pair, choice):
-    found = find(pair, choice)
+    found = find_tokens(pair, choice)
     fitting = [t for t in flat(pair) if choice.low <= t[0] < choice.high]
-    expected = sorted(fitting, key=lambda t: (-t[0], t[4], t[5]))[: evaluate_tokens.SHOWN]
+    expected = sorted(fitting, key=lambda t: (-t[0], t[4], t[5]))[: tokens.SHOWN]
     assert found.count == len(fitting)
     assert [(t.id, t.position, t.nll_nats) for t in found.tokens] == [
         (t[4], t[5], t[0]) for t in expected
@@ -36,44 +37,44 @@ def test_the_worst_tokens_are_those_of_a_plain_sort(pair, choice):
 
 
 def test_the_largest_differences_and_the_flips(pair):
-    different = find(pair, Choice(DIFFERENT)).tokens
+    different = find_tokens(pair, TokenFilter(DIFFERENT)).tokens
     expected = sorted((abs(t[0] - t[1]) for t in flat(pair)), reverse=True)
     assert [abs(t.difference_nats) for t in different] == expected[: len(different)]
-    flipped = find(pair, Choice(FLIPPED))
+    flipped = find_tokens(pair, TokenFilter(FLIPPED))
     assert flipped.count == sum(t[2] != t[3] for t in flat(pair))
     assert all(t.top_token != t.baseline_top_token for t in flipped.tokens)
 
 
 def test_one_model_has_no_differences():
-    assert find(rows_of(), Choice(DIFFERENT)).count == 0
+    assert find_tokens(rows_of(), TokenFilter(DIFFERENT)).count == 0
 
 
 def test_a_large_run_is_looked_through_up_to_a_limit_that_is_said(pair, monkeypatch):
-    monkeypatch.setattr(evaluate_tokens, "MAX_TEXTS", 5)
-    found = find(pair, Choice())
+    monkeypatch.setattr(tokens, "MAX_TEXTS", 5)
+    found = find_tokens(pair, TokenFilter())
     assert (found.texts, found.all_texts) == (5, False)
-    assert "first 5 texts" in evaluate_tokens.tokens_html(found, Choice(), pair=True)
+    assert "first 5 texts" in tokens.tokens_html(found, TokenFilter(), pair=True)
 
 
 def test_only_the_asked_token_is_masked():
-    token = find(rows_of(), Choice()).tokens[0]
-    masked = evaluate_tokens.masked(token, "[MASK]", 2000)
+    token = find_tokens(rows_of(), TokenFilter()).tokens[0]
+    masked = tokens.masked(token, "[MASK]")
     assert masked.text == token.text[: token.start] + "[MASK]" + token.text[token.end :]
     assert masked.number == 0
 
 
 def test_masks_that_stood_in_the_text_are_counted():
-    token = find(rows_of(texts=["a [MASK] the cat ran"] * 20), Choice()).tokens[0]
-    masked = evaluate_tokens.masked(token, "[MASK]", 2000)
+    token = find_tokens(rows_of(texts=["a [MASK] the cat ran"] * 20), TokenFilter()).tokens[0]
+    masked = tokens.masked(token, "[MASK]")
     assert masked.text.count("[MASK]") == 2
     assert masked.number == (1 if token.start > 2 else 0)
 
 
 def test_a_long_text_is_cut_around_the_token():
-    token = find(rows_of(texts=["cat " * 30] * 3), Choice()).tokens[0]
+    token = find_tokens(rows_of(texts=["cat " * 30] * 3), TokenFilter()).tokens[0]
     token = replace(token, text="a" * 5000 + token.text[token.start : token.end] + "b" * 5000,
                     start=5000, end=5000 + token.end - token.start)  # fmt: skip
-    assert evaluate_tokens.masked(token, "[MASK]", 100).text == "a" * 50 + "[MASK]" + "b" * 50
+    assert tokens.masked(token, "[MASK]", 100).text == "a" * 50 + "[MASK]" + "b" * 50
 
 
 @pytest.mark.parametrize(
@@ -88,5 +89,6 @@ def test_a_long_text_is_cut_around_the_token():
     ],
 )
 def test_a_hidden_word_is_asked_about_unless_it_is_a_part_of_one(text, start, end, word):
-    token = replace(find(rows_of(), Choice()).tokens[0], text=text, start=start, end=end)
-    assert view.hidden_word(token) == word
+    token = find_tokens(rows_of(), TokenFilter()).tokens[0]
+    token = replace(token, text=text, start=start, end=end)
+    assert tokens.hidden_word(token) == word

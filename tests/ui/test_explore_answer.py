@@ -11,7 +11,6 @@ from table_model import TableModel
 from fillmask_ui.errors import FillmaskError, ModelError, NetworkError, OptionError
 from fillmask_ui.filling import fill, score_candidates
 from fillmask_ui.models import ModelStore
-from fillmask_ui.ui.explore.answer import Question, answer
 from fillmask_ui.ui.explore.editing import Draft
 from fillmask_ui.ui.explore.handlers import (
     ALL_TOKENS,
@@ -21,7 +20,7 @@ from fillmask_ui.ui.explore.handlers import (
     downloaded,
     whole_vocabulary,
 )
-from fillmask_ui.ui.explore.view import MAX_STRIP_TOKENS, version_of
+from fillmask_ui.ui.explore.view import MAX_STRIP_TOKENS, Question, answer, version_of
 from fillmask_ui.ui.session import MAX_CHARACTERS, MAX_WORDS, Session
 
 TEXT = "the cat [MASK] on the mat."
@@ -36,8 +35,8 @@ def test_an_answer_is_what_fill_says(session):
         c.probability for c in found.filling.masks[0].candidates
     ]
     for candidate in found.filling.masks[0].candidates:
-        assert f'data-value="{candidate.probability!r}"' in found.candidates
-        assert f'data-value="{candidate.nll_nats!r}"' in found.candidates
+        assert f'data-value="{candidate.probability!r}"' in found.html["candidates"]
+        assert f'data-value="{candidate.nll_nats!r}"' in found.html["candidates"]
 
 
 def test_the_loss_of_a_hidden_word_is_torchs_cross_entropy(session):
@@ -52,10 +51,10 @@ def test_the_loss_of_a_hidden_word_is_torchs_cross_entropy(session):
     loss = torch.nn.functional.cross_entropy(
         torch.tensor(logits, dtype=torch.float64), torch.tensor([model.vocabulary.ids["sat"]])
     )
-    assert f"loss {float(loss):.3f} nats" in found.stats
+    assert f"loss {float(loss):.3f} nats" in found.html["stats"]
     in_bits = answer(session, Question(TEXT, draft=draft, unit="bits"))
-    assert f"loss {float(loss) / math.log(2):.3f} bits" in in_bits.stats
-    assert "sat (hidden word)" in found.scored
+    assert f"loss {float(loss) / math.log(2):.3f} bits" in in_bits.html["stats"]
+    assert "sat (hidden word)" in found.html["scored"]
     assert found.choices == ("Mask 1 (sat)",)
 
 
@@ -63,15 +62,15 @@ def test_a_hidden_word_of_several_tokens_is_scored_whole(session):
     found = answer(session, Question(TEXT, draft=Draft(TEXT, ("walked",))))
     (word,) = score_candidates(TableModel(), TEXT, ["walked"])[0]
     assert len(word.parts) == 2
-    assert f"loss {word.nll_nats:.3f} nats" in found.stats
-    assert "rank" not in found.stats
+    assert f"loss {word.nll_nats:.3f} nats" in found.html["stats"]
+    assert "rank" not in found.html["stats"]
 
 
 def test_bits_are_nats_over_ln_2(session):
     nats = answer(session, Question(TEXT)).filling.masks[0]
     shown = answer(session, Question(TEXT, unit="bits"))
-    assert f"{nats.entropy_nats / math.log(2):.3f} bits" in shown.stats
-    assert f"{nats.candidates[0].nll_nats / math.log(2):.4f}" in shown.candidates
+    assert f"{nats.entropy_nats / math.log(2):.3f} bits" in shown.html["stats"]
+    assert f"{nats.candidates[0].nll_nats / math.log(2):.4f}" in shown.html["candidates"]
 
 
 def test_the_mask_shown_is_the_one_selected(session):
@@ -82,14 +81,14 @@ def test_the_mask_shown_is_the_one_selected(session):
     masks = first.filling.masks
     assert list(second.figure.data[0].x) == [c.probability for c in masks[1].candidates]
     for joint in first.filling.joint:
-        assert f'data-value="{joint.nll_nats!r}"' in first.joint
+        assert f'data-value="{joint.nll_nats!r}"' in first.html["joint"]
     assert answer(session, Question(TWO, selected=9)).selected == 0
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\t"])
 def test_a_blank_text_gets_a_hint(session, text):
     found = answer(session, Question(text))
-    assert (found.kind, found.filling, found.strip) == ("hint", None, "")
+    assert (found.kind, found.filling, found.html) == ("hint", None, {})
     assert "[MASK]" in found.notice
 
 
@@ -97,7 +96,7 @@ def test_no_mask_is_a_hint_and_words_stay_clickable(session):
     found = answer(session, Question("the cat sat."))
     assert found.kind == "hint"
     assert "No word is hidden" in found.notice
-    assert found.strip.count('data-action="hide"') == 4
+    assert found.html["strip"].count('data-action="hide"') == 4
 
 
 @pytest.mark.parametrize(
@@ -181,7 +180,7 @@ def test_the_hidden_word_is_scored_at_its_own_mask_and_once():
     # One row for the mask, and one a sub-token.
     assert sum(rows for _, rows in model.calls[calls:]) == 1 + 2
     (word,) = score_candidates(TableModel(), question.text, ["walked"])[7]
-    assert f"loss {word.nll_nats:.3f} nats" in found.stats
+    assert f"loss {word.nll_nats:.3f} nats" in found.html["stats"]
     calls = len(model.calls)
     answer(session, replace(question, selected=7, unit="bits"))
     assert len(model.calls) == calls
@@ -259,7 +258,7 @@ def test_the_keys_in_table_and_chart_fill_in(session):
     found = answer(session, Question(TWO, selected=1))
     best = found.filling.masks[1].candidates[0]
     key = found.figure.data[0].customdata[0]
-    assert f'data-key="{key}"' in found.candidates
+    assert f'data-key="{key}"' in found.html["candidates"]
     filled = clicked_candidate(session, Question(TWO), key)
     ids = TableModel().vocabulary.encode(filled.draft.text).ids
     assert best.token_id in ids
@@ -291,6 +290,6 @@ def test_a_text_without_a_strip_says_nothing_of_clicks():
     model = TableModel(max_tokens=2000)
     session = Session(ModelStore(loader=lambda *_, **__: model), "table")
     found = answer(session, Question("cat " * MAX_STRIP_TOKENS))
-    assert found.strip == ""
+    assert found.html["strip"] == ""
     assert "No word is hidden" in found.notice
     assert "click" not in found.notice

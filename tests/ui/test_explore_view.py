@@ -5,6 +5,7 @@ import io
 import json
 import math
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -32,16 +33,14 @@ def all_html(text=f"the [MASK] {EVIL} [MASK]."):
     filling = fill(model, text, top_k=None, candidates=["the"])
     draft = Draft(filling.encoding.text, (EVIL, None))
     scored = ScoredWord(EVIL, 1.0, math.exp(-1), None, (ScoredPart(1, EVIL, 0.5),) * 2)
-    mask = filling.masks[0]
     yield view.strip_html(draft, filling.encoding, model.vocabulary, filling)
-    yield view.stats_html(mask, 9, "nats", scored)
-    yield view.candidates_html(mask, "nats", "key:0:", scored)
-    yield view.scored_html([scored], "bits", scored)
-    yield view.joint_html(filling.joint, "nats", "version")
-    yield view.details_html(filling, mask)
+    asked = replace(filling.masks[0], scored=(scored,))
+    filling = replace(filling, masks=(asked, filling.masks[1]))
+    for unit in ("nats", "bits"):
+        shown = view.mask_html(filling, unit=unit, hidden=scored, names=[EVIL, ""], version="key")
+        yield from shown.values()
     yield widgets.notice_html("error", EVIL)
     yield render("page/chips.html", texts=[EVIL], label=EVIL)
-    yield widgets.table_html(EVIL, [widgets.Column(EVIL, EVIL)], [], EVIL)
 
 
 def test_text_of_others_is_never_markup():
@@ -56,7 +55,7 @@ def test_text_of_others_is_never_markup():
 def test_special_tokens_stay_visible():
     model = evil_model()
     filling = fill(model, "the [MASK].", top_k=None)
-    text = Tags(view.candidates_html(filling.masks[0], "nats", "")).text
+    text = Tags(view.mask_html(filling)["candidates"]).text
     for token in (*SPECIAL, "<b>"):
         assert token in text
 
@@ -120,9 +119,10 @@ def test_a_long_text_is_not_made_into_buttons():
 @pytest.mark.parametrize("token", ["the", "sat"])
 def test_the_row_of_the_hidden_word_is_marked(token):
     model = TableModel()
-    mask = fill(model, TWO, top_k=None).masks[0]
+    filling = fill(model, TWO, top_k=None)
     part = ScoredPart(model.vocabulary.ids[token], token, 1.0)
-    source = view.candidates_html(mask, "nats", "", ScoredWord(token, 1.0, 0.4, 3, (part,)))
+    hidden = ScoredWord(token, 1.0, 0.4, 3, (part,))
+    source = view.mask_html(filling, hidden=hidden)["candidates"]
     (marked,) = re.findall(r'<tr class="fm-marked".*?</tr>', source)
     assert f'<code dir="auto">{token}</code>' in marked
 
@@ -130,5 +130,7 @@ def test_the_row_of_the_hidden_word_is_marked(token):
 def test_an_impossible_token_has_infinite_loss_and_no_probability():
     certain = Candidate(1, 5, "the", "the", 1.0, 0.0)
     impossible = Candidate(2, 6, "a", "a", 0.0, math.inf)
-    source = view.candidates_html(MaskFilling(1, 0.0, (certain, impossible)), "bits", "")
+    filling = fill(TableModel(), "the [MASK].", top_k=2)
+    filling = replace(filling, masks=(MaskFilling(1, 0.0, (certain, impossible)),))
+    source = view.mask_html(filling, unit="bits")["candidates"]
     assert Tags(source).text.endswith("2aa60inf100.0%")

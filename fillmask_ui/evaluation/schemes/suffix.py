@@ -38,7 +38,7 @@ class Suffix(Scheme):
     suffix_tokens: int = option(
         8,
         "Suffix: how many tokens at the end are hidden.",
-        label="Tokens at the end",
+        label="Number of tokens at the end",
         metavar="N",
         least=1,
     )

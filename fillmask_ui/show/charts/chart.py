@@ -125,7 +125,7 @@ def new_figure(
     """
     meta = {"description": description}
     look: dict[str, Any] = {"template": LOOK, "height": 320, "meta": meta}
-    look |= {"xaxis_title_text": x, "yaxis_title_text": y, "showlegend": legend}
+    look |= {"xaxis_title_text": x or None, "yaxis_title_text": y or None, "showlegend": legend}
     look["margin_t"] = 40 if legend else 12
     return go.Figure(layout=go.Layout(**{**look, **layout}))
 

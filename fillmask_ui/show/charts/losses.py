@@ -25,7 +25,8 @@ def loss_histogram(subject: Subject) -> Drawing:
         {"label": kind, "method": "relayout", "args": [{"yaxis.type": kind, "yaxis.title.text": y}]}
         for kind, y in _AXES
     ]
-    places = {"x": 1, "xanchor": "right", "y": 1.02, "yanchor": "bottom", "pad": {"b": 4}}
+    # In the corner where bars are low: above the chart stands the legend.
+    places = {"x": 1, "xanchor": "right", "y": 1, "yanchor": "top", "pad": {"t": 4}}
     menu = {"type": "buttons", "direction": "right", "buttons": buttons, "bgcolor": "rgba(0,0,0,0)"}
     figure = new_figure(
         f"Histogram of the loss of {first.tokens:,} tokens; mean {first.mean_nll_nats:.3f}, "

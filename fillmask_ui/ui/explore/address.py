@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from fillmask_ui.filling import MAX_TOP_K
-from fillmask_ui.ui.explore.answer import UNITS, Question
+from fillmask_ui.ui.explore.view import UNITS, Question
 from fillmask_ui.ui.links import MAX_TEXT_CHARACTERS
 
 # Parameter of a link -> field of a question.

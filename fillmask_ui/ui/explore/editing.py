@@ -8,7 +8,7 @@ edited by hand.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fillmask_ui.filling import mask_positions, mask_range, normalise_masks, write_token
@@ -32,6 +32,10 @@ class Draft:
         """What a mask hides, counted from the left, from 0; None where that is not known."""
         return self.hidden[mask] if 0 <= mask < len(self.hidden) else None
 
+    def words(self, masks: int) -> list[str | None]:
+        """The same for all masks of the text, however many of them are known."""
+        return [self.word(mask) for mask in range(masks)]
+
 
 def pieces(text: str, mask_token: str) -> list[str]:
     """Words, blanks, signs and masks, which joined give the text again.
@@ -47,11 +51,6 @@ def carried(draft: Draft, text: str, mask_token: str) -> Draft:
 
     An edit is taken to be one stretch of text, the one between what start and end have in
     common. Where it replaces words by one mask, these are what the mask hides.
-
-    Args:
-        draft: before the edit.
-        text: after it.
-        mask_token: the model's own.
 
     >>> before = Draft("The [MASK] sat on the mat.", ("cat",))
     >>> carried(before, "The [MASK] sat on the ___.", "[MASK]").hidden
@@ -69,7 +68,7 @@ def carried(draft: Draft, text: str, mask_token: str) -> Draft:
     # Of another sentence that merely ends alike nothing is known.
     if 2 * kept >= _count_words(old, mask_token):
         before, after = old[:start].count(mask_token), old[old_tail:].count(mask_token)
-        known = _padded(draft.hidden, old.count(mask_token))
+        known = draft.words(old.count(mask_token))
         hidden[:before] = known[:before]
         hidden[len(hidden) - after :] = known[len(known) - after :]
     changed = "".join(old[start:old_tail])
@@ -96,65 +95,45 @@ def hide(draft: Draft, vocabulary: Vocabulary, token: int) -> Draft:
     """Put a mask in place of a token, or of its whole word where that keeps the rest as it is.
 
     A piece of a WordPiece word cannot be hidden alone: text has no way to write the `##ing` that
-    would be left, so the word goes as a whole.
-
-    Args:
-        draft: the text on the page.
-        vocabulary: of the model.
-        token: index in the encoded text; special tokens and masks leave the draft as it is.
+    would be left, so the word goes as a whole. The token counts in the encoded text; special
+    tokens and masks leave the draft as it is.
     """
     encoding = vocabulary.encode(draft.text)
     if not 0 <= token < len(encoding) or not can_hide(encoding, vocabulary, token):
         return draft
     start, end = _hidden_range(encoding, token)
-    before = sum(1 for p in mask_positions(encoding, vocabulary) if encoding.spans[p].start < start)
-    hidden = _padded(draft.hidden, len(mask_positions(encoding, vocabulary)))
-    return Draft(
-        draft.text[:start] + vocabulary.mask_token + draft.text[end:],
-        (*hidden[:before], draft.text[start:end], *hidden[before:]),
-    )
+    masks = mask_positions(encoding, vocabulary)
+    hidden = draft.words(len(masks))
+    hidden.insert(sum(encoding.spans[p].start < start for p in masks), draft.text[start:end])
+    text = draft.text[:start] + vocabulary.mask_token + draft.text[end:]
+    return Draft(text, tuple(hidden))
 
 
 def restore(draft: Draft, vocabulary: Vocabulary, mask: int) -> Draft:
-    """Bring back the word behind a mask; without a known word the draft stays as it is.
-
-    Args:
-        draft: the text on the page.
-        vocabulary: of the model.
-        mask: number of the mask from the left, from 0.
-    """
+    """Bring back the word behind a mask, counted from 0; where none is known nothing changes."""
     word = draft.word(mask)
     if word is None:
         return draft
     start, end = mask_range(vocabulary.encode(draft.text), vocabulary, mask)
-    return Draft(draft.text[:start] + word + draft.text[end:], _without(draft.hidden, mask))
+    hidden = (*draft.hidden[:mask], *draft.hidden[mask + 1 :])
+    return Draft(draft.text[:start] + word + draft.text[end:], hidden)
 
 
 def fill_in(draft: Draft, vocabulary: Vocabulary, mask: int, token_id: int) -> Draft:
     """Write a token in place of a mask, with the blanks that make the model see just that token.
 
-    Args:
-        draft: the text on the page.
-        vocabulary: of the model.
-        mask: number of the mask from the left, from 0.
-        token_id: in [0, V).
+    Masks count from the left, from 0; one that is not there leaves the draft as it is.
     """
     encoding = vocabulary.encode(draft.text)
-    positions = mask_positions(encoding, vocabulary)
-    if not 0 <= mask < len(positions):
+    hidden = draft.words(len(mask_positions(encoding, vocabulary)))
+    if not 0 <= mask < len(hidden):
         return draft
-    text = write_token(encoding, vocabulary, mask, token_id)
-    return Draft(text, _without(_padded(draft.hidden, len(positions)), mask))
+    del hidden[mask]
+    return Draft(write_token(encoding, vocabulary, mask, token_id), tuple(hidden))
 
 
-def fill_all(draft: Draft, vocabulary: Vocabulary, token_ids: tuple[int, ...]) -> Draft:
-    """`fill_in` for every mask, from left to right.
-
-    Args:
-        draft: the text on the page.
-        vocabulary: of the model.
-        token_ids: one per mask.
-    """
+def fill_all(draft: Draft, vocabulary: Vocabulary, token_ids: Iterable[int]) -> Draft:
+    """`fill_in` for every mask, from left to right, one token each."""
     for token_id in token_ids:
         draft = fill_in(draft, vocabulary, 0, token_id)
     return draft
@@ -167,6 +146,7 @@ def can_hide(encoding: Encoding, vocabulary: Vocabulary, token: int) -> bool:
 
 
 def _hidden_range(encoding: Encoding, token: int) -> tuple[int, int]:
+    """First character that goes with a token and one past the last."""
     first = last = token
     word = encoding.word_ids[token]
     if word is not None:
@@ -178,11 +158,3 @@ def _hidden_range(encoding: Encoding, token: int) -> tuple[int, int]:
     while start < end and encoding.text[start].isspace():
         start += 1
     return start, end
-
-
-def _padded(hidden: tuple[str | None, ...], count: int) -> tuple[str | None, ...]:
-    return (*hidden[:count], *[None] * (count - len(hidden)))
-
-
-def _without(hidden: tuple[str | None, ...], index: int) -> tuple[str | None, ...]:
-    return (*hidden[:index], *hidden[index + 1 :])

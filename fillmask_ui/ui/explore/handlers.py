@@ -1,9 +1,12 @@
-"""What the events of the Explore tab give: answers, what clicks make of the text, files."""
+"""What the events of the Explore tab give: answers, what clicks make of the text, files.
+
+Those that take a question raise a `FillmaskError` where its model cannot be had.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
@@ -13,9 +16,15 @@ from fillmask_ui.records import Filling
 from fillmask_ui.ui import widgets
 from fillmask_ui.ui.background import Done, Turns, run_in_background
 from fillmask_ui.ui.explore import editing
-from fillmask_ui.ui.explore.answer import Answer, Question, answer, current_draft
-from fillmask_ui.ui.explore.editing import Draft
-from fillmask_ui.ui.explore.view import choices_html, filling_csv, version_of
+from fillmask_ui.ui.explore.view import (
+    PIECES,
+    Answer,
+    Question,
+    answer,
+    current_draft,
+    filling_csv,
+    version_of,
+)
 
 if TYPE_CHECKING:
     from fillmask_ui.ui.session import Session
@@ -29,7 +38,6 @@ DOWNLOADS = {
     "JSON": ("fillmask.json", "application/json"),
     ALL_TOKENS: ("fillmask-all.csv", "text/csv"),
 }
-_FRAGMENTS = ("strip", "stats", "chart_note", "candidates", "scored", "joint")
 
 
 def predictions(
@@ -37,11 +45,8 @@ def predictions(
 ) -> Iterator[dict[str, Any]]:
     """Updates by the names of the tab's outputs: while an answer takes time, then the answer.
 
-    Args:
-        session: the page's models.
-        question: the inputs.
-        turns: of this visitor; where a later question was answered, nothing more is told.
-        number: of the question.
+    Nothing more comes once this visitor's `turns` say that a question of a higher number was
+    answered.
     """
     turns.ask(number)
     for state in run_in_background(lambda report: answer(session, question, report)):
@@ -58,85 +63,62 @@ def predictions(
 def updates(found: Answer) -> dict[str, Any]:
     """An answer by the names of the tab's outputs; what is empty takes no room."""
     some = found.filling is not None
-    fragments = {name: getattr(found, name) for name in _FRAGMENTS}
-    fragments["choices"] = choices_html(found.choices, found.selected)
+    pieces = {name: found.html.get(name, "") for name in ("strip", *PIECES)}
     return {
         "notice": widgets.notice_html(found.kind, found.notice),
-        **{name: gr.HTML(html, visible=bool(html)) for name, html in fragments.items()},
+        **{name: gr.HTML(html, visible=bool(html)) for name, html in pieces.items()},
         "chart": gr.Plot(found.figure, visible=some),
         "downloads": gr.Row(visible=some),
         "panel": gr.Accordion(visible=some),
-        **{name: getattr(found, name) for name in ("selected", "details", "filling", "draft")},
+        "selected": found.selected,
+        "filling": found.filling,
+        "draft": found.draft,
     }
-
-
-@dataclass(frozen=True)
-class Click:
-    """What a click makes of the tab.
-
-    Attributes:
-        draft: the text and the words behind its masks.
-        selected: number of the mask to show, from 0.
-    """
-
-    draft: Draft
-    selected: int = 0
 
 
 def clicked_token(
     session: Session, question: Question, token: int, action: str, version: str
-) -> Click:
-    """What a click on the strip makes of the text and of the mask shown.
+) -> Question:
+    """What a click on the strip makes of the draft and of the mask selected.
 
     Args:
         session: the page's models.
         question: the inputs, as they are now.
-        token: index of the token, or number of the mask.
-        action: `hide`, `restore` or `choose`.
+        token: index of the token to `hide`, or number of the mask to `restore` or `choose`.
+        action: one of these.
         version: of the text that the strip showed; a click on an older text does nothing.
-
-    Raises:
-        FillmaskError: if the model cannot be had.
     """
     model = session.model(question.model)
-    draft = current_draft(question, model)
+    draft, selected = current_draft(question, model), question.selected
     if version_of(draft.text) != version:
-        return Click(draft, question.selected)
-    if action == "restore":
-        return Click(editing.restore(draft, model.vocabulary, token))
-    if action == "choose":
-        return Click(draft, token)
-    hidden = editing.hide(draft, model.vocabulary, token)
-    if hidden == draft:
-        return Click(draft, question.selected)
-    # The mask just made is the one to look at: it is where the two texts part.
-    start = editing.common_length(draft.text, hidden.text)
-    return Click(hidden, hidden.text[:start].count(model.vocabulary.mask_token))
+        pass
+    elif action == "restore":
+        draft, selected = editing.restore(draft, model.vocabulary, token), 0
+    elif action == "choose":
+        selected = token
+    elif (hidden := editing.hide(draft, model.vocabulary, token)) != draft:
+        # The mask just made is the one to look at: it is where the two texts part.
+        start = editing.common_length(draft.text, hidden.text)
+        draft, selected = hidden, hidden.text[:start].count(model.vocabulary.mask_token)
+    return replace(question, text=draft.text, draft=draft, selected=selected)
 
 
-def clicked_candidate(session: Session, question: Question, key: str) -> Click:
-    """The text with a candidate filled in; a key that makes no sense leaves it as it is.
+def clicked_candidate(session: Session, question: Question, key: str) -> Question:
+    """The question with a candidate filled in; a key that makes no sense changes no text.
 
-    Args:
-        session: the page's models.
-        question: the inputs, as they are now.
-        key: `version:mask:token id`, or `version:all:token id,token id,...`, of the row or bar.
-
-    Raises:
-        FillmaskError: if the model cannot be had.
+    The key of a row or bar is `version:mask:token id`, or `version:all:token id,token id,...`.
     """
     model = session.model(question.model)
     draft = current_draft(question, model)
     version, mask, ids = (*key.split(":"), "", "")[:3]
     token_ids = tuple(int(i) for i in ids.split(",") if i.isdecimal())
     known = all(i < model.signature.vocabulary_size for i in token_ids)
-    if version_of(draft.text) != version or not token_ids or not known:
-        return Click(draft)
-    if mask == "all":
-        return Click(editing.fill_all(draft, model.vocabulary, token_ids))
-    if mask.isdecimal():
-        return Click(editing.fill_in(draft, model.vocabulary, int(mask), token_ids[0]))
-    return Click(draft)
+    if version_of(draft.text) == version and token_ids and known:
+        if mask == "all":
+            draft = editing.fill_all(draft, model.vocabulary, token_ids)
+        elif mask.isdecimal():
+            draft = editing.fill_in(draft, model.vocabulary, int(mask), token_ids[0])
+    return replace(question, text=draft.text, draft=draft, selected=0)
 
 
 def whole_vocabulary(session: Session, question: Question) -> Filling:
@@ -158,17 +140,9 @@ def whole_vocabulary(session: Session, question: Question) -> Filling:
 def downloaded(
     session: Session, label: str, question: Question, filling: Filling | None
 ) -> dict[str, str]:
-    """The text of a file, or nothing and a notice that says why.
-
-    Args:
-        session: the page's models.
-        label: of the download.
-        question: the inputs, as they are now.
-        filling: the figures shown.
-    """
+    """The text of one of `DOWNLOADS` for the figures shown, or nothing and a notice with why."""
     try:
-        if label == ALL_TOKENS:
-            filling = whole_vocabulary(session, question)
+        filling = whole_vocabulary(session, question) if label == ALL_TOKENS else filling
     except FillmaskError as error:
         return {"file": "", "notice": widgets.error_html(error)}
     if filling is None:

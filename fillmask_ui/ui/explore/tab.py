@@ -13,9 +13,8 @@ from fillmask_ui.show.render import render
 from fillmask_ui.ui import widgets
 from fillmask_ui.ui.background import Turns
 from fillmask_ui.ui.explore import address, handlers
-from fillmask_ui.ui.explore.answer import UNITS, Question
 from fillmask_ui.ui.explore.editing import Draft
-from fillmask_ui.ui.explore.handlers import Click
+from fillmask_ui.ui.explore.view import UNITS, Question
 from fillmask_ui.ui.links import on_link
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.widgets import QUIET
@@ -36,11 +35,7 @@ Parts = dict[str, Any]
 
 
 def build(session: Session) -> None:
-    """Create the tab's components and wire them.
-
-    Args:
-        session: the models that all visitors share.
-    """
+    """Create the tab's components and wire them."""
     default = Question(EXAMPLES[0], session.default_model)
     inputs: Parts = {}
     with gr.Row(elem_id="explore"):
@@ -141,20 +136,21 @@ def _wire_prediction(session: Session, inputs: Parts, outputs: Parts, run: gr.Bu
 
 def _wire_clicks(session: Session, inputs: Parts, outputs: Parts, examples: gr.HTML) -> None:
     changed = [inputs[name] for name in ("text", "draft", "selected")]
-
-    def moved(click: Callable[..., Click], values: dict[str, Any], *place: Any) -> Any:
-        try:
-            made = click(session, Question(**values), *place)
-        except FillmaskError:
-            return gr.skip()  # the notice already says what is wrong
-        return [made.draft.text, made.draft, made.selected]
+    bars = widgets.bridge("chart.js", CHART_ID="chart")
 
     def token(event: gr.EventData, **values: Any) -> Any:
         place = (event.token, event.action, event.version)
-        return moved(handlers.clicked_token, values, *place)
+        return made(lambda: handlers.clicked_token(session, Question(**values), *place))
 
     def candidate(event: gr.EventData, **values: Any) -> Any:
-        return moved(handlers.clicked_candidate, values, event.key)
+        return made(lambda: handlers.clicked_candidate(session, Question(**values), event.key))
+
+    def made(click: Callable[[], Question]) -> Any:
+        try:
+            question = click()
+        except FillmaskError:
+            return gr.skip()  # the notice already says what is wrong
+        return [question.text, question.draft, question.selected]
 
     def example(event: gr.EventData) -> Any:
         text = EXAMPLES[int(event.key)]
@@ -165,7 +161,6 @@ def _wire_clicks(session: Session, inputs: Parts, outputs: Parts, examples: gr.H
 
     options: dict[str, Any] = {"trigger_mode": "multiple", **QUIET}
     outputs["strip"].token(token, None, changed, inputs_kwargs=inputs, **options)
-    bars = widgets.bridge("chart.js", CHART_ID="chart")
     for event in (outputs["candidates"].row, outputs["joint"].row, bars.mark):
         event(candidate, None, changed, inputs_kwargs=inputs, **options)
     examples.row(example, None, changed, **options)
@@ -192,18 +187,18 @@ def _wire_downloads(session: Session, inputs: Parts, outputs: Parts) -> None:
 
 
 def _wire_links(inputs: Parts, default: Question) -> None:
-    kept = {name: inputs[field] for name, field in address.FIELDS.items()}
+    kept = [inputs[field] for field in address.FIELDS.values()]
 
     def take(parameters: Mapping[str, str]) -> Any:
-        question = address.read(parameters, default)
         # What is not in the link stays: a quick visitor may have begun to type.
-        values = {name: getattr(question, address.FIELDS[name]) for name in kept}
-        return _updates(kept, {name: values[name] for name in kept if name in parameters})
+        named = [field for name, field in address.FIELDS.items() if name in parameters]
+        question = address.read(parameters, default)
+        return _updates(inputs, {field: getattr(question, field) for field in named})
 
-    on_link("explore", take, [*kept.values()]).then(
+    on_link("explore", take, kept).then(
         None,
         js="() => { window.fillmask.loaded = true; "
         "if (window.location.search) window.fillmask.settle?.(); }",
     )
     write = address.write_script(default)
-    gr.on([part.change for part in kept.values()], None, [*kept.values()], js=write)
+    gr.on([part.change for part in kept], None, kept, js=write)

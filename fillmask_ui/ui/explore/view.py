@@ -1,36 +1,174 @@
-"""What the Explore tab shows of records: HTML and files, no Gradio events."""
+"""What the Explore tab shows for what its inputs hold: plain functions, no Gradio events."""
 
 from __future__ import annotations
 
 import csv
 import hashlib
 import io
-from collections.abc import Sequence
-from typing import Any
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
-from fillmask_ui.filling import mask_positions
-from fillmask_ui.protocol import Vocabulary
-from fillmask_ui.records import Encoding, Filling, JointFilling, MaskFilling, ScoredWord
-from fillmask_ui.show.charts.explore import candidate_names
+from fillmask_ui.errors import FillmaskError, OptionError, TextError
+from fillmask_ui.filling import MAX_TOP_K, check_length, mask_positions, split_words
+from fillmask_ui.records import Filling, ScoredWord
+from fillmask_ui.show.charts.explore import MAX_BARS, candidate_names, candidates_figure
 from fillmask_ui.show.render import render
-from fillmask_ui.ui.explore.editing import Draft, can_hide
+from fillmask_ui.ui.explore.editing import Draft, can_hide, carried
+from fillmask_ui.ui.session import check_text
+from fillmask_ui.ui.widgets import error_message
 
+if TYPE_CHECKING:
+    from fillmask_ui.models.progress import ProgressCallback
+    from fillmask_ui.protocol import MaskedLM, Vocabulary
+    from fillmask_ui.records import Encoding
+    from fillmask_ui.ui.session import Session
+
+UNITS = ("nats", "bits")
+# What is shown of one mask; each is a template.
+PIECES = ("choices", "stats", "chart_note", "candidates", "scored", "joint", "details")
+# A longer text is read in the box, not as a thousand buttons.
+MAX_STRIP_TOKENS = 600
+_WELCOME = "Write a sentence and hide a word with [MASK] or ___, or start from an example."
 _CSV_COLUMNS = (
     *("mask", "position", "rank", "word", "token", "token_id"),
     *("probability", "nll_nats", "nll_bits", "cumulative_probability"),
 )
-# A longer text is read in the box, not as a thousand buttons.
-MAX_STRIP_TOKENS = 600
+
+
+@dataclass(frozen=True)
+class Question:
+    """The inputs of the tab at one moment.
+
+    Attributes:
+        text: of the sentence box.
+        model: reference of the model picked; blank for the page's default.
+        top_k: candidates wanted.
+        words: candidate words as typed, separated by commas.
+        unit: one of `UNITS`.
+        selected: number of the mask to show, from 0.
+        draft: of the latest answer, for the words behind the masks.
+    """
+
+    text: str
+    model: str = ""
+    top_k: int = 10
+    words: str = ""
+    unit: str = UNITS[0]
+    selected: int = 0
+    draft: Draft = field(default_factory=Draft)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The contents of the tab at one moment; empty where there is nothing to show.
+
+    Attributes:
+        kind: of the notice.
+        notice: a message to the reader.
+        draft: the text and the words behind its masks.
+        filling: all figures, for the downloads.
+        selected: number of the mask shown, from 0.
+        choices: one short name per mask.
+        figure: best candidates of the mask shown, a plotly figure.
+        html: the sentence as tokens under `strip`, and the `PIECES` of the mask shown.
+    """
+
+    kind: Literal["none", "hint", "error"]
+    notice: str = ""
+    draft: Draft = field(default_factory=Draft)
+    filling: Filling | None = None
+    selected: int = 0
+    choices: tuple[str, ...] = ()
+    figure: Any | None = None
+    html: Mapping[str, str] = field(default_factory=dict)
+
+
+def answer(
+    session: Session, question: Question, on_progress: ProgressCallback | None = None
+) -> Answer:
+    """What to show; what is wrong with the inputs is said in the answer, never raised."""
+    if not question.text.strip():
+        return Answer("hint", _WELCOME)
+    try:
+        check_text(question.text)
+        model = session.model(question.model, on_progress)
+        draft = current_draft(question, model)
+        encoding = model.vocabulary.encode(draft.text)
+    except FillmaskError as error:
+        return Answer("error", error_message(error), draft=question.draft)
+    try:
+        if draft.hidden:
+            found = _predicted(session, model, replace(question, draft=draft))
+        else:
+            check_length(model, encoding)
+            # A very long text has no strip to click on.
+            click = "click one below, or " if len(encoding) <= MAX_STRIP_TOKENS else ""
+            way = f"{click}write {model.vocabulary.mask_token} or ___ in its place."
+            found = Answer("hint", f"No word is hidden yet: {way}")
+    except FillmaskError as error:
+        found = Answer("error", error_message(error))
+    strip = strip_html(draft, encoding, model.vocabulary, found.filling, found.selected)
+    return replace(found, draft=draft, html={**found.html, "strip": strip})
+
+
+def current_draft(question: Question, model: MaskedLM) -> Draft:
+    """The text of the sentence box with the words behind its masks, as far as they are known."""
+    return carried(question.draft, question.text, model.vocabulary.mask_token)
+
+
+def _predicted(session: Session, model: MaskedLM, question: Question) -> Answer:
+    """The answer without the strip; the question's draft is that of its text."""
+    draft = question.draft
+    top_k = max(1, min(MAX_TOP_K, int(question.top_k)))
+    notice = ""
+    try:
+        words = split_words(question.words)
+        filling = session.fill(model, draft.text, top_k=top_k, words=words)
+    except OptionError as error:
+        # A word that cannot be scored must not hide what can be predicted.
+        notice = error_message(error)
+        filling = session.fill(model, draft.text, top_k=top_k)
+    selected = question.selected if 0 <= question.selected < len(filling.masks) else 0
+    unit = question.unit if question.unit in UNITS else UNITS[0]
+    hidden = _score_of_hidden(session, model, draft, selected)
+    version = version_of(draft.text)
+    names = tuple(
+        f"Mask {number} ({word})" if word else f"Mask {number}"
+        for number, word in enumerate(draft.words(len(filling.masks)), start=1)
+    )
+    return Answer(
+        "error" if notice else "none",
+        notice,
+        filling=filling,
+        selected=selected,
+        choices=names,
+        figure=candidates_figure(
+            filling.masks[selected],
+            unit=unit,
+            marked=_single_id(hidden),
+            key_prefix=f"{version}:{selected}:",
+        ),
+        html=mask_html(filling, selected, unit=unit, hidden=hidden, names=names, version=version),
+    )
+
+
+def _score_of_hidden(
+    session: Session, model: MaskedLM, draft: Draft, selected: int
+) -> ScoredWord | None:
+    """The loss on the word that was hidden by click, where it is known and can be scored."""
+    word = draft.word(selected)
+    try:
+        return None if word is None else session.score_at(model, draft.text, word, selected)
+    except (OptionError, TextError):
+        # The word has no tokens or too many, or the text is too long once the mask has widened.
+        return None
 
 
 def version_of(text: str) -> str:
     """Short name of a text, so that a click on what showed an older text is recognised."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-
-
-def hidden_id(hidden: ScoredWord | None) -> int | None:
-    """The token that a mask hides, where it is known and a single one."""
-    return hidden.parts[0].token_id if hidden and len(hidden.parts) == 1 else None
 
 
 def strip_html(
@@ -64,72 +202,63 @@ def strip_html(
         }
         for index, token in enumerate(encoding.tokens)
     ]
-    masks = [
-        {"word": draft.word(mask), "guess": filling and _guess(filling.masks[mask])}
-        for mask in numbers.values()
-    ]
-    version = version_of(draft.text)
-    return render("page/strip.html", tokens=tokens, masks=masks, selected=selected, version=version)
-
-
-def _guess(mask: MaskFilling) -> dict[str, Any]:
-    best = mask.candidates[:1]
-    return {"name": candidate_names(best)[0], "probability": best[0].probability}
-
-
-def stats_html(
-    mask: MaskFilling, vocabulary_size: int, unit: str, hidden: ScoredWord | None
-) -> str:
-    """The figures that describe one mask's whole distribution, and the hidden word if known."""
+    best = [mask.candidates[0] for mask in filling.masks] if filling else []
     return render(
-        "page/stats.html", mask=mask, vocabulary_size=vocabulary_size, unit=unit, hidden=hidden
+        "page/strip.html",
+        tokens=tokens,
+        hidden=draft.words(len(numbers)),
+        guesses=[(candidate_names([guess])[0], guess.probability) for guess in best],
+        selected=selected,
+        version=version_of(draft.text),
     )
 
 
-def choices_html(names: Sequence[str], selected: int) -> str:
-    """One button per mask; nothing where there is no choice."""
-    return render("page/choices.html", choices=names, selected=selected)
+def mask_html(
+    filling: Filling,
+    selected: int = 0,
+    *,
+    unit: str = UNITS[0],
+    hidden: ScoredWord | None = None,
+    names: Sequence[str] = (),
+    version: str = "",
+) -> dict[str, str]:
+    """One mask of a text as `PIECES` of HTML.
+
+    Args:
+        filling: of the text.
+        selected: number of the mask, from 0.
+        unit: of losses, one of `UNITS`.
+        hidden: the word behind the mask, where that is known.
+        names: of all masks, to choose among them.
+        version: of the text, which a click sends back.
+    """
+    values = {
+        "filling": filling,
+        "selected": selected,
+        "mask": filling.masks[selected],
+        "unit": unit,
+        "hidden": hidden,
+        "hidden_id": _single_id(hidden),
+        "names": names,
+        "version": version,
+        "max_bars": MAX_BARS,
+    }
+    return {piece: render(f"page/{piece}.html", **values) for piece in PIECES}
 
 
-def candidates_html(
-    mask: MaskFilling, unit: str, key_prefix: str, hidden: ScoredWord | None = None
-) -> str:
-    """The candidates of one mask as a table; the row of the hidden word is marked."""
-    return render(
-        "page/candidates.html",
-        mask=mask,
-        unit=unit,
-        key_prefix=key_prefix,
-        hidden_id=hidden_id(hidden),
-    )
-
-
-def scored_html(words: Sequence[ScoredWord], unit: str, hidden: ScoredWord | None = None) -> str:
-    """The words that the reader asked about, and the hidden one where it is known."""
-    return render("page/scored.html", words=words, unit=unit, hidden=hidden)
-
-
-def joint_html(fillings: Sequence[JointFilling], unit: str, version: str) -> str:
-    """The best fillings of all masks together; nothing where there are none."""
-    return render("page/joint.html", fillings=fillings, unit=unit, version=version)
-
-
-def details_html(filling: Filling, mask: MaskFilling) -> str:
-    """Every choice that shaped the numbers."""
-    versions = ", ".join(f"{name} {number}" for name, number in filling.signature.versions.items())
-    return render("page/details.html", filling=filling, mask=mask, versions=versions)
+def _single_id(word: ScoredWord | None) -> int | None:
+    """The token of a word that is just one."""
+    return word.parts[0].token_id if word and len(word.parts) == 1 else None
 
 
 def filling_csv(filling: Filling) -> str:
     """All candidates of all masks, one per line, numbers unrounded."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(_CSV_COLUMNS)
+    writer = csv.DictWriter(out, _CSV_COLUMNS, lineterminator="\n")
+    writer.writeheader()
     for number, mask in enumerate(filling.masks, start=1):
-        cumulative = 0.0
-        for c in mask.candidates:
-            cumulative += c.probability
-            names = (c.rank, c.word, c.token, c.token_id)
-            figures = (c.probability, c.nll_nats, c.nll_bits, cumulative)
-            writer.writerow([number, mask.position, *names, *map(repr, figures)])
+        totals = itertools.accumulate(c.probability for c in mask.candidates)
+        for c, total in zip(mask.candidates, totals, strict=True):
+            own = {"mask": number, "position": mask.position, **vars(c)}
+            writer.writerow(own | {"nll_bits": c.nll_bits, "cumulative_probability": total})
     return out.getvalue()

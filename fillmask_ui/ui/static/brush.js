@@ -1,7 +1,9 @@
 // Charts of the Evaluate tab. Each is described to screen readers. A stretch of the one inside
 // #CHART_ID is chosen by dragging, or by a click on a bar, as the event `range`; a double click
-// takes the choice back. Every update mounts a new chart: hook each one once.
+// takes the choice back. Every update mounts a new chart: hook each one once, and press the button
+// of its axis that was pressed last.
 let clicked_at = 0;
+let axis = 0;
 
 function describe(chart) {
   chart.setAttribute("role", "img");
@@ -26,11 +28,13 @@ function choose(chart) {
       if (Date.now() - clicked_at > 400) trigger("range", { low: null, high: null });
     }, 150),
   );
+  chart.on("plotly_buttonclicked", ({ active }) => (axis = active));
+  if (axis) chart.querySelectorAll(".updatemenu-button")[axis]?.dispatchEvent(new Event("click"));
 }
 
 function hook() {
   for (const chart of document.querySelectorAll("#CHARTS_ID .js-plotly-plot")) {
-    if (!chart.on || chart.dataset.hooked) continue;
+    if (!chart.on || !chart.querySelector(".main-svg") || chart.dataset.hooked) continue;
     chart.dataset.hooked = "yes";
     describe(chart);
     if (chart.closest("#CHART_ID")) choose(chart);

@@ -1,59 +1,58 @@
-"""The controls of the Evaluate tab, read: a request, or a message that says what to change."""
+"""The controls of the Evaluate tab, read: a plan, or a message that says what to change."""
 
 import gzip
 import math
 
 import pytest
-from evaluate_page import form, upload
+from evaluate_page import form, upload, uploaded
 
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.masking import MaskRecipe
+from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.runs import RunStore
 from fillmask_ui.texts import TextSource, open_texts
-from fillmask_ui.ui.evaluate_request import (
+from fillmask_ui.ui.evaluate.form import (
     PUBLIC_TEXTS,
     PUBLIC_TEXTS_ONE_BY_ONE,
     PUBLIC_TOKENS,
-    Form,
-    read_form,
-    source_of,
+    plan_of,
 )
-from fillmask_ui.ui.evaluate_uploads import PUBLIC_BYTES, PUBLIC_ROWS, drop_upload
+from fillmask_ui.ui.evaluate.uploads import PUBLIC_BYTES, PUBLIC_ROWS, drop_upload
 
 
 def test_the_page_as_it_opens_measures_embedded_texts_by_cross_entropy(tmp_path):
-    request = read_form(Form(), tmp_path)
-    assert request.source == TextSource(samples=100, seed=42)
-    assert request.config == EvaluationConfig()
-    assert (request.model, request.baseline) == ("embedded", "")
-    assert request.label == "texts:embedded|samples:100|shuffle:42"
-    assert request.choices() == {"model": {"reference": "embedded"}, "baseline": None}
+    plan = plan_of(form(), tmp_path)
+    assert plan.source == TextSource(samples=100, seed=42)
+    assert plan.config == EvaluationConfig()
+    assert (plan.model, plan.baseline) == (ModelChoice("embedded"), None)
+    assert str(plan.texts()["signature"]) == "texts:embedded|samples:100|shuffle:42"
+    assert plan.choices() == {"model": ModelChoice("embedded").to_dict(), "baseline": None}
 
 
 def test_boxes_that_nobody_touched_may_hold_nothing(tmp_path):
-    empty = Form(column=None, dataset=None, dataset_name=None, revision=None, model=None)
-    assert read_form(empty, tmp_path) == read_form(Form(), tmp_path)
+    empty = form(column=None, dataset=None, dataset_name=None, revision=None, model=None)
+    assert plan_of(empty, tmp_path) == plan_of(form(), tmp_path)
 
 
 def test_options_reach_the_config(tmp_path):
-    request = read_form(
-        Form(
+    plan = plan_of(
+        form(
             seed=7,
-            mask_probability=0.3,
+            probability=0.3,
             shares="1, 0 0",
             max_tokens=64,
             samples=0,
             shuffle=False,
-            pass_percent=1,
-            risk_percent=2,
+            pass_below=1,
+            risk_below=2,
         ),
         tmp_path,
     )
-    assert request.config.scheme.recipe == MaskRecipe(0.3, 1.0, 0.0, 0.0)
-    assert (request.config.seed, request.config.max_tokens) == (7, 64)
-    assert (request.source.samples, request.source.shuffle) == (None, False)
-    assert (request.limits.pass_below, request.limits.risk_below) == (0.01, 0.02)
+    assert plan.config.scheme.recipe == MaskRecipe(0.3, 1.0, 0.0, 0.0)
+    assert (plan.config.seed, plan.config.max_tokens) == (7, 64)
+    assert (plan.source.samples, plan.source.shuffle) == (None, False)
+    assert (plan.limits.pass_below, plan.limits.risk_below) == (0.01, 0.02)
 
 
 @pytest.mark.parametrize(
@@ -65,36 +64,36 @@ def test_options_reach_the_config(tmp_path):
     ],
 )
 def test_a_metric_takes_its_own_options_and_leaves_those_of_others(tmp_path, metric, wanted):
-    choices = Form(metric=metric, within_word=True, suffix_tokens=3, mask_probability=0.5)
-    config = read_form(choices, tmp_path).config
+    choices = form(metric=metric, within_word=True, suffix_tokens=3, probability=0.5)
+    config = plan_of(choices, tmp_path).config
     assert config == EvaluationConfig(metric, **wanted)
 
 
 def test_whole_words_are_shown_as_masks(tmp_path):
-    config = read_form(Form(whole_word=True), tmp_path).config
+    config = plan_of(form(whole_word=True), tmp_path).config
     assert config.scheme.recipe == MaskRecipe(whole_word=True)
 
 
 def test_an_upload_is_kept_beside_the_runs_under_a_name_of_its_contents(tmp_path):
-    request = read_form(form(tmp_path), tmp_path / "runs")
-    again = read_form(form(tmp_path), tmp_path / "runs")
-    assert request == again
+    plan = plan_of(uploaded(tmp_path), tmp_path / "runs")
+    again = plan_of(uploaded(tmp_path), tmp_path / "runs")
+    assert plan == again
     (tmp_path / "texts.txt").unlink()  # the browser's copy is deleted after a while
-    with open_texts(source_of(request.texts())) as texts:
+    with open_texts(TextSource.from_dict(plan.texts())) as texts:
         assert sum(1 for _ in texts) == 60
     (tmp_path / "other").mkdir()
     own = upload(tmp_path / "other", ["a cat"])
-    other = read_form(form(tmp_path, upload=own), tmp_path / "runs")
-    assert other.source.where != request.source.where
-    assert str(tmp_path) not in request.label
+    other = plan_of(uploaded(tmp_path, upload=own), tmp_path / "runs")
+    assert other.source.where != plan.source.where
+    assert str(tmp_path) not in str(plan.texts()["signature"])
 
 
 def test_a_kept_upload_goes_unless_a_job_still_reads_it(tmp_path):
-    request = read_form(form(tmp_path), tmp_path / "runs")
+    plan = plan_of(uploaded(tmp_path), tmp_path / "runs")
     kept, store = tmp_path / "runs" / "uploads", RunStore(tmp_path / "runs")
-    drop_upload(request.texts(), store, used=[request.source.where])
+    drop_upload(plan.texts(), store, used=[plan.source.where])
     assert len(list(kept.iterdir())) == 1
-    drop_upload(request.texts(), store)
+    drop_upload(plan.texts(), store)
     assert not list(kept.iterdir())
 
 
@@ -106,8 +105,8 @@ def test_a_file_that_was_no_upload_is_never_removed(tmp_path):
 
 def public_upload(folder, name, content):
     (folder / name).write_bytes(content)
-    asked = Form(where="upload", upload=str(folder / name), samples=10, max_tokens=PUBLIC_TOKENS)
-    return read_form(asked, folder / "runs", public=True)
+    asked = form(where="upload", upload=str(folder / name), samples=10, max_tokens=PUBLIC_TOKENS)
+    return plan_of(asked, folder / "runs", public=True)
 
 
 @pytest.mark.parametrize(
@@ -131,8 +130,8 @@ def test_an_upload_that_is_too_much_for_a_public_page_is_refused(tmp_path, name,
 
 def test_an_upload_may_be_as_large_as_a_public_page_says(tmp_path):
     content = gzip.compress(b"a\n" * PUBLIC_ROWS, 1)
-    request = public_upload(tmp_path, "most.txt.gz", content)
-    with open_texts(request.source) as texts:
+    plan = public_upload(tmp_path, "most.txt.gz", content)
+    with open_texts(plan.source) as texts:
         assert texts.report.available == PUBLIC_ROWS
 
 
@@ -141,13 +140,13 @@ def test_an_upload_may_be_as_large_as_a_public_page_says(tmp_path):
     [("a.txt", "paragraph", "paragraph"), ("a.jsonl", "paragraph", "line")],
 )
 def test_only_plain_text_has_paragraphs(tmp_path, name, by, wanted):
-    choices = form(tmp_path, upload=upload(tmp_path, name=name), by=by)
-    assert read_form(choices, tmp_path / "runs").source.by == wanted
+    choices = uploaded(tmp_path, upload=upload(tmp_path, name=name), by=by)
+    assert plan_of(choices, tmp_path / "runs").source.by == wanted
 
 
 def test_a_data_set_is_named_with_its_choices(tmp_path):
-    source = read_form(
-        Form(
+    source = plan_of(
+        form(
             where="dataset",
             dataset=" org/name ",
             dataset_name="small",
@@ -172,17 +171,17 @@ def test_a_data_set_is_named_with_its_choices(tmp_path):
 
 def test_a_file_of_this_machine_can_be_named_as_a_data_set(tmp_path):
     path = upload(tmp_path)
-    choices = Form(where="dataset", dataset=path, by="paragraph")
-    source = read_form(choices, tmp_path / "runs").source
+    choices = form(where="dataset", dataset=path, by="paragraph")
+    source = plan_of(choices, tmp_path / "runs").source
     assert (source.kind, source.where, source.by) == ("file", path, "paragraph")
 
 
 @pytest.mark.parametrize(
     ("choices", "said"),
     [
-        ({"mask_probability": 0}, "above 0"),
-        ({"mask_probability": 2}, "it was 2"),
-        ({"mask_probability": None}, "mask probability is missing"),
+        ({"probability": 0}, "above 0"),
+        ({"probability": 2}, "it was 2"),
+        ({"probability": None}, "mask probability is missing"),
         ({"shares": "0.8 0.1"}, "three numbers"),
         ({"shares": "a b c"}, "three numbers"),
         ({"shares": "0.8 0.1 0.2"}, "add up to 1"),
@@ -192,7 +191,7 @@ def test_a_file_of_this_machine_can_be_named_as_a_data_set(tmp_path):
         ({"seed": None}, "seed is missing"),
         ({"seed": 1.5}, "the seed must be a whole number"),
         ({"max_tokens": 2}, "at least 3"),
-        ({"pass_percent": 10, "risk_percent": 5}, "must lie below"),
+        ({"pass_below": 10, "risk_below": 5}, "must lie below"),
         ({"metric": "suffix", "suffix_tokens": 0}, "tokens at the end"),
         ({"metric": "<b>"}, "unknown metric"),
         ({"where": "upload"}, "no file was uploaded"),
@@ -205,7 +204,7 @@ def test_a_file_of_this_machine_can_be_named_as_a_data_set(tmp_path):
 )
 def test_what_makes_no_sense_is_said(tmp_path, choices, said):
     with pytest.raises(FillmaskError, match=said):
-        read_form(Form(**choices), tmp_path)
+        plan_of(form(**choices), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -225,6 +224,6 @@ def test_what_makes_no_sense_is_said(tmp_path, choices, said):
 )
 def test_a_public_page_says_its_limits(tmp_path, choices, said):
     allowed = {"samples": 10, "max_tokens": PUBLIC_TOKENS}
-    assert read_form(Form(**allowed), tmp_path, public=True).source.samples == 10
+    assert plan_of(form(**allowed), tmp_path, public=True).source.samples == 10
     with pytest.raises(FillmaskError, match=said):
-        read_form(Form(**allowed | choices), tmp_path, public=True)
+        plan_of(form(**allowed | choices), tmp_path, public=True)

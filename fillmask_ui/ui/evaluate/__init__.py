@@ -1,0 +1,1 @@
+"""The Evaluate tab: models measured on many texts, and the stored runs of that."""

@@ -1,0 +1,205 @@
+"""The controls of the Evaluate tab: what is measured, on which texts, with which models.
+
+What a control is called and what it explains comes from the configuration whose option it is; a
+metric's own options have their controls by that alone.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import gradio as gr
+from gradio.components import Component
+
+from fillmask_ui.evaluation import SCHEMES, EvaluationConfig
+from fillmask_ui.intervals import Limits
+from fillmask_ui.masking import DEFAULT_SHARES
+from fillmask_ui.options import options_of
+from fillmask_ui.texts import TextChoice
+from fillmask_ui.ui import widgets
+from fillmask_ui.ui.evaluate.form import (
+    DATASET,
+    EMBEDDED,
+    PUBLIC_TEXTS_ONE_BY_ONE,
+    PUBLIC_TOKENS,
+    SHARES,
+    UPLOAD,
+    kind_of,
+    metric_options,
+)
+
+if TYPE_CHECKING:
+    from fillmask_ui.ui.session import Session
+
+PLACES = {EMBEDDED: "Embedded", UPLOAD: "Upload", DATASET: "Data set"}
+FILES = (".txt", ".csv", ".tsv", ".jsonl", ".gz")
+_METRIC = next(iter(SCHEMES))
+# Components by the names that `plan_of` reads.
+Controls = dict[str, Any]
+
+
+def build(session: Session) -> Controls:
+    """Create the controls; what does not apply is hidden.
+
+    Args:
+        session: the page's models.
+    """
+    controls: Controls = {}
+    _build_texts(controls, session.public)
+    controls["metric"] = gr.Radio(
+        [(scheme.label, name) for name, scheme in SCHEMES.items()],
+        value=_METRIC,
+        label="Metric",
+        info=SCHEMES[_METRIC].note,
+        elem_id="evaluate-metric",
+    )
+    controls["model"] = widgets.model_picker(session, elem_id="evaluate-model")
+    controls["model"].label = "Model A"
+    controls["baseline"] = gr.Dropdown(
+        [("none", ""), *widgets.model_choices(session)],
+        value="",
+        label="Model B, the baseline",
+        info="measured on identical masks",
+        allow_custom_value=True,
+        filterable=True,
+        elem_id="evaluate-baseline",
+    )
+    with gr.Row():
+        controls["samples"] = gr.Number(
+            PUBLIC_TEXTS_ONE_BY_ONE if session.public else 100,
+            label="Number of texts",
+            info="0 for all",
+            min_width=90,
+            elem_id="evaluate-samples",
+        )
+        controls["seed"] = option_control(
+            EvaluationConfig, "seed", info="of masks and order", min_width=90
+        )
+    with gr.Accordion("More options", open=False):
+        controls["shuffle"] = gr.Checkbox(value=True, label="Draw the texts at random")
+        own = _metric_controls()
+        controls |= own
+        controls["max_tokens"] = gr.Number(
+            PUBLIC_TOKENS if session.public else 0,
+            label="Max tokens",
+            info="longer texts are cut; 0 for the model's own limit",
+        )
+        with gr.Row():
+            for name, label in (("pass_below", "Pass below"), ("risk_below", "At risk below")):
+                percent = 100 * getattr(Limits(), name)
+                controls[name] = gr.Number(
+                    percent, label=label, info="% change", min_width=90, step=0.5
+                )
+    controls["metric"].change(
+        lambda metric: shown_for_metric(metric, list(own)),
+        controls["metric"],
+        [controls["metric"], *own.values()],
+        **widgets.QUIET,
+    )
+    return controls
+
+
+def option_control(owner: type, name: str, **shown: Any) -> Component:
+    """The control of one option, of the kind that its type asks for.
+
+    What a number may be is said by whoever reads it: the bounds of a `gr.Number` would refuse or
+    round it without a word.
+
+    Args:
+        owner: dataclass that has the option.
+        name: of its field.
+        shown: what to show instead of what the option says.
+    """
+    option, kind = options_of(owner)[name], kind_of(owner, name)
+    default = next(entry.default for entry in fields(owner) if entry.name == name)
+    shown = {"value": default, "label": option.label, "info": option.help} | shown
+    if kind is bool:
+        return gr.Checkbox(**shown)
+    if option.choices:
+        return gr.Radio(list(option.choices), **shown)
+    return gr.Number(**shown) if kind in (int, float) else gr.Textbox(max_lines=1, **shown)
+
+
+def _build_texts(controls: Controls, public: bool) -> None:
+    """Where the texts come from; a public page has no data sets and no parquet."""
+    places = [(label, name) for name, label in PLACES.items() if not public or name != DATASET]
+    controls["where"] = gr.Radio(places, value=EMBEDDED, label="Texts")
+    with gr.Column(visible=False) as of_upload:
+        label, kinds = "Text, CSV, TSV or JSON lines", [*FILES]
+        if not public:
+            label, kinds = "Text, CSV, TSV, JSON lines or parquet", [*FILES, ".parquet"]
+        controls["upload"] = gr.File(label=label, file_types=kinds, height=110)
+    text = functools.partial(option_control, TextChoice)
+    with gr.Column(visible=False) as of_dataset:
+        controls["dataset"] = text(
+            "dataset",
+            value=None,
+            info="id of a Hugging Face data set, or the path of a file",
+            placeholder="Salesforce/wikitext",
+        )
+        with gr.Row():
+            controls["dataset_name"] = text(
+                "dataset_name", info=None, placeholder="wikitext-2-raw-v1", min_width=120
+            )
+            controls["split"] = text("split", value="test", info=None, min_width=80)
+        controls["revision"] = text("revision", info=None, placeholder="main")
+        controls["streaming"] = text("streaming", label="Stream it, without storing it", info=None)
+    with gr.Row(visible=False) as of_rows:
+        controls["column"] = text("column", info="blank: text, or the only one", min_width=120)
+        controls["by"] = text(
+            "by", value="line", label="A text of a .txt is a", info=None, min_width=120
+        )
+    controls["where"].change(
+        lambda where: [
+            gr.Column(visible=where == UPLOAD),
+            gr.Column(visible=where == DATASET),
+            gr.Row(visible=where != EMBEDDED),
+        ],
+        controls["where"],
+        [of_upload, of_dataset, of_rows],
+        **widgets.QUIET,
+    )
+
+
+def controls_of(metric: str) -> list[str]:
+    """Names of the controls for a metric's own options; the shares of a recipe have one box.
+
+    >>> controls_of("cross-entropy")
+    ['probability', 'shares', 'whole_word', 'mask_stream']
+    """
+    options = metric_options(SCHEMES[metric])
+    return list(dict.fromkeys("shares" if name in SHARES else name for name in options))
+
+
+def _metric_controls() -> Controls:
+    """A control for each option that some metric has; those of the first metric are visible."""
+    found: Controls = {}
+    for metric, scheme in SCHEMES.items():
+        shown: dict[str, Any] = {"visible": metric == _METRIC}
+        for name in controls_of(metric):
+            if name == "shares" and name not in found:
+                found[name] = gr.Textbox(
+                    " ".join(f"{share:g}" for share in DEFAULT_SHARES),
+                    label="Shares",
+                    info="shown as mask, as a random token, unchanged",
+                    max_lines=1,
+                    **shown,
+                )
+            elif name not in found:
+                found[name] = option_control(metric_options(scheme)[name], name, **shown)
+    return found
+
+
+def shown_for_metric(metric: str, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Updates of the choice of metrics, and of the controls that only some metrics have.
+
+    Args:
+        metric: the one that was chosen.
+        names: of those controls.
+    """
+    shown = controls_of(metric)
+    visible = (gr.update(visible=name in shown) for name in names)
+    return [gr.update(info=SCHEMES[metric].note), *visible]

@@ -1,0 +1,217 @@
+"""What the Evaluate tab's controls hold, checked: plain values in, a `Plan` out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_type_hints
+
+from fillmask_ui.errors import OptionError
+from fillmask_ui.evaluation import SCHEMES, EvaluationConfig
+from fillmask_ui.intervals import Limits
+from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.options import options_of
+from fillmask_ui.runs import Plan
+from fillmask_ui.texts import TextChoice, TextSource
+from fillmask_ui.ui.evaluate.uploads import check_public_upload, keep_upload
+
+EMBEDDED, UPLOAD, DATASET = "embedded", "upload", "dataset"
+# Options of a mask recipe that share one box, such as "0.8 0.1 0.1".
+SHARES = ("mask_share", "random_share", "unchanged_share")
+# What a stranger may ask of a public page; about a minute of one processor.
+PUBLIC_TEXTS = 200
+PUBLIC_TEXTS_ONE_BY_ONE = 40
+PUBLIC_TOKENS = 128
+
+Made = TypeVar("Made")
+# Name of a control -> what it holds; `controls.build` makes them.
+Values = Mapping[str, Any]
+
+
+def metric_options(owner: type) -> dict[str, type]:
+    """Options of a metric, those nested in it included, each with the dataclass that has it.
+
+    >>> list(metric_options(SCHEMES["suffix"]))
+    ['suffix_tokens']
+    """
+    found: dict[str, type] = {}
+    for name, kind in get_type_hints(owner).items():
+        if name in options_of(owner):
+            found[name] = owner
+        elif isinstance(kind, type) and is_dataclass(kind):
+            found |= metric_options(kind)
+    return found
+
+
+def kind_of(owner: type, name: str) -> type:
+    """The type of an option: bool, int, float or str, also where it may be None."""
+    hint = get_type_hints(owner)[name]
+    return (*get_args(hint), hint)[0]
+
+
+def plan_of(
+    values: Values, root: Path, *, default_model: str = "embedded", public: bool = False
+) -> Plan:
+    """What the controls ask for.
+
+    Args:
+        values: of the controls.
+        root: where runs are kept; an uploaded file is kept beside them, so that a run can be
+            resumed when the browser is long gone.
+        default_model: what a blank model means.
+        public: the page's own texts and uploads only, and not many.
+
+    Raises:
+        OptionError: for values that make no sense, or are not offered on a public page.
+        DataError: if the uploaded file is gone or cannot be kept.
+    """
+    config = _config(values)
+    limits = Limits(
+        _number("the border of PASS", values["pass_below"]) / 100,
+        _number("the border of AT_RISK", values["risk_below"]) / 100,
+    )
+    samples = _whole("the number of texts", values["samples"]) or None
+    if public:
+        _check_public(samples, config)
+    baseline = _text(values["baseline"])
+    return Plan(
+        ModelChoice(_text(values["model"]) or default_model),
+        ModelChoice(baseline) if baseline else None,
+        config,
+        _source(values, samples, root, public=public),
+        limits,
+        hide_folders=True,
+    )
+
+
+def _config(values: Values) -> EvaluationConfig:
+    metric = values["metric"]
+    scheme = SCHEMES.get(metric)
+    if scheme is not None and set(SHARES) <= metric_options(scheme).keys():
+        values = {**values, **_shares(values)}
+    return EvaluationConfig(
+        metric,
+        seed=_whole("the seed", values["seed"]),
+        max_tokens=_whole("max tokens", values["max_tokens"]) or None,
+        scheme=None if scheme is None else _made(scheme, values),
+    )
+
+
+def _made(owner: type[Made], values: Values) -> Made:
+    """A metric, or what is nested in it, with the options that the controls hold."""
+    kinds, chosen = get_type_hints(owner), {}
+    for entry in fields(owner):  # type: ignore[arg-type]
+        name = entry.name
+        if name in options_of(owner):
+            chosen[name] = _option(owner, name, values[name], blank=entry.default is None)
+        elif is_dataclass(kinds[name]):
+            chosen[name] = _made(kinds[name], values)
+    return owner(**chosen)
+
+
+def _option(owner: type, name: str, value: Any, *, blank: bool) -> Any:
+    """One option of a metric, checked; None where `blank` is allowed and nothing is given."""
+    if blank and value is None:
+        return None
+    option, kind = options_of(owner)[name], kind_of(owner, name)
+    what = f"the {option.label.lower()}"
+    if kind is int:
+        return _whole(what, value, least=int(option.least or 0))
+    return _number(what, value) if kind is float else kind(value)
+
+
+def _shares(values: Values) -> dict[str, float | None]:
+    """The three shares of a mask recipe; whole words have no choice."""
+    if values["whole_word"]:
+        return dict.fromkeys(SHARES)
+    try:
+        shares = [float(part) for part in _text(values["shares"]).replace(",", " ").split()]
+        return dict(zip(SHARES, shares, strict=True))
+    except ValueError:
+        raise OptionError(
+            "the shares are three numbers (mask, random, unchanged) that add up to 1, such as "
+            f"0.8 0.1 0.1; they were {values['shares']!r}"
+        ) from None
+
+
+def _source(values: Values, samples: int | None, root: Path, *, public: bool) -> TextSource:
+    choice = TextChoice(
+        _dataset(values, root, public=public),
+        column=_text(values["column"]) or None,
+        samples=samples,
+        shuffle=bool(values["shuffle"]),
+        seed=int(values["seed"]),
+    )
+    source = choice.source()
+    if values["where"] == EMBEDDED:
+        # The box is not shown then, but what is in it is checked.
+        return replace(source, column=None)
+    if source.kind == "dataset":
+        return replace(
+            source,
+            config=_text(values["dataset_name"]) or None,
+            split=_text(values["split"]) or "test",
+            revision=_text(values["revision"]) or None,
+            streaming=bool(values["streaming"]),
+        )
+    return replace(source, by=values["by"]) if source.layout == "txt" else source
+
+
+def _dataset(values: Values, root: Path, *, public: bool) -> str:
+    """What `TextChoice.dataset` is for the place that was chosen; an upload is kept first."""
+    where, upload, named = values["where"], values["upload"], _text(values["dataset"])
+    if where == EMBEDDED:
+        return EMBEDDED
+    if where == UPLOAD:
+        if not upload:
+            raise OptionError("no file was uploaded: choose one, or pick the embedded texts")
+        if public:
+            check_public_upload(Path(upload))
+        return str(keep_upload(Path(upload), root))
+    if where != DATASET or public:
+        raise OptionError(
+            "this public page evaluates its own texts and uploaded files; it fetches no data sets"
+            if public
+            else f"unknown place of texts {where!r}"
+        )
+    if not named or named == "-":
+        raise OptionError(
+            "no data set was named: write the id of a Hugging Face data set, such as "
+            "Salesforce/wikitext, or the path of a file"
+        )
+    return named
+
+
+def _text(value: str | None) -> str:
+    """What was typed; a box that nobody touched may hold nothing at all."""
+    return (value or "").strip()
+
+
+def _number(what: str, value: float | None) -> float:
+    if value is None:
+        raise OptionError(f"{what} is missing: write a number")
+    return float(value)
+
+
+def _whole(what: str, value: float | None, *, least: int = 0) -> int:
+    number = _number(what, value)
+    if not number.is_integer() or number < least:
+        raise OptionError(f"{what} must be a whole number, {least} or more; it was {number:g}")
+    return int(number)
+
+
+def _check_public(samples: int | None, config: EvaluationConfig) -> None:
+    one_by_one = config.scheme.covers_the_text
+    most = PUBLIC_TEXTS_ONE_BY_ONE if one_by_one else PUBLIC_TEXTS
+    if samples is None or samples > most:
+        raise OptionError(
+            f"this public page measures at most {most} texts "
+            f"{f'by {config.metric} ' if one_by_one else ''}at a time; "
+            f"{samples or 'all'} were asked for. Run it on your own machine for more"
+        )
+    if config.max_tokens is None or config.max_tokens > PUBLIC_TOKENS:
+        raise OptionError(
+            f"this public page cuts texts at {PUBLIC_TOKENS} tokens or fewer: set max tokens to "
+            f"{PUBLIC_TOKENS}; it was {config.max_tokens or 'the limit of the model'}"
+        )

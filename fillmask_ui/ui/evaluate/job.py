@@ -1,0 +1,236 @@
+"""An evaluation that runs behind the page: followed as it goes, stopped at once, never lost.
+
+A thread pulls what `runs.perform` yields, which stores each row before it goes on. Whoever follows
+a job asks for its status every now and then; a job that nobody has asked about for a minute stops
+by itself, so that a closed browser leaves a stopped run behind, which can be resumed.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from fillmask_ui.errors import FillmaskError
+from fillmask_ui.evaluation import History, MeanSoFar, Summary
+from fillmask_ui.runs import Progress, RunInfo, RunStore
+
+if TYPE_CHECKING:
+    from fillmask_ui.models import LoadProgress
+    from fillmask_ui.models.choice import ModelChoice
+    from fillmask_ui.protocol import MaskedLM
+    from fillmask_ui.runs.perform import Load
+    from fillmask_ui.ui.session import Session
+
+STATUS_SECONDS = 1.0
+ABANDONED_SECONDS = 60.0
+# How long a cancelled job is waited for before the page goes on without it.
+STOP_SECONDS = 0.4
+_FAULT = "The evaluation failed; the log of the server says why. What was measured before is kept."
+
+
+@dataclass(frozen=True, eq=False)
+class JobStatus:
+    """How far a job is."""
+
+    state: str = "waiting"  # `waiting`, `running`, `done`, `stopped` or `failed`
+    message: str = ""  # what it does, or why it failed
+    fraction: float | None = None  # part done, in [0, 1]; None where nothing is counted
+    seen: int = 0  # texts measured or skipped
+    expected: int | None = None  # texts in all; None where that is not known
+    seconds_left: float | None = None  # an estimate; None where there is none
+    info: RunInfo | None = None  # of the run, once it has begun
+    summary: Summary | None = None  # figures so far, once there are any
+    history: tuple[MeanSoFar, ...] = ()  # of the mean
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ("done", "stopped", "failed")
+
+
+class _UnwantedError(Exception):
+    """Nobody waits for the job any more; raised before a run is made."""
+
+
+class Job:
+    """One evaluation; start it with `begin`.
+
+    Args:
+        session: the page's models.
+        store: where the run is kept.
+        slots: how many jobs may measure at a time.
+        measure: `perform` or `perform_rest`, lacking only what loads a model.
+        reads: path of the file whose texts it measures; blank for none.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        store: RunStore,
+        slots: threading.Semaphore,
+        measure: Callable[[Load], Generator[Progress]],
+        reads: str = "",
+    ) -> None:
+        self._session, self._store, self._slots = session, store, slots
+        self._measure, self._reads = measure, reads
+        self._stop, self._ended = threading.Event(), threading.Event()
+        self._asked_at = time.monotonic()
+        self._history = History()
+        self.status = JobStatus(message="Starting…")
+
+    def begin(self, after: Job | None = None) -> None:
+        """Go to work in a thread.
+
+        Args:
+            after: a job that is being stopped; its end is waited for, as both may write one run.
+        """
+        thread = threading.Thread(target=self._work, args=[after], daemon=True, name="evaluation")
+        thread.start()
+
+    def cancel(self) -> None:
+        """Stop before the next row; what is done is kept."""
+        self._stop.set()
+
+    @property
+    def reads(self) -> str:
+        """Path of the file that it still needs; blank for none."""
+        return "" if self._ended.is_set() else self._reads
+
+    @property
+    def cancelled(self) -> bool:
+        return self._stop.is_set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end, at most so long; asking keeps the job alive."""
+        self._asked_at = time.monotonic()
+        return self._ended.wait(seconds)
+
+    def _set(self, **changes: Any) -> None:
+        self.status = replace(self.status, **changes)
+
+    def _check_wanted(self) -> None:
+        if self._unwanted:
+            raise _UnwantedError
+
+    @property
+    def _unwanted(self) -> bool:
+        return self.cancelled or time.monotonic() - self._asked_at > ABANDONED_SECONDS
+
+    def _work(self, after: Job | None) -> None:
+        try:
+            while after is not None and not after._ended.wait(0.2):
+                self._set(message="Waiting for the evaluation before to stop…")
+                self._check_wanted()
+            while not self._slots.acquire(timeout=0.2):
+                self._set(message="Waiting for another evaluation to end…")
+                self._check_wanted()
+            try:
+                self._set(message="Reading the texts…")
+                with closing(self._measure(self._load)) as steps:
+                    last = self._follow(steps)
+            finally:
+                self._slots.release()
+            self._set_result(last)
+        except _UnwantedError:
+            self._set(state="stopped", message="")
+        except FillmaskError as error:
+            self._set(state="failed", message=str(error))
+        except BaseException:
+            self._set(state="failed", message=_FAULT)
+            raise
+        finally:
+            self._ended.set()
+
+    def _load(self, choice: ModelChoice) -> MaskedLM:
+        """The model of a choice; a job that nobody waits for loads none and so makes no run."""
+
+        def report(step: LoadProgress) -> None:
+            self._set(message=step.message, fraction=step.fraction)
+
+        self._set(message="Loading the model…", fraction=None)
+        self._check_wanted()
+        model = self._session.model(choice, report)
+        self._check_wanted()
+        return model
+
+    def _follow(self, steps: Iterator[Progress]) -> Progress:
+        """Measure until the end, or until nobody wants it; the last step."""
+        begun_at = told_at = time.monotonic()
+        first = step = next(steps)
+        for row in self._store.open(first.info.name).rows():  # of a resumed run
+            self._history.add(row)
+        self._set(state="running", message="", fraction=None, info=first.info)
+        for step in steps:
+            if step.row is not None:
+                self._history.add(step.row)
+            self._set(seen=step.running.seen, expected=step.expected)
+            if step.row is None and time.monotonic() - told_at >= STATUS_SECONDS:
+                self._set_figures(step, first.through or 0.0, time.monotonic() - begun_at)
+                # The next status is a second after this one, however long it took to make.
+                told_at = time.monotonic()
+            if self._unwanted:
+                break
+        return step
+
+    def _set_figures(self, step: Progress, start: float, seconds: float) -> None:
+        """The figures so far.
+
+        Args:
+            step: the latest.
+            start: texts that were through when the job began.
+            seconds: since then.
+        """
+        through, expected = step.through or 0.0, step.expected
+        left = None
+        if expected and through > start:
+            left = max(0.0, expected - through) * seconds / (through - start)
+        self._set(
+            fraction=min(1.0, through / expected) if expected else None,
+            seconds_left=left,
+            summary=step.running.summary(quick=True) if step.running.texts else None,
+            history=self._history.means(),
+        )
+
+    def _set_result(self, last: Progress) -> None:
+        run = self._store.open(last.info.name)
+        self._set(
+            state=run.state,
+            fraction=None,
+            info=run.info,
+            seen=last.running.seen,
+            summary=last.running.summary() if last.running.texts else None,
+            history=self._history.means(),
+        )
+
+
+def follow(job: Job) -> Iterator[JobStatus]:
+    """What is new of a job, until it ends; stops the job when nobody listens any more.
+
+    Args:
+        job: begun.
+
+    Yields:
+        The latest status each time that it has changed; the last one has `ended`.
+    """
+    latest: JobStatus | None = None
+    cancelled_at: float | None = None
+    try:
+        while not job.wait(0.1):
+            status = job.status
+            if not job.cancelled:
+                if status is not latest:
+                    latest = status
+                    yield status
+            elif cancelled_at is None:
+                cancelled_at = time.monotonic()
+                yield replace(status, state="waiting", message="Stopping…", fraction=None)
+            elif time.monotonic() - cancelled_at > STOP_SECONDS:
+                # The batch at hand ends by itself; what it gives is stored or not, as it may.
+                yield replace(status, state="stopped", message="")
+                return
+        yield job.status
+    finally:
+        job.cancel()

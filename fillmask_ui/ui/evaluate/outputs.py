@@ -1,0 +1,136 @@
+"""The components of the Evaluate tab that show results, and how an update reaches them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from fillmask_ui.show.charts import CHARTS
+from fillmask_ui.show.render import render
+from fillmask_ui.ui import widgets
+from fillmask_ui.ui.evaluate.desk import Selection
+from fillmask_ui.ui.evaluate.results import chart_head_html, chart_table_html
+from fillmask_ui.ui.evaluate.tokens import CAPTIONS, WORST
+from fillmask_ui.ui.evaluate.view import Update
+
+HISTOGRAM = "loss-histogram"
+# What can be done with the chosen run: name of the button -> its label.
+RUN_BUTTONS = {
+    "show": "Show",
+    "compare": "Compare",
+    "resume": "Resume",
+    "csv": "CSV",
+    "json": "JSON",
+    "delete": "Delete",
+}
+_WELCOME = (
+    "How well does a model know a text? Some of its tokens are hidden, the model says what it "
+    "expects there, and the loss is how surprised it is by what was hidden. Press Run; with a "
+    "second model both see the same masks, and a verdict says whether they differ."
+)
+_BRUSH = (
+    "Drag across the histogram above, or click one of its bars, to choose tokens by their loss."
+)
+# By name; a chart is the parts `plot NAME`, `head NAME` above, `table NAME` below it and `box NAME`
+# around all.
+Parts = dict[str, Any]
+
+
+def build_result() -> Parts:
+    """Create what stands beside the controls."""
+    none, welcome = widgets.notice_html("none"), widgets.notice_html("hint", _WELCOME)
+    return {
+        "found": gr.State(()),
+        "selection": gr.State(Selection()),
+        "notice": widgets.html_block(none, elem_id="evaluate-notice"),
+        "figures": widgets.html_block(welcome, elem_id="evaluate-figures"),
+    }
+
+
+def build_charts() -> Parts:
+    """Create a place for each chart, hidden until it is drawn."""
+    parts: Parts = {}
+    with gr.Row(elem_id="evaluate-charts"):
+        for name in CHARTS:
+            box = gr.Column(visible=False, min_width=280, elem_classes="fm-chart")
+            with box:
+                parts |= {f"box {name}": box, f"head {name}": widgets.html_block()}
+                parts[f"plot {name}"] = gr.Plot(show_label=False, elem_id=f"plot-{name}")
+                parts[f"table {name}"] = widgets.html_block()
+    return parts
+
+
+def build_tokens() -> Parts:
+    """Create the table of tokens and what chooses among them."""
+    parts: Parts = {}
+    with gr.Column(visible=False, elem_id="evaluate-tokens") as parts["token box"]:
+        with gr.Row(elem_classes="fm-filters"):
+            parts["order"] = gr.Radio(
+                list(CAPTIONS), value=WORST, label="Order", elem_id="token-order"
+            )
+            parts["low"] = gr.Number(
+                None, label="Loss from (nats)", min_width=110, elem_id="loss-from"
+            )
+            parts["high"] = gr.Number(None, label="to (nats)", min_width=110, elem_id="loss-to")
+            parts["any loss"] = gr.Button("Any loss", size="sm", elem_id="any-loss")
+        widgets.html_block(render("page/evaluate/note.html", text=_BRUSH))
+        parts["side"] = widgets.html_block(elem_id="token-side")
+        parts["tokens"] = widgets.clickable_table(elem_id="worst-tokens")
+    return parts
+
+
+def build_runs() -> Parts:
+    """Create the list of stored runs and the buttons for one of them."""
+    parts: Parts = {}
+    with gr.Accordion("Stored runs", open=False, elem_id="runs"):
+        parts["runs"] = widgets.clickable_table(elem_id="run-list")
+        with gr.Row(elem_classes="fm-filters"):
+            for name, label in (("picked", "Run"), ("other", "Compare with")):
+                parts[name] = gr.Dropdown([], label=label, min_width=220, elem_id=f"run-{name}")
+        with gr.Row(elem_classes="fm-buttons"):
+            for name, label in RUN_BUTTONS.items():
+                parts[name] = gr.Button(
+                    label,
+                    size="sm",
+                    elem_id=f"run-{name}",
+                    variant="stop" if name == "delete" else "secondary",
+                )
+    return parts
+
+
+def changes(parts: Parts, update: Update, *, filters: bool = True) -> dict[Any, Any]:
+    """An update as new values of components.
+
+    Args:
+        parts: all components that it may change.
+        update: what changes.
+        filters: whether the filters of the tokens are set as well.
+    """
+    plain = {name: getattr(update, name) for name in ("notice", "figures", "selection", "side")}
+    values: Parts = {name: value for name, value in plain.items() if value is not None}
+    if update.busy is not None:
+        values["run"] = gr.Button(interactive=not update.busy)
+        values["cancel"] = gr.Button(interactive=update.busy)
+    if update.charts is not None:
+        for name in CHARTS:
+            chart = update.charts.get(name)
+            values[f"box {name}"] = gr.Column(visible=chart is not None)
+            if chart is not None:
+                values[f"head {name}"] = chart_head_html(chart)
+                values[f"plot {name}"] = chart.figure
+                values[f"table {name}"] = chart_table_html(chart)
+    if update.tokens is not None:
+        table = update.tokens
+        values |= {"tokens": table.html, "found": table.found}
+        values["token box"] = gr.Column(visible=bool(table.html))
+        if filters:
+            order = gr.Radio(list(CAPTIONS), value=table.order, visible=table.pair)
+            values |= {"order": order, "low": None, "high": None}
+    if update.runs is not None:
+        names = list(update.runs.names)
+        values["runs"] = update.runs.html
+        values["picked"] = gr.Dropdown(names, value=update.runs.chosen or None)
+        values["other"] = gr.Dropdown(names)
+    # Gradio wants something; an update without a change changes nothing.
+    return {parts[name]: value for name, value in values.items()} or {parts["notice"]: gr.skip()}

@@ -1,0 +1,191 @@
+"""The Evaluate tab: its components and how they are wired."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from fillmask_ui.errors import FillmaskError
+from fillmask_ui.ui import widgets
+from fillmask_ui.ui.evaluate import controls, outputs, view
+from fillmask_ui.ui.evaluate.desk import Desk, Selection, Workbench
+from fillmask_ui.ui.evaluate.outputs import HISTOGRAM, Parts, changes
+from fillmask_ui.ui.evaluate.view import Update
+from fillmask_ui.ui.links import link, link_to
+from fillmask_ui.ui.session import Session
+from fillmask_ui.ui.widgets import QUIET, error_html, notice_html
+
+# More may be asked for at a time than run at a time: who waits is told so, and can cancel. Each
+# takes a thread of the page, so that not too many may wait.
+_JOBS: dict[str, Any] = {"concurrency_limit": 6, "concurrency_id": "evaluate", **QUIET}
+_BROKEN = "The page failed at this; the log of the server says why."
+_CONFIRM = "(name) => name && confirm('Delete the run ' + name + '?') ? name : null"
+_SAVE = "() => { setTimeout(() => document.querySelector('#run-file')?.click(), 50); }"
+
+
+def build(session: Session, root: Path | None = None) -> None:
+    """Create the tab's components and wire them.
+
+    Args:
+        session: the models that all visitors share.
+        root: where runs are kept; None for the usual place.
+    """
+    bench = Workbench(session, root)
+    with gr.Row(elem_id="evaluate"):
+        with gr.Column(elem_classes="fm-input", min_width=280):
+            inputs = controls.build(session)
+            with gr.Row(elem_id="evaluate-buttons"):
+                run = gr.Button("Run", variant="primary", elem_id="evaluate-run")
+                cancel = gr.Button("Cancel", interactive=False, elem_id="evaluate-cancel")
+        with gr.Column(elem_classes="fm-result", min_width=280):
+            parts = {"run": run, "cancel": cancel, **outputs.build_result()}
+    parts |= outputs.build_charts() | outputs.build_tokens() | outputs.build_runs()
+    _wire_jobs(bench, inputs, parts)
+    _wire_tokens(bench, parts)
+    _wire_runs(bench, parts)
+
+
+def _wire_jobs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> None:
+    def run(request: gr.Request, **values: Any) -> Iterator[Any]:
+        desk = _desk(bench, request)
+        for update in view.job_updates(desk, lambda: desk.begin(values)):
+            yield changes(parts, update)
+
+    def resume(request: gr.Request, name: str | None) -> Iterator[Any]:
+        desk = _desk(bench, request)
+        for update in view.job_updates(desk, lambda: desk.resume(name or "")):
+            yield changes(parts, update)
+
+    def cancel(request: gr.Request) -> None:
+        _desk(bench, request).cancel()
+
+    def broken() -> Any:
+        return changes(parts, Update(notice_html("error", _BROKEN), busy=False))
+
+    def leave(request: gr.Request) -> None:
+        bench.forget(request.session_hash or "")
+
+    every = [*parts.values()]
+    once: dict[str, Any] = {"trigger_mode": "once", **_JOBS}
+    jobs = [
+        parts["run"].click(run, None, every, inputs_kwargs=inputs, **once),
+        parts["resume"].click(resume, parts["picked"], every, **once),
+    ]
+    # A fault of the page itself must not leave it waiting for ever.
+    for job in jobs:
+        job.failure(broken, None, every, **QUIET)
+    parts["cancel"].click(cancel, None, None, queue=False, **QUIET)
+    widgets.page().unload(leave)
+
+
+def _wire_tokens(bench: Workbench, parts: Parts) -> None:
+    def choose(
+        request: gr.Request,
+        selection: Selection,
+        order: str,
+        low: float | None,
+        high: float | None,
+    ) -> Any:
+        update = view.chosen_tokens(_desk(bench, request), selection, order, low, high)
+        # The filters asked for it; to set them again would ask once more.
+        return changes(parts, update, filters=False)
+
+    def click(
+        event: gr.EventData, request: gr.Request, selection: Selection, found: tuple
+    ) -> Iterator[Any]:
+        desk = _desk(bench, request)
+        action, _, place = str(event.key).partition(":")
+        if not place.isdecimal() or int(place) >= len(found):
+            return
+        token = found[int(place)]
+        if action == "show":
+            for html in view.side_by_side(desk, selection, token):
+                yield {parts["side"]: html}
+            return
+        try:
+            state = view.explore_state(desk, selection, token)
+        except FillmaskError as error:
+            yield {parts["side"]: error_html(error)}
+            return
+        yield {opened: link_to("explore", **state)}
+
+    opened, bounds = link(), [parts["low"], parts["high"]]
+    gr.on(
+        [parts["order"].input, parts["low"].change, parts["high"].change],
+        choose,
+        [parts["selection"], parts["order"], *bounds],
+        [*parts.values()],
+        trigger_mode="always_last",
+        show_progress="minimal",
+        show_progress_on=parts["tokens"],
+        api_visibility="private",
+    )
+    parts["tokens"].row(
+        click,
+        [parts["selection"], parts["found"]],
+        [parts["side"], opened],
+        trigger_mode="always_last",
+        **QUIET,
+    )
+    chart = parts[f"plot {HISTOGRAM}"].elem_id
+    brush = widgets.bridge("brush.js", CHARTS_ID="evaluate-charts", CHART_ID=chart)
+    brush.range(chosen_range, None, bounds, **QUIET)
+    parts["any loss"].click(lambda: (None, None), None, bounds, **QUIET)
+
+
+def chosen_range(event: gr.EventData) -> tuple[float | None, float | None]:
+    """The losses that were chosen on the histogram; none when the choice was taken back."""
+    low, high = _nats(event.low), _nats(event.high)
+    return (None if low is None else max(0.0, low)), high
+
+
+def _nats(value: Any) -> float | None:
+    try:
+        return round(float(value), 2)
+    except (TypeError, ValueError):
+        return None
+
+
+def _wire_runs(bench: Workbench, parts: Parts) -> None:
+    def stored(request: gr.Request, run: str | None, other: str | None = None) -> Any:
+        selection = Selection(run or "", other or "")
+        return changes(parts, view.stored(_desk(bench, request), selection))
+
+    def row(event: gr.EventData, request: gr.Request) -> Any:
+        return stored(request, str(event.key))
+
+    def delete(request: gr.Request, name: str | None) -> Any:
+        desk = _desk(bench, request)
+        return changes(parts, view.deleted(desk, name) if name else Update())
+
+    def refresh(request: gr.Request) -> Any:
+        return changes(parts, Update(runs=view.run_list(_desk(bench, request))))
+
+    def file_of(file_format: str) -> Callable[..., Any]:
+        def write(request: gr.Request, name: str | None) -> tuple[Any, str]:
+            try:
+                path = _desk(bench, request).download(name or "", file_format)
+            except FillmaskError as error:
+                return gr.skip(), error_html(error)
+            return str(path), notice_html("none")
+
+        return write
+
+    every, picked = [*parts.values()], parts["picked"]
+    parts["show"].click(stored, picked, every, **QUIET)
+    parts["runs"].row(row, None, every, **QUIET)
+    parts["compare"].click(stored, [picked, parts["other"]], every, **QUIET)
+    parts["delete"].click(delete, picked, every, js=_CONFIRM, **QUIET)
+    file = gr.DownloadButton("File", visible="hidden", elem_id="run-file")
+    for name in ("csv", "json"):
+        written = parts[name].click(file_of(name), picked, [file, parts["notice"]], **QUIET)
+        written.success(None, js=_SAVE)
+    widgets.page().load(refresh, None, every, **QUIET)
+
+
+def _desk(bench: Workbench, request: gr.Request) -> Desk:
+    """Of who asks: a page that is open in a browser."""
+    return bench.desk(request.session_hash or "")

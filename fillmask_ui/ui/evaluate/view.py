@@ -1,0 +1,252 @@
+"""What the Evaluate tab shows at each moment: plain functions, no Gradio events."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from fillmask_ui.errors import FillmaskError, OptionError
+from fillmask_ui.evaluation import MeanSoFar, Summary, TokenExample
+from fillmask_ui.runs import RunInfo
+from fillmask_ui.show.charts import Chart, charts
+from fillmask_ui.ui.background import Done, run_in_background
+from fillmask_ui.ui.evaluate.desk import Desk, Result, Selection
+from fillmask_ui.ui.evaluate.job import Job, JobStatus, follow
+from fillmask_ui.ui.evaluate.results import figures_html, names_of, progress_html, runs_html
+from fillmask_ui.ui.evaluate.tokens import (
+    DIFFERENT,
+    SHOWN,
+    WORST,
+    FoundTokens,
+    TokenFilter,
+    hidden_word,
+    masked,
+    side_by_side_html,
+    tokens_html,
+)
+from fillmask_ui.ui.widgets import error_html, notice_html
+
+if TYPE_CHECKING:
+    from fillmask_ui.models.progress import ProgressCallback
+
+_OF_STATE = {
+    "stopped": "This run was stopped: these are the figures of the texts measured so far.",
+    "failed": "This run failed: {error}",
+    "running": "This run is being measured: these are the figures of the texts so far.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class TokenTable:
+    """A table of tokens."""
+
+    html: str = ""  # the table; blank to take it off the page
+    found: tuple[TokenExample, ...] = ()  # the tokens of its rows, for clicks
+    order: str = WORST  # what comes first, see `TokenFilter`
+    pair: bool = False  # whether two models saw the tokens
+
+
+@dataclass(frozen=True)
+class RunList:
+    """The stored runs: as a table, and by name for the menus; the chosen one may be blank."""
+
+    html: str
+    names: tuple[str, ...]
+    chosen: str
+
+
+@dataclass(frozen=True, eq=False)
+class Update:
+    """What changes on the page; None for what stays as it is."""
+
+    notice: str | None = None  # HTML of the message
+    busy: bool | None = None  # whether a job runs
+    figures: str | None = None  # HTML
+    # by name; those that are missing here are taken off the page
+    charts: Mapping[str, Chart] | None = None
+    tokens: TokenTable | None = None  # the table of tokens
+    selection: Selection | None = None  # which run all this is of
+    side: str | None = None  # HTML of what the models say of one token
+    runs: RunList | None = None  # the list of runs
+
+
+def job_updates(desk: Desk, begin: Callable[[], Job]) -> Iterator[Update]:
+    """Begin a job, such as `desk.begin` of some values, and show how it goes."""
+    yield Update(notice=notice_html("busy", "Starting…"), busy=True)
+    try:
+        job = begin()
+    except FillmaskError as error:
+        yield Update(notice=error_html(error), busy=False)
+        return
+    yield from followed(desk, follow(job))
+
+
+def followed(desk: Desk, statuses: Iterable[JobStatus]) -> Iterator[Update]:
+    """The page while a job runs, and at its end."""
+    drawn: Summary | None = None
+    for status in statuses:
+        progress = Update(notice=progress_html(status), busy=not status.ended)
+        if status.ended:
+            if status.state == "stopped":
+                # The answer first: all the charts take a moment.
+                yield progress
+            yield progress if status.info is None else _ended(desk, status, status.info)
+        elif status.info is None or status.summary is None or status.summary is drawn:
+            # The same charts once more would close an opened table and break off a drag.
+            yield progress
+        else:
+            drawn = status.summary
+            yield replace(
+                progress,
+                figures=figures_html(drawn, status.info, final=False),
+                charts=_charts(drawn, status.history, live=True),
+                tokens=TokenTable(),
+                # What is asked of a stored run must not be answered from the one before.
+                selection=Selection(),
+                side="",
+            )
+
+
+def _ended(desk: Desk, status: JobStatus, info: RunInfo) -> Update:
+    """The page once the job of a run has ended, however it did."""
+    page, selection = Update(), Selection(info.name)
+    try:
+        # What is on the disk counts: a job that was stopped may have said less.
+        result = (
+            desk.result(selection)
+            if status.summary is None or status.state != "done"
+            else Result(info, status.summary, status.history)
+        )
+    except FillmaskError:
+        pass  # nothing was measured: the notice says why
+    else:
+        status = replace(status, seen=result.summary.texts + sum(result.summary.skipped.values()))
+        page = _page(result, selection)
+    notice = progress_html(status)
+    return replace(page, notice=notice, busy=False, runs=run_list(desk, info.name))
+
+
+def stored(desk: Desk, selection: Selection) -> Update:
+    """The page for a stored run, or for two compared."""
+    if not selection.run:
+        words = "Pick a run first: press Run above, or choose one in the list."
+        return Update(notice=notice_html("hint", words))
+    try:
+        result = desk.result(selection)
+        run = desk.store.open(selection.run)
+    except FillmaskError as error:
+        return Update(notice=error_html(error))
+    words = _OF_STATE.get(run.state, "").format(error=run.info.error)
+    return replace(
+        _page(result, selection),
+        notice=notice_html("hint" if words else "none", words),
+        runs=run_list(desk, selection.run),
+    )
+
+
+def _page(result: Result, selection: Selection) -> Update:
+    summary = result.summary
+    pair = bool(summary.most_different)
+    wanted = TokenFilter(DIFFERENT if pair else WORST)
+    first = summary.most_different if pair else summary.worst
+    found = FoundTokens(first[:SHOWN], summary.model.tokens, summary.texts)
+    return Update(
+        figures=figures_html(summary, result.info),
+        charts=_charts(summary, result.history),
+        tokens=_token_table(found, wanted, pair=pair),
+        selection=selection,
+        side="",
+    )
+
+
+def _charts(
+    summary: Summary, history: Sequence[MeanSoFar], *, live: bool = False
+) -> dict[str, Chart]:
+    found = charts(summary, names=names_of(summary), history=history, live=live)
+    return {chart.name: chart for chart in found}
+
+
+def _token_table(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> TokenTable:
+    html = tokens_html(found, wanted, pair=pair)
+    return TokenTable(html, found.tokens, wanted.order, pair)
+
+
+def chosen_tokens(
+    desk: Desk, selection: Selection, order: str, low: float | None, high: float | None
+) -> Update:
+    """The table of tokens that the reader asks for.
+
+    Args:
+        desk: of the visitor.
+        selection: which run is on the page.
+        order: what comes first, see `TokenFilter`.
+        low: smallest loss under model A, in nats; None for any.
+        high: the loss stays below this; None for any.
+    """
+    if not selection.run:
+        return Update()
+    # No loss is below 0, whatever was typed.
+    wanted = TokenFilter(order, max(0.0, low or 0.0), math.inf if high is None else max(0.0, high))
+    try:
+        found = desk.tokens(selection, wanted)
+        pair = len(desk.models(selection)) > 1
+    except FillmaskError as error:
+        return Update(notice=error_html(error))
+    pair = pair and (not found.tokens or found.tokens[0].baseline_nll_nats is not None)
+    return Update(tokens=_token_table(found, wanted, pair=pair), side="")
+
+
+def explore_state(desk: Desk, selection: Selection, token: TokenExample) -> dict[str, str]:
+    """What Explore is told of a token of the table: its sentence, the model A, the hidden word.
+
+    Raises:
+        FillmaskError: if the run does not say which model it had, that cannot be loaded, or Explore
+            cannot be told which it was.
+    """
+    choice = desk.models(selection)[0]
+    # How many threads measured changes nothing that a model says.
+    options = replace(choice, threads=None).given()
+    if options and not desk.session.public:
+        made = ", ".join(f"{name.replace('_', '-')} {value}" for name, value in options.items())
+        raise OptionError(
+            f"this run was made with {made}, which Explore cannot be told: click the row instead "
+            "to see what this model says"
+        )
+    prompt = masked(token, desk.session.model(choice).vocabulary.mask_token)
+    return {"text": prompt.text, "model": choice.reference, "words": hidden_word(token)}
+
+
+def side_by_side(desk: Desk, selection: Selection, token: TokenExample) -> Iterator[str]:
+    """HTML of what the models say of a token; says so while one is being loaded."""
+
+    def ask(report: ProgressCallback) -> str:
+        try:
+            models = [desk.session.model(choice, report) for choice in desk.models(selection)]
+            return side_by_side_html(desk.session, token, models)
+        except FillmaskError as error:
+            return error_html(error)
+
+    for state in run_in_background(ask):
+        if isinstance(state, Done):
+            yield state.result
+        else:
+            yield notice_html("busy", state.message or "Asking the models…", state.fraction)
+
+
+def run_list(desk: Desk, chosen: str = "") -> RunList:
+    """The stored runs, one of them marked as the one that is shown."""
+    listing = desk.runs()
+    names = tuple(run.info.name for run in listing.runs)
+    html = runs_html(listing.runs, listing.unreadable, chosen)
+    return RunList(html, names, chosen if chosen in names else "")
+
+
+def deleted(desk: Desk, name: str) -> Update:
+    """The page after a run was deleted."""
+    try:
+        gone = desk.delete(name)
+    except FillmaskError as error:
+        return Update(notice=error_html(error))
+    return Update(notice=notice_html("hint", f"Run {gone} was deleted."), runs=run_list(desk))
