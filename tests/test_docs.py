@@ -1,33 +1,234 @@
-"""The README names every command and every option."""
+"""The documents: every command, option, metric, figure and room is in them, links lead somewhere,
+paths and names exist, examples run.
+"""
 
+from __future__ import annotations
+
+import ast
+import json
+import re
+import socket
 from pathlib import Path
 
 import pytest
 import typer
+from test_layers import HEAVY, ROOMS
 
 from fillmask_ui.cli.main import app
+from fillmask_ui.evaluation import SCHEMES
+from fillmask_ui.evaluation.catalogue import COMPARISON_FIGURES, MODEL_FIGURES, SPLITS
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
+ROOT = Path(__file__).parent.parent
+RECORDED = ROOT / "tests" / "recorded" / "outputs" / "json"
+EXPLAINED = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAPERS = [*EXPLAINED, *(ROOT / f"{name}.md" for name in ("CONTRIBUTING", "SECURITY", "CHANGELOG"))]
 PROGRAM = typer.main.get_command(app)
 STANDARD = {"--help", "--install-completion", "--show-completion"}
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-def options(command):
-    for parameter in command.params:
-        yield from (name for name in parameter.opts if name.startswith("--"))
+def read(name):
+    return (ROOT / name).read_text("utf-8")
 
 
-@pytest.mark.parametrize("name", sorted(PROGRAM.commands))
+def named(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def headings(text):
+    """Anchors of the headings, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.*)$", FENCE.sub("", text), re.MULTILINE)
+    return [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
+
+
+def section(text, title):
+    """What stands below a heading of the second level."""
+    start = text.index(f"\n## {title}\n")
+    return text[start : (text + "\n## ").index("\n## ", start + 1)]
+
+
+def commands(command, name="fillmask-ui"):
+    yield name, command
+    for sub, inner in getattr(command, "commands", {}).items():
+        yield from commands(inner, f"{name} {sub}")
+
+
+def test_headings_become_anchors():
+    assert headings("# A `fillmask-ui` page, b_c\n```sh\n# no\n```\n## Two  x") == [
+        *("a-fillmask-ui-page-b_c", "two--x"),
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(dict(commands(PROGRAM))))
 def test_every_command_is_documented(name):
-    assert f"`fillmask-ui {name}" in README
+    text = read("docs/command-line.md")
+    assert f"`{name}" in text
+    assert name.count(" ") > 1 or f"\n## `{name}`\n" in text
 
 
 @pytest.mark.parametrize(
     ("name", "option"),
     sorted(
-        {("", option) for option in options(PROGRAM)}
-        | {(n, option) for n, command in PROGRAM.commands.items() for option in options(command)}
+        {
+            (name, option)
+            for name, command in commands(PROGRAM)
+            for parameter in command.params
+            for option in (*parameter.opts, *parameter.secondary_opts)
+            if option.startswith("--") and option not in STANDARD
+        }
     ),
 )
-def test_every_option_is_documented(name, option):
-    assert option in STANDARD or f"`{option}" in README, f"{name} {option}"
+def test_every_option_is_documented_with_its_command(name, option):
+    text = read("docs/command-line.md")
+    own = section(text, f"`{' '.join(name.split()[:2])}`")
+    if "(#choosing-a-model)" in own:
+        own += section(text, "Choosing a model")
+    assert re.search(rf"`{option}[` ]", own)
+
+
+def keys(value):
+    """Names in JSON; those of groups and of reasons come from the data."""
+    if isinstance(value, list):
+        return {key for entry in value for key in keys(entry)}
+    if not isinstance(value, dict):
+        return set()
+    found = set(value)
+    for key, inner in value.items():
+        from_data = key in SPLITS or key == "skipped"
+        found |= keys([*inner.values()] if from_data else inner)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("predict", "predict-joint"),
+        ("predict", "predict-candidates"),
+        ("models", "models"),
+        ("eval", "eval-baseline"),
+        ("eval", "eval-pseudo-perplexity"),
+        ("runs", "runs-list"),
+    ],
+)
+def test_every_key_of_the_json_is_documented(title, name):
+    own = section(read("docs/command-line.md"), f"`fillmask-ui {title}`")
+    recorded = json.loads((RECORDED / f"{name}.json").read_text("utf-8"))
+    printed = recorded["stdout"] if isinstance(recorded, dict) else recorded
+    assert not [key for key in keys(printed) if f'"{key}"' not in own]
+
+
+@pytest.mark.parametrize("metric", SCHEMES)
+def test_every_metric_is_defined(metric):
+    assert f"\n| `{metric}` |" in section(read("docs/evaluate.md"), "Metrics")
+    assert f"`{metric}`" in section(read("docs/command-line.md"), "`fillmask-ui eval`")
+
+
+@pytest.mark.parametrize(
+    "key", sorted({figure.key for figure in (*MODEL_FIGURES, *COMPARISON_FIGURES)})
+)
+def test_every_figure_is_defined(key):
+    assert re.search(rf"^\|[^|]*`{key}`", read("docs/evaluate.md"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("paper", PAPERS, ids=named)
+def test_links_lead_somewhere(paper):
+    text = FENCE.sub("", paper.read_text("utf-8"))
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if link.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (paper.parent / path).resolve() if path else paper
+        assert target.is_relative_to(ROOT), link
+        assert target.exists(), link
+        assert not anchor or anchor in headings(target.read_text("utf-8")), link
+
+
+@pytest.mark.parametrize("paper", PAPERS, ids=named)
+def test_paths_and_what_they_define_exist(paper):
+    """`folder/file.py` is a file of the repository or of the package, `file.py: name` is in it."""
+    if paper.name == "CHANGELOG.md":
+        return  # it tells of what is gone
+    text = FENCE.sub("", paper.read_text("utf-8"))
+    for path, name in re.findall(r"`([\w/]+/[\w/]*\.\w+|[\w/]+/)(?:: (\w+))?`", text):
+        if path == "onnx/" or "NAME" in path:
+            continue  # of a model, or to be chosen
+        homes = (ROOT, ROOT / "fillmask_ui")
+        found = [home / path for home in homes if (home / path).exists()]
+        assert found, path
+        if name:
+            names = {getattr(node, "name", "") for node in ast.parse(found[0].read_text()).body}
+            assert name in names, f"{path}: {name}"
+
+
+def rooms():
+    """Rows of the table of rooms: name -> libraries."""
+    table = section(read("docs/architecture.md"), "The rooms")
+    rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]]
+        for line in table.splitlines()
+        if "|" in line
+    ]
+    return {row[0].strip("`").removesuffix("/").removesuffix(".py"): row[2] for row in rows[2:]}
+
+
+def test_the_table_of_rooms_is_the_one_in_force():
+    assert list(rooms()) == ROOMS
+
+
+def test_the_table_names_the_rooms_of_heavy_libraries():
+    stated = {library.strip() for libraries in rooms().values() for library in libraries.split(",")}
+    assert stated - {""} == set(HEAVY)
+    for library, places in HEAVY.items():
+        named_in = {room for room, libraries in rooms().items() if library in libraries.split(", ")}
+        assert named_in == {place.split("/")[0] for place in places}, library
+
+
+def test_what_a_public_page_promises_is_what_the_code_has():
+    from fillmask_ui.ui import session
+    from fillmask_ui.ui.app import launch_options
+    from fillmask_ui.ui.evaluate import desk, form, uploads
+
+    promises = section(read("SECURITY.md"), "A page for strangers")
+    options = launch_options(public=True)
+    assert options["max_file_size"] == "20mb"
+    assert uploads.PUBLIC_BYTES == 20_000_000
+    for stated in (
+        f"{session.MAX_CHARACTERS:,} characters",
+        f"{session.MAX_WORDS} candidate words",
+        f"{session.MAX_WORK:,} tokens",
+        f"20 MB as sent; 20 MB and {uploads.PUBLIC_ROWS:,} lines",
+        f"{form.PUBLIC_TEXTS} texts ({form.PUBLIC_TEXTS_ONE_BY_ONE} for pseudo-perplexity)",
+        f"cut at {form.PUBLIC_TOKENS} tokens",
+        f"left alone for {desk.LEFT_SECONDS // 3600} hours",
+        f"{options['max_threads']} threads",
+    ):
+        assert stated in promises
+    assert desk.PUBLIC_SLOTS == 1
+
+
+@pytest.fixture(scope="module")
+def served():
+    """Address of a page with the embedded model."""
+    from fillmask_ui.ui.app import build_app, launch_options
+
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    demo = build_app()
+    options = {"prevent_thread_lock": True, "quiet": True, **launch_options()}
+    demo.launch(server_name="127.0.0.1", server_port=port, **options)
+    yield f"http://127.0.0.1:{port}"
+    demo.close(verbose=False)
+
+
+@pytest.mark.parametrize("paper", EXPLAINED, ids=named)
+def test_python_examples_run(paper, request, monkeypatch, tmp_path):
+    """From top to bottom, in one namespace."""
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    for kind, code in FENCE.findall(paper.read_text("utf-8")):
+        if kind != "python":
+            continue
+        if "127.0.0.1:7860" in code:
+            code = code.replace("http://127.0.0.1:7860", request.getfixturevalue("served"))
+        exec(compile(code, str(paper), "exec"), names)
