@@ -6,7 +6,8 @@ nothing else: no traceback. Programming errors stay ordinary exceptions (`ValueE
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class FillmaskError(Exception):
@@ -55,3 +56,23 @@ def first_line(error: BaseException, most: int = 300) -> str:
     """
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0].rstrip()[:most]
+
+
+@contextmanager
+def translated(
+    kinds: type[Exception] | tuple[type[Exception], ...],
+    wanted: type[FillmaskError],
+    message: str,
+    advice: str = "",
+) -> Iterator[None]:
+    """What a library raises inside `with` this, as an error for the user.
+
+    >>> with translated(ValueError, DataError, "a.json is no JSON", "; delete it"):
+    ...     int("x")
+    Traceback (most recent call last):
+    fillmask_ui.errors.DataError: a.json is no JSON: invalid literal for int() ...; delete it
+    """
+    try:
+        yield
+    except kinds as error:
+        raise wanted(f"{message}: {first_line(error)}{advice}") from error

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from fillmask_ui.training.card import Package, card_text
+from fillmask_ui.training.card import Package, PackageRequest, card_text
 from fillmask_ui.training.corpus import CorpusPart
 from fillmask_ui.training.recipe import Recipe
-from fillmask_ui.training.request import PackageRequest, RunRequest
-from fillmask_ui.training.run import prepare, read_request
+from fillmask_ui.training.run import RunRequest, prepare, read_request
 
 
 def small(**changes):
@@ -33,5 +32,5 @@ def card(source, *, parameters=1, compare=None, **changes):
     Changes are made to what the run was asked for.
     """
     request = PackageRequest(source, Path(source) / "out", compare=compare)
-    made = Package(Path(source) / "out", 0, parameters, 0.0, None)
+    made = Package(Path(source) / "out", parameters, 0.0, None)
     return card_text(request, made, read_request(source) | changes)

@@ -58,9 +58,9 @@ def package(
     agreement with PyTorch is checked, and the model card says what was measured.
     """
     need_torch()
+    from fillmask_ui.training.card import PackageRequest
     from fillmask_ui.training.corpus import CorpusPart
     from fillmask_ui.training.package import package as make_package
-    from fillmask_ui.training.request import PackageRequest
 
     made = make_package(
         PackageRequest(

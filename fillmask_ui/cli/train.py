@@ -78,8 +78,7 @@ def train(
     """
     need_torch()
     from fillmask_ui.training.corpus import CorpusPart
-    from fillmask_ui.training.request import RunRequest
-    from fillmask_ui.training.run import prepare, read_log
+    from fillmask_ui.training.run import RunRequest, prepare, read_log
 
     recipe = replace(recipe, validation_minutes=recipe.checkpoint_minutes)
     request = RunRequest(

@@ -12,15 +12,13 @@ import inspect
 import logging
 import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import onnx
 import torch
+from transformers import PreTrainedModel
 
-from fillmask_ui.errors import ModelError, first_line
-
-if TYPE_CHECKING:
-    import onnx
-    from transformers import PreTrainedModel
+from fillmask_ui.errors import ModelError, translated
 
 OPSET = 18  # the oldest that torch.onnx writes without converting down
 
@@ -46,16 +44,14 @@ class _LogitsOnly(torch.nn.Module):
 
 def probe_inputs(model: PreTrainedModel) -> dict[str, torch.Tensor]:
     """The inputs of the graph: two rows, the second padded, int64 [2, T]; T exceeds any window."""
-    config = model.config
+    config, size = model.config, model.config.vocab_size
     length = 9 + 2 * (getattr(config, "sliding_window", None) or 0)
-    size = config.vocab_size
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(min(10, size - 1), size, (2, length), generator=generator)
     mask = torch.ones_like(ids)
-    mask[1, length - 3 :] = 0
-    pad = getattr(config, "pad_token_id", None)
-    if pad is not None:
-        ids[1, length - 3 :] = pad
+    mask[1, -3:] = 0
+    if getattr(config, "pad_token_id", None) is not None:
+        ids[1, -3:] = config.pad_token_id
     inputs = {"input_ids": ids, "attention_mask": mask}
     takes_types = "token_type_ids" in inspect.signature(model.forward).parameters
     if takes_types and getattr(config, "type_vocab_size", 0) > 1:
@@ -90,10 +86,7 @@ def _quiet() -> Iterator[None]:
 
 
 def export_onnx(model: PreTrainedModel) -> onnx.ModelProto:
-    """Trace a model in evaluation mode; weights are inside the returned graph.
-
-    Args:
-        model: a float32 masked LM on the CPU, loaded with `attn_implementation="eager"`.
+    """Trace a model, float32 on the CPU with eager attention; its weights are inside the graph.
 
     Raises:
         ModelError: if torch cannot trace it or the exporter is not installed.
@@ -103,8 +96,9 @@ def export_onnx(model: PreTrainedModel) -> onnx.ModelProto:
     names = list(inputs)
     wrapped = _LogitsOnly(model, names, _takes_broadcast_mask(model, inputs))
     batch, sequence = torch.export.Dim("batch"), torch.export.Dim("sequence")
+    failed = f"torch cannot export this {model.config.model_type}"
     try:
-        with _quiet():
+        with _quiet(), translated(torch.onnx.OnnxExporterError, ModelError, failed):
             program: Any = torch.onnx.export(
                 wrapped,
                 tuple(inputs.values()),
@@ -119,17 +113,8 @@ def export_onnx(model: PreTrainedModel) -> onnx.ModelProto:
         raise ModelError(
             f"exporting needs {error.name}: pip install 'fillmask-ui[torch]'"
         ) from error
-    except torch.onnx.OnnxExporterError as error:
-        raise ModelError(
-            f"torch cannot export this {model.config.model_type}: {first_line(error)}"
-        ) from error
-    proto = program.model_proto
-    _tidy(proto)
-    return proto
-
-
-def _tidy(proto: onnx.ModelProto) -> None:
-    """Drop what only says where in the Python code a node came from."""
+    proto: onnx.ModelProto = program.model_proto
+    # Nothing stays that only says where in the Python code a node came from.
     graph = proto.graph
     proto.producer_name = "fillmask-ui"
     del graph.value_info[:]
@@ -142,3 +127,4 @@ def _tidy(proto: onnx.ModelProto) -> None:
         tensor.name = names[tensor.name]
     for node in graph.node:
         node.input[:] = [names.get(name, name) for name in node.input]
+    return proto

@@ -30,15 +30,10 @@ from fillmask_ui.errors import ModelError
 
 @dataclass(frozen=True)
 class QuantizedWeight:
-    """A weight matrix in int8: `values * scale` is about the original.
+    """A weight matrix in int8: `values * scale` is about the original."""
 
-    Attributes:
-        values: int8 [K, N].
-        scale: float32 [N] per channel, else [].
-    """
-
-    values: np.ndarray
-    scale: np.ndarray
+    values: np.ndarray  # int8 [K, N]
+    scale: np.ndarray  # float32 [N] per channel, else []
 
 
 def quantize_weight(weight: np.ndarray, per_channel: bool) -> QuantizedWeight:
@@ -56,19 +51,13 @@ def quantize_weight(weight: np.ndarray, per_channel: bool) -> QuantizedWeight:
 
 @dataclass(frozen=True)
 class Product:
-    """A MatMul with a constant right side.
+    """A MatMul with a constant right side."""
 
-    Attributes:
-        node: name of the output of the MatMul, unique in the graph.
-        layer: the layer's name in the model, as far as the graph tells it: exporters keep it in
-            the name of the bias that is added to the product. Runs of one layer share it, and so
-            do layers with equal biases, which exporters merge.
-        weight: float32 [K, N], the constant.
-    """
-
-    node: str
+    node: str  # name of the output of the MatMul, unique in the graph
+    # Name in the model, as far as the graph tells it: exporters keep it in that of the bias that is
+    # added. Runs of one layer share it, and so do layers with equal biases, which exporters merge.
     layer: str
-    weight: np.ndarray
+    weight: np.ndarray  # float32 [K, N], the constant
 
 
 def find_products(model: onnx.ModelProto) -> list[Product]:
@@ -87,24 +76,21 @@ def find_products(model: onnx.ModelProto) -> list[Product]:
         elif node.op_type == "Add":
             left, right = node.input
             biases |= {a: b for a, b in ((left, right), (right, left)) if b in constants}
+    edges = [(node.output[0], node.input[1]) for node in graph.node if node.op_type == "MatMul"]
     return [
         Product(name, biases.get(name, "").removesuffix(".bias") or weight, matrices[weight])
-        for name, weight in (
-            (node.output[0], node.input[1]) for node in graph.node if node.op_type == "MatMul"
-        )
+        for name, weight in edges
         if weight in matrices
     ]
 
 
 def quantize_dynamic(
-    model: onnx.ModelProto, *, per_channel: bool = True, keep: Collection[str] = ()
+    model: onnx.ModelProto,  # in float32 with its weights inside
+    *,
+    per_channel: bool = True,
+    keep: Collection[str] = (),  # names of layers that stay in full precision
 ) -> onnx.ModelProto:
     """A copy of the graph with its constant products in int8.
-
-    Args:
-        model: float32 graph with its weights inside.
-        per_channel: one scale per output column, or one per matrix.
-        keep: `Product.layer` names that stay in full precision.
 
     Raises:
         ModelError: if nothing is left to quantize, or a name in `keep` does not exist.
@@ -146,21 +132,12 @@ def quantize_dynamic(
             graph.initializer.append(from_array(weight.scale, f"{stem}.weight_scale"))
             graph.initializer.append(from_array(zero_point, f"{stem}.weight_zero_point"))
         nodes += _integer_product(source, product.node, stem, home)
-    del graph.node[:]
-    graph.node.extend(nodes)
-    _drop_unused(graph)
+    _keep_used(graph, nodes)
     return result
 
 
 def _integer_product(source: str, output: str, stem: str, home: str) -> list[onnx.NodeProto]:
-    """The nodes that stand in for a MatMul.
-
-    Args:
-        source: name of its left side, which is quantized by now.
-        output: name of its output.
-        stem: what the names in between begin with, unique in the graph.
-        home: what the names of the weight's constants begin with.
-    """
+    """What stands in for a MatMul; `stem` and `home` begin the names of steps and constants."""
     values, weight = [f"{source}_quantized", f"{home}.weight_quantized"], f"{home}.weight"
     zero_points = [f"{source}_zero_point", f"{weight}_zero_point"]
     product, scales = f"{stem}.integer", f"{stem}.scales"
@@ -172,15 +149,15 @@ def _integer_product(source: str, output: str, stem: str, home: str) -> list[onn
     ]
 
 
-def _drop_unused(graph: onnx.GraphProto) -> None:
-    """Remove nodes and constants that nothing reads any more."""
+def _keep_used(graph: onnx.GraphProto, nodes: list[onnx.NodeProto]) -> None:
+    """Make a graph of those nodes and of its constants that something reads."""
     read = {value.name for value in graph.output}
-    nodes = []
-    for node in reversed(graph.node):  # readers come behind what they read
+    used = []
+    for node in reversed(nodes):  # readers come behind what they read
         if read.intersection(node.output):
-            nodes.append(node)
+            used.append(node)
             read.update(node.input)
-    kept = [tensor for tensor in graph.initializer if tensor.name in read]
+    constants = [tensor for tensor in graph.initializer if tensor.name in read]
     del graph.node[:], graph.initializer[:]
-    graph.node.extend(reversed(nodes))
-    graph.initializer.extend(kept)
+    graph.node.extend(reversed(used))
+    graph.initializer.extend(constants)

@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.external_data_helper import set_external_data
 from safetensors import SafetensorError, safe_open
 
-from fillmask_ui.errors import ModelError, first_line
+from fillmask_ui.errors import ModelError, translated
 
 _KINDS = {"F16": TensorProto.FLOAT16, "F32": TensorProto.FLOAT}
 MINIMUM_ELEMENTS = 256  # smaller constants are cheaper inside the graph
@@ -25,40 +25,27 @@ MINIMUM_ELEMENTS = 256  # smaller constants are cheaper inside the graph
 
 @dataclass(frozen=True)
 class StoredTensor:
-    """Where a tensor lies in a safetensors file.
-
-    Attributes:
-        name: in the file.
-        kind: ONNX element type.
-        offset: bytes from the start of the file.
-        length: bytes.
-        values: float32 array of its shape.
-    """
+    """Where a tensor lies in a safetensors file."""
 
     name: str
-    kind: int
-    offset: int
-    length: int
-    values: np.ndarray
+    kind: int  # ONNX element type
+    offset: int  # bytes from the start of the file
+    length: int  # bytes
+    values: np.ndarray  # float32, of its shape
 
 
 def read_safetensors(path: Path) -> list[StoredTensor]:
     """The float tensors of a safetensors file with their byte ranges, in the order of the file.
 
-    Raises:
-        ModelError: if the file is no safetensors file.
-
     Source:
         https://huggingface.co/docs/safetensors, section "Format": a header, then the data of all
         tensors without holes up to the file's end.
     """
-    try:
-        with safe_open(path, "pt") as file:
-            names = file.offset_keys()
-            kinds = [_KINDS.get(file.get_slice(name).get_dtype()) for name in names]
-            tensors = [file.get_tensor(name) for name in names]
-    except (SafetensorError, OSError) as error:
-        raise ModelError(f"{path} is no safetensors file: {first_line(error)}") from error
+    failed = f"{path} is no safetensors file"
+    with translated((SafetensorError, OSError), ModelError, failed), safe_open(path, "pt") as file:
+        names = file.offset_keys()
+        kinds = [_KINDS.get(file.get_slice(name).get_dtype()) for name in names]
+        tensors = [file.get_tensor(name) for name in names]
     offset = path.stat().st_size - sum(tensor.nbytes for tensor in tensors)
     found = []
     for name, kind, tensor in zip(names, kinds, tensors, strict=True):
@@ -73,12 +60,7 @@ def share_weights(model: onnx.ModelProto, weights: Path, location: str) -> list[
     """Replace constants of a graph by references into a safetensors file, in place.
 
     Constants are matched by value, as they are or transposed, never by name, so this works for
-    any exporter.
-
-    Args:
-        model: graph whose float32 constants are inside it.
-        weights: the safetensors file.
-        location: how the graph's folder reaches that file, e.g. `../model.safetensors`.
+    any exporter. `location` is the path of that file seen from the graph's folder.
 
     Returns:
         The names of the constants that are now shared.

@@ -10,32 +10,13 @@ Source:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 import torch
+from transformers import PreTrainedModel
 
-from fillmask_ui.training.loop import Trainer
+from fillmask_ui.training.loop import Trainer, Validation
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
+# Of trained weights.
 SHARES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
-
-
-@dataclass(frozen=True)
-class BlendTrial:
-    """One share of trained weights.
-
-    Attributes:
-        share: 1 for the trained weights alone.
-        nll_nats: validation loss at 15 %.
-        top1: share of hidden tokens ranked first.
-    """
-
-    share: float
-    nll_nats: float
-    top1: float
 
 
 def copy_weights(model: PreTrainedModel) -> dict[str, torch.Tensor]:
@@ -43,16 +24,8 @@ def copy_weights(model: PreTrainedModel) -> dict[str, torch.Tensor]:
     return {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
 
 
-def blend_with_start(trainer: Trainer, start: dict[str, torch.Tensor]) -> list[BlendTrial]:
-    """Measure each share and leave the best in the trainer's model.
-
-    Args:
-        trainer: whose training is over, with validation text.
-        start: the weights from before, as of `copy_weights`.
-
-    Returns:
-        All that was measured, the best first.
-    """
+def blend_with_start(trainer: Trainer, start: dict[str, torch.Tensor]) -> dict[float, Validation]:
+    """What each share scores, the best first, which is left in the trainer's model."""
     trained = copy_weights(trainer.model)
 
     def load(share: float) -> None:
@@ -63,11 +36,10 @@ def blend_with_start(trainer: Trainer, start: dict[str, torch.Tensor]) -> list[B
         }
         trainer.model.load_state_dict(blended)
 
-    trials = []
+    measured = {}
     for share in SHARES:
         load(share)
-        validation = trainer.validate()
-        trials.append(BlendTrial(share, validation.nll_nats, validation.top1))
-    trials.sort(key=lambda trial: trial.nll_nats)
-    load(trials[0].share)
-    return trials
+        measured[share] = trainer.validate()
+    ranked = sorted(SHARES, key=lambda share: measured[share].nll_nats)
+    load(ranked[0])
+    return {share: measured[share] for share in ranked}

@@ -14,12 +14,12 @@ from typing import Any
 
 from huggingface_hub import ModelCard, ModelCardData
 
-from fillmask_ui.errors import FillmaskError
+from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.models.reference import parse_reference
 from fillmask_ui.options import options_of
+from fillmask_ui.training.corpus import CorpusPart
 from fillmask_ui.training.measure import ModelFigures
 from fillmask_ui.training.recipe import Recipe
-from fillmask_ui.training.request import PackageRequest
 from fillmask_ui.training.run import read_log
 from fillmask_ui.training.scheme import SchemeSearch
 from fillmask_ui.training.weights import missing_note
@@ -36,44 +36,67 @@ _RETRACED = (
 
 
 @dataclass(frozen=True)
+class PackageRequest:
+    """What to make of a trained model."""
+
+    source: Path  # folder of a training run, or any Hugging Face masked-LM folder
+    output: Path  # folder to write
+    texts: tuple[CorpusPart, ...] = ()  # whose tokens decide what a trimmed vocabulary keeps
+    vocabulary_size: int | None = None  # trim to so many tokens; None keeps all
+    # Text by which the int8 scheme is chosen; None takes per channel throughout.
+    calibration: CorpusPart | None = None
+    evaluate: CorpusPart | None = None  # held-out text for the card's figures
+    cloze: Path | None = None  # cloze list for the card's figures
+    compare: str | None = None  # a model to measure beside it, such as the start of the training
+    notes: Path | None = None  # Markdown that the card begins with: provenance, licences, limits
+
+    def __post_init__(self) -> None:
+        if self.vocabulary_size is not None and not self.texts:
+            raise OptionError("trimming the vocabulary needs --text: whose tokens should stay?")
+        if self.source.resolve() == self.output.resolve():
+            raise OptionError("the package must go into another folder than the training run")
+        if not self.source.is_dir():
+            raise OptionError(f"no folder {str(self.source)!r}; give that of a training run")
+        for path in (self.cloze, self.notes):
+            if path is not None and not path.is_file():
+                raise OptionError(f"no file {str(path)!r}")
+
+
+@dataclass(frozen=True)
 class Package:
-    """What was made.
+    """What was made."""
 
-    Attributes:
-        folder: the packaged model.
-        size_bytes: of all its files.
-        parameters: number of weights, after trimming.
-        parity: largest |difference| of a logit between the ONNX graph and PyTorch.
-        search: how the int8 scheme was chosen; None where it was not searched.
-        figures: of each measured model, those of full precision and int8 last.
-    """
-
-    folder: Path
-    size_bytes: int
-    parameters: int
-    parity: float
-    search: SchemeSearch | None
+    folder: Path  # the packaged model
+    parameters: int  # number of weights, after trimming
+    parity: float  # largest |difference| of a logit between the ONNX graph and PyTorch
+    search: SchemeSearch | None  # how the int8 scheme was chosen; None where it was not searched
+    # Of each measured model, those of full precision and int8 last.
     figures: tuple[ModelFigures, ...] = ()
+
+    @property
+    def files(self) -> dict[str, int]:
+        """Name and size in bytes of every file that is there by now."""
+        paths = sorted(path for path in self.folder.rglob("*") if path.is_file())
+        return {path.relative_to(self.folder).as_posix(): path.stat().st_size for path in paths}
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(self.files.values())
 
 
 def card_text(request: PackageRequest, made: Package, asked: dict[str, Any] | None) -> str:
-    """The card of a package.
-
-    Args:
-        request: what was packaged; the log and the averages lie in its source.
-        made: what was measured.
-        asked: what the training run was asked for, as of `read_request`; None without a run.
-    """
+    """The card of a package; `asked` is what the source tells by `read_request`."""
     notes = f"# {request.output.name}\n\nA masked language model."
     if request.notes is not None:
         notes = request.notes.read_text(encoding="utf-8").rstrip()
-    content: dict[str, Any] = {}
+    files = {name: size for name, size in made.files.items() if name != CARD}
+    content: dict[str, Any] = {"notes": notes, "made": made, "asked": asked, "files": files}
     log = request.source / "log.jsonl"
     if asked is not None and log.exists():
         rows = read_log(log)
         measured = [row for row in rows if row.validation_nll_nats is not None]
         step = max(1, -(-len(measured) // _CURVE_ROWS))
-        content = {
+        content |= {
             "log": rows,
             "curve": measured[::-1][::step][::-1],
             "commands": [_train_command(asked), _package_command(request)],
@@ -83,9 +106,6 @@ def card_text(request: PackageRequest, made: Package, asked: dict[str, Any] | No
         if asked["recipe"].get("blend"):
             trials = (request.source / "blend.json").read_text(encoding="utf-8")
             content["trials"] = json.loads(trials)
-    paths = sorted(path for path in made.folder.rglob("*") if path.is_file() and path.name != CARD)
-    files = {path.relative_to(made.folder).as_posix(): path.stat().st_size for path in paths}
-    content |= {"notes": notes, "made": made, "asked": asked, "files": files}
     return ModelCard.from_template(ModelCardData(), str(_TEMPLATE), **content).text + "\n"
 
 

@@ -182,6 +182,10 @@ class Blocks:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def rows(self, index: np.ndarray) -> Blocks:
+        """Those of int64 [rows], in that order."""
+        return Blocks(self.ids[index], self.segment[index], self.position[index])
+
 
 def best_fit(lengths: np.ndarray, capacity: int) -> list[list[int]]:
     """Bins of indices whose lengths sum to at most `capacity`: each goes where least is left over.
@@ -233,7 +237,6 @@ def epoch_blocks(
 ) -> Blocks:
     """The rows of one epoch, in random order by (seed, epoch), copies of a segment included."""
     generator = np.random.default_rng([seed, epoch])
-    read = generator.permutation(np.repeat(chosen, segments.copies[chosen]))
-    blocks = pack(segments, read, block_tokens, pad_id)
-    order = generator.permutation(len(blocks))
-    return Blocks(blocks.ids[order], blocks.segment[order], blocks.position[order])
+    read = np.repeat(chosen, segments.copies[chosen])
+    blocks = pack(segments, generator.permutation(read), block_tokens, pad_id)
+    return blocks.rows(generator.permutation(len(blocks)))

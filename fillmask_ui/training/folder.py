@@ -12,19 +12,16 @@ import copy
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import onnx
 import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from fillmask_ui.errors import ModelError
 from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.onnx_tools.export import export_onnx
 from fillmask_ui.onnx_tools.quantize import quantize_dynamic
 from fillmask_ui.onnx_tools.sharing import share_weights
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 WEIGHTS = "model.safetensors"
 FULL = "onnx/model.onnx"
@@ -33,15 +30,10 @@ INT8 = "onnx/model_int8.onnx"
 
 @dataclass(frozen=True)
 class Int8Scheme:
-    """How the int8 graph is made.
+    """How the int8 graph is made."""
 
-    Attributes:
-        per_channel: one scale per output column, or one per matrix.
-        keep: layers that stay in full precision, by their names in the model.
-    """
-
-    per_channel: bool = True
-    keep: tuple[str, ...] = ()
+    per_channel: bool = True  # one scale per output column, or one per matrix
+    keep: tuple[str, ...] = ()  # layers that stay in full precision, by their names in the model
 
 
 def write_tokenizer(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
@@ -60,8 +52,7 @@ def write_tokenizer(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
         "model_max_length": tokenizer.model_max_length,
     }
     for kind in ("unk", "cls", "sep", "pad", "mask", "bos", "eos"):
-        token = getattr(tokenizer, f"{kind}_token")
-        if token is not None:
+        if token := getattr(tokenizer, f"{kind}_token"):
             config[f"{kind}_token"] = str(token)
     text = json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False)
     (folder / "tokenizer_config.json").write_text(text + "\n", encoding="utf-8")
@@ -116,8 +107,3 @@ def write_folder(
     write_int8(graph, folder, Int8Scheme())
     write_onnx(graph, folder, FULL)
     return graph
-
-
-def folder_bytes(folder: Path) -> int:
-    """Size of all files of a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

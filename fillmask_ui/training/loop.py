@@ -7,18 +7,17 @@ state and the clock in a checkpoint, a resumed run equals the uninterrupted one.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from fillmask_ui.errors import DataError, first_line
+from fillmask_ui.errors import DataError, translated
 from fillmask_ui.models.torch import torch_device
 from fillmask_ui.training.corpus import (
     Blocks,
@@ -32,9 +31,6 @@ from fillmask_ui.training.masks import Hidden, continuations, hide
 from fillmask_ui.training.network import HiddenPositionModel
 from fillmask_ui.training.optimizer import Optimizers, rate_factor
 from fillmask_ui.training.recipe import LogRow, Recipe
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 VALIDATION_SHARE = 0.15  # losses are compared at BERT's share, whatever the training share
 
@@ -72,17 +68,8 @@ def _int64(values: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(values.astype(np.int64))
 
 
-def _rows(blocks: Blocks, index: np.ndarray) -> Blocks:
-    return Blocks(blocks.ids[index], blocks.segment[index], blocks.position[index])
-
-
 class Trainer:
-    """Weights, optimizer and text of one run.
-
-    Raises:
-        DataError: if the text does not fill a batch.
-        OptionError: for a device that is not there.
-    """
+    """Weights, optimizer and text of one run."""
 
     def __init__(
         self,
@@ -95,15 +82,14 @@ class Trainer:
         self.recipe, self.tokenizer, self.segments, self.clock = recipe, tokenizer, segments, clock
         self.device = torch_device(recipe.device)
         self.model = model
-        self.model.to(self.device)  # type: ignore[arg-type]
-        self.model.config.use_cache = False
-        self.network = HiddenPositionModel(self.model)
+        model.to(self.device)  # type: ignore[arg-type]
+        model.config.use_cache = False
+        self.network = HiddenPositionModel(model)
         if recipe.compile:
-            body = self.model.base_model
+            body = model.base_model
             body.forward = torch.compile(body.forward, dynamic=False)
-        self.optimizers = Optimizers(
-            self.model, recipe.optimizer, recipe.learning_rate, recipe.weight_decay
-        )
+        rate, decay = recipe.learning_rate, recipe.weight_decay
+        self.optimizers = Optimizers(model, recipe.optimizer, rate, decay)
         self._hide = functools.partial(
             hide,
             special_ids=torch.tensor(sorted(set(tokenizer.all_special_ids))),
@@ -114,27 +100,23 @@ class Trainer:
         split = split_validation(len(segments), recipe.validation_segments)
         self.chosen, self.held = split.training, split.validation
         self.state = _State()
-        self._blocks = self._epoch(0)
+        self._blocks = self._epoch()
         if len(self._blocks) < recipe.batch_blocks:
             raise DataError(
                 f"the text fills {len(self._blocks)} blocks of {recipe.block_tokens} tokens, a "
                 f"batch wants {recipe.batch_blocks}; give more text or smaller batches"
             )
 
-    def _epoch(self, epoch: int) -> Blocks:
-        pad_id, recipe = self.tokenizer.pad_token_id, self.recipe
-        return epoch_blocks(
-            self.segments, self.chosen, recipe.block_tokens, pad_id, recipe.seed, epoch
-        )
+    def _epoch(self) -> Blocks:
+        size, seed, pad_id = self.recipe.block_tokens, self.recipe.seed, self.tokenizer.pad_token_id
+        return epoch_blocks(self.segments, self.chosen, size, pad_id, seed, self.state.epoch)
 
     def _logits(self, hidden: Hidden, batch: Blocks) -> torch.Tensor:
         """Float32 [M, V] on the device, at the hidden positions of a batch."""
         inputs = (hidden.input_ids, hidden.rows, hidden.cols)
         places = (_int64(batch.segment), _int64(batch.position))
-        autocast: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
-        if self.recipe.precision == "bf16":
-            autocast = torch.autocast(self.device.type, torch.bfloat16)
-        with autocast:
+        half = self.recipe.precision == "bf16"
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=half):
             logits = self.network.logits(*(one.to(self.device) for one in (*inputs, *places)))
         return logits.float()
 
@@ -143,9 +125,9 @@ class Trainer:
         size, state = self.recipe.batch_blocks, self.state
         if state.row + size > len(self._blocks):
             state.epoch, state.row = state.epoch + 1, 0
-            self._blocks = self._epoch(state.epoch)
+            self._blocks = self._epoch()
         state.row += size
-        return _rows(self._blocks, np.arange(state.row - size, state.row))
+        return self._blocks.rows(np.arange(state.row - size, state.row))
 
     def _progress(self) -> float:
         if self.recipe.steps is not None:
@@ -163,12 +145,8 @@ class Trainer:
         started = self.clock()
         batch = self._next_batch()
         generator = torch.Generator().manual_seed(recipe.seed * 1_000_003 + state.step)
-        hidden = self._hide(
-            _int64(batch.ids),
-            share=recipe.mask_share,
-            generator=generator,
-            continues=self.continues,
-        )
+        ids, share = _int64(batch.ids), recipe.mask_share
+        hidden = self._hide(ids, share=share, generator=generator, continues=self.continues)
         # Dropout draws from torch's own generator, whose state is in no checkpoint.
         torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
         self.model.train()
@@ -197,7 +175,7 @@ class Trainer:
             # Filled up to a whole batch, so that a compiled body sees one shape only.
             index = np.arange(start, start + recipe.batch_blocks)
             real = torch.from_numpy(index < len(blocks))
-            batch = _rows(blocks, np.minimum(index, len(blocks) - 1))
+            batch = blocks.rows(np.minimum(index, len(blocks) - 1))
             hidden = self._hide(_int64(batch.ids), share=VALIDATION_SHARE, generator=generator)
             hidden = hidden.keep(real[hidden.rows])
             logits, targets = self._logits(hidden, batch), hidden.targets.to(self.device)
@@ -215,10 +193,8 @@ class Trainer:
     ) -> Iterator[LogRow]:
         """Train to the end of the recipe, a row every `log_every` steps and at the end.
 
-        Args:
-            checkpoint: file to which the state is saved from time to time and at the end.
-            log_every: steps between rows.
-            stop: asked after each step; where true, that is saved and the last.
+        The state is saved in `checkpoint` from time to time and at the end. `stop` is asked after
+        each step; where true, that is saved and the last.
         """
         recipe, state = self.recipe, self.state
         losses: list[float] = []
@@ -271,12 +247,11 @@ class Trainer:
         partial.replace(path)
 
     def load(self, path: Path) -> None:
-        """Go on where a checkpoint stands.
-
-        Raises:
-            DataError: if the file is no checkpoint of this model and recipe.
-        """
-        try:
+        """Go on where a checkpoint of the same tokens and a like recipe stands."""
+        failed = f"{path} is no checkpoint of this run"
+        advice = "; give another output folder to start anew"
+        # torch raises all kinds of errors on a file that is not its own.
+        with translated(Exception, DataError, failed, advice):
             stored = torch.load(path, map_location=self.device, weights_only=True)
             changed = [
                 f"{name} was {stored['recipe'][name]}"
@@ -292,10 +267,4 @@ class Trainer:
             self.model.load_state_dict(stored["model"])
             self.optimizers.load_state_dict(stored["optimizers"])
             self.state = _State(**stored["state"])
-        # torch raises all kinds of errors on a file that is not its own.
-        except Exception as error:
-            raise DataError(
-                f"{path} is no checkpoint of this run: {first_line(error)}; give another output "
-                "folder to start anew"
-            ) from error
-        self._blocks = self._epoch(self.state.epoch)
+        self._blocks = self._epoch()

@@ -11,31 +11,21 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
+from transformers import PreTrainedTokenizerFast
 
 from fillmask_ui.models.marks import Marks
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 
 @dataclass(frozen=True)
 class Hidden:
-    """A batch with tokens hidden.
+    """A batch with tokens hidden."""
 
-    Attributes:
-        input_ids: int64 [B, T], what the model sees.
-        rows: int64 [M].
-        cols: int64 [M].
-        targets: int64 [M], the true tokens.
-    """
-
-    input_ids: torch.Tensor
-    rows: torch.Tensor
-    cols: torch.Tensor
-    targets: torch.Tensor
+    input_ids: torch.Tensor  # int64 [B, T], what the model sees
+    rows: torch.Tensor  # int64 [M]
+    cols: torch.Tensor  # int64 [M]
+    targets: torch.Tensor  # int64 [M], the true tokens
 
     def keep(self, chosen: torch.Tensor) -> Hidden:
         """With these of the hidden positions alone, bool [M]; what the model sees stays."""
@@ -52,41 +42,28 @@ def continuations(tokenizer: PreTrainedTokenizerFast) -> torch.Tensor:
     return continues
 
 
-def _word_cols(ids: torch.Tensor, ordinary: torch.Tensor, continues: torch.Tensor) -> torch.Tensor:
-    """Int64 [B, T], the column where the word begins that a token belongs to."""
-    cols = torch.arange(ids.shape[1], device=ids.device).expand(ids.shape)
-    inside = continues[ids] & ordinary
-    inside[:, 1:] &= ordinary[:, :-1]
-    inside[:, 0] = False
-    return torch.where(inside, 0, cols).cummax(dim=1).values
-
-
 def hide(
-    ids: torch.Tensor,
-    special_ids: torch.Tensor,
+    ids: torch.Tensor,  # int64 [B, T] on the generator's device
+    special_ids: torch.Tensor,  # int64 [S], never chosen; padding is one of them
     mask_id: int,
-    vocabulary_size: int,
-    share: float,
+    vocabulary_size: int,  # random tokens are drawn from [0, vocabulary_size)
+    share: float,  # in (0, 1)
     generator: torch.Generator,
-    continues: torch.Tensor | None = None,
+    continues: torch.Tensor | None = None,  # of `continuations`, to choose whole words
 ) -> Hidden:
     """Each ordinary token, or each word of them, is chosen with probability `share`.
 
     Of the chosen, 80 % become the mask token, 10 % a uniformly drawn token, 10 % stay.
-
-    Args:
-        ids: int64 [B, T] on the generator's device.
-        special_ids: int64 [S], never chosen; padding is one of them.
-        mask_id: of the mask token.
-        vocabulary_size: random tokens are drawn from [0, vocabulary_size).
-        share: in (0, 1).
-        generator: decides everything.
-        continues: bool [V] from `continuations`, to choose whole words; tokens where None.
     """
     ordinary = ~torch.isin(ids, special_ids)  # [B, T]
     draw = torch.rand(ids.shape, generator=generator, device=ids.device)
     if continues is not None:
-        draw = draw.gather(1, _word_cols(ids, ordinary, continues))
+        inside = continues[ids] & ordinary
+        inside[:, 1:] &= ordinary[:, :-1]
+        inside[:, 0] = False
+        cols = torch.arange(ids.shape[1], device=ids.device).expand(ids.shape)
+        begins = torch.where(inside, 0, cols).cummax(dim=1).values  # column of the word's first
+        draw = draw.gather(1, begins)
     chosen = ordinary & (draw < share)
     rows, cols = chosen.nonzero(as_tuple=True)  # [M], [M]
     targets = ids[rows, cols]

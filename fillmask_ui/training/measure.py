@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from fillmask_ui.batching import pad
-from fillmask_ui.errors import DataError, ModelError
+from fillmask_ui.errors import DataError, ModelError, translated
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.filling import fill
 from fillmask_ui.protocol import MaskedLM
@@ -31,25 +31,15 @@ PARITY = 1e-3  # largest allowed difference of a logit between ONNX and PyTorch
 
 @dataclass(frozen=True)
 class HeldOutFigures:
-    """On text that was not trained on.
+    """On text that was not trained on."""
 
-    Attributes:
-        texts: paragraphs measured.
-        tokens: hidden tokens scored.
-        nll_nats: mean per hidden token, the cross-entropy.
-        nll_per_character_nats: the same sum by the characters that the tokens stand for.
-        top1: share of hidden tokens ranked first.
-        top5: share ranked fifth or better.
-        signature: of the measurement.
-    """
-
-    texts: int
-    tokens: int
-    nll_nats: float
-    nll_per_character_nats: float
-    top1: float
-    top5: float
-    signature: str
+    texts: int  # paragraphs measured
+    tokens: int  # hidden tokens scored
+    nll_nats: float  # mean per hidden token, the cross-entropy
+    nll_per_character_nats: float  # the same sum by the characters that the tokens stand for
+    top1: float  # share of hidden tokens ranked first
+    top5: float  # share ranked fifth or better
+    signature: str  # of the measurement
 
 
 def measure_text(model: MaskedLM, paragraphs: list[str]) -> HeldOutFigures:
@@ -70,36 +60,22 @@ def measure_text(model: MaskedLM, paragraphs: list[str]) -> HeldOutFigures:
 
 @dataclass(frozen=True)
 class ClozeItem:
-    """A sentence with one mask and the words that are right there.
+    """A sentence with one mask and the words that are right there."""
 
-    Attributes:
-        text: with `[MASK]`.
-        accepted: lower-case words.
-        kind: what it asks for, to group by.
-    """
-
-    text: str
-    accepted: tuple[str, ...]
-    kind: str = ""
+    text: str  # with `[MASK]`
+    accepted: tuple[str, ...]  # lower-case words
+    kind: str = ""  # what it asks for, to group by
 
 
 def read_cloze(path: Path) -> list[ClozeItem]:
-    """Items from JSON lines with `text`, `accepted` and optionally `kind`.
-
-    Raises:
-        DataError: that names the line that cannot be read.
-    """
+    """Items from JSON lines with `text`, `accepted` and optionally `kind`."""
     items = []
+    wanted = '; wanted: {"text": "... [MASK] ...", "accepted": ["word"]}'
     for number, line in enumerate(file_bytes(str(path)).lines(), start=1):
-        try:
+        failed = f"line {number} of {path} is no cloze item"
+        with translated((ValueError, KeyError, TypeError), DataError, failed, wanted):
             entry = json.loads(line)
-            item = ClozeItem(entry["text"], tuple(entry["accepted"]), entry.get("kind", ""))
-        except (ValueError, KeyError, TypeError) as error:
-            raise DataError(
-                f"line {number} of {path} is no cloze item ({error}); wanted: "
-                '{"text": "... [MASK] ...", "accepted": ["word"]}'
-            ) from error
-        items.append(item)
+            items.append(ClozeItem(entry["text"], tuple(entry["accepted"]), entry.get("kind", "")))
     if not items:
         raise DataError(f"{path} holds no cloze item")
     return items
@@ -107,31 +83,18 @@ def read_cloze(path: Path) -> list[ClozeItem]:
 
 @dataclass(frozen=True)
 class ClozeFigures:
-    """Accuracy on a cloze list.
+    """Accuracy on a cloze list."""
 
-    Attributes:
-        items: sentences.
-        top1: share whose first guess is accepted.
-        top5: share with an accepted word among the first five guesses.
-        top5_by_kind: the latter for each kind.
-        guesses: first guess of each sentence, in order.
-    """
-
-    items: int
-    top1: float
-    top5: float
-    top5_by_kind: dict[str, float]
-    guesses: tuple[str, ...]
+    items: int  # sentences
+    top1: float  # share whose first guess is accepted
+    top5: float  # share with an accepted word among the first five guesses
+    top5_by_kind: dict[str, float]  # the latter for each kind
+    guesses: tuple[str, ...]  # first guess of each sentence, in order
 
 
 def measure_cloze(model: MaskedLM, items: list[ClozeItem]) -> ClozeFigures:
-    """What the model puts at each sentence's mask, against what is accepted there.
-
-    Raises:
-        DataError: if a sentence has no mask or several.
-    """
-    first: list[bool] = []
-    five: list[bool] = []
+    """What the model puts at each sentence's mask, against what is accepted there."""
+    first, five = list[bool](), list[bool]()
     kinds: dict[str, list[bool]] = {}
     guesses: list[str] = []
     for item in items:
@@ -154,28 +117,28 @@ def measure_cloze(model: MaskedLM, items: list[ClozeItem]) -> ClozeFigures:
 
 @dataclass(frozen=True)
 class ModelFigures:
-    """What one model scores.
+    """What one model scores."""
 
-    Attributes:
-        name: as the card calls it.
-        vocabulary_size: V, the unit of its loss per token.
-        text: on the held-out text; None where not measured.
-        cloze: on the cloze list; None where not measured.
-    """
+    name: str  # as the card calls it
+    vocabulary_size: int  # V, the unit of its loss per token
+    text: HeldOutFigures | None  # on the held-out text; None where not measured
+    cloze: ClozeFigures | None  # on the cloze list; None where not measured
 
-    name: str
-    vocabulary_size: int
-    text: HeldOutFigures | None
-    cloze: ClozeFigures | None
+
+def measure(
+    name: str, model: MaskedLM, paragraphs: list[str] | None, items: list[ClozeItem] | None
+) -> ModelFigures:
+    """All that is asked for, under the name that the card gives the model."""
+    text = measure_text(model, paragraphs) if paragraphs else None
+    cloze = measure_cloze(model, items) if items else None
+    return ModelFigures(name, model.signature.vocabulary_size, text, cloze)
 
 
 def check_parity(one: MaskedLM, other: MaskedLM) -> float:
     """Largest |difference| of any logit at any token of three texts between runtimes of a model.
 
-    They agree to rounding where the export is right.
-
     Raises:
-        ModelError: if the difference is above 1e-3.
+        ModelError: if it is above 1e-3; they agree to rounding where the export is right.
     """
     vocabulary = one.vocabulary
     mask, longest = vocabulary.mask_token, min(one.max_tokens, MAX_TOKENS)

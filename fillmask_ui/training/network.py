@@ -11,55 +11,39 @@ Two shortcuts, for any architecture whose head works position by position:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+from transformers import PreTrainedModel
 
 
 @dataclass(frozen=True)
 class SegmentForm:
-    """How rows of several segments are given to a model.
+    """How rows of several segments are given to a model."""
 
-    Attributes:
-        separate: whether attention and positions are per segment.
-        position_offset: added to positions that count from 0 (RoBERTa counts from 2); None
-            if the architecture takes no positions (ALiBi, relative).
-        window: for architectures with layers that look only so many tokens to each side
-            (ModernBERT), how many; they take one mask for each kind of layer.
-    """
-
-    separate: bool
+    separate: bool  # whether attention and positions are per segment
+    # Where positions begin (2 in RoBERTa); None if the architecture takes none (ALiBi, relative).
     position_offset: int | None = None
+    # For architectures with layers that look only so many tokens to each side (ModernBERT), how
+    # many; they take one mask for each kind of layer.
     window: int | None = None
 
-
-def segment_inputs(
-    form: SegmentForm, segment: torch.Tensor, position: torch.Tensor
-) -> dict[str, Any]:
-    """Attention mask and positions for packed rows, as arguments of the model.
-
-    Args:
-        form: what the model takes.
-        segment: int [B, T], 0 where padded.
-        position: int [B, T], from 0 in each segment.
-    """
-    if not form.separate:
-        return {"attention_mask": (segment > 0).long()}
-    same = segment[:, None, :, None] == segment[:, None, None, :]  # [B, 1, T, T]
-    inputs: dict[str, Any] = {"attention_mask": _additive(same)}
-    if form.window is not None:
-        place = torch.arange(segment.shape[1], device=segment.device)
-        near = (place[:, None] - place[None, :]).abs() <= form.window  # [T, T]
-        inputs["attention_mask"] = {
-            "full_attention": inputs["attention_mask"],
-            "sliding_attention": _additive(same & near),
-        }
-    if form.position_offset is not None:
-        inputs["position_ids"] = position.long() + form.position_offset
-    return inputs
+    def inputs(self, segment: torch.Tensor, position: torch.Tensor) -> dict[str, Any]:
+        """Attention mask and positions of rows, as arguments of a model; both are int [B, T]."""
+        if not self.separate:
+            return {"attention_mask": (segment > 0).long()}
+        same = segment[:, None, :, None] == segment[:, None, None, :]  # [B, 1, T, T]
+        inputs: dict[str, Any] = {"attention_mask": _additive(same)}
+        if self.window is not None:
+            place = torch.arange(segment.shape[1], device=segment.device)
+            near = (place[:, None] - place[None, :]).abs() <= self.window  # [T, T]
+            inputs["attention_mask"] = {
+                "full_attention": inputs["attention_mask"],
+                "sliding_attention": _additive(same & near),
+            }
+        if self.position_offset is not None:
+            inputs["position_ids"] = position.long() + self.position_offset
+        return inputs
 
 
 def _additive(seen: torch.Tensor) -> torch.Tensor:
@@ -69,17 +53,12 @@ def _additive(seen: torch.Tensor) -> torch.Tensor:
 
 
 class HiddenPositionModel:
-    """A masked LM called with the positions whose logits are wanted.
-
-    Attributes:
-        form: how the model takes rows of several segments.
-    """
+    """A masked LM called with rows in its `form` and the positions whose logits are wanted."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         self.model = model
         self._wanted: tuple[torch.Tensor, torch.Tensor] | None = None
         model.base_model.register_forward_hook(self._take_wanted)
-        self.form = SegmentForm(separate=False)
         self._find_form()
 
     def _take_wanted(self, _module: torch.nn.Module, _arguments: Any, output: Any) -> Any:
@@ -90,24 +69,16 @@ class HiddenPositionModel:
 
     def logits(
         self,
-        input_ids: torch.Tensor,
-        rows: torch.Tensor,
-        cols: torch.Tensor,
-        segment: torch.Tensor,
-        position: torch.Tensor,
+        input_ids: torch.Tensor,  # int64 [B, T]
+        rows: torch.Tensor,  # int64 [M]
+        cols: torch.Tensor,  # int64 [M]
+        segment: torch.Tensor,  # int [B, T], 1, 2, ... within a row; 0 where padded
+        position: torch.Tensor,  # int [B, T], from 0 in each segment
     ) -> torch.Tensor:
-        """Float [M, V] at the asked positions of packed rows.
-
-        Args:
-            input_ids: int64 [B, T].
-            rows: int64 [M].
-            cols: int64 [M].
-            segment: int [B, T].
-            position: int [B, T].
-        """
+        """Float [M, V] at the asked positions of packed rows."""
         self._wanted = (rows, cols)
         try:
-            inputs = segment_inputs(self.form, segment, position)
+            inputs = self.form.inputs(segment, position)
             return self.model(input_ids=input_ids, **inputs).logits[0]
         finally:
             self._wanted = None
@@ -121,9 +92,8 @@ class HiddenPositionModel:
         model = self.model
         config, device, was_training = model.config, model.device, model.training
         model.eval()
-        window = getattr(config, "sliding_window", None)
+        window, size = getattr(config, "sliding_window", None), config.vocab_size
         first, second = 5, 7 + 2 * (window or 0)  # long enough for a window to matter
-        size = config.vocab_size
         generator = torch.Generator().manual_seed(0)
         ids = torch.randint(min(10, size - 1), size, (1, first + second), generator=generator)
         ids = ids.to(device)

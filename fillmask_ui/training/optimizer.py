@@ -6,46 +6,30 @@ the hidden layers' matrices; embeddings, biases and norms stay with AdamW.
 
 from __future__ import annotations
 
-import itertools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+from transformers import PreTrainedModel
 
 
 def rate_factor(progress: float, warmup: float) -> float:
     """Factor on the peak learning rate: linear warm-up, then linear decay to zero at 1.
 
-    Args:
-        progress: part of the steps or of the time that is over, in [0, 1].
-        warmup: part that is warm-up, in [0, 1).
+    `progress`, in [0, 1], and `warmup`, in [0, 1), are parts of all steps or of the time.
 
     >>> [rate_factor(p, 0.2) for p in (0.1, 0.2, 0.6, 1.0)]
     [0.5, 1.0, 0.5, 0.0]
     """
-    progress = min(max(progress, 0.0), 1.0)
-    if progress < warmup:
-        return progress / warmup
-    return (1 - progress) / (1 - warmup)
+    return progress / warmup if progress < warmup else (1 - progress) / (1 - warmup)
 
 
 class Optimizers:
-    """One or two torch optimizers behind the calls that the loop makes."""
+    """One or two torch optimizers (`adamw` or `muon`) behind the calls that the loop makes."""
 
     def __init__(
         self, model: PreTrainedModel, name: str, learning_rate: float, weight_decay: float
     ) -> None:
-        """Sort the parameters into groups.
-
-        Args:
-            model: whose parameters are trained.
-            name: `adamw` or `muon`.
-            learning_rate: at the peak.
-            weight_decay: of the matrices.
-        """
-        self.learning_rate = learning_rate
+        self.learning_rate = learning_rate  # at the peak
         output = model.get_output_embeddings()
         embeddings = {
             id(parameter)
@@ -53,13 +37,12 @@ class Optimizers:
             if isinstance(module, torch.nn.Embedding) or module is output
             for parameter in module.parameters()
         }
-
-        def is_matrix(parameter: torch.nn.Parameter) -> bool:
-            return parameter.ndim == 2 and id(parameter) not in embeddings
-
-        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        matrices = list(filter(is_matrix, trained))
-        plain = list(itertools.filterfalse(is_matrix, trained))
+        matrices: list[torch.nn.Parameter] = []
+        plain: list[torch.nn.Parameter] = []
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                is_matrix = parameter.ndim == 2 and id(parameter) not in embeddings
+                (matrices if is_matrix else plain).append(parameter)
         self.parameters = matrices + plain
         groups = [
             {"params": matrices, "weight_decay": weight_decay},
@@ -72,11 +55,7 @@ class Optimizers:
         self.all.append(torch.optim.AdamW(groups, learning_rate, betas=(0.9, 0.98), fused=True))
 
     def step(self, factor: float, clip: float) -> float:
-        """Clip, update at `factor` times the peak rate, forget the gradients.
-
-        Returns:
-            The gradient norm before clipping.
-        """
+        """Update at `factor` times the peak rate; the gradient's norm before clipping."""
         norm = torch.nn.utils.clip_grad_norm_(self.parameters, clip)
         for optimizer in self.all:
             for group in optimizer.param_groups:
@@ -86,13 +65,11 @@ class Optimizers:
         return float(norm)
 
     def state_dict(self) -> list[dict[str, Any]]:
-        """All that a resumed run needs."""
         return [optimizer.state_dict() for optimizer in self.all]
 
     def load_state_dict(self, states: list[dict[str, Any]]) -> None:
         """The reverse of `state_dict`; the weight decay stays as it was asked for now."""
         for optimizer, state in zip(self.all, states, strict=True):
-            decays = [group["weight_decay"] for group in optimizer.param_groups]
+            for group, stored in zip(optimizer.param_groups, state["param_groups"], strict=True):
+                stored["weight_decay"] = group["weight_decay"]
             optimizer.load_state_dict(state)
-            for group, decay in zip(optimizer.param_groups, decays, strict=True):
-                group["weight_decay"] = decay

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 from fillmask_ui.models import load_model
 from fillmask_ui.models.weights import refuse_missing
-from fillmask_ui.training.card import CARD, Package, card_text
+from fillmask_ui.training.card import CARD, Package, PackageRequest, card_text
 from fillmask_ui.training.corpus import read_paragraphs, tokenize
-from fillmask_ui.training.folder import FULL, INT8, folder_bytes, write_folder
-from fillmask_ui.training.measure import (
-    ModelFigures,
-    check_parity,
-    measure_cloze,
-    measure_text,
-    read_cloze,
-)
-from fillmask_ui.training.request import PackageRequest
+from fillmask_ui.training.folder import FULL, INT8, write_folder
+from fillmask_ui.training.measure import check_parity, measure, read_cloze
 from fillmask_ui.training.run import read_request
 from fillmask_ui.training.scheme import search_scheme
 from fillmask_ui.training.trim import trim
@@ -32,10 +25,6 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
     """Write the folder, check that its runtimes agree, choose the int8 scheme, measure, describe.
 
     In the folder of a training run, `package.json` keeps the figures.
-
-    Args:
-        request: what to do.
-        report: called with a line of progress.
 
     Raises:
         ModelError: if the source is no masked LM with all its weights, or the exported graph
@@ -52,6 +41,7 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
         ids = tokenize(read_paragraphs(request.texts).texts, tokenizer, 512).ids
         tokenizer = trim(model, tokenizer, ids, request.vocabulary_size)
         report(f"vocabulary trimmed to {request.vocabulary_size:,} tokens")
+    parameters = sum(parameter.numel() for parameter in model.parameters())
     graph = write_folder(model, tokenizer, output)
     report(f"weights and graphs written to {output}")
     parity = check_parity(load_model(output, onnx_file=FULL), load_model(output, runtime="torch"))
@@ -59,14 +49,9 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
 
     search = None
     if request.calibration is not None:
-        thinned = read_paragraphs([request.calibration]).texts
-        thinned = thinned[:: max(1, len(thinned) // CALIBRATION_PARAGRAPHS)]
-        search = search_scheme(
-            graph,
-            output,
-            thinned[:CALIBRATION_PARAGRAPHS],
-            lambda trial: report(f"int8, {trial.label}: {trial.nll_nats:.4f} nats"),
-        )
+        texts = read_paragraphs([request.calibration]).texts
+        texts = texts[:: max(1, len(texts) // CALIBRATION_PARAGRAPHS)][:CALIBRATION_PARAGRAPHS]
+        search = search_scheme(graph, output, texts, report)
         report(f"int8 scheme: {search.chosen_label}")
 
     references: list[tuple[str, str | Path, str | None]] = []
@@ -76,28 +61,13 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
     figures = []
     for name, reference, onnx_file in references if items or held_out else ():
         measured = load_model(reference, onnx_file=onnx_file)
-        figures.append(
-            ModelFigures(
-                name,
-                measured.signature.vocabulary_size,
-                measure_text(measured, held_out) if held_out else None,
-                measure_cloze(measured, items) if items else None,
-            )
-        )
+        figures.append(measure(name, measured, held_out, items))
         report(f"measured {name}")
-    made = Package(
-        folder=output,
-        size_bytes=folder_bytes(output),
-        parameters=sum(parameter.numel() for parameter in model.parameters()),
-        parity=parity,
-        search=search,
-        figures=tuple(figures),
-    )
+    made = Package(output, parameters, parity, search, tuple(figures))
     asked = read_request(request.source)
     (output / CARD).write_text(card_text(request, made, asked), encoding="utf-8")
-    made = replace(made, size_bytes=folder_bytes(output))
     if asked is not None:
-        content = {**asdict(made), "folder": str(output)}
-        text = json.dumps(content, indent=2) + "\n"
+        content = {"folder": str(output), "size_bytes": made.size_bytes, **asdict(made)}
+        text = json.dumps(content, indent=2, default=str) + "\n"
         (request.source / "package.json").write_text(text, encoding="utf-8")
     return made

@@ -10,22 +10,13 @@ from fillmask_ui.options import check_options, option
 
 @dataclass(frozen=True)
 class Recipe:
-    """Every choice that shapes a run, apart from the text and the initial weights.
+    """Every choice that shapes a run, apart from the text and the initial weights."""
 
-    Attributes:
-        minutes: length of the run; exactly one of `minutes` and `steps` is given.
-        block_tokens: T, tokens per row.
-        batch_blocks: B, rows per step.
-        clip: greatest gradient norm.
-        precision: `bf16` (autocast) or `fp32`.
-        validation_segments: how many are held out of the training text to follow the loss.
-        validation_minutes: between two validations.
-    """
-
+    # Exactly one of `minutes` and `steps` is given.
     minutes: float | None = option(None, "Length of the run; the rate decays to zero at its end.")
     steps: int | None = option(None, "Length in optimizer steps instead.")
-    block_tokens: int = option(192, "Tokens a row.")
-    batch_blocks: int = option(20, "Rows a step.")
+    block_tokens: int = option(192, "Tokens a row.")  # T
+    batch_blocks: int = option(20, "Rows a step.")  # B
     mask_share: float = option(
         0.2, "Part of the tokens hidden in training; losses are told at 0.15."
     )
@@ -34,10 +25,10 @@ class Recipe:
     learning_rate: float = option(5e-4, "At the peak.")
     warmup: float = option(0.02, "Part of the run that is warm-up.")
     weight_decay: float = option(0.01, "Of the matrices.")
-    clip: float = 1.0
+    clip: float = 1.0  # greatest gradient norm
     precision: str = option("bf16", "bf16 or fp32.", choices=("bf16", "fp32"))
-    validation_segments: int = 300
-    validation_minutes: float = 10.0
+    validation_segments: int = 300  # how many are held out of the training text to follow the loss
+    validation_minutes: float = 10.0  # between two validations
     checkpoint_minutes: float = option(10.0, "Between two checkpoints.")
     seed: int = option(42, "Of everything random.")
     device: str = option("cpu", "PyTorch device, such as cpu or cuda.")
@@ -66,28 +57,15 @@ class Recipe:
 
 @dataclass(frozen=True)
 class LogRow:
-    """One line of the log.
+    """One line of the log."""
 
-    Attributes:
-        step: optimizer steps so far.
-        elapsed_seconds: training time so far, over all resumed parts.
-        progress: part of the run that is over.
-        tokens: seen so far, padding left out.
-        epoch: passes over the text so far, a fraction.
-        rate: learning rate of the last step.
-        train_nll_nats: mean since the last row, at the training share.
-        gradient_norm: of the last step, before clipping.
-        validation_nll_nats: at 15 %, 80/10/10; None where not measured at this row.
-        validation_top1: share of hidden tokens ranked first.
-    """
-
-    step: int
-    elapsed_seconds: float
-    progress: float
-    tokens: int
-    epoch: float
-    rate: float
-    train_nll_nats: float
-    gradient_norm: float
-    validation_nll_nats: float | None = None
-    validation_top1: float | None = None
+    step: int  # optimizer steps so far
+    elapsed_seconds: float  # training time so far, over all resumed parts
+    progress: float  # part of the run that is over
+    tokens: int  # seen so far, padding left out
+    epoch: float  # passes over the text so far, a fraction
+    rate: float  # learning rate of the last step
+    train_nll_nats: float  # mean since the last row, at the training share
+    gradient_norm: float  # of the last step, before clipping
+    validation_nll_nats: float | None = None  # at 15 %, 80/10/10; None where not measured here
+    validation_top1: float | None = None  # share of hidden tokens ranked first

@@ -19,44 +19,59 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+import transformers
 
-from fillmask_ui.errors import DataError, OptionError
+from fillmask_ui.errors import DataError, OptionError, translated
 from fillmask_ui.models.configuration import read_config
 from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.training.blend import blend_with_start, copy_weights
-from fillmask_ui.training.corpus import read_paragraphs, tokenize_once
+from fillmask_ui.training.corpus import CorpusPart, read_paragraphs, tokenize_once
 from fillmask_ui.training.loop import Trainer
 from fillmask_ui.training.recipe import LogRow, Recipe
-from fillmask_ui.training.request import RunRequest
-from fillmask_ui.training.scratch import new_model, train_tokenizer
 from fillmask_ui.training.trim import trim, trim_as
-from fillmask_ui.training.weights import Weights, attention_on, dropout_values, load_weights
+from fillmask_ui.training.weights import (
+    Weights,
+    dropout_values,
+    load_tokenizer,
+    load_weights,
+    new_model,
+    train_tokenizer,
+)
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What a run starts from: weights (`init`) or, from scratch, a config."""
+
+    texts: tuple[CorpusPart, ...]  # the training text
+    output: Path  # folder of the run
+    init: str | None = None  # folder (or hub id) of the weights to continue from
+    config: Path | None = None  # Hugging Face config file
+    # Trim the vocabulary of `init` to so many tokens; from scratch, the size of the tokenizer that
+    # is trained on the text.
+    vocabulary_size: int | None = None
+    threads: int | None = None  # CPU threads; None leaves torch's choice
+
+    def __post_init__(self) -> None:
+        if (self.init is None) == (self.config is None):
+            raise OptionError("give either --init (weights) or --config (from scratch)")
+        if not self.texts:
+            raise OptionError("give at least one text file")
 
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """A trainer and the files it writes.
+    """A trainer and the files it writes."""
 
-    Attributes:
-        trainer: ready to run, resumed if the folder held a checkpoint.
-        output: folder of the run.
-        resumed: whether a checkpoint was found.
-        start: a copy of the initial weights, where the recipe averages with them at the end.
-        missing: names of the weights that the start lacks; they began as random numbers.
-    """
-
-    trainer: Trainer
-    output: Path
-    resumed: bool
-    start: dict[str, torch.Tensor] | None = None
-    missing: tuple[str, ...] = ()
+    trainer: Trainer  # ready to run, resumed if the folder held a checkpoint
+    output: Path  # folder of the run
+    resumed: bool  # whether a checkpoint was found
+    start: dict[str, torch.Tensor] | None  # the initial weights, to average with at the end
+    missing: tuple[str, ...]  # names of the weights that the start lacks: random numbers
 
     @property
     def checkpoint(self) -> Path:
@@ -71,12 +86,8 @@ class PreparedRun:
     ) -> Iterator[LogRow]:
         """Train; each row is in the log before it is yielded; the model is saved at the end.
 
-        What is averaged at the end is the model, never the checkpoint.
-
-        Args:
-            log_every: steps between rows.
-            stop: asked after each step; where true, the checkpoint is saved and training ends
-                before its time, without a model.
+        What is averaged at the end is the model, never the checkpoint. The arguments are those of
+        `Trainer.run`; a run that is stopped leaves a checkpoint and no model.
         """
         trainer = self.trainer
         if self.log.exists():
@@ -93,7 +104,8 @@ class PreparedRun:
         if not trainer.finished:
             return
         if self.start is not None:
-            trials = [asdict(trial) for trial in blend_with_start(trainer, self.start)]
+            measured = blend_with_start(trainer, self.start)
+            trials = [{"share": share, **asdict(one)} for share, one in measured.items()]
             text = json.dumps(trials, indent=2) + "\n"
             (self.output / "blend.json").write_text(text, encoding="utf-8")
         with quiet_transformers():
@@ -106,39 +118,26 @@ def _line(row: LogRow) -> str:
 
 
 def read_log(path: Path) -> list[LogRow]:
-    """The rows of a log; the later row of a repeated step, no half-written last line.
-
-    Raises:
-        DataError: if the file is missing or no log.
-    """
+    """The rows of a log; the later row of a repeated step, no half-written last line."""
     rows: dict[int, LogRow] = {}
-    try:
+    with translated((OSError, ValueError, TypeError), DataError, f"{path} is no training log"):
         for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
-            if not line.endswith("\n"):
-                break
-            row = LogRow(**json.loads(line))
-            rows[row.step] = row
-    except (OSError, ValueError, TypeError) as error:
-        raise DataError(f"{path} is no training log: {error}") from error
+            if line.endswith("\n"):
+                row = LogRow(**json.loads(line))
+                rows[row.step] = row
     return [rows[step] for step in sorted(rows)]
 
 
 def read_request(folder: Path) -> dict[str, Any] | None:
-    """What the run in a folder was asked for; None if the folder holds no run.
-
-    Raises:
-        DataError: if `run.json` is not what a run wrote.
-        ModelError: if the model's `config.json` cannot be read.
-    """
+    """What the run in a folder was asked for; None if the folder holds no run."""
     path = folder / "run.json"
     if not path.exists():
         return None
-    try:
+    kinds, failed = (ValueError, KeyError, TypeError), f"{path} is not what a run wrote"
+    with translated(kinds, DataError, failed, "; delete it to go on"):
         asked = json.loads(path.read_text(encoding="utf-8"))
         for name in ("texts", "characters", "recipe", "init", "config", "vocabulary_size"):
             asked[name]
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path} is not what a run wrote: {error}; delete it to go on") from error
     # Runs of earlier versions do not tell their dropout; the model's config does.
     if "dropout" not in asked:
         asked["dropout"] = dropout_values(read_config(folder).raw)
@@ -164,9 +163,8 @@ def prepare(request: RunRequest, recipe: Recipe) -> PreparedRun:
     resumed = (output / "checkpoint.pt").exists()
     loaded = _load_start(request, recipe, resumed)
     loaded.tokenizer.save_pretrained(output / "tokenizer")
-    segments = tokenize_once(
-        request.texts, loaded.tokenizer, recipe.block_tokens, output / "tokens.npz"
-    )
+    tokens = output / "tokens.npz"
+    segments = tokenize_once(request.texts, loaded.tokenizer, recipe.block_tokens, tokens)
     trainer = Trainer(loaded.model, loaded.tokenizer, segments, recipe)
     start = copy_weights(trainer.model) if recipe.blend else None
     prepared = PreparedRun(trainer, output, resumed, start, loaded.missing)
@@ -180,18 +178,16 @@ def prepare(request: RunRequest, recipe: Recipe) -> PreparedRun:
 def _load_start(request: RunRequest, recipe: Recipe, resumed: bool) -> Weights:
     """The model and tokenizer that a run starts from; a folder that has a tokenizer keeps it."""
     stored, size = request.output / "tokenizer", request.vocabulary_size
-    attention = attention_on(recipe.device)
     if request.config is not None:
         if stored.exists():
-            tokenizer = _load_tokenizer(stored)
+            tokenizer = load_tokenizer(stored)
         else:
-            paragraphs = read_paragraphs(request.texts).texts
-            tokenizer = train_tokenizer(paragraphs, size or 16_000)
-        return Weights(new_model(request.config, tokenizer, attention), tokenizer)
-    loaded = load_weights(request.init or "", attention)
+            tokenizer = train_tokenizer(read_paragraphs(request.texts).texts, size or 16_000)
+        return Weights(new_model(request.config, tokenizer, recipe.device), tokenizer)
+    loaded = load_weights(request.init or "", recipe.device)
     model, tokenizer = loaded.model, loaded.tokenizer
     if resumed and stored.exists():
-        own = _load_tokenizer(stored)
+        own = load_tokenizer(stored)
         if own.get_vocab() != tokenizer.get_vocab():
             trim_as(model, tokenizer, own)
             tokenizer = own
@@ -202,19 +198,8 @@ def _load_start(request: RunRequest, recipe: Recipe, resumed: bool) -> Weights:
     return Weights(model, tokenizer, loaded.missing)
 
 
-def _load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
-    from transformers import AutoTokenizer
-
-    tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    return tokenizer
-
-
 def _refuse_another_start(request: RunRequest, before: dict[str, Any]) -> None:
-    """One folder holds one run: another start or vocabulary would be ignored or mixed up.
-
-    Raises:
-        OptionError: if the request names another than before.
-    """
+    """One folder holds one run: another start or vocabulary would be ignored or mixed up."""
     config = request.config and str(request.config)
     for name, now in (("init", request.init), ("config", config)):
         was = before[name]
@@ -238,8 +223,6 @@ def _content(
     request: RunRequest, prepared: PreparedRun, before: dict[str, Any] | None
 ) -> dict[str, Any]:
     """What `run.json` holds."""
-    import transformers
-
     trainer, before = prepared.trainer, before or {}
     segments, config = trainer.segments, trainer.model.config
     content = {
@@ -263,9 +246,7 @@ def _content(
     if step and before:
         # What was asked for up to this step, where that differs from what is asked for now.
         asked = {name: before[name] for name in ("texts", "characters", "recipe")}
-        changed = any(asked[name] != content[name] for name in asked)
-        content["earlier"] = [
-            *before.get("earlier", []),
-            *([{"until_step": step, **asked}] if changed else []),
-        ]
+        content["earlier"] = before.get("earlier", [])
+        if any(asked[name] != content[name] for name in asked):
+            content["earlier"] += [{"until_step": step, **asked}]
     return content

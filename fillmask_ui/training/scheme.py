@@ -26,69 +26,36 @@ TOLERANCE = 0.01  # of the full-precision loss
 
 @dataclass(frozen=True)
 class SchemeTrial:
-    """One measured scheme.
+    """One measured scheme."""
 
-    Attributes:
-        label: in words.
-        nll_nats: loss on the calibration text.
-        int8_bytes: bytes of the matrices that are in int8.
-        file_bytes: of the int8 graph on disk.
-    """
-
-    label: str
-    nll_nats: float
-    int8_bytes: int
-    file_bytes: int
-
-    def gain_per_byte(self, other: SchemeTrial) -> float:
-        """What is won against a trial with more in int8, in nats per byte of int8."""
-        return (other.nll_nats - self.nll_nats) / (other.int8_bytes - self.int8_bytes)
+    label: str  # in words
+    nll_nats: float  # loss on the calibration text
+    int8_bytes: int  # bytes of the matrices that are in int8
+    file_bytes: int  # of the int8 graph on disk
 
 
 @dataclass(frozen=True)
 class SchemeSearch:
-    """What was tried and what was chosen.
+    """What was tried and what was chosen."""
 
-    Attributes:
-        full_nll_nats: loss of the full-precision graph on the same text.
-        trials: in the order of the search.
-        chosen: the scheme that the folder now holds.
-        chosen_label: its label.
-    """
-
-    full_nll_nats: float
-    trials: tuple[SchemeTrial, ...]
-    chosen: Int8Scheme
-    chosen_label: str
-
-
-def role(layer: str) -> str:
-    """A layer's name without its number.
-
-    >>> role("bert.encoder.layer.5.output.dense")
-    'bert.encoder.layer.*.output.dense'
-    """
-    return re.sub(r"\.\d+\.", ".*.", layer)
+    full_nll_nats: float  # loss of the full-precision graph on the same text
+    trials: tuple[SchemeTrial, ...]  # in the order of the search
+    chosen: Int8Scheme  # the scheme that the folder now holds
+    chosen_label: str  # its label
 
 
 def search_scheme(
-    graph: onnx.ModelProto,
-    folder: Path,
-    paragraphs: list[str],
-    report: Callable[[SchemeTrial], None] = lambda _: None,
+    graph: onnx.ModelProto,  # in float32 with its weights inside
+    folder: Path,  # holds the full-precision model; its int8 file is overwritten by each trial
+    paragraphs: list[str],  # to calibrate with; not those of the final figures
+    report: Callable[[str], None],
 ) -> SchemeSearch:
-    """Find the scheme with the fewest full-precision matrices whose loss is within 1 %.
-
-    Args:
-        graph: the float32 graph with its weights inside.
-        folder: that holds the full-precision model; its int8 file is overwritten by each trial.
-        paragraphs: calibration text; not the text of the final figures.
-        report: called with each trial.
-    """
+    """Find the scheme with the fewest full-precision matrices whose loss is within 1 %."""
     products = find_products(graph)
-    layers_of: dict[str, list[str]] = {}
+    layers_of: dict[str, list[str]] = {}  # by role, such as bert.encoder.layer.*.output.dense
     for product in products:
-        layers_of.setdefault(role(product.layer), []).append(product.layer)
+        role = re.sub(r"\.\d+\.", ".*.", product.layer)
+        layers_of.setdefault(role, []).append(product.layer)
 
     def trial(scheme: Int8Scheme, label: str) -> SchemeTrial:
         path = write_int8(graph, folder, scheme)
@@ -98,7 +65,7 @@ def search_scheme(
             sum(product.weight.size for product in products if product.layer not in scheme.keep),
             path.stat().st_size,
         )
-        report(done)
+        report(f"int8, {label}: {done.nll_nats:.4f} nats")
         return done
 
     def keeping(roles: list[str]) -> Int8Scheme:
@@ -116,7 +83,11 @@ def search_scheme(
             label = f"per channel, full precision: {', '.join([*kept, name])}"
             options[name] = trial(keeping([*kept, name]), label)
         trials += options.values()
-        winner = max(options, key=lambda name: options[name].gain_per_byte(best))
+        gains = {  # nats per byte of int8 that is given back
+            name: (best.nll_nats - one.nll_nats) / (best.int8_bytes - one.int8_bytes)
+            for name, one in options.items()
+        }
+        winner = max(gains, key=gains.__getitem__)
         if options[winner].nll_nats >= best.nll_nats:
             break
         best, kept = options[winner], [*kept, winner]

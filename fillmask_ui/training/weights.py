@@ -1,36 +1,38 @@
-"""Load a masked LM of torch to work on: to train it further or to package it."""
+"""A masked LM of torch to work on: loaded, to train it further or to package it, or made anew."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+import transformers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers.trainers import WordPieceTrainer
+from transformers import AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokenizerFast
 
 from fillmask_ui.assets import asset
-from fillmask_ui.errors import ModelError, first_line
+from fillmask_ui.errors import DataError, ModelError, OptionError, translated
+from fillmask_ui.models.hub import fetch_model
+from fillmask_ui.models.progress import silent
 from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.models.reference import parse_reference
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+# What configs call the dropout of heads that a masked LM does not have.
+_OTHER_HEADS = ("classifier", "cls", "pooler", "qa", "seq_classif", "summary")
 
 
 @dataclass(frozen=True)
 class Weights:
-    """A model in float32 and its tokenizer, both of transformers.
-
-    Attributes:
-        model: in float32.
-        tokenizer: with a mask token.
-        missing: names of the weights that the files lack; they are random numbers.
-    """
+    """A model in float32 and its tokenizer, both of transformers."""
 
     model: PreTrainedModel
-    tokenizer: PreTrainedTokenizerFast
-    missing: tuple[str, ...] = ()
+    tokenizer: PreTrainedTokenizerFast  # with a mask token
+    missing: tuple[str, ...] = ()  # names of the weights that the files lack: random numbers
 
 
 def missing_note(names: Sequence[str]) -> str:
@@ -40,10 +42,6 @@ def missing_note(names: Sequence[str]) -> str:
     '2 tensors that the start lacks, such as head.bias, began as random numbers'
     """
     return f"{len(names)} tensors that the start lacks, such as {names[0]}, began as random numbers"
-
-
-# What configs call the dropout of heads that a masked LM does not have.
-_OTHER_HEADS = ("classifier", "cls", "pooler", "qa", "seq_classif", "summary")
 
 
 def dropout_values(config: dict[str, Any]) -> dict[str, float]:
@@ -62,70 +60,116 @@ def dropout_values(config: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def model_folder(reference: str | Path) -> Path:
-    """Where a reference's files are, fetched from the hub where it is an id.
-
-    Raises:
-        ModelError: if nothing is there.
-        NetworkError: if it has to be fetched and cannot be.
-    """
-    parsed = parse_reference(reference)
-    if parsed.kind == "embedded":
-        return asset("model")
-    if parsed.kind == "folder" and parsed.path is not None:
-        return parsed.path
-    if parsed.kind == "hub":
-        from fillmask_ui.models.hub import fetch_model
-        from fillmask_ui.models.progress import silent
-
-        return fetch_model(parsed, "torch", None, silent).folder
-    raise ModelError(
-        f"{str(reference)!r} is a file; give the folder of a model with its safetensors weights"
-    )
-
-
-def attention_on(device: str) -> str | None:
-    """The attention that trains fastest, in transformers' terms; None leaves the choice to it."""
+def _attention(device: str) -> str | None:
     # On cuda transformers takes its fused attention where the architecture has one. On the CPU,
     # with head sizes of 32 to 64 and rows of a few hundred tokens, torch's fused kernel spends
     # more time in its backward pass than two plain matrix products do.
     return None if device.startswith("cuda") else "eager"
 
 
-def load_weights(reference: str | Path, attention: str | None = "eager") -> Weights:
-    """Model and tokenizer of a folder or hub id.
+def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
+    """That of a folder, of any family."""
+    tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    return tokenizer
 
-    Args:
-        reference: as in `load_model`: `embedded`, a folder or a hub id.
-        attention: implementation in transformers' terms: `eager` or `sdpa`; None leaves the
-            choice to it.
+
+def load_weights(reference: str | Path, device: str = "cpu") -> Weights:
+    """Model and tokenizer of `embedded`, a folder or a hub id, for work on a device.
 
     Raises:
         ModelError: if it holds no masked LM with weights and a tokenizer.
+        NetworkError: if it has to be fetched and cannot be.
     """
-    from transformers import AutoModelForMaskedLM, AutoTokenizer
-
-    folder = model_folder(reference)
-    tokenizer: Any
-    try:
-        with quiet_transformers():
-            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-            model, info = AutoModelForMaskedLM.from_pretrained(
-                folder,
-                dtype=torch.float32,
-                attn_implementation=attention,
-                use_safetensors=True,
-                local_files_only=True,
-                output_loading_info=True,
-            )
-    except (OSError, ValueError, KeyError) as error:
+    parsed = parse_reference(reference)
+    if parsed.kind == "file":
         raise ModelError(
-            f"cannot load {str(reference)!r} as a masked language model with its tokenizer: "
-            f"{first_line(error)}"
-        ) from error
+            f"{str(reference)!r} is a file; give the folder of a model with its safetensors weights"
+        )
+    if parsed.kind == "hub":
+        folder = fetch_model(parsed, "torch", None, silent).folder
+    else:
+        folder = parsed.path or asset("model")
+    failed = f"cannot load {str(reference)!r} as a masked language model with its tokenizer"
+    with translated((OSError, ValueError, KeyError), ModelError, failed), quiet_transformers():
+        tokenizer = load_tokenizer(folder)
+        model, info = AutoModelForMaskedLM.from_pretrained(
+            folder,
+            dtype=torch.float32,
+            attn_implementation=_attention(device),
+            use_safetensors=True,
+            local_files_only=True,
+            output_loading_info=True,
+        )
     if tokenizer.mask_token_id is None:
         raise ModelError(
             f"the tokenizer of {str(reference)!r} has no mask token, so nothing can be hidden; "
             "choose a model for fill-mask"
         )
     return Weights(model, tokenizer, tuple(sorted(info["missing_keys"])))
+
+
+def train_tokenizer(paragraphs: list[str], vocabulary_size: int) -> PreTrainedTokenizerFast:
+    """An uncased WordPiece tokenizer in BERT's form, trained on the text.
+
+    The trainer breaks ties by the order of a hash map, so two trainings may differ in a few rare
+    tokens: a run keeps its tokenizer and resumes with it.
+
+    `vocabulary_size` is an upper limit: little text has fewer tokens to offer.
+
+    Raises:
+        OptionError: for a vocabulary that leaves no room beside the special tokens.
+    """
+    if vocabulary_size < 100:
+        raise OptionError(
+            f"a vocabulary of {vocabulary_size} tokens is too small; take 100 or more"
+        )
+    tokenizer = Tokenizer(models.WordPiece(unk_token=_SPECIAL[1]))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    trainer = WordPieceTrainer(
+        vocab_size=vocabulary_size, special_tokens=list(_SPECIAL), show_progress=False
+    )
+    tokenizer.train_from_iterator(paragraphs, trainer)
+    sep, cls = ((token, _SPECIAL.index(token)) for token in ("[SEP]", "[CLS]"))
+    tokenizer.post_processor = processors.BertProcessing(sep, cls)
+    named = {f"{token.strip('[]').lower()}_token": token for token in _SPECIAL}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=512, **named)
+
+
+def new_model(
+    config_path: Path, tokenizer: PreTrainedTokenizerFast, device: str = "cpu"
+) -> PreTrainedModel:
+    """Random weights for a Hugging Face config; V and the special ids are the tokenizer's.
+
+    The tokenizer's longest text becomes that of the model.
+
+    Raises:
+        DataError: if the file is no JSON object.
+        OptionError: if it names no architecture that has a masked-LM head.
+    """
+    unreadable = (OSError, ValueError, AttributeError, TypeError)
+    with translated(unreadable, DataError, f"{config_path} cannot be read as a JSON config"):
+        content = json.loads(config_path.read_text(encoding="utf-8"))
+        model_type = content.pop("model_type", None)
+    if model_type is None:
+        raise OptionError(
+            f'{config_path} has no "model_type"; write one such as "bert" or "modernbert"'
+        )
+    content |= {
+        "vocab_size": len(tokenizer),
+        "pad_token_id": tokenizer.pad_token_id,
+        "cls_token_id": tokenizer.cls_token_id,
+        "sep_token_id": tokenizer.sep_token_id,
+        "bos_token_id": tokenizer.cls_token_id,
+        "eos_token_id": tokenizer.sep_token_id,
+    }
+    failed = f"no masked language model can be made from {config_path} (model_type {model_type!r})"
+    kind = _attention(device)
+    with translated((ValueError, TypeError, KeyError), OptionError, failed):
+        config = transformers.AutoConfig.for_model(model_type, **content)
+        model = AutoModelForMaskedLM.from_config(config, attn_implementation=kind)
+    limit = getattr(config, "max_position_embeddings", None)
+    if isinstance(limit, int):
+        tokenizer.model_max_length = limit
+    return model.float()

@@ -35,7 +35,7 @@ def text_file(tmp_path_factory, sentences):
 
 @pytest.fixture(scope="session")
 def tokenizer(sentences):
-    from fillmask_ui.training.scratch import train_tokenizer
+    from fillmask_ui.training.weights import train_tokenizer
 
     return train_tokenizer(sentences, 200)
 

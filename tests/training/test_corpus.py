@@ -18,7 +18,7 @@ from fillmask_ui.training.corpus import (
     tokenize,
     tokenize_once,
 )
-from fillmask_ui.training.scratch import train_tokenizer
+from fillmask_ui.training.weights import train_tokenizer
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,7 @@ from small_training import small
 
 from fillmask_ui.training.corpus import CorpusPart
 from fillmask_ui.training.masks import hide
-from fillmask_ui.training.request import RunRequest
-from fillmask_ui.training.run import prepare
+from fillmask_ui.training.run import RunRequest, prepare
 
 
 def test_masks_follow_berts_proportions():

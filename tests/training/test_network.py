@@ -6,10 +6,8 @@ import torch
 from fillmask_ui.training.network import (
     HiddenPositionModel,
     SegmentForm,
-    segment_inputs,
 )
-from fillmask_ui.training.scratch import new_model
-from fillmask_ui.training.weights import attention_on, load_weights
+from fillmask_ui.training.weights import load_weights, new_model
 
 FAMILIES = ["bert", "roberta", "distilbert", "modernbert", "deberta-v2"]
 
@@ -17,19 +15,19 @@ FAMILIES = ["bert", "roberta", "distilbert", "modernbert", "deberta-v2"]
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_has_an_attention_on_cuda(family, tokenizer, config_file, tmp_path):
     """Fused where transformers has it; DeBERTa has none."""
-    model = new_model(config_file(family), tokenizer, attention_on("cuda"))
+    model = new_model(config_file(family), tokenizer, "cuda")
     expected = "eager" if family == "deberta-v2" else "sdpa"
     assert model.config._attn_implementation == expected
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    assert load_weights(tmp_path, None).model.config._attn_implementation == expected
+    assert load_weights(tmp_path, "cuda").model.config._attn_implementation == expected
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_packed_rows_give_the_loss_of_segments_alone(family, tokenizer, config_file):
     """Reference: the plain forward pass of transformers on each segment by itself."""
     torch.manual_seed(0)
-    model = new_model(config_file(family), tokenizer, "eager").eval()
+    model = new_model(config_file(family), tokenizer).eval()
     network = HiddenPositionModel(model)
     form = network.form
     # DeBERTa's positions are relative and its mask is a row's: it reads the row as one text.
@@ -53,11 +51,11 @@ def test_packed_rows_give_the_loss_of_segments_alone(family, tokenizer, config_f
 
 
 def test_a_sliding_window_needs_its_own_mask(tokenizer, config_file):
-    model = new_model(config_file("modernbert"), tokenizer, "eager")
+    model = new_model(config_file("modernbert"), tokenizer)
     assert HiddenPositionModel(model).form == SegmentForm(True, 0, window=4)
 
 
 def test_plain_form_hides_padding_only():
     segment = torch.tensor([[1, 1, 2, 0]])
-    inputs = segment_inputs(SegmentForm(separate=False), segment, torch.zeros_like(segment))
+    inputs = SegmentForm(separate=False).inputs(segment, torch.zeros_like(segment))
     assert inputs["attention_mask"].tolist() == [[1, 1, 1, 0]]

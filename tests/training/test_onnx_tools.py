@@ -17,7 +17,7 @@ from fillmask_ui.errors import ModelError
 from fillmask_ui.onnx_tools.export import export_onnx, probe_inputs
 from fillmask_ui.onnx_tools.quantize import find_products, quantize_dynamic, quantize_weight
 from fillmask_ui.onnx_tools.sharing import read_safetensors, share_weights
-from fillmask_ui.training.scratch import new_model, train_tokenizer
+from fillmask_ui.training.weights import new_model, train_tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def exported(family, tokenizer, config_file):
     """A model with weights large enough for logits to differ, and a copy of its graph."""
     if family not in _EXPORTED:
         torch.manual_seed(3)
-        model = new_model(config_file(family), tokenizer, "eager").eval()
+        model = new_model(config_file(family), tokenizer).eval()
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.add_(torch.randn_like(parameter) * 0.2)
@@ -126,7 +126,7 @@ def test_shared_weights_change_nothing_but_the_size(tmp_path, tokenizer, config_
 def test_nothing_is_shared_with_foreign_weights(tmp_path, tokenizer, config_file):
     _, graph = exported("bert", tokenizer, config_file)
     torch.manual_seed(4)
-    new_model(config_file("bert"), tokenizer, "eager").save_pretrained(tmp_path)
+    new_model(config_file("bert"), tokenizer).save_pretrained(tmp_path)
     biases = share_weights(graph, tmp_path / "model.safetensors", "model.safetensors")
     assert biases == []
 

@@ -8,9 +8,8 @@ import pytest
 import torch
 
 from fillmask_ui.training.folder import write_tokenizer, write_weights
-from fillmask_ui.training.scratch import new_model, train_tokenizer
 from fillmask_ui.training.trim import trim
-from fillmask_ui.training.weights import load_weights
+from fillmask_ui.training.weights import load_weights, new_model, train_tokenizer
 
 
 @pytest.fixture
@@ -73,7 +72,7 @@ def test_a_trimmed_tokenizer_reads_as_before(tokenizer_of, tmp_path, config_file
     tokenizer, config = tokenizer_of("Bert", **options)
     text = "The schön Paris [MASK] Zug."
     tokens = tokenizer.tokenize(text)
-    model = new_model(config_file(), tokenizer, "eager")
+    model = new_model(config_file(), tokenizer)
     trimmed = trim(model, tokenizer, np.array(tokenizer(text)["input_ids"]), len(tokenizer) - 1)
     trimmed.save_pretrained(tmp_path / "saved")
     shutil.copy(config, tmp_path / "saved")
@@ -88,7 +87,7 @@ def test_rounding_leaves_what_no_file_holds(tmp_path, sentences, config_file):
     config = config_file("modernbert", max_position_embeddings=512, hidden_size=64)
     tokenizer = train_tokenizer(sentences, 200)
     torch.manual_seed(0)
-    model = new_model(config, tokenizer, "eager").eval()
+    model = new_model(config, tokenizer).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.ndim == 2:
@@ -104,3 +103,23 @@ def test_rounding_leaves_what_no_file_holds(tmp_path, sentences, config_file):
     ids = torch.randint(5, len(tokenizer), (1, 500))
     with torch.no_grad():
         assert torch.equal(model(input_ids=ids).logits, stored(input_ids=ids).logits)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "deberta-v2"])
+def test_tokens_that_stay_score_as_before(sentences, config_file, family, tied):
+    """Reference: the logits of the model in full, whether or not it shares its two matrices."""
+    tokenizer = train_tokenizer(sentences, 200)
+    torch.manual_seed(0)
+    model = new_model(config_file(family, tie_word_embeddings=tied), tokenizer).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    text = sentences[0]
+    ids = tokenizer(text, return_tensors="pt")["input_ids"]
+    before, old = model(input_ids=ids).logits[0], tokenizer.get_vocab()
+    trimmed = trim(model, tokenizer, ids[0].numpy(), len(tokenizer) - 20)
+    new = trimmed.get_vocab()
+    rows = [old[token] for token in sorted(new, key=new.get)]
+    after = model(input_ids=trimmed(text, return_tensors="pt")["input_ids"]).logits[0]
+    torch.testing.assert_close(after, before[:, rows])

@@ -14,9 +14,8 @@ from fillmask_ui.cli import train as train_command
 from fillmask_ui.cli.main import app
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.training.corpus import CorpusPart, tokenize
-from fillmask_ui.training.request import RunRequest
-from fillmask_ui.training.run import prepare, read_log, read_request
-from fillmask_ui.training.scratch import new_model
+from fillmask_ui.training.run import RunRequest, prepare, read_log, read_request
+from fillmask_ui.training.weights import new_model
 
 
 @pytest.mark.parametrize(("optimizer", "dropout"), [("adamw", 0.0), ("muon", 0.0), ("adamw", 0.1)])
@@ -61,7 +60,7 @@ def test_a_trimmed_run_keeps_its_tokens_when_the_text_changes(tmp_path, sentence
     (start / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer"}')
     tokenizer = AutoTokenizer.from_pretrained(start)
     torch.manual_seed(0)
-    new_model(config_file(), tokenizer, "eager").save_pretrained(start)
+    new_model(config_file(), tokenizer).save_pretrained(start)
     text = tmp_path / "text.txt"
     text.write_text("\n".join(sentences))
     size = len(tokenizer) - 15

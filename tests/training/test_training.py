@@ -13,10 +13,8 @@ from fillmask_ui.show.charts.explore import loss_figure
 from fillmask_ui.training.blend import SHARES, copy_weights
 from fillmask_ui.training.corpus import CorpusPart
 from fillmask_ui.training.optimizer import Optimizers
-from fillmask_ui.training.request import RunRequest
-from fillmask_ui.training.run import prepare, read_log
-from fillmask_ui.training.scratch import new_model
-from fillmask_ui.training.weights import load_weights
+from fillmask_ui.training.run import RunRequest, prepare, read_log
+from fillmask_ui.training.weights import load_weights, new_model
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
@@ -88,7 +86,7 @@ def test_the_end_is_the_best_average_with_the_start(tmp_path, text_file, config_
 
 
 def test_muon_takes_the_matrices_and_adamw_the_rest(tokenizer, config_file):
-    model = new_model(config_file(), tokenizer, "eager")
+    model = new_model(config_file(), tokenizer)
     muon, adamw = Optimizers(model, "muon", 1e-3, 0.01).all
     assert isinstance(muon, torch.optim.Muon)
     embeddings = model.get_input_embeddings().weight
@@ -128,14 +126,14 @@ def test_impossible_recipes_are_refused(changes):
 def test_an_error_without_a_message_is_told_by_its_kind(
     tmp_path, tokenizer, config_file, monkeypatch, patched, error, call
 ):
-    model = new_model(config_file(), tokenizer, "eager")
+    model = new_model(config_file(), tokenizer)
 
     def fail(*arguments, **options):
         raise error("")
 
     monkeypatch.setattr(patched, fail)
     calls = {
-        "new_model": lambda: new_model(config_file(), tokenizer, "eager"),
+        "new_model": lambda: new_model(config_file(), tokenizer),
         "load_weights": lambda: load_weights(tmp_path),
         "export_onnx": lambda: export_onnx(model),
     }
