@@ -13,6 +13,7 @@ import numpy as np
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation.config import EvaluationConfig
 from fillmask_ui.evaluation.figures import comparison_figures, model_figures
+from fillmask_ui.evaluation.measure import Heartbeat
 from fillmask_ui.evaluation.rows import EvaluatedText
 from fillmask_ui.evaluation.schemes import CrossEntropy
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM, ModelFigures, Summary
@@ -34,20 +35,21 @@ NEAR_CHANCE = 0.9
 
 
 def summarize(
-    rows: Iterable[EvaluatedText | SkippedText],
+    rows: Iterable[EvaluatedText | SkippedText | Heartbeat],
     *,
     config: EvaluationConfig | None = None,
     vocabulary_size: int | None = None,
     limits: Limits | None = None,
 ) -> Summary:
-    """Figures of measured texts, in any order; the options are those of `RunningSummary`.
+    """Figures of what `evaluate` yields, in any order; options as of `RunningSummary`.
 
     Raises:
         DataError: if no text was measured; the message counts the reasons.
     """
     running = RunningSummary(config=config, vocabulary_size=vocabulary_size, limits=limits)
     for row in rows:
-        running.add(row)
+        if not isinstance(row, Heartbeat):
+            running.add(row)
     return running.summary()
 
 
