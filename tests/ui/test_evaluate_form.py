@@ -112,9 +112,17 @@ def public_upload(folder, name, content):
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("many.txt.gz", gzip.compress(b"a\n" * 3_000_000, 1, mtime=0), f"at most {PUBLIC_ROWS:,} lines"),
+        (
+            "many.txt.gz",
+            gzip.compress(b"a\n" * 3_000_000, 1, mtime=0),
+            f"at most {PUBLIC_ROWS:,} lines",
+        ),
         ("many.txt", b"a\n" * (PUBLIC_ROWS + 1), "upload a part of it"),
-        ("long.txt.gz", gzip.compress(bytes(PUBLIC_BYTES + 1), 1, mtime=0), "20 MB of text, decompressed"),
+        (
+            "long.txt.gz",
+            gzip.compress(bytes(PUBLIC_BYTES + 1), 1, mtime=0),
+            "20 MB of text, decompressed",
+        ),
         ("cut.txt.gz", gzip.compress(b"a cat\n" * 99, mtime=0)[:-9], "cannot be decompressed"),
         ("plain.txt.gz", b"a cat\n", "drop .gz from its name"),
         ("texts.parquet", b"PAR1", "reads no parquet"),
