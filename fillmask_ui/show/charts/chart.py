@@ -126,7 +126,8 @@ def new_figure(
     meta = {"description": description}
     look: dict[str, Any] = {"template": LOOK, "height": 320, "meta": meta}
     look |= {"xaxis_title_text": x or None, "yaxis_title_text": y or None, "showlegend": legend}
-    look["margin_t"] = 40 if legend else 12
+    if legend:
+        look["margin_t"] = 40
     return go.Figure(layout=go.Layout(**{**look, **layout}))
 
 
