@@ -1,4 +1,4 @@
-"""The catalogue of figures: each with its key, its label, where it is found and how it is written.
+"""The catalogue of figures: each with its key, its label, its unit and where it is found.
 
 Everything that shows figures reads these tables: JSON, the shell's tables, the page, the report
 and the model card. A new figure is an attribute of a record in `summary` and a row here.
@@ -10,23 +10,24 @@ from typing import Any
 
 from fillmask_ui.intervals import Interval
 
-# How a figure is written: a count, a loss in nats or bits, a share of tokens, a perplexity, a
-# rank, or words.
-COUNT, LOSS, SHARE = "count", "loss", "share"
-PERPLEXITY, RANK, WORDS = "perplexity", "rank", "words"
+NATS, BITS = "nats", "bits"
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of a record."""
+    """One figure of a record; counts are written whole, all else to four digits."""
 
     key: str  # in JSON
-    label: str  # for people, its unit in brackets
-    form: str  # how it is written: `COUNT`, `LOSS`, ...
+    name: str  # for people
+    unit: str = ""  # in brackets behind the name; blank for counts, shares and ratios
     interval: str = ""  # attribute of its 95 % interval; blank for none
-    lower_is_better: bool | None = None  # None where neither is
     attribute: str = ""  # of the record; the key if blank
     interval_in_json: bool = True  # as `<attribute>_95`
+
+    @property
+    def label(self) -> str:
+        """Name and unit."""
+        return f"{self.name} ({self.unit})" if self.unit else self.name
 
     def value(self, record: Any) -> Any:
         """Unrounded; None where the record does not have it."""
@@ -38,48 +39,44 @@ class Figure:
 
 
 MODEL_FIGURES = (
-    Figure("mean_nll_nats", "mean NLL (nats)", LOSS, "interval", True),
-    Figure("mean_nll_bits", "mean NLL (bits)", LOSS, "", True),
-    Figure("median_nll_nats", "median NLL (nats)", LOSS, "", True),
-    Figure("perplexity", "perplexity", PERPLEXITY, "perplexity_interval", True, "", False),
-    Figure(
-        "nll_per_character_nats", "NLL per character (nats)", LOSS, "per_character_interval", True
-    ),
-    Figure("nll_per_character_bits", "NLL per character (bits)", LOSS, "", True),
-    Figure("top1_accuracy", "top-1 accuracy", SHARE, "", False),
-    Figure("top5_accuracy", "top-5 accuracy", SHARE, "", False),
-    Figure("mean_rank", "mean rank", RANK, "", True),
-    Figure("mean_entropy_nats", "mean entropy (nats)", LOSS),
-    Figure("calibration_error", "calibration error", SHARE, "", True),
-    Figure("tokens", "tokens", COUNT),
-    Figure("characters", "characters", COUNT),
-    Figure("texts_truncated", "texts cut at the end", COUNT, attribute="truncated"),
-    Figure("tokens_left_out", "tokens left out", COUNT, attribute="left_out"),
+    Figure("mean_nll_nats", "mean NLL", NATS, "interval"),
+    Figure("mean_nll_bits", "mean NLL", BITS),
+    Figure("median_nll_nats", "median NLL", NATS),
+    Figure("perplexity", "perplexity", "", "perplexity_interval", interval_in_json=False),
+    Figure("nll_per_character_nats", "NLL per character", NATS, "per_character_interval"),
+    Figure("nll_per_character_bits", "NLL per character", BITS),
+    Figure("top1_accuracy", "top-1 accuracy"),
+    Figure("top5_accuracy", "top-5 accuracy"),
+    Figure("mean_rank", "mean rank"),
+    Figure("mean_entropy_nats", "mean entropy", NATS),
+    Figure("calibration_error", "calibration error"),
+    Figure("tokens", "tokens"),
+    Figure("characters", "characters"),
+    Figure("texts_truncated", "texts cut at the end", attribute="truncated"),
+    Figure("tokens_left_out", "tokens left out", attribute="left_out"),
 )
 GROUP_FIGURES = (
-    Figure("tokens", "tokens", COUNT),
-    Figure("texts", "texts", COUNT),
-    Figure("mean_nll_nats", "mean NLL (nats)", LOSS, "interval", True),
-    Figure("top1_accuracy", "top-1", SHARE, "", False),
-    Figure("top5_accuracy", "top-5", SHARE, "", False),
-    Figure("mean_rank", "mean rank", RANK, "", True),
-    Figure("mean_entropy_nats", "mean entropy (nats)", LOSS),
+    Figure("tokens", "tokens"),
+    Figure("texts", "texts"),
+    Figure("mean_nll_nats", "mean NLL", NATS, "interval"),
+    Figure("top1_accuracy", "top-1"),
+    Figure("top5_accuracy", "top-5"),
+    Figure("mean_rank", "mean rank"),
+    Figure("mean_entropy_nats", "mean entropy", NATS),
 )
 COMPARISON_FIGURES = (
-    Figure("unit", "compared by", WORDS),
-    Figure("texts", "texts in both", COUNT),
-    Figure(
-        "difference_nats", "difference of the mean NLL (nats)", LOSS, "difference_interval", True
-    ),
-    Figure("further_texts", "further texts that would settle it", COUNT),
-    Figure("agreement", "same best guess", SHARE, "", False),
-    Figure("flips", "best guesses that differ", COUNT, "", True),
-    Figure("lost", "right in the baseline only", COUNT, "", True),
-    Figure("won", "right in the model only", COUNT, "", False),
-    Figure("mean_kl_nats", "KL(model || baseline) (nats)", LOSS, "", True),
-    Figure("mean_kl_reverse_nats", "KL(baseline || model) (nats)", LOSS, "", True),
-    Figure("mean_abs_logit_difference", "mean |logit difference|", LOSS, "", True),
-    Figure("max_abs_logit_difference", "largest |logit difference|", LOSS, "", True),
+    Figure("unit", "compared by"),
+    Figure("texts", "texts in both"),
+    Figure("difference_nats", "difference of the mean NLL", NATS, "difference_interval"),
+    Figure("further_texts", "further texts that would settle it"),
+    Figure("agreement", "same best guess"),
+    Figure("flips", "best guesses that differ"),
+    Figure("lost", "right in the baseline only"),
+    Figure("won", "right in the model only"),
+    Figure("mean_kl_nats", "KL(model || baseline)", NATS),
+    Figure("mean_kl_reverse_nats", "KL(baseline || model)", NATS),
+    Figure("mean_abs_logit_difference", "mean |logit difference|"),
+    Figure("max_abs_logit_difference", "largest |logit difference|"),
 )
 # Groups that a model's figures are split into: attribute and JSON key, and what they go by.
 SPLITS = {

@@ -201,9 +201,7 @@ class Summary:
     def metric_figure(self) -> Figure:
         """The figure that the metric names, of `ModelFigures`, as a row of the catalogue."""
         key = self.metric_name
-        form = "perplexity" if self.scheme.exponential else "loss"
-        label = key.replace("_", " ")
-        return Figure(key, label, form, "metric_interval", True, "metric")
+        return Figure(key, key.replace("_", " "), "", "metric_interval", "metric")
 
     @property
     def compared_metric(self) -> str:

@@ -95,7 +95,8 @@ class Segments:
         return len(self.starts) - 1
 
     @property
-    def lengths(self) -> np.ndarray:  # int64 [N]
+    def lengths(self) -> np.ndarray:
+        """int64 [N]."""
         return np.diff(self.starts)
 
 
@@ -237,6 +238,6 @@ def epoch_blocks(
 ) -> Blocks:
     """The rows of one epoch, in random order by (seed, epoch), copies of a segment included."""
     generator = np.random.default_rng([seed, epoch])
-    read = np.repeat(chosen, segments.copies[chosen])
-    blocks = pack(segments, generator.permutation(read), block_tokens, pad_id)
+    read = generator.permutation(np.repeat(chosen, segments.copies[chosen]))
+    blocks = pack(segments, read, block_tokens, pad_id)
     return blocks.rows(generator.permutation(len(blocks)))

@@ -13,31 +13,24 @@ import gradio as gr
 from fillmask_ui import records
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.filling import MAX_TOP_K, split_words
-from fillmask_ui.models import AvailableModel
+from fillmask_ui.models import AvailableModel, available_models
 from fillmask_ui.show.render import text_html
 from fillmask_ui.ui.session import Session
 
-
-def _typed(name: str, fields: dict[str, Any]) -> Any:
-    """A type of JSON objects, for Gradio to document."""
-    make: Any = TypedDict
-    return make(name, fields)
-
-
-def _many(item: Any) -> Any:
-    return GenericAlias(list, (item,))
+# Called with what is known only while this runs, which type checkers do not follow.
+_typed_dict: Any = TypedDict
 
 
 def _json_of(record: type, **more: Any) -> Any:
-    """A record as JSON: its own records as lists, an infinite loss as null, and more fields."""
-    fields = get_type_hints(record) | more
-    for name, kind in fields.items():
+    """A record as JSON, with more fields: an infinite loss as null, its own records as lists."""
+    plain, nested = {}, {}
+    for name, kind in (get_type_hints(record) | more).items():
         (item, *_) = get_args(kind) or (None,)
         if isinstance(item, type) and dataclasses.is_dataclass(item):
-            fields[name] = _many(_json_of(item))
-        elif name == "nll_nats":
-            fields[name] = float | None
-    return _typed(f"{record.__name__}Json", fields)
+            nested[name] = GenericAlias(list, _json_of(item))
+        else:
+            plain[name] = float | None if name == "nll_nats" else kind
+    return _typed_dict(f"{record.__name__}Json", plain | nested)
 
 
 CandidateJson = _json_of(records.Candidate)
@@ -48,8 +41,8 @@ JointPartJson = _json_of(records.JointPart)
 JointJson = _json_of(records.JointFilling, log_probability_nats=float | None)
 ModelJson = _json_of(AvailableModel)
 # What `fillmask-ui predict --json` prints.
-_LISTS = {"masks": _many(MaskJson), "joint": _many(JointJson)}
-FillingJson = _typed("FillingJson", {"text": str, "model": str, "signature": str, **_LISTS})
+_LISTS = {"masks": GenericAlias(list, MaskJson), "joint": GenericAlias(list, JointJson)}
+FillingJson = _typed_dict("FillingJson", {"text": str, "model": str, "signature": str, **_LISTS})
 
 
 def build(session: Session) -> None:
@@ -85,12 +78,12 @@ def build(session: Session) -> None:
     def models() -> Any:
         """Models at hand without a network; the other endpoints take a `reference` as `model`."""
         with _errors_in_words():
-            return [dataclasses.asdict(model) for model in session.models()]
+            return [dataclasses.asdict(model) for model in available_models()]
 
     for endpoint, returned in (
         (predict, FillingJson),
-        (score_candidates, _many(_many(ScoredJson))),
-        (models, _many(ModelJson)),
+        (score_candidates, GenericAlias(list, GenericAlias(list, ScoredJson))),
+        (models, GenericAlias(list, ModelJson)),
     ):
         # Gradio documents the type that it finds here.
         endpoint.__annotations__["return"] = returned

@@ -1,15 +1,12 @@
 """The page, assembled from its tabs."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from typing import Any
 
 import gradio as gr
 
 from fillmask_ui.models import ModelStore
 from fillmask_ui.show.render import render
-from fillmask_ui.ui import api, guide, widgets
+from fillmask_ui.ui import api, widgets
 from fillmask_ui.ui.evaluate import tab as evaluate
 from fillmask_ui.ui.explore import tab as explore
 from fillmask_ui.ui.links import on_link
@@ -21,10 +18,8 @@ TITLE = "Fill-mask explorer"
 TABS = (
     ("explore", "Explore", explore.build),
     ("evaluate", "Evaluate", evaluate.build),
-    ("guide", "Guide", guide.build),
+    ("guide", "Guide", lambda _: gr.Markdown(widgets.static("guide.md"), elem_classes="fm-guide")),
 )
-# The tab that is open stands in the address, but for the first.
-_REMEMBER = f"() => {{ window.fillmask.remember_tab('TAB', '{TABS[0][0]}'); }}"
 
 
 def build_app(
@@ -49,15 +44,12 @@ def build_app(
             for name, label, build in TABS:
                 with gr.Tab(label, id=name) as tab:
                     build(session)
-                tab.select(None, js=_REMEMBER.replace("TAB", name))
-        on_link("", selected_tab, [tabs])
+                # The tab that is open stands in the address, but for the first.
+                remember = f"window.fillmask.remember_tab('{name}', '{TABS[0][0]}')"
+                tab.select(None, js=f"() => {{ {remember}; }}")
+        on_link("", lambda link: gr.Tabs(selected=tab_of(link.get("tab", ""))), [tabs])
     demo.queue(max_size=64 if public else None, default_concurrency_limit=4, api_open=not public)
     return demo
-
-
-def selected_tab(parameters: Mapping[str, str]) -> gr.Tabs:
-    """The update that opens the tab of a link."""
-    return gr.Tabs(selected=tab_of(parameters.get("tab", "")))
 
 
 def tab_of(name: str) -> str:
@@ -71,7 +63,7 @@ def tab_of(name: str) -> str:
 
 def launch_options(public: bool = False) -> dict[str, Any]:
     """What `demo.launch` is to be called with; `public` for a page that strangers can reach."""
-    options: dict[str, Any] = {
+    return {
         "theme": theme(),
         "css": widgets.static("page.css") + widgets.static("evaluate.css"),
         "head": f"<script>{widgets.static('page.js')}</script>",
@@ -80,7 +72,5 @@ def launch_options(public: bool = False) -> dict[str, Any]:
         "enable_monitoring": False,
         "footer_links": ["api", "gradio", "settings"],
         "max_file_size": "20mb" if public else "4gb",
+        **({"max_threads": 16} if public else {}),
     }
-    if public:
-        options["max_threads"] = 16
-    return options

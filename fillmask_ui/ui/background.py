@@ -1,15 +1,11 @@
 """Slow tasks of an event: run in a thread, with news of them while they run."""
 
-from __future__ import annotations
-
-import queue
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
-if TYPE_CHECKING:
-    from fillmask_ui.models.progress import LoadProgress, ProgressCallback
+from fillmask_ui.models.progress import LoadProgress, ProgressCallback
 
 Result = TypeVar("Result")
 
@@ -30,7 +26,6 @@ class Turns:
     given_up: int = 0
 
     def ask(self, number: int) -> None:
-        """A question comes in."""
         self.asked = max(self.asked, number)
 
     def give_up(self) -> None:
@@ -51,15 +46,10 @@ class Turns:
 
 @dataclass(frozen=True)
 class Waiting:
-    """The task goes on.
+    """The task goes on."""
 
-    Attributes:
-        message: what it does; empty where it has not said so.
-        fraction: part done, in [0, 1]; None where nothing is counted.
-    """
-
-    message: str = ""
-    fraction: float | None = None
+    message: str = ""  # what it does; empty where it has not said so
+    fraction: float | None = None  # part done, in [0, 1]; None where nothing is counted
 
 
 @dataclass(frozen=True)
@@ -80,18 +70,18 @@ def run_in_background(
     Raises:
         RuntimeError: if the task raised; what it raised is on the server's log.
     """
-    steps: queue.SimpleQueue[LoadProgress] = queue.SimpleQueue()
-    outcome: list[Result] = []
+    latest, outcome = Waiting(), list[Result]()
+
+    def report(step: LoadProgress) -> None:
+        nonlocal latest
+        latest = Waiting(step.message, step.fraction)
+
     thread = threading.Thread(
-        target=lambda: outcome.append(task(steps.put)), daemon=True, name="page-task"
+        target=lambda: outcome.append(task(report)), daemon=True, name="page-task"
     )
     thread.start()
     thread.join(PATIENCE_SECONDS)
-    latest = Waiting()
     while thread.is_alive():
-        while not steps.empty():
-            step = steps.get()
-            latest = Waiting(step.message, step.fraction)
         yield latest
         thread.join(PATIENCE_SECONDS)
     if not outcome:

@@ -7,8 +7,6 @@ that is named takes the parameters up in the handler that it gave to `on_link`, 
 leaves out stays as it is. So no tab knows another's components.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
@@ -51,7 +49,6 @@ def on_link(
     Returns:
         The event of the page's opening, for what has to follow it.
     """
-    target = widgets.bridge("link_target.js", TAB=tab)
 
     def follow(event: gr.EventData) -> Any:
         return take(event.parameters)
@@ -59,5 +56,6 @@ def on_link(
     def load(request: gr.Request) -> Any:
         return take(request.query_params)
 
+    target = widgets.bridge("link_target.js", TAB=tab)
     target.follow(follow, None, outputs, **widgets.QUIET)
     return widgets.page().load(load, None, outputs, **widgets.QUIET)

@@ -4,24 +4,20 @@ Visitors hold only small values (a text, a model's name); models stay here, so t
 one model cost one model. Whatever a tab asks of a model goes through here and its limits.
 """
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from fillmask_ui.errors import FillmaskError, ModelError, OptionError, TextError
 from fillmask_ui.filling import fill, score_candidate_at, score_candidates
-from fillmask_ui.models import AvailableModel, ModelStore, available_models
+from fillmask_ui.models import ModelStore, available_models
 from fillmask_ui.models.choice import ModelChoice
-
-if TYPE_CHECKING:
-    from fillmask_ui.models.progress import ProgressCallback
-    from fillmask_ui.protocol import MaskedLM
-    from fillmask_ui.records import Filling, ScoredWord
+from fillmask_ui.models.progress import ProgressCallback
+from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.records import Filling, ScoredWord
 
 # Far above any model's limit in tokens, far below what would keep a tokenizer busy.
 MAX_CHARACTERS = 50_000
@@ -64,10 +60,6 @@ class Session:
 
         threading.Thread(target=load, daemon=True, name="preload").start()
 
-    def models(self) -> tuple[AvailableModel, ...]:
-        """What is at hand without a network."""
-        return available_models()
-
     def model(
         self, choice: ModelChoice | str, on_progress: ProgressCallback | None = None
     ) -> MaskedLM:
@@ -83,7 +75,7 @@ class Session:
         reference = choice.reference.strip() or self.default_model
         if not self.public:
             return self.store.get(replace(choice, reference=reference), on_progress)
-        offered = [self.default_model, *(model.reference for model in self.models())]
+        offered = [self.default_model, *(model.reference for model in available_models())]
         if reference not in offered:
             raise ModelError(
                 f"{reference!r} is not offered on this public page; offered: "
@@ -100,27 +92,18 @@ class Session:
         words: Sequence[str] = (),
         joint: int = 5,
     ) -> Filling:
-        """`fill` within the page's limits, remembered.
-
-        A change of unit or of the mask shown costs no model call.
-
-        Args:
-            model: from `Session.model`.
-            text: with at least one mask.
-            top_k: tokens per mask; None for the whole vocabulary.
-            words: to be scored at each mask.
-            joint: fillings of all masks together; 0 for none.
-        """
+        """`fill` within the page's limits, remembered: another unit or mask costs no model call."""
         check_text(text, words)
 
         def make() -> Filling:
             return fill(model, text, top_k=top_k, candidates=words, joint=joint, most_work=MAX_WORK)
 
+        def size(filling: Filling) -> int:
+            return sum(len(mask.candidates) + len(mask.scored) for mask in filling.masks)
+
         if top_k is None:  # whole vocabularies are too large to keep
             return make()
-        return self._remembered(
-            ("fill", *_key(model, text), top_k, tuple(words), joint), make, _size
-        )
+        return self._remembered(model, (text, top_k, tuple(words), joint), make, size)
 
     def score(
         self, model: MaskedLM, text: str, words: Sequence[str]
@@ -133,14 +116,20 @@ class Session:
         """`score_candidate_at` within the page's limits, remembered; other masks cost nothing."""
         check_text(text)
         return self._remembered(
-            ("score", *_key(model, text), word, mask),
+            model,
+            (text, word, mask),
             lambda: score_candidate_at(model, text, word, mask, most_work=MAX_WORK),
             lambda _: 1,
         )
 
     def _remembered(
-        self, key: tuple, make: Callable[[], Kept], size: Callable[[Kept], int]
+        self,
+        model: MaskedLM,
+        question: tuple,
+        make: Callable[[], Kept],
+        size: Callable[[Kept], int],
     ) -> Kept:
+        key = (str(model.signature), id(model), *question)
         with self._lock:
             if key in self._answers:
                 self._answers.move_to_end(key)
@@ -153,14 +142,6 @@ class Session:
                 _, (_, dropped) = self._answers.popitem(last=False)
                 total -= dropped
         return answer
-
-
-def _key(model: MaskedLM, text: str) -> tuple:
-    return str(model.signature), id(model), text
-
-
-def _size(filling: Filling) -> int:
-    return sum(len(mask.candidates) + len(mask.scored) for mask in filling.masks)
 
 
 def check_text(text: str, words: Sequence[str] = ()) -> None:

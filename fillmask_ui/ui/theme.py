@@ -1,7 +1,5 @@
 """How the page looks: a light theme on top of a built-in one, local fonts, no foreign host."""
 
-from __future__ import annotations
-
 import gradio as gr
 from gradio.themes.utils import fonts
 

@@ -1,18 +1,15 @@
 """Pieces of HTML and the bridges from the browser to Python that tabs are made of."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import gradio as gr
 from gradio.context import Context
 
 from fillmask_ui.errors import FillmaskError
+from fillmask_ui.models import available_models
 from fillmask_ui.show.render import render
-
-if TYPE_CHECKING:
-    from fillmask_ui.ui.session import Session
+from fillmask_ui.ui.session import Session
 
 _STATIC = Path(__file__).parent / "static"
 # Of an event that is quick and no endpoint for programs.
@@ -34,13 +31,7 @@ def page() -> gr.Blocks:
 def notice_html(
     kind: Literal["hint", "error", "busy", "none"], text: str = "", fraction: float | None = None
 ) -> str:
-    """A message to the reader.
-
-    Args:
-        kind: of the message; `none` clears the place for it.
-        text: the message.
-        fraction: part done of what is waited for, in [0, 1].
-    """
+    """A message, or with `none` nothing; `fraction` is the part done, in [0, 1]."""
     return render("page/notice.html", kind=kind, text=text, fraction=fraction)
 
 
@@ -73,10 +64,8 @@ def clickable_table(value: str = "", **options: Any) -> gr.HTML:
 def bridge(script: str, value: str = "", **names: str) -> gr.HTML:
     """An invisible script of the page; what it triggers are events of the component.
 
-    Args:
-        script: a file in `static/`, which says what it does.
-        value: that the script starts with.
-        names: what stands in the script in capitals -> what it is here.
+    The script is a file in `static/`, which says what it does; `names` are the words that stand
+    in it in capitals.
     """
     source = static(script)
     for name, meant in names.items():
@@ -88,7 +77,7 @@ def model_choices(session: Session) -> list[tuple[str, str]]:
     """Names and references of the models at hand, the default one first."""
     labels = {
         model.reference: f"{model.reference} · {model.note}" if model.note else model.reference
-        for model in session.models()
+        for model in available_models()
     }
     first = {session.default_model: labels.get(session.default_model, session.default_model)}
     return [(label, reference) for reference, label in (first | labels).items()]

@@ -37,7 +37,7 @@ def all_html(text=f"the [MASK] {EVIL} [MASK]."):
     asked = replace(filling.masks[0], scored=(scored,))
     filling = replace(filling, masks=(asked, filling.masks[1]))
     for unit in ("nats", "bits"):
-        shown = view.mask_html(filling, unit=unit, hidden=scored, names=[EVIL, ""], version="key")
+        shown = view.mask_html(filling, unit=unit, hidden=scored, names=[EVIL, ""])
         yield from shown.values()
     yield widgets.notice_html("error", EVIL)
     yield render("page/chips.html", texts=[EVIL], label=EVIL)

@@ -111,8 +111,9 @@ def new_figure(
         **layout: of plotly, such as `yaxis_type`.
     """
     look: dict[str, Any] = {"template": LOOK, "height": 320, "meta": {"description": description}}
-    look |= {"xaxis_title_text": x, "yaxis_title_text": y, "showlegend": legend}
-    look["margin_t"] = 40 if legend else 12
+    look |= {"xaxis_title_text": x or None, "yaxis_title_text": y or None, "showlegend": legend}
+    if legend:
+        look["margin_t"] = 40
     figure = go.Figure(layout=go.Layout(**{**look, **layout}))
     if diagonal is not None:
         ends, line = [0, diagonal], {"color": MUTED, "width": 1, "dash": "dash"}

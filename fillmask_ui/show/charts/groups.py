@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from fillmask_ui.evaluation.catalogue import COUNT, SHARE, SPLITS, Figure
+from fillmask_ui.evaluation.catalogue import SPLITS, Figure
 from fillmask_ui.show.charts.chart import Chart, Subject, new_figure
 from fillmask_ui.show.figures import Table, group_names, groups_table, headings, records_table
 
 _CALIBRATION_FIGURES = (
-    Figure("tokens", "tokens", COUNT),
-    Figure("mean_probability", "mean stated", SHARE),
-    Figure("accuracy", "right", SHARE),
+    Figure("tokens", "tokens"),
+    Figure("mean_probability", "mean stated"),
+    Figure("accuracy", "right"),
 )
 _PARTS = ("means", "lows", "highs")
 

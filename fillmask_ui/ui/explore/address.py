@@ -1,7 +1,5 @@
 """The inputs of the Explore tab in a link, so that it reproduces the view."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -36,7 +34,5 @@ def write_script(default: Question) -> str:
     """JavaScript that takes the inputs in the order of `FIELDS` and writes them to the address."""
     plain = json.dumps({name: getattr(default, field) for name, field in FIELDS.items()})
     names = ", ".join(FIELDS)
-    return (
-        f"({names}) => {{ window.fillmask.remember({{ {names} }}, {plain}, "
-        f"{MAX_TEXT_CHARACTERS}); }}"
-    )
+    remember = f"window.fillmask.remember({{ {names} }}, {plain}, {MAX_TEXT_CHARACTERS})"
+    return f"({names}) => {{ {remember}; }}"

@@ -5,8 +5,6 @@ one per mask, so that a click can bring them back; `carried` finds them again af
 edited by hand.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,14 +16,10 @@ from fillmask_ui.records import Encoding
 
 @dataclass(frozen=True)
 class Draft:
-    """A text and what its masks hide.
+    """A text and what its masks hide."""
 
-    Attributes:
-        text: masks written as the model's own.
-        hidden: one entry per mask, from left to right; None where no word is known.
-    """
-
-    text: str = ""
+    text: str = ""  # masks written as the model's own
+    # one entry per mask, from left to right; None where no word is known
     hidden: tuple[str | None, ...] = ()
 
     def word(self, mask: int) -> str | None:
@@ -146,7 +140,7 @@ def can_hide(encoding: Encoding, vocabulary: Vocabulary, token: int) -> bool:
 
 
 def _hidden_range(encoding: Encoding, token: int) -> tuple[int, int]:
-    """First character that goes with a token and one past the last."""
+    """First character that goes with a token and one past the last, in the encoded text."""
     first = last = token
     word = encoding.word_ids[token]
     if word is not None:

@@ -3,11 +3,9 @@
 Those that take a question raise a `FillmaskError` where its model cannot be had.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 
@@ -15,19 +13,9 @@ from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.records import Filling
 from fillmask_ui.ui import widgets
 from fillmask_ui.ui.background import Done, Turns, run_in_background
-from fillmask_ui.ui.explore import editing
-from fillmask_ui.ui.explore.view import (
-    PIECES,
-    Answer,
-    Question,
-    answer,
-    current_draft,
-    filling_csv,
-    version_of,
-)
-
-if TYPE_CHECKING:
-    from fillmask_ui.ui.session import Session
+from fillmask_ui.ui.explore import editing, view
+from fillmask_ui.ui.explore.view import Question, current_draft, version_of
+from fillmask_ui.ui.session import Session
 
 # Masks whose whole vocabulary is written to a file; each is tens of thousands of lines.
 MAX_WHOLE_MASKS = 16
@@ -49,7 +37,7 @@ def predictions(
     answered.
     """
     turns.ask(number)
-    for state in run_in_background(lambda report: answer(session, question, report)):
+    for state in run_in_background(lambda report: view.answer(session, question, report)):
         if isinstance(state, Done):
             if turns.answer(number):
                 yield {"echo": str(number), **updates(state.result)}
@@ -60,10 +48,10 @@ def predictions(
             yield {"notice": widgets.notice_html("busy", message, state.fraction)}
 
 
-def updates(found: Answer) -> dict[str, Any]:
+def updates(found: view.Answer) -> dict[str, Any]:
     """An answer by the names of the tab's outputs; what is empty takes no room."""
     some = found.filling is not None
-    pieces = {name: found.html.get(name, "") for name in ("strip", *PIECES)}
+    pieces = {name: found.html.get(name, "") for name in ("strip", *view.PIECES)}
     return {
         "notice": widgets.notice_html(found.kind, found.notice),
         **{name: gr.HTML(html, visible=bool(html)) for name, html in pieces.items()},
@@ -81,12 +69,8 @@ def clicked_token(
 ) -> Question:
     """What a click on the strip makes of the draft and of the mask selected.
 
-    Args:
-        session: the page's models.
-        question: the inputs, as they are now.
-        token: index of the token to `hide`, or number of the mask to `restore` or `choose`.
-        action: one of these.
-        version: of the text that the strip showed; a click on an older text does nothing.
+    `token` is the index of the one to `hide`, or the number of the mask to `restore` or `choose`.
+    A click on a strip that showed another `version` of the text does nothing.
     """
     model = session.model(question.model)
     draft, selected = current_draft(question, model), question.selected
@@ -122,11 +106,7 @@ def clicked_candidate(session: Session, question: Question, key: str) -> Questio
 
 
 def whole_vocabulary(session: Session, question: Question) -> Filling:
-    """All tokens at each mask of the text, for a file.
-
-    Raises:
-        FillmaskError: if nothing can be predicted, or the file would be too large.
-    """
+    """All tokens at each mask of the text; refused where the file would be too large."""
     model = session.model(question.model)
     draft = current_draft(question, model)
     if len(draft.hidden) > MAX_WHOLE_MASKS:
@@ -148,4 +128,4 @@ def downloaded(
     if filling is None:
         return {"file": ""}
     # As `fillmask-ui predict --json` prints it.
-    return {"file": filling.to_json(indent=2) if label == "JSON" else filling_csv(filling)}
+    return {"file": filling.to_json(indent=2) if label == "JSON" else view.filling_csv(filling)}

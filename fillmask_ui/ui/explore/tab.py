@@ -1,7 +1,5 @@
 """The Explore tab: its components and how they are wired."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -118,15 +116,8 @@ def _wire_prediction(session: Session, inputs: Parts, outputs: Parts, run: gr.Bu
             yield _updates(outputs, update)
 
     # One event for every change: while a question is being answered, the latest one waits.
-    settled.submit(
-        predict,
-        [turns, settled],
-        [*outputs.values()],
-        inputs_kwargs=inputs,
-        trigger_mode="always_last",
-        concurrency_limit=8,
-        **QUIET,
-    )
+    options: dict[str, Any] = {"trigger_mode": "always_last", "concurrency_limit": 8, **QUIET}
+    settled.submit(predict, [turns, settled], [*outputs.values()], inputs_kwargs=inputs, **options)
     changing = [inputs[name].change for name in ("text", "top_k", "words", "unit", "selected")]
     gr.on([*changing, run.click, inputs["text"].submit], None, js=_SETTLE)
     # A model that takes long to load must not hold up the choice of another one. Only once
@@ -170,11 +161,8 @@ def _wire_clicks(session: Session, inputs: Parts, outputs: Parts, examples: gr.H
 def _wire_downloads(session: Session, inputs: Parts, outputs: Parts) -> None:
     parts = {"file": gr.Textbox(visible="hidden", elem_id="file"), "notice": outputs["notice"]}
 
-    def write(label: str) -> Callable[..., Any]:
-        def content(filling: Any, **values: Any) -> Any:
-            return _updates(parts, handlers.downloaded(session, label, Question(**values), filling))
-
-        return content
+    def write(label: str, filling: Any, **values: Any) -> Any:
+        return _updates(parts, handlers.downloaded(session, label, Question(**values), filling))
 
     for label, (name, kind) in handlers.DOWNLOADS.items():
         with outputs["downloads"]:
@@ -182,7 +170,7 @@ def _wire_downloads(session: Session, inputs: Parts, outputs: Parts) -> None:
         # The file goes to the browser and is saved there: none is left on the server.
         save = f"if (text) window.fillmask.save('{name}', '{kind}', text);"
         button.click(
-            write(label), outputs["filling"], [*parts.values()], inputs_kwargs=inputs, **QUIET
+            write, [button, outputs["filling"]], [*parts.values()], inputs_kwargs=inputs, **QUIET
         ).then(None, parts["file"], parts["file"], js=f"(text) => {{ {save} return ''; }}")
 
 
@@ -195,10 +183,8 @@ def _wire_links(inputs: Parts, default: Question) -> None:
         question = address.read(parameters, default)
         return _updates(inputs, {field: getattr(question, field) for field in named})
 
-    on_link("explore", take, kept).then(
-        None,
-        js="() => { window.fillmask.loaded = true; "
-        "if (window.location.search) window.fillmask.settle?.(); }",
+    settle = (
+        "window.fillmask.loaded = true; if (window.location.search) window.fillmask.settle?.();"
     )
-    write = address.write_script(default)
-    gr.on([part.change for part in kept], None, kept, js=write)
+    on_link("explore", take, kept).then(None, js=f"() => {{ {settle} }}")
+    gr.on([part.change for part in kept], None, kept, js=address.write_script(default))

@@ -1,29 +1,23 @@
 """What the Explore tab shows for what its inputs hold: plain functions, no Gradio events."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from fillmask_ui.errors import FillmaskError, OptionError, TextError
 from fillmask_ui.filling import MAX_TOP_K, check_length, mask_positions, split_words
-from fillmask_ui.records import Filling, ScoredWord
+from fillmask_ui.models.progress import ProgressCallback
+from fillmask_ui.protocol import MaskedLM, Vocabulary
+from fillmask_ui.records import Encoding, Filling, ScoredWord
 from fillmask_ui.show.charts.explore import MAX_BARS, candidate_names, candidates_figure
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.explore.editing import Draft, can_hide, carried
-from fillmask_ui.ui.session import check_text
+from fillmask_ui.ui.session import Session, check_text
 from fillmask_ui.ui.widgets import error_message
-
-if TYPE_CHECKING:
-    from fillmask_ui.models.progress import ProgressCallback
-    from fillmask_ui.protocol import MaskedLM, Vocabulary
-    from fillmask_ui.records import Encoding
-    from fillmask_ui.ui.session import Session
 
 UNITS = ("nats", "bits")
 # What is shown of one mask; each is a template.
@@ -39,49 +33,30 @@ _CSV_COLUMNS = (
 
 @dataclass(frozen=True)
 class Question:
-    """The inputs of the tab at one moment.
+    """The inputs of the tab at one moment."""
 
-    Attributes:
-        text: of the sentence box.
-        model: reference of the model picked; blank for the page's default.
-        top_k: candidates wanted.
-        words: candidate words as typed, separated by commas.
-        unit: one of `UNITS`.
-        selected: number of the mask to show, from 0.
-        draft: of the latest answer, for the words behind the masks.
-    """
-
-    text: str
-    model: str = ""
-    top_k: int = 10
-    words: str = ""
-    unit: str = UNITS[0]
-    selected: int = 0
+    text: str  # of the sentence box
+    model: str = ""  # reference of the model picked; blank for the page's default
+    top_k: int = 10  # candidates wanted
+    words: str = ""  # candidate words as typed, separated by commas
+    unit: str = UNITS[0]  # one of `UNITS`
+    selected: int = 0  # number of the mask to show, from 0
+    # of the latest answer, for the words behind the masks
     draft: Draft = field(default_factory=Draft)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The contents of the tab at one moment; empty where there is nothing to show.
+    """The contents of the tab at one moment; empty where there is nothing to show."""
 
-    Attributes:
-        kind: of the notice.
-        notice: a message to the reader.
-        draft: the text and the words behind its masks.
-        filling: all figures, for the downloads.
-        selected: number of the mask shown, from 0.
-        choices: one short name per mask.
-        figure: best candidates of the mask shown, a plotly figure.
-        html: the sentence as tokens under `strip`, and the `PIECES` of the mask shown.
-    """
-
-    kind: Literal["none", "hint", "error"]
-    notice: str = ""
-    draft: Draft = field(default_factory=Draft)
-    filling: Filling | None = None
-    selected: int = 0
-    choices: tuple[str, ...] = ()
-    figure: Any | None = None
+    kind: Literal["none", "hint", "error"]  # of the notice
+    notice: str = ""  # a message to the reader
+    draft: Draft = field(default_factory=Draft)  # the text and the words behind its masks
+    filling: Filling | None = None  # all figures, for the downloads
+    selected: int = 0  # number of the mask shown, from 0
+    choices: tuple[str, ...] = ()  # one short name per mask
+    figure: Any | None = None  # best candidates of the mask shown, a plotly figure
+    # the sentence as tokens under `strip`, and the `PIECES` of the mask shown
     html: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -131,9 +106,7 @@ def _predicted(session: Session, model: MaskedLM, question: Question) -> Answer:
         notice = error_message(error)
         filling = session.fill(model, draft.text, top_k=top_k)
     selected = question.selected if 0 <= question.selected < len(filling.masks) else 0
-    unit = question.unit if question.unit in UNITS else UNITS[0]
     hidden = _score_of_hidden(session, model, draft, selected)
-    version = version_of(draft.text)
     names = tuple(
         f"Mask {number} ({word})" if word else f"Mask {number}"
         for number, word in enumerate(draft.words(len(filling.masks)), start=1)
@@ -146,11 +119,11 @@ def _predicted(session: Session, model: MaskedLM, question: Question) -> Answer:
         choices=names,
         figure=candidates_figure(
             filling.masks[selected],
-            unit=unit,
+            unit=question.unit,
             marked=_single_id(hidden),
-            key_prefix=f"{version}:{selected}:",
+            key_prefix=f"{version_of(draft.text)}:{selected}:",
         ),
-        html=mask_html(filling, selected, unit=unit, hidden=hidden, names=names, version=version),
+        html=mask_html(filling, selected, unit=question.unit, hidden=hidden, names=names),
     )
 
 
@@ -180,12 +153,7 @@ def strip_html(
 ) -> str:
     """The sentence as the tokens that the model sees, each a button; nothing for a long text.
 
-    Args:
-        draft: the text and the words behind its masks.
-        encoding: of that text.
-        vocabulary: of the model.
-        filling: gives each mask its best guess.
-        selected: number of the mask whose candidates are shown.
+    `encoding` is that of the draft's text; a `filling` gives each mask its best guess.
     """
     if len(encoding) > MAX_STRIP_TOKENS:
         return ""
@@ -220,17 +188,10 @@ def mask_html(
     unit: str = UNITS[0],
     hidden: ScoredWord | None = None,
     names: Sequence[str] = (),
-    version: str = "",
 ) -> dict[str, str]:
     """One mask of a text as `PIECES` of HTML.
 
-    Args:
-        filling: of the text.
-        selected: number of the mask, from 0.
-        unit: of losses, one of `UNITS`.
-        hidden: the word behind the mask, where that is known.
-        names: of all masks, to choose among them.
-        version: of the text, which a click sends back.
+    `hidden` is the word behind the mask where that is known, `names` are those of all masks.
     """
     values = {
         "filling": filling,
@@ -240,7 +201,7 @@ def mask_html(
         "hidden": hidden,
         "hidden_id": _single_id(hidden),
         "names": names,
-        "version": version,
+        "version": version_of(filling.encoding.text),
         "max_bars": MAX_BARS,
     }
     return {piece: render(f"page/{piece}.html", **values) for piece in PIECES}
