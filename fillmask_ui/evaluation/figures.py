@@ -153,7 +153,7 @@ def _interval(x: np.ndarray, n: np.ndarray, quick: bool) -> Interval | None:
 
 def _of_losses(x: np.ndarray, n: np.ndarray, quick: bool) -> Interval | None:
     found = _interval(x, n, quick)
-    return found and found.map(lambda value: max(value, 0.0))
+    return found and found.not_below(0.0)
 
 
 def _split(tally: SplitTally) -> tuple[GroupFigures, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from array import array
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from fillmask_ui.evaluation.rows import PARTS, EvaluatedText, TokenScores
 from fillmask_ui.evaluation.schemes import Scheme
 from fillmask_ui.intervals import RatioMoments
 from fillmask_ui.masking import KINDS
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 # Columns of every sum: the tokens, then what is averaged over them.
 MEANS = ("mean_nll_nats", "top1_accuracy", "top5_accuracy", "mean_rank", "mean_entropy_nats")
@@ -62,11 +59,12 @@ def _range_names(edges: tuple[int, ...]) -> tuple[str, ...]:
 class Tally:
     """Sums that merge."""
 
-    def merge(self, other: Self) -> None:
+    def add_sums(self, other: Tally) -> None:
+        """Those of another shard."""
         for name, value in vars(other).items():
             own = getattr(self, name)
             if isinstance(own, Tally):
-                own.merge(value)
+                own.add_sums(value)
             elif isinstance(own, array):
                 own.extend(value)
             elif isinstance(own, np.ndarray | int):
@@ -158,7 +156,7 @@ class ModelTally(Tally):
     def merge(self, other: ModelTally) -> None:
         self._grow(len(other.tokens))
         other._grow(len(self.tokens))
-        super().merge(other)
+        self.add_sums(other)
 
 
 class PairTally(Tally):
@@ -186,7 +184,7 @@ class PairTally(Tally):
         np.add.at(self.histogram, np.clip(bins, 0, DIFFERENCE_BINS - 1).astype(np.int64), 1)
 
     def merge(self, other: PairTally) -> None:
-        super().merge(other)
+        self.add_sums(other)
         self.max_abs = max(self.max_abs, other.max_abs)
 
 
@@ -246,7 +244,7 @@ class _Smallest:
         self.size = size
         self._entries: list[tuple[Any, ...]] = []  # the key first
 
-    def merge(self, other: Self) -> None:
+    def merge(self, other: _Smallest) -> None:
         self._entries += other._entries
         self._entries = self.first()
 

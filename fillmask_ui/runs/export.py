@@ -3,7 +3,7 @@
 import csv
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -74,20 +74,16 @@ def export(run: Run, target: Path, file_format: str | None = None) -> int:
 
 def write_text(run: Run, file: TextIO, file_format: str) -> int:
     """Write a run as csv, json or jsonl to an open file; the number of records is returned."""
-    count = 0
     if file_format == "csv":
         writer = csv.DictWriter(file, _COLUMNS, restval="", lineterminator="\n")
         writer.writeheader()
-        for count, record in enumerate(token_records(run), start=1):
-            writer.writerow(record)
-        return count
+        return _count(writer.writerow(record) for record in token_records(run))
     lines = (json.dumps(line.values, ensure_ascii=False) for line in run.lines)
     if file_format == "jsonl":
-        for count, line in enumerate(lines, start=1):
-            file.write(line + "\n")
-        return count
+        return _count(file.write(line + "\n") for line in lines)
     head = {"run": run.info.to_dict(), "summary": run.summary().to_dict()}
     file.write(json.dumps(head, ensure_ascii=False)[:-1] + ', "rows": [')
+    count = 0
     for count, line in enumerate(lines, start=1):
         file.write((",\n" if count > 1 else "\n") + line)
     file.write("\n]}\n")
@@ -135,3 +131,7 @@ def _write_parquet(run: Run, target: Path) -> int:
             writer.write_table(pa.Table.from_pylist(group, schema=schema))
             count += len(group)
     return count
+
+
+def _count(items: Iterable[Any]) -> int:
+    return sum(1 for _ in items)

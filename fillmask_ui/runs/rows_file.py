@@ -40,8 +40,10 @@ class StoredLine:
 
 def dump_row(row: EvaluatedText | SkippedText, checksum: int) -> bytes:
     """A line of the file, its newline included."""
-    skipped = isinstance(row, SkippedText)
-    values = {"id": row.id, "skipped": row.reason} if skipped else row.to_dict()
+    if isinstance(row, SkippedText):
+        values: dict[str, Any] = {"id": row.id, "skipped": row.reason}
+    else:
+        values = row.to_dict()
     values["checksum"] = checksum
     line = json.dumps(values, ensure_ascii=False, separators=(",", ":")) + "\n"
     return line.encode("utf-8", "surrogatepass")
