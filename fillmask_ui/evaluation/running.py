@@ -16,17 +16,7 @@ from fillmask_ui.evaluation.figures import comparison_figures, model_figures
 from fillmask_ui.evaluation.rows import EvaluatedText
 from fillmask_ui.evaluation.schemes import CrossEntropy
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM, ModelFigures, Summary
-from fillmask_ui.evaluation.tallies import (
-    COUNT,
-    NLL,
-    SAMPLED_POINTS,
-    SHOWN_TOKENS,
-    LargestTokens,
-    ModelTally,
-    PairTally,
-    PointSample,
-    gap,
-)
+from fillmask_ui.evaluation.tallies import LargestTokens, ModelTally, PairTally, PointSample, gap
 from fillmask_ui.intervals import Limits
 from fillmask_ui.records import SkippedText
 
@@ -40,18 +30,14 @@ def summarize(
     vocabulary_size: int | None = None,
     limits: Limits | None = None,
 ) -> Summary:
-    """Figures of measured texts, in any order; the options are those of `RunningSummary`.
-
-    Raises:
-        DataError: if no text was measured; the message counts the reasons.
-    """
+    """Figures of measured texts, in any order; options and errors are those of `RunningSummary`."""
     running = RunningSummary(config=config, vocabulary_size=vocabulary_size, limits=limits)
     for row in rows:
         running.add(row)
     return running.summary()
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class RunningSummary:
     """`summarize` step by step: add rows as they come, merge shards, look at any time."""
 
@@ -66,9 +52,9 @@ class RunningSummary:
         self._model = ModelTally(self._scheme)
         self._baseline: ModelTally | None = None
         self._pair: PairTally | None = None
-        self._worst = LargestTokens(SHOWN_TOKENS)
-        self._most_different = LargestTokens(SHOWN_TOKENS)
-        self._points = PointSample(SAMPLED_POINTS)
+        self._worst = LargestTokens()
+        self._most_different = LargestTokens()
+        self._points = PointSample()
 
     @property
     def texts(self) -> int:
@@ -81,9 +67,7 @@ class RunningSummary:
 
     @property
     def mean_nll_nats(self) -> float:
-        """Token average so far; a `ZeroDivisionError` before any text was measured."""
-        sums = self._model.kinds.sums
-        return math.fsum(sums[:, NLL]) / int(sums[:, COUNT].sum())
+        return self._model.mean_nll_nats
 
     def add(self, row: EvaluatedText | SkippedText) -> None:
         """Count one text; a `ValueError` if some rows have a baseline and others have none."""

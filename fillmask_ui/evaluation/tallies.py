@@ -8,6 +8,7 @@ Axes: M hidden positions of a text, G groups of a split, V vocabulary.
 from __future__ import annotations
 
 import itertools
+import math
 from array import array
 from dataclasses import dataclass
 from typing import Any
@@ -33,9 +34,6 @@ CALIBRATION_BINS = 10
 # First position or count of each group; the last is open.
 POSITION_EDGES = (0, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 FREQUENCY_EDGES = (1, 2, 4, 10, 30, 100, 300, 1000, 3000)
-
-SHOWN_TOKENS = 200
-SAMPLED_POINTS = 3000
 
 
 def gap(own: np.ndarray, base: np.ndarray) -> np.ndarray:
@@ -110,6 +108,11 @@ class ModelTally(Tally):
         self.calibration = np.zeros((CALIBRATION_BINS, 3))  # tokens, stated probability, right
         self.truncated = 0
         self.left_out = 0
+
+    @property
+    def mean_nll_nats(self) -> float:
+        """Token average; a `ZeroDivisionError` before any text was counted."""
+        return math.fsum(self.kinds.sums[:, NLL]) / int(self.kinds.sums[:, COUNT].sum())
 
     def text_columns(self, order: np.ndarray) -> np.ndarray:
         """Float64 [TEXT_COLUMNS, N]: NLL, tokens, the metric's units, characters, entropy."""
@@ -240,8 +243,10 @@ def token_example(row: EvaluatedText, index: int) -> TokenExample:
 class _Smallest:
     """The entries with the smallest keys, the same for any order of the texts, not keeping all."""
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+    usual_size: int
+
+    def __init__(self, size: int | None = None) -> None:
+        self.size = size or self.usual_size
         self._entries: list[tuple[Any, ...]] = []  # the key first
 
     def merge(self, other: _Smallest) -> None:
@@ -254,6 +259,8 @@ class _Smallest:
 
 class LargestTokens(_Smallest):
     """The tokens with the largest values."""
+
+    usual_size = 200
 
     def add(self, row: EvaluatedText, values: np.ndarray) -> None:
         """Consider every token of a text; of `values`, float64 [M], -inf is never shown."""
@@ -273,6 +280,8 @@ class LargestTokens(_Smallest):
 
 class PointSample(_Smallest):
     """A fair sample of tokens, for scatter plots."""
+
+    usual_size = 3000
 
     def add(self, row: EvaluatedText, *columns: np.ndarray) -> None:
         """Consider every token of a text; `columns` are float64 [M]."""

@@ -46,15 +46,9 @@ _ROWS_A_GROUP = 20_000
 
 
 def export(run: Run, target: Path, file_format: str | None = None) -> int:
-    """Write a run to a file.
+    """Write a run, done or not, to a file; the number of records is returned.
 
-    Args:
-        run: any run, also one that is not done.
-        target: the file; its ending names the format unless `file_format` does.
-        file_format: one of `FORMATS`.
-
-    Returns:
-        How many records were written.
+    The format is one of `FORMATS`, by default the ending of the file's name.
 
     Raises:
         OptionError: for an unknown format.
