@@ -44,6 +44,10 @@ class Interval:
         """The interval of an increasing function of the quantity."""
         return Interval(function(self.low), function(self.high), self.method, self.level)
 
+    def not_below(self, least: float) -> Interval:
+        """The interval of a quantity that cannot be smaller."""
+        return self.map(lambda value: max(value, least))
+
 
 @dataclass
 class RatioMoments:

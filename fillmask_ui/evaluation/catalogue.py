@@ -22,7 +22,12 @@ class Figure:
     unit: str = ""  # in brackets behind the name; blank for counts, shares and ratios
     interval: str = ""  # attribute of its 95 % interval; blank for none
     attribute: str = ""  # of the record; the key if blank
-    interval_in_json: bool = True  # as `<attribute>_95`
+    interval_in_json: bool = True
+
+    @property
+    def interval_key(self) -> str:
+        """Of the interval in JSON; blank where JSON leaves it out."""
+        return f"{self.interval}_95" if self.interval and self.interval_in_json else ""
 
     @property
     def label(self) -> str:
@@ -98,8 +103,8 @@ def figures_dict(record: Any, figures: Iterable[Figure]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for figure in figures:
         values[figure.key] = figure.value(record)
-        if figure.interval and figure.interval_in_json:
-            values[f"{figure.interval}_95"] = interval_list(figure.interval_of(record))
+        if figure.interval_key:
+            values[figure.interval_key] = interval_list(figure.interval_of(record))
     return values
 
 

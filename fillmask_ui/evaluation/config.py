@@ -68,11 +68,7 @@ class EvaluationConfig:
         return self.scheme.mask_stream if isinstance(self.scheme, CrossEntropy) else "text"
 
     def resolved(self, *longest: int) -> EvaluationConfig:
-        """With `max_tokens` set to what all the models can take.
-
-        Raises:
-            OptionError: if more was asked for.
-        """
+        """With `max_tokens` set to what all the models can take; more is an `OptionError`."""
         limit = min(longest)
         if self.max_tokens is None:
             return replace(self, max_tokens=limit)

@@ -37,6 +37,7 @@ def model_figures(tally: ModelTally, order: np.ndarray, quick: bool) -> ModelFig
     tokens = int(n.sum())
     nll, covered = _total(x), int(characters.sum())
     calibration = tuple(_calibration(tally))
+    error = sum(slot.tokens * abs(slot.mean_probability - slot.accuracy) for slot in calibration)
     histogram = Histogram(
         np.arange(LOSS_BINS + 1) * BIN_NATS,
         {name: tally.histogram[kind].copy() for kind, name in enumerate(KINDS)},
@@ -63,10 +64,7 @@ def model_figures(tally: ModelTally, order: np.ndarray, quick: bool) -> ModelFig
         by_position=_split(tally.positions),
         by_frequency=_split(tally.by_frequency()),
         calibration=calibration,
-        calibration_error=sum(
-            slot.tokens * abs(slot.mean_probability - slot.accuracy) for slot in calibration
-        )
-        / tokens,
+        calibration_error=error / tokens,
         histogram=histogram,
         truncated=tally.truncated,
         left_out=tally.left_out,
@@ -121,13 +119,9 @@ def _pair_figures(pair: PairTally) -> dict[str, Any]:
         "histogram": Histogram(edges, {"difference": pair.histogram.copy()}),
     }
     if pair.apart[0]:
-        _, kl, kl_reverse, mean_abs = (pair.apart / pair.apart[0]).tolist()
-        figures |= {
-            "mean_kl_nats": kl,
-            "mean_kl_reverse_nats": kl_reverse,
-            "mean_abs_logit_difference": mean_abs,
-            "max_abs_logit_difference": pair.max_abs,
-        }
+        names = ("mean_kl_nats", "mean_kl_reverse_nats", "mean_abs_logit_difference")
+        figures |= dict(zip(names, (pair.apart[1:] / pair.apart[0]).tolist(), strict=True))
+        figures["max_abs_logit_difference"] = pair.max_abs
     return figures
 
 
@@ -153,7 +147,7 @@ def _interval(x: np.ndarray, n: np.ndarray, quick: bool) -> Interval | None:
 
 def _of_losses(x: np.ndarray, n: np.ndarray, quick: bool) -> Interval | None:
     found = _interval(x, n, quick)
-    return found and found.map(lambda value: max(value, 0.0))
+    return found and found.not_below(0.0)
 
 
 def _split(tally: SplitTally) -> tuple[GroupFigures, ...]:

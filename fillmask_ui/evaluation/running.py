@@ -17,17 +17,7 @@ from fillmask_ui.evaluation.measure import Heartbeat
 from fillmask_ui.evaluation.rows import EvaluatedText
 from fillmask_ui.evaluation.schemes import CrossEntropy
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM, ModelFigures, Summary
-from fillmask_ui.evaluation.tallies import (
-    COUNT,
-    NLL,
-    SAMPLED_POINTS,
-    SHOWN_TOKENS,
-    LargestTokens,
-    ModelTally,
-    PairTally,
-    PointSample,
-    gap,
-)
+from fillmask_ui.evaluation.tallies import LargestTokens, ModelTally, PairTally, PointSample, gap
 from fillmask_ui.intervals import Limits
 from fillmask_ui.records import SkippedText
 
@@ -53,7 +43,7 @@ def summarize(
     return running.summary()
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class RunningSummary:
     """`summarize` step by step: add rows as they come, merge shards, look at any time."""
 
@@ -68,9 +58,9 @@ class RunningSummary:
         self._model = ModelTally(self._scheme)
         self._baseline: ModelTally | None = None
         self._pair: PairTally | None = None
-        self._worst = LargestTokens(SHOWN_TOKENS)
-        self._most_different = LargestTokens(SHOWN_TOKENS)
-        self._points = PointSample(SAMPLED_POINTS)
+        self._worst = LargestTokens()
+        self._most_different = LargestTokens()
+        self._points = PointSample()
 
     @property
     def texts(self) -> int:
@@ -83,9 +73,7 @@ class RunningSummary:
 
     @property
     def mean_nll_nats(self) -> float:
-        """Token average so far; a `ZeroDivisionError` before any text was measured."""
-        sums = self._model.kinds.sums
-        return math.fsum(sums[:, NLL]) / int(sums[:, COUNT].sum())
+        return self._model.mean_nll_nats
 
     def add(self, row: EvaluatedText | SkippedText) -> None:
         """Count one text; a `ValueError` if some rows have a baseline and others have none."""

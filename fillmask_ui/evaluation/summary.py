@@ -111,7 +111,6 @@ class ModelFigures:
 
     @property
     def perplexity(self) -> float:
-        """e^mean; pseudo-perplexity where each token was hidden once."""
         return exp(self.mean_nll_nats)
 
     @property
@@ -194,7 +193,6 @@ class Summary:
 
     @property
     def metric_name(self) -> str:
-        """Key of the figure that the metric names: `cross_entropy`, `pseudo_perplexity`, ..."""
         return self.scheme.figure_key
 
     @property

@@ -8,9 +8,10 @@ Axes: M hidden positions of a text, G groups of a split, V vocabulary.
 from __future__ import annotations
 
 import itertools
+import math
 from array import array
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +19,6 @@ from fillmask_ui.evaluation.rows import PARTS, EvaluatedText, TokenScores
 from fillmask_ui.evaluation.schemes import Scheme
 from fillmask_ui.intervals import RatioMoments
 from fillmask_ui.masking import KINDS
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 # Columns of every sum: the tokens, then what is averaged over them.
 MEANS = ("mean_nll_nats", "top1_accuracy", "top5_accuracy", "mean_rank", "mean_entropy_nats")
@@ -36,9 +34,6 @@ CALIBRATION_BINS = 10
 # First position or count of each group; the last is open.
 POSITION_EDGES = (0, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 FREQUENCY_EDGES = (1, 2, 4, 10, 30, 100, 300, 1000, 3000)
-
-SHOWN_TOKENS = 200
-SAMPLED_POINTS = 3000
 
 
 def gap(own: np.ndarray, base: np.ndarray) -> np.ndarray:
@@ -62,11 +57,12 @@ def _range_names(edges: tuple[int, ...]) -> tuple[str, ...]:
 class Tally:
     """Sums that merge."""
 
-    def merge(self, other: Self) -> None:
+    def add_sums(self, other: Tally) -> None:
+        """Those of another shard."""
         for name, value in vars(other).items():
             own = getattr(self, name)
             if isinstance(own, Tally):
-                own.merge(value)
+                own.add_sums(value)
             elif isinstance(own, array):
                 own.extend(value)
             elif isinstance(own, np.ndarray | int):
@@ -113,6 +109,11 @@ class ModelTally(Tally):
         self.truncated = 0
         self.left_out = 0
 
+    @property
+    def mean_nll_nats(self) -> float:
+        """Token average; a `ZeroDivisionError` before any text was counted."""
+        return math.fsum(self.kinds.sums[:, NLL]) / int(self.kinds.sums[:, COUNT].sum())
+
     def text_columns(self, order: np.ndarray) -> np.ndarray:
         """Float64 [TEXT_COLUMNS, N]: NLL, tokens, the metric's units, characters, entropy."""
         return np.array(self.texts).reshape(-1, TEXT_COLUMNS)[order].T.copy()
@@ -158,7 +159,7 @@ class ModelTally(Tally):
     def merge(self, other: ModelTally) -> None:
         self._grow(len(other.tokens))
         other._grow(len(self.tokens))
-        super().merge(other)
+        self.add_sums(other)
 
 
 class PairTally(Tally):
@@ -186,7 +187,7 @@ class PairTally(Tally):
         np.add.at(self.histogram, np.clip(bins, 0, DIFFERENCE_BINS - 1).astype(np.int64), 1)
 
     def merge(self, other: PairTally) -> None:
-        super().merge(other)
+        self.add_sums(other)
         self.max_abs = max(self.max_abs, other.max_abs)
 
 
@@ -242,11 +243,13 @@ def token_example(row: EvaluatedText, index: int) -> TokenExample:
 class _Smallest:
     """The entries with the smallest keys, the same for any order of the texts, not keeping all."""
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+    usual_size: int
+
+    def __init__(self, size: int | None = None) -> None:
+        self.size = size or self.usual_size
         self._entries: list[tuple[Any, ...]] = []  # the key first
 
-    def merge(self, other: Self) -> None:
+    def merge(self, other: _Smallest) -> None:
         self._entries += other._entries
         self._entries = self.first()
 
@@ -256,6 +259,8 @@ class _Smallest:
 
 class LargestTokens(_Smallest):
     """The tokens with the largest values."""
+
+    usual_size = 200
 
     def add(self, row: EvaluatedText, values: np.ndarray) -> None:
         """Consider every token of a text; of `values`, float64 [M], -inf is never shown."""
@@ -275,6 +280,8 @@ class LargestTokens(_Smallest):
 
 class PointSample(_Smallest):
     """A fair sample of tokens, for scatter plots."""
+
+    usual_size = 3000
 
     def add(self, row: EvaluatedText, *columns: np.ndarray) -> None:
         """Consider every token of a text; `columns` are float64 [M]."""

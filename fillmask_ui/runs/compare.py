@@ -83,10 +83,9 @@ def paired(first: Run, second: Run) -> Iterator[EvaluatedText | SkippedText]:
 def _pair(
     row: EvaluatedText | SkippedText, other: EvaluatedText | SkippedText, first: Run, second: Run
 ) -> EvaluatedText | SkippedText:
-    if isinstance(row, SkippedText):
-        return row if isinstance(other, SkippedText) else SkippedText(row.id, ONE_RUN_ONLY)
-    if isinstance(other, SkippedText):
-        return SkippedText(row.id, ONE_RUN_ONLY)
+    if isinstance(row, SkippedText) or isinstance(other, SkippedText):
+        both = isinstance(row, SkippedText) and isinstance(other, SkippedText)
+        return row if both else SkippedText(row.id, ONE_RUN_ONLY)
     alone = replace(row, baseline=None, difference=None, other=None)
     other = replace(other, baseline=None, difference=None, other=None)
     if np.array_equal(row.ids, other.ids):

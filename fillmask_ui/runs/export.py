@@ -46,15 +46,9 @@ _ROWS_A_GROUP = 20_000
 
 
 def export(run: Run, target: Path, file_format: str | None = None) -> int:
-    """Write a run to a file.
+    """Write a run, done or not, to a file; the number of records is returned.
 
-    Args:
-        run: any run, also one that is not done.
-        target: the file; its ending names the format unless `file_format` does.
-        file_format: one of `FORMATS`.
-
-    Returns:
-        How many records were written.
+    The format is one of `FORMATS`, by default the ending of the file's name.
 
     Raises:
         OptionError: for an unknown format.
@@ -77,7 +71,7 @@ def write_text(run: Run, file: TextIO, file_format: str) -> int:
     if file_format == "csv":
         writer = csv.DictWriter(file, _COLUMNS, restval="", lineterminator="\n")
         writer.writeheader()
-        return _count(map(writer.writerow, token_records(run)))
+        return _count(writer.writerow(record) for record in token_records(run))
     lines = (json.dumps(line.values, ensure_ascii=False) for line in run.lines)
     if file_format == "jsonl":
         return _count(file.write(line + "\n") for line in lines)
@@ -135,3 +129,7 @@ def _write_parquet(run: Run, target: Path) -> int:
             writer.write_table(pa.Table.from_pylist(group, schema=schema))
             count += len(group)
     return count
+
+
+def _count(items: Iterable[Any]) -> int:
+    return sum(1 for _ in items)

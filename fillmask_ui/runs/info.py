@@ -69,8 +69,7 @@ def prepare_info(
 ) -> RunInfo:
     """The `RunInfo` of a new run, its config resolved for the models; `fields` are more of its own.
 
-    Raises:
-        OptionError: if the config asks for more than the models take.
+    An `OptionError` if the config asks for more than the models take.
     """
     from fillmask_ui import __version__
 

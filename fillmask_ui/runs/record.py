@@ -170,8 +170,7 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
 def start(store: RunStore, info: RunInfo) -> Recorder:
     """A new run, open for writing; `info` needs a resolved config, its name and time are filled in.
 
-    Raises:
-        DataError: if it cannot be written.
+    A `DataError` if it cannot be written.
     """
     made = store.create(info)
     folder = store.root / made.name
@@ -183,11 +182,7 @@ def start(store: RunStore, info: RunInfo) -> Recorder:
 
 
 def resume(store: RunStore, name: str) -> Recorder:
-    """A stopped run, open for writing, its stored rows read.
-
-    Raises:
-        DataError: if it is unknown, of another version, being written or broken.
-    """
+    """A stopped run, open for writing; a `DataError` if it is unknown, being written or broken."""
     run = store.open(name)
     return _open(run.folder, run.info)
 

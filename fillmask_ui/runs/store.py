@@ -125,12 +125,7 @@ class RunStore:
 
 
 def default_root(environment: Mapping[str, str], platform: str, home: Path) -> Path:
-    """Where runs are kept unless a face says otherwise.
-
-    Args:
-        environment: `FILLMASK_UI_RUNS` wins over the platform's place for user data.
-        platform: as `sys.platform` gives it.
-        home: of the user.
+    """Where runs are kept: `FILLMASK_UI_RUNS`, or where a `sys.platform` has user data.
 
     >>> default_root({}, "linux", Path("/home/ada")).as_posix()
     '/home/ada/.local/share/fillmask-ui/runs'

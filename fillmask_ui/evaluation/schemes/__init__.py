@@ -21,9 +21,7 @@ SCHEMES: dict[str, type[Scheme]] = {
 
 
 def make_scheme(metric: str, options: dict[str, Any]) -> Scheme:
-    """The metric of a name, with its own options.
-
-    Options of other metrics must have their defaults.
+    """The metric of a name, with its own options; those of other metrics need their defaults.
 
     Raises:
         OptionError: for an unknown metric, an option that it does not have, or a bad value.
