@@ -44,10 +44,6 @@ class Interval:
         """The interval of an increasing function of the quantity."""
         return Interval(function(self.low), function(self.high), self.method, self.level)
 
-    def not_below(self, least: float) -> Interval:
-        """The interval of a quantity that cannot be smaller."""
-        return self.map(lambda value: max(value, least))
-
 
 @dataclass
 class RatioMoments:
@@ -104,12 +100,7 @@ class RatioMoments:
 
 
 def ratio_interval(
-    x: np.ndarray,
-    n: np.ndarray,
-    *,
-    level: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int = 42,
+    x: np.ndarray, n: np.ndarray, *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 42
 ) -> Interval | None:
     """Interval of sum(x) / sum(n), by resampling texts.
 

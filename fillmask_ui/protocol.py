@@ -65,11 +65,7 @@ class MaskedLM(Protocol):
     max_tokens: int  # longest text in tokens, special tokens included
 
     def logits_at(
-        self,
-        input_ids: np.ndarray,
-        attention_mask: np.ndarray,
-        rows: np.ndarray,
-        cols: np.ndarray,
+        self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> np.ndarray:
         """Logits at the asked positions alone.
 

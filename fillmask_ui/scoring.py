@@ -77,18 +77,7 @@ def nll_nats(logits: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 
 def target_nll_nats(log_probs: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """`nll_nats` for callers that already hold log-probabilities.
-
-    Args:
-        log_probs: float64 [M, V].
-        targets: int64 [M].
-
-    Returns:
-        float64 [M], in nats.
-
-    Raises:
-        ValueError: if the two M differ; the message gives both shapes.
-    """
+    """`nll_nats` for callers that already hold log-probabilities, float64 [M, V]."""
     targets = np.asarray(targets)
     if targets.shape != log_probs.shape[:1]:
         raise ValueError(

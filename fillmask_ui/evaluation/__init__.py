@@ -2,14 +2,7 @@
 
 Definition: hide tokens of a text, ask the model for their distribution, and average the negative
 log-likelihood of the true tokens over all hidden tokens of all texts (cross-entropy in nats;
-e^mean is the perplexity). What is hidden names the metric:
-
-- cross-entropy: 15 % of the tokens, BERT's training objective (arXiv:1810.04805, section 3.1);
-- pseudo-perplexity: every token once, alone (arXiv:1910.14659), optionally with the rest of its
-  word (arXiv:2305.10588);
-- uniform: a share drawn uniformly from (0, 1], the objective of masked diffusion models
-  (arXiv:2502.09992);
-- suffix: the last n tokens.
+e^mean is the perplexity). What is hidden names the metric; each file in `schemes` defines one.
 
 Rivals: accuracy calls 40 % and 5 % on the right word the same "wrong"; the perplexity of a causal
 model sees the left context only, so its values do not compare with these. Neither do losses per
@@ -22,7 +15,7 @@ from fillmask_ui.evaluation.config import EvaluationConfig
 from fillmask_ui.evaluation.history import History, MeanSoFar
 from fillmask_ui.evaluation.measure import Heartbeat, check_models, evaluate
 from fillmask_ui.evaluation.prepare import Masks, SeededMasks
-from fillmask_ui.evaluation.rows import EvaluatedText, LogitDifference, TokenScores
+from fillmask_ui.evaluation.rows import EvaluatedText, TokenScores
 from fillmask_ui.evaluation.running import RunningSummary, summarize
 from fillmask_ui.evaluation.schemes import SCHEMES
 from fillmask_ui.evaluation.summary import Comparison, GroupFigures, ModelFigures, Summary
@@ -36,7 +29,6 @@ __all__ = [
     "GroupFigures",
     "Heartbeat",
     "History",
-    "LogitDifference",
     "Masks",
     "MeanSoFar",
     "ModelFigures",

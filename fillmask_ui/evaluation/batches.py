@@ -3,8 +3,7 @@
 Axes: B rows of a batch, T tokens, M hidden positions, V vocabulary.
 """
 
-from __future__ import annotations
-
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,11 +14,12 @@ from fillmask_ui.batching import pad, plan_batches
 from fillmask_ui.errors import ModelOutputError
 from fillmask_ui.evaluation.config import EvaluationConfig
 from fillmask_ui.evaluation.prepare import Prepared
-from fillmask_ui.evaluation.rows import LogitDifference, TokenScores, join, take
+from fillmask_ui.evaluation.rows import EvaluatedText, LogitDifference, MaskedText, TokenScores
 from fillmask_ui.protocol import MaskedLM
 
-# Of each model in turn, then their difference where there are two.
-Scores = list[TokenScores | LogitDifference]
+# Fields, each of length M, of the `TokenScores` of each model in turn, then of the
+# `LogitDifference` where there are two.
+Scores = list[dict[str, np.ndarray]]
 
 # Logits of one call; 250,000 words leave 128 positions.
 _LOGIT_BYTES = 128 * 2**20
@@ -28,12 +28,12 @@ _SCORED_AT_ONCE = 2**21
 
 
 @dataclass(frozen=True, eq=False)
-class ScoredText:
-    """Scores of all M positions of one text, by each model."""
+class _View:
+    """A text with some of its hidden positions to be scored: one row of a batch."""
 
-    index: int  # of the text in its window
-    models: list[TokenScores]  # one entry per model
-    difference: LogitDifference | None  # between two models; None for one
+    text: Prepared
+    number: int  # of the views of its text
+    entries: np.ndarray  # int64, those of `cols` that are scored
 
 
 def score_window(
@@ -42,78 +42,74 @@ def score_window(
     config: EvaluationConfig,
     number: int,
     done: frozenset[int],
-) -> Iterator[ScoredText | float]:
-    """Scores of the texts of a window, each as soon as all its views are through.
+) -> Iterator[EvaluatedText | float]:
+    """The texts of a window, each as soon as all its views are through.
 
     After each batch comes the share of the window's tokens that went through the models.
     """
     views = [
-        (index, view) for index, text in enumerate(texts) for view in range(text.hidden.view_count)
+        _View(text, place, text.hidden.scored(place))
+        for text in texts
+        for place in range(text.hidden.view_count)
     ]
+    lengths = [len(view.text.hidden.ids) for view in views]
     most = max(1, _LOGIT_BYTES // (4 * max(model.signature.vocabulary_size for model in models)))
     batches = plan_batches(
-        [len(texts[index].hidden.ids) for index, _ in views],
+        lengths,
         max_tokens=config.batch_tokens,
-        targets=[len(texts[index].hidden.scored(view)) for index, view in views],
+        targets=[len(view.entries) for view in views],
         max_targets=most,
     )
-    parts: dict[int, list[tuple[np.ndarray, Scores]]] = {}
-    missing = [len(text.hidden.cols) for text in texts]
-    total = sum(len(texts[index].hidden.ids) for index, _ in views)
+    scored: dict[int, dict[int, Scores]] = defaultdict(dict)  # id of a text, number of a view
     through = 0
     # Batches run from short texts to long; in another order, what is done at any moment is a fair
     # sample of the texts, and a run stopped early has an honest mean.
     for place in np.random.default_rng(number).permutation(len(batches)):
         batch = [views[unit] for unit in batches[place]]
-        through += sum(len(texts[index].hidden.ids) for index, _ in batch)
-        if all(texts[index].id in done for index, _ in batch):
+        through += sum(lengths[unit] for unit in batches[place])
+        if all(view.text.row.id in done for view in batch):
             continue
-        scores = _score_batch(models, texts, batch, most)
+        scores = _score_batch(models, batch, most)
         start = 0
-        for index, view in batch:
-            entries = texts[index].hidden.scored(view)
-            own = [take(record, slice(start, start + len(entries))) for record in scores]
-            start += len(entries)
-            parts.setdefault(index, []).append((entries, own))
-            missing[index] -= len(entries)
-            if missing[index] == 0:
-                collected = parts.pop(index)
-                if texts[index].id not in done:
-                    yield _collect(index, collected)
-        yield through / total
-
-
-def _collect(index: int, parts: list[tuple[np.ndarray, Scores]]) -> ScoredText:
-    """Scores of all views of a text, in the order of its hidden positions."""
-    order = np.argsort(np.concatenate([entries for entries, _ in parts]))
-    records = [take(record, order) for record in _join([scores for _, scores in parts])]
-    return ScoredText(
-        index,
-        [record for record in records if isinstance(record, TokenScores)],
-        next((record for record in records if isinstance(record, LogitDifference)), None),
-    )
+        for view in batch:
+            index = view.text.row.id
+            own = slice(start, start + len(view.entries))
+            start = own.stop
+            scored[index][view.number] = [
+                {name: values[own] for name, values in record.items()} for record in scores
+            ]
+            if len(scored[index]) == view.text.hidden.view_count and index not in done:
+                of_text = _join([part for _, part in sorted(scored.pop(index).items())])
+                yield _evaluated(view.text.row, of_text, models)
+        yield through / sum(lengths)
 
 
 def _join(parts: Sequence[Scores]) -> Scores:
-    return [join(records) for records in zip(*parts, strict=True)]
+    return [
+        {name: np.concatenate([each[name] for each in records]) for name in records[0]}
+        for records in zip(*parts, strict=True)
+    ]
 
 
-def _score_batch(
-    models: Sequence[MaskedLM],
-    texts: Sequence[Prepared],
-    batch: Sequence[tuple[int, int]],
-    most: int,
-) -> Scores:
-    """Scores at all M positions asked of a batch of (text, view), `most` of them per model call."""
-    padded = pad(
-        [texts[index].hidden.view(view) for index, view in batch], models[0].vocabulary.pad_id
-    )  # [B, T]
-    cols_of = [texts[index].hidden.cols[texts[index].hidden.scored(view)] for index, view in batch]
-    rows = np.repeat(np.arange(len(batch)), [len(cols) for cols in cols_of])  # [M]
-    cols = np.concatenate(cols_of)  # [M]
-    targets = np.concatenate(
-        [texts[index].hidden.ids[own] for (index, _), own in zip(batch, cols_of, strict=True)]
+def _evaluated(row: MaskedText, scores: Scores, models: Sequence[MaskedLM]) -> EvaluatedText:
+    token = models[0].vocabulary.token
+    own, *second = (
+        TokenScores(**record, top_tokens=tuple(token(int(index)) for index in record["top_ids"]))
+        for record in scores[: len(models)]
     )
+    if not second:
+        return EvaluatedText(**vars(row), scores=own)
+    difference = LogitDifference(**scores[2])
+    return EvaluatedText(**vars(row), scores=own, baseline=second[0], difference=difference)
+
+
+def _score_batch(models: Sequence[MaskedLM], batch: Sequence[_View], most: int) -> Scores:
+    """Scores at all M positions asked of a batch, `most` of them per model call."""
+    seen = [view.text.hidden.view(view.number) for view in batch]
+    padded = pad(seen, models[0].vocabulary.pad_id)  # [B, T]
+    rows = np.repeat(np.arange(len(batch)), [len(view.entries) for view in batch])  # [M]
+    cols = np.concatenate([view.text.hidden.cols[view.entries] for view in batch])  # [M]
+    targets = np.concatenate([view.text.row.true_ids[view.entries] for view in batch])  # [M]
     chunks: list[Scores] = []
     for start in range(0, len(rows), most):
         asked = slice(start, start + most)
@@ -144,20 +140,20 @@ def _score_logits(
             log_probs.append(own)
             best = own.argmax(axis=1)
             scores.append(
-                TokenScores(
-                    scoring.target_nll_nats(own, targets[part]),
-                    scoring.ranks(own, targets[part]),
-                    scoring.entropy_nats(own),
-                    best,
-                    np.exp(own[np.arange(len(best)), best]),
-                )
+                {
+                    "nll_nats": scoring.target_nll_nats(own, targets[part]),
+                    "ranks": scoring.ranks(own, targets[part]),
+                    "entropy_nats": scoring.entropy_nats(own),
+                    "top_ids": best,
+                    "top_probabilities": np.exp(own[np.arange(len(best)), best]),
+                }
             )
         if len(models) == 2:
             scores.append(_difference(log_probs, [values[part] for values in logits]))
         yield scores
 
 
-def _difference(log_probs: list[np.ndarray], logits: list[np.ndarray]) -> LogitDifference:
+def _difference(log_probs: list[np.ndarray], logits: list[np.ndarray]) -> dict[str, np.ndarray]:
     """How far the two models are apart at m positions."""
     width = min(part.shape[1] for part in logits)
     if any(part.shape[1] != width for part in logits):
@@ -168,12 +164,12 @@ def _difference(log_probs: list[np.ndarray], logits: list[np.ndarray]) -> LogitD
     gap = np.subtract(first, second, out=np.zeros_like(first), where=first != second)
     one, two = logits
     apart = np.abs(np.subtract(one, two, out=np.zeros_like(one), where=one != two))
-    return LogitDifference(
-        _expected(first, gap),
-        _expected(second, -gap),
-        apart.mean(axis=1, dtype=np.float64),
-        apart.max(axis=1).astype(np.float64),
-    )
+    return {
+        "kl_nats": _expected(first, gap),
+        "kl_reverse_nats": _expected(second, -gap),
+        "mean_abs": apart.mean(axis=1, dtype=np.float64),
+        "max_abs": apart.max(axis=1).astype(np.float64),
+    }
 
 
 def _expected(log_probs: np.ndarray, gap: np.ndarray) -> np.ndarray:

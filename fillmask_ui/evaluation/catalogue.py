@@ -4,8 +4,6 @@ Everything that shows figures reads these tables: JSON, the shell's tables, the 
 and the model card. A new figure is an attribute of a record in `summary` and a row here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -14,14 +12,8 @@ from fillmask_ui.intervals import Interval
 
 # How a figure is written: a count, a loss in nats or bits, a share of tokens, a perplexity, a
 # rank, or words.
-COUNT, LOSS, SHARE, PERPLEXITY, RANK, WORDS = (
-    "count",
-    "loss",
-    "share",
-    "perplexity",
-    "rank",
-    "words",
-)
+COUNT, LOSS, SHARE = "count", "loss", "share"
+PERPLEXITY, RANK, WORDS = "perplexity", "rank", "words"
 
 
 @dataclass(frozen=True)
@@ -31,10 +23,10 @@ class Figure:
     key: str  # in JSON
     label: str  # for people, its unit in brackets
     form: str  # how it is written: `COUNT`, `LOSS`, ...
-    attribute: str = ""  # of the record; the key if blank
     interval: str = ""  # attribute of its 95 % interval; blank for none
-    interval_key: str = ""  # of the interval in JSON; blank where JSON leaves it out
     lower_is_better: bool | None = None  # None where neither is
+    attribute: str = ""  # of the record; the key if blank
+    interval_in_json: bool = True  # as `<attribute>_95`
 
     def value(self, record: Any) -> Any:
         """Unrounded; None where the record does not have it."""
@@ -46,60 +38,48 @@ class Figure:
 
 
 MODEL_FIGURES = (
-    Figure("mean_nll_nats", "mean NLL (nats)", LOSS, "", "interval", "interval_95", True),
-    Figure("mean_nll_bits", "mean NLL (bits)", LOSS, lower_is_better=True),
-    Figure("median_nll_nats", "median NLL (nats)", LOSS, lower_is_better=True),
-    Figure("perplexity", "perplexity", PERPLEXITY, "", "perplexity_interval", "", True),
+    Figure("mean_nll_nats", "mean NLL (nats)", LOSS, "interval", True),
+    Figure("mean_nll_bits", "mean NLL (bits)", LOSS, "", True),
+    Figure("median_nll_nats", "median NLL (nats)", LOSS, "", True),
+    Figure("perplexity", "perplexity", PERPLEXITY, "perplexity_interval", True, "", False),
     Figure(
-        "nll_per_character_nats",
-        "NLL per character (nats)",
-        LOSS,
-        "",
-        "per_character_interval",
-        "per_character_interval_95",
-        True,
+        "nll_per_character_nats", "NLL per character (nats)", LOSS, "per_character_interval", True
     ),
-    Figure("nll_per_character_bits", "NLL per character (bits)", LOSS, lower_is_better=True),
-    Figure("top1_accuracy", "top-1 accuracy", SHARE, lower_is_better=False),
-    Figure("top5_accuracy", "top-5 accuracy", SHARE, lower_is_better=False),
-    Figure("mean_rank", "mean rank", RANK, lower_is_better=True),
+    Figure("nll_per_character_bits", "NLL per character (bits)", LOSS, "", True),
+    Figure("top1_accuracy", "top-1 accuracy", SHARE, "", False),
+    Figure("top5_accuracy", "top-5 accuracy", SHARE, "", False),
+    Figure("mean_rank", "mean rank", RANK, "", True),
     Figure("mean_entropy_nats", "mean entropy (nats)", LOSS),
-    Figure("calibration_error", "calibration error", SHARE, lower_is_better=True),
+    Figure("calibration_error", "calibration error", SHARE, "", True),
     Figure("tokens", "tokens", COUNT),
     Figure("characters", "characters", COUNT),
-    Figure("texts_truncated", "texts cut at the end", COUNT, "truncated"),
-    Figure("tokens_left_out", "tokens left out", COUNT, "left_out"),
+    Figure("texts_truncated", "texts cut at the end", COUNT, attribute="truncated"),
+    Figure("tokens_left_out", "tokens left out", COUNT, attribute="left_out"),
 )
 GROUP_FIGURES = (
     Figure("tokens", "tokens", COUNT),
     Figure("texts", "texts", COUNT),
-    Figure("mean_nll_nats", "mean NLL (nats)", LOSS, "", "interval", "interval_95", True),
-    Figure("top1_accuracy", "top-1", SHARE, lower_is_better=False),
-    Figure("top5_accuracy", "top-5", SHARE, lower_is_better=False),
-    Figure("mean_rank", "mean rank", RANK, lower_is_better=True),
+    Figure("mean_nll_nats", "mean NLL (nats)", LOSS, "interval", True),
+    Figure("top1_accuracy", "top-1", SHARE, "", False),
+    Figure("top5_accuracy", "top-5", SHARE, "", False),
+    Figure("mean_rank", "mean rank", RANK, "", True),
     Figure("mean_entropy_nats", "mean entropy (nats)", LOSS),
 )
 COMPARISON_FIGURES = (
     Figure("unit", "compared by", WORDS),
     Figure("texts", "texts in both", COUNT),
     Figure(
-        "difference_nats",
-        "difference of the mean NLL (nats)",
-        LOSS,
-        "",
-        "difference_interval",
-        "difference_interval_95",
-        True,
+        "difference_nats", "difference of the mean NLL (nats)", LOSS, "difference_interval", True
     ),
     Figure("further_texts", "further texts that would settle it", COUNT),
-    Figure("agreement", "same best guess", SHARE, lower_is_better=False),
-    Figure("flips", "best guesses that differ", COUNT, lower_is_better=True),
-    Figure("lost", "right in the baseline only", COUNT, lower_is_better=True),
-    Figure("won", "right in the model only", COUNT, lower_is_better=False),
-    Figure("mean_kl_nats", "KL(model || baseline) (nats)", LOSS, lower_is_better=True),
-    Figure("mean_kl_reverse_nats", "KL(baseline || model) (nats)", LOSS, lower_is_better=True),
-    Figure("mean_abs_logit_difference", "mean |logit difference|", LOSS, lower_is_better=True),
-    Figure("max_abs_logit_difference", "largest |logit difference|", LOSS, lower_is_better=True),
+    Figure("agreement", "same best guess", SHARE, "", False),
+    Figure("flips", "best guesses that differ", COUNT, "", True),
+    Figure("lost", "right in the baseline only", COUNT, "", True),
+    Figure("won", "right in the model only", COUNT, "", False),
+    Figure("mean_kl_nats", "KL(model || baseline) (nats)", LOSS, "", True),
+    Figure("mean_kl_reverse_nats", "KL(baseline || model) (nats)", LOSS, "", True),
+    Figure("mean_abs_logit_difference", "mean |logit difference|", LOSS, "", True),
+    Figure("max_abs_logit_difference", "largest |logit difference|", LOSS, "", True),
 )
 # Groups that a model's figures are split into: attribute and JSON key, and what they go by.
 SPLITS = {
@@ -121,8 +101,8 @@ def figures_dict(record: Any, figures: Iterable[Figure]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for figure in figures:
         values[figure.key] = figure.value(record)
-        if figure.interval_key:
-            values[figure.interval_key] = interval_list(figure.interval_of(record))
+        if figure.interval and figure.interval_in_json:
+            values[f"{figure.interval}_95"] = interval_list(figure.interval_of(record))
     return values
 
 

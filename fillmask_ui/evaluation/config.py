@@ -26,25 +26,21 @@ class EvaluationConfig:
     Suffix(suffix_tokens=3)
     """
 
-    # a key of `SCHEMES`
     metric: str = option(
         "cross-entropy",
         f"{', '.join([*SCHEMES][:-1])} or {[*SCHEMES][-1]}.",
         choices=tuple(SCHEMES),
     )
-    seed: int = option(42, "Of the masks.")  # of the masks
-    # longer texts are cut at the end; None for the model's own limit
+    seed: int = option(42, "Of the masks.")
     max_tokens: int | None = option(
         None, "Cut longer texts; the model's limit.", metavar="N", least=3
     )
-    # tokens of a padded batch; changes the speed, and the numbers a little: those of a dynamically
-    # quantized model in the fourth digit, as its activations are scaled by batch, others in the
-    # last
+    # Changes the numbers a little: those of a dynamically quantized model, whose activations are
+    # scaled by batch, in the fourth digit, others in the last.
     batch_tokens: int = option(
         1024, "Tokens of a padded batch: speed and memory.", metavar="N", least=1
     )
-    # the metric with its own options, which are given by name beside those below
-    scheme: Scheme = field(default_factory=CrossEntropy)
+    scheme: Scheme = field(default_factory=CrossEntropy)  # the metric with its own options
 
     def __init__(
         self,
@@ -56,15 +52,8 @@ class EvaluationConfig:
         scheme: Scheme | None = None,
         **own: Any,
     ) -> None:
-        values = {
-            "metric": metric,
-            "seed": seed,
-            "max_tokens": max_tokens,
-            "batch_tokens": batch_tokens,
-            "scheme": scheme or make_scheme(metric, own),
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        values = {"seed": seed, "max_tokens": max_tokens, "batch_tokens": batch_tokens}
+        vars(self).update(metric=metric, scheme=scheme or make_scheme(metric, own), **values)
         check_options(self)
         generator(seed, 0)  # refuses a negative one
 
@@ -85,11 +74,13 @@ class EvaluationConfig:
             OptionError: if more was asked for.
         """
         limit = min(longest)
-        if self.max_tokens is not None and self.max_tokens > limit:
+        if self.max_tokens is None:
+            return replace(self, max_tokens=limit)
+        if self.max_tokens > limit:
             raise OptionError(
                 f"max tokens was {self.max_tokens}, but the model takes at most {limit}"
             )
-        return self if self.max_tokens is not None else replace(self, max_tokens=limit)
+        return self
 
     @property
     def signature(self) -> str:
@@ -101,29 +92,20 @@ class EvaluationConfig:
         parts = [f"metric:{self.metric}", *self.scheme.signature]
         if self.scheme.seeded:
             parts.append(f"seed:{self.seed}")
-        parts += [
-            f"max:{self.max_tokens or 'model'}",
-            f"batch:{self.batch_tokens}",
-            f"v:{PROTOCOL_VERSION}",
-        ]
-        return "|".join(parts)
+        parts += [f"max:{self.max_tokens or 'model'}", f"batch:{self.batch_tokens}"]
+        return "|".join([*parts, f"v:{PROTOCOL_VERSION}"])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values: `__init__` by name.
 
         The options of the other metrics are there with their defaults, as they always were.
         """
-        others: dict[str, Any] = {}
-        for scheme in SCHEMES.values():
-            others |= asdict(scheme())
-        return {
-            "metric": self.metric,
-            **others,
-            **asdict(self.scheme),
-            "seed": self.seed,
-            "max_tokens": self.max_tokens,
-            "batch_tokens": self.batch_tokens,
-        }
+        values: dict[str, Any] = {"metric": self.metric}
+        for scheme in (*(known() for known in SCHEMES.values()), self.scheme):
+            values |= asdict(scheme)
+        for name in ("seed", "max_tokens", "batch_tokens"):
+            values[name] = getattr(self, name)
+        return values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> EvaluationConfig:

@@ -1,82 +1,50 @@
-"""From sums to figures: one function for each record of `summary`.
+"""From sums to figures: one function for each record of `summary`; N texts, V vocabulary."""
 
-Axes: G groups of a split, N texts, V vocabulary.
-"""
-
-from __future__ import annotations
-
-import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from fillmask_ui.evaluation.rows import PARTS
-from fillmask_ui.evaluation.summary import CalibrationBin, GroupFigures, Histogram, ModelFigures
+from fillmask_ui.evaluation.summary import (
+    CalibrationBin,
+    Comparison,
+    GroupFigures,
+    Histogram,
+    ModelFigures,
+)
 from fillmask_ui.evaluation.tallies import (
     BIN_NATS,
     CALIBRATION_BINS,
-    COUNT,
     DIFFERENCE_BINS,
-    ENTROPY,
-    FREQUENCY_EDGES,
     LOSS_BINS,
-    NLL,
-    POSITION_EDGES,
-    RANK,
-    TOP1,
-    TOP5,
+    MEANS,
     ModelTally,
     PairTally,
     SplitTally,
+    gap,
 )
-from fillmask_ui.intervals import Interval, RatioMoments, ratio_interval
+from fillmask_ui.intervals import Interval, Limits, RatioMoments, judge, ratio_interval
 from fillmask_ui.masking import KINDS
 
 # An interval over fewer texts is wider than anybody can use.
 FEWEST_TEXTS_OF_A_GROUP = 5
 
 
-def pair_figures(pair: PairTally | None) -> dict[str, Any]:
-    """The fields of `Comparison` that need both models at one token; none by character."""
-    if pair is None:
-        return {}
-    apart = {}
-    if pair.apart_tokens:
-        kl, kl_reverse, mean_abs = (pair.sums / pair.apart_tokens).tolist()
-        apart = {
-            "mean_kl_nats": kl,
-            "mean_kl_reverse_nats": kl_reverse,
-            "mean_abs_logit_difference": mean_abs,
-            "max_abs_logit_difference": pair.max_abs,
-        }
-    half = DIFFERENCE_BINS * BIN_NATS / 2
-    return {
-        "agreement": pair.agreed / pair.tokens,
-        "flips": pair.tokens - pair.agreed,
-        "lost": pair.lost,
-        "won": pair.won,
-        **apart,
-        "histogram": Histogram(
-            np.linspace(-half, half, DIFFERENCE_BINS + 1), {"difference": pair.histogram.copy()}
-        ),
-    }
-
-
 def model_figures(tally: ModelTally, order: np.ndarray, quick: bool) -> ModelFigures:
     """Figures of one model; `order` sorts its texts by id, `quick` spares the resampling."""
-    x, n = column(tally.text_nll, order), column(tally.text_tokens, order)
-    characters = column(tally.text_characters, order)
-    units = column(tally.text_units, order)
+    x, n, units, characters, entropy = tally.text_columns(order)
     tokens = int(n.sum())
-    nll, covered = total(x), int(characters.sum())
+    nll, covered = _total(x), int(characters.sum())
     calibration = tuple(_calibration(tally))
     histogram = Histogram(
         np.arange(LOSS_BINS + 1) * BIN_NATS,
         {name: tally.histogram[kind].copy() for kind, name in enumerate(KINDS)},
     )
     scheme = tally.scheme
+    means = dict(zip(MEANS, (tally.kinds.sums.sum(axis=0)[1:] / tokens).tolist(), strict=True))
+    # Exact, so that shards in any order give the same last digit.
+    means |= {"mean_nll_nats": nll / tokens, "mean_entropy_nats": math.fsum(entropy) / tokens}
     mean_interval = _of_losses(x, n, quick)
     by_token = np.array_equal(units, n)
     metric_interval = mean_interval if by_token else _of_losses(x, units, quick)
@@ -85,19 +53,15 @@ def model_figures(tally: ModelTally, order: np.ndarray, quick: bool) -> ModelFig
         metric_interval=metric_interval and metric_interval.map(scheme.figure),
         tokens=tokens,
         characters=covered,
-        mean_nll_nats=nll / tokens,
         interval=mean_interval,
         nll_per_character_nats=nll / covered if covered else math.nan,
         per_character_interval=_of_losses(x, characters, quick) if covered else None,
+        **means,
         median_nll_nats=histogram.quantile(0.5),
-        top1_accuracy=float(tally.totals[TOP1] / tokens),
-        top5_accuracy=float(tally.totals[TOP5] / tokens),
-        mean_rank=float(tally.totals[RANK] / tokens),
-        mean_entropy_nats=math.fsum(tally.text_entropy) / tokens,
-        by_kind=_split(tally.kinds, KINDS),
-        by_part=_split(tally.parts, PARTS),
-        by_position=_split(tally.positions, _range_names(POSITION_EDGES)),
-        by_frequency=tuple(_by_frequency(tally)),
+        by_kind=_split(tally.kinds),
+        by_part=_split(tally.parts),
+        by_position=_split(tally.positions),
+        by_frequency=_split(tally.by_frequency()),
         calibration=calibration,
         calibration_error=sum(
             slot.tokens * abs(slot.mean_probability - slot.accuracy) for slot in calibration
@@ -109,12 +73,70 @@ def model_figures(tally: ModelTally, order: np.ndarray, quick: bool) -> ModelFig
     )
 
 
-def column(values: Sequence[float], order: np.ndarray) -> np.ndarray:
-    """Float64 [N], one value per text, in the order of the ids."""
-    return np.array(values, np.float64)[order]
+def comparison_figures(
+    own: ModelTally,
+    base: ModelTally,
+    pair: PairTally | None,
+    order: np.ndarray,
+    quick: bool,
+    limits: Limits | None,
+) -> Comparison:
+    """Figures of two models; `pair` is None where their tokenizers differ."""
+    x, tokens, _, characters, _ = own.text_columns(order)
+    y, _, base_units, _, _ = base.text_columns(order)
+    gaps = gap(x, y)
+    units = tokens if pair else characters
+    if own.scheme.exponential:
+        # Of two tokenizers both perplexities are taken over the baseline's tokens: e^ of a loss
+        # per token means another thing where the tokens are others.
+        change = _expm1(_total(gaps) / math.fsum(base_units))
+        difference = _interval(gaps, base_units, quick)
+        change_interval = difference and difference.map(_expm1)
+    else:
+        whole = _total(y)
+        change = _total(gaps) / whole if 0 < whole < math.inf else math.nan
+        change_interval = _interval(gaps, y, quick)
+    return Comparison(
+        unit="token" if pair else "character",
+        texts=len(order),
+        relative_change=change,
+        interval=change_interval,
+        difference_nats=_total(gaps) / math.fsum(units),
+        difference_interval=_interval(gaps, units, quick),
+        verdict=judge(change, change_interval, len(order), limits),
+        **(_pair_figures(pair) if pair else {}),
+    )
 
 
-def total(values: np.ndarray) -> float:
+def _pair_figures(pair: PairTally) -> dict[str, Any]:
+    """The fields of `Comparison` that need both models at one token."""
+    tokens, agreed, lost, won = pair.counts.tolist()
+    half = DIFFERENCE_BINS * BIN_NATS / 2
+    edges = np.linspace(-half, half, DIFFERENCE_BINS + 1)
+    figures = {
+        "agreement": agreed / tokens,
+        "flips": tokens - agreed,
+        "lost": lost,
+        "won": won,
+        "histogram": Histogram(edges, {"difference": pair.histogram.copy()}),
+    }
+    if pair.apart[0]:
+        _, kl, kl_reverse, mean_abs = (pair.apart / pair.apart[0]).tolist()
+        figures |= {
+            "mean_kl_nats": kl,
+            "mean_kl_reverse_nats": kl_reverse,
+            "mean_abs_logit_difference": mean_abs,
+            "max_abs_logit_difference": pair.max_abs,
+        }
+    return figures
+
+
+def _expm1(value: float) -> float:
+    # A broken model can lie further behind than e^x holds.
+    return math.inf if value > 700 else math.expm1(value)
+
+
+def _total(values: np.ndarray) -> float:
     """Exact sum, so that shards in any order give the same last digit; inf or nan where it is."""
     if np.isfinite(values).all():
         return math.fsum(values)
@@ -122,7 +144,7 @@ def total(values: np.ndarray) -> float:
         return float(np.sum(values))
 
 
-def interval(x: np.ndarray, n: np.ndarray, quick: bool) -> Interval | None:
+def _interval(x: np.ndarray, n: np.ndarray, quick: bool) -> Interval | None:
     """Of sum(x) / sum(n) over texts."""
     if not quick:
         return ratio_interval(x, n)
@@ -130,63 +152,34 @@ def interval(x: np.ndarray, n: np.ndarray, quick: bool) -> Interval | None:
 
 
 def _of_losses(x: np.ndarray, n: np.ndarray, quick: bool) -> Interval | None:
-    found = interval(x, n, quick)
-    return found and found.not_below(0.0)
+    found = _interval(x, n, quick)
+    return found and found.map(lambda value: max(value, 0.0))
 
 
-def _split(tally: SplitTally, names: tuple[str, ...]) -> tuple[GroupFigures, ...]:
-    return tuple(
-        _group(names[group], sums, tally.ratio_moments(group))
-        for group, sums in enumerate(tally.sums)
-        if sums[COUNT]
-    )
-
-
-def _group(name: str, sums: np.ndarray, moments: RatioMoments | None) -> GroupFigures:
-    means = (sums / sums[COUNT]).tolist()
-    return GroupFigures(
-        name=name,
-        tokens=int(sums[COUNT]),
-        texts=moments.texts if moments else None,
-        mean_nll_nats=means[NLL],
-        interval=moments.interval(positive=True)
-        if moments and moments.texts >= FEWEST_TEXTS_OF_A_GROUP
-        else None,
-        top1_accuracy=means[TOP1],
-        top5_accuracy=means[TOP5],
-        mean_rank=means[RANK],
-        mean_entropy_nats=means[ENTROPY],
-    )
-
-
-def _by_frequency(tally: ModelTally) -> Iterable[GroupFigures]:
-    group = np.searchsorted(FREQUENCY_EDGES, tally.occurrences, side="right") - 1  # [V]
-    for index, name in enumerate(_range_names(FREQUENCY_EDGES)):
-        sums = tally.tokens[group == index].sum(axis=0)
-        if sums[COUNT]:
-            yield _group(name, sums, None)
-
-
-def _range_names(edges: tuple[int, ...]) -> tuple[str, ...]:
-    """Names of the groups that begin at each edge.
-
-    >>> _range_names((1, 2, 4))
-    ('1', '2-3', '4+')
-    """
-    names = [
-        str(low) if high == low + 1 else f"{low}-{high - 1}"
-        for low, high in itertools.pairwise(edges)
-    ]
-    return (*names, f"{edges[-1]}+")
+def _split(tally: SplitTally) -> tuple[GroupFigures, ...]:
+    """Figures of the groups that have tokens."""
+    groups = []
+    for index, name in enumerate(tally.names):
+        moments = tally.ratio_moments(index)
+        tokens, *sums = tally.sums[index].tolist()
+        if not tokens:
+            continue
+        groups.append(
+            GroupFigures(
+                name=name,
+                tokens=int(tokens),
+                texts=moments.texts or None,
+                interval=moments.interval(positive=True)
+                if moments.texts >= FEWEST_TEXTS_OF_A_GROUP
+                else None,
+                **{mean: value / tokens for mean, value in zip(MEANS, sums, strict=True)},
+            )
+        )
+    return tuple(groups)
 
 
 def _calibration(tally: ModelTally) -> Iterable[CalibrationBin]:
     for index, (tokens, stated, right) in enumerate(tally.calibration.tolist()):
+        low, high = index / CALIBRATION_BINS, (index + 1) / CALIBRATION_BINS
         if tokens:
-            yield CalibrationBin(
-                index / CALIBRATION_BINS,
-                (index + 1) / CALIBRATION_BINS,
-                int(tokens),
-                stated / tokens,
-                right / tokens,
-            )
+            yield CalibrationBin(low, high, int(tokens), stated / tokens, right / tokens)

@@ -1,7 +1,5 @@
 """The mean after ever more texts, for a curve that settles while an evaluation runs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fillmask_ui.evaluation.rows import EvaluatedText
@@ -30,7 +28,6 @@ class History:
         self.entries: list[MeanSoFar] = []
 
     def add(self, row: EvaluatedText | SkippedText) -> None:
-        """Count one text."""
         if isinstance(row, SkippedText):
             return
         other = row.other.scores if row.other is not None else row.baseline

@@ -3,28 +3,17 @@
 It yields, the caller decides: store the row, draw the bar, stop. What a text yields depends on
 the texts before it only through the batch that it shares, and batches are formed alike whether or
 not some texts are already done: a resumed run repeats the numbers to the last digit.
-
-Axes: B rows of a batch, T tokens, M hidden positions, V vocabulary.
 """
-
-from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from fillmask_ui.batching import windows
 from fillmask_ui.errors import OptionError
-from fillmask_ui.evaluation.batches import ScoredText, score_window
+from fillmask_ui.evaluation.batches import score_window
 from fillmask_ui.evaluation.config import EvaluationConfig
-from fillmask_ui.evaluation.prepare import (
-    NOT_COMPARABLE,
-    Masks,
-    Prepared,
-    SeededMasks,
-    prepare,
-)
+from fillmask_ui.evaluation.prepare import NOT_COMPARABLE, Masks, Prepared, SeededMasks, prepare
 from fillmask_ui.evaluation.rows import EvaluatedText
-from fillmask_ui.evaluation.tokenizers import same_tokenizer
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Example, SkippedText
 
@@ -37,9 +26,7 @@ _WINDOW_TEXTS = 512
 class Heartbeat:
     """A sign of life between rows."""
 
-    # how many texts are through so far, skipped and done ones counted; those under way count by
-    # their share of the work
-    texts: float
+    texts: float  # through so far, skipped and done ones too; those under way by share of the work
 
 
 def evaluate(
@@ -64,12 +51,11 @@ def evaluate(
             same characters.
         masks: where hidden tokens come from; needed for the mask stream `collator`.
         done: ids that a stopped run already has; they are not measured again.
-        heartbeat: also yield a `Heartbeat` after each batch. A text of 500 tokens is 500 rows of
-            batches for pseudo-perplexity: too long to wait before drawing a bar or stopping.
+        heartbeat: also yield a `Heartbeat` after each batch: a text of 500 tokens is 500 rows of
+            batches for pseudo-perplexity.
 
     Yields:
-        `EvaluatedText` or `SkippedText`, one per text, each as soon as it is measured: ids come in
-        any order within a window. With `heartbeat`, `Heartbeat` between them.
+        One per text, as soon as it is measured: ids come in any order within a window.
 
     Raises:
         OptionError: if the config asks for what the models cannot give; at the first step.
@@ -77,17 +63,17 @@ def evaluate(
     """
     if isinstance(examples, str | Example):
         raise OptionError("the examples were one text: give a list of texts, as in [text]")
-    models = [model] if baseline is None else [model, baseline]
     config = check_models(model, baseline, config or EvaluationConfig())
     if masks is None and config.mask_stream == "collator":
         raise OptionError(
             "the mask stream 'collator' runs in transformers: give "
             "masks=CollatorMasks(model.vocabulary, config) from fillmask_ui.runs.collator_masks"
         )
-    lanes = [_Lane(models, masks or SeededMasks(config, model.vocabulary))]
-    if baseline is not None and not same_tokenizer(model.vocabulary, baseline.vocabulary):
-        second = _Lane([baseline], SeededMasks(config, baseline.vocabulary))
-        lanes = [replace(lanes[0], models=[model]), second]
+    lanes = [_Lane([model], masks or SeededMasks(config, model.vocabulary))]
+    if baseline is not None and same_tokenizer(model.vocabulary, baseline.vocabulary):
+        lanes[0].models.append(baseline)
+    elif baseline is not None:
+        lanes.append(_Lane([baseline], SeededMasks(config, baseline.vocabulary)))
     texts = (
         text if isinstance(text, Example) else Example(index, text)
         for index, text in enumerate(examples)
@@ -106,20 +92,17 @@ def check_models(
         OptionError: if it asks for longer texts than they take, or compares by token two models
             with different tokenizers.
     """
-    models = [model] if baseline is None else [model, baseline]
-    config = config.resolved(*(entry.max_tokens for entry in models))
-    if (
-        baseline is None
-        or config.scheme.compares_tokenizers
-        or same_tokenizer(model.vocabulary, baseline.vocabulary)
-    ):
-        return config
-    names = " and ".join(entry.signature.name for entry in models)
-    raise OptionError(
-        f"{names} have different tokenizers, so their losses per token mean different things; "
-        "compare them per character: pseudo-perplexity (--metric pseudo-perplexity) or whole words "
-        "(--whole-word)"
-    )
+    if baseline is None:
+        return config.resolved(model.max_tokens)
+    config = config.resolved(model.max_tokens, baseline.max_tokens)
+    alike = same_tokenizer(model.vocabulary, baseline.vocabulary)
+    if not alike and not config.scheme.compares_tokenizers:
+        raise OptionError(
+            f"{model.signature.name} and {baseline.signature.name} have different tokenizers, so "
+            "their losses per token mean different things; compare them per character: "
+            "pseudo-perplexity (--metric pseudo-perplexity) or whole words (--whole-word)"
+        )
+    return config
 
 
 @dataclass(frozen=True)
@@ -131,31 +114,40 @@ class _Lane:
 
 
 def _measure(
-    lanes: Sequence[_Lane],
-    texts: Iterable[Example],
-    config: EvaluationConfig,
-    done: frozenset[int],
+    lanes: Sequence[_Lane], texts: Iterable[Example], config: EvaluationConfig, done: frozenset[int]
 ) -> Iterator[EvaluatedText | SkippedText | Heartbeat]:
     """Window by window; of two lanes each text has a row that carries the other lane's."""
+
+    def size_of(item: tuple[Prepared, ...] | SkippedText) -> int:
+        if isinstance(item, SkippedText):
+            return 0
+        return sum(part.hidden.view_count * len(part.hidden.ids) for part in item)
+
+    cut = windows(
+        _prepare_all(lanes, texts, config),
+        size_of,
+        max_size=_WINDOW_BATCHES * config.batch_tokens,
+        max_items=_WINDOW_TEXTS,
+    )
     before = 0
-    for number, window in enumerate(_windows(_prepare_all(lanes, texts, config), config)):
-        skipped = [item for item in window if isinstance(item, SkippedText)]
-        yield from (item for item in skipped if item.id not in done)
-        ready = [item for item in window if not isinstance(item, SkippedText)]
+    for number, window in enumerate(cut):
+        ready = []
+        for item in window:
+            if not isinstance(item, SkippedText):
+                ready.append(item)
+            elif item.id not in done:
+                yield item
         others: dict[int, EvaluatedText] = {}
         # The second lane first: its rows wait for those of the model.
         for turn, place in enumerate(reversed(range(len(lanes)))):
-            models = lanes[place].models
             own = [item[place] for item in ready]
-            for scored in score_window(models, own, config, number, done):
-                if isinstance(scored, float):
-                    yield Heartbeat(before + (turn + scored) / len(lanes) * len(window))
-                    continue
-                row = _row(own[scored.index], scored, models[0].vocabulary)
-                if place:
-                    others[scored.index] = row
+            for row in score_window(lanes[place].models, own, config, number, done):
+                if isinstance(row, float):
+                    yield Heartbeat(before + (turn + row) / len(lanes) * len(window))
+                elif place:
+                    others[row.id] = row
                 else:
-                    yield replace(row, other=others.pop(scored.index, None))
+                    yield replace(row, other=others.pop(row.id, None))
         before += len(window)
 
 
@@ -168,47 +160,30 @@ def _prepare_all(
         ready = [item for item in made if isinstance(item, Prepared)]
         if len(ready) < len(made):
             yield next(item for item in made if isinstance(item, SkippedText))
-        elif len(ready) == 1 or config.scheme.covers_same(*ready):
+        elif len(ready) == 1 or config.scheme.covers_same(*(item.row for item in ready)):
             yield tuple(ready)
         else:
             yield SkippedText(text.id, NOT_COMPARABLE)
 
 
-def _windows(
-    items: Iterable[tuple[Prepared, ...] | SkippedText], config: EvaluationConfig
-) -> Iterator[list[tuple[Prepared, ...] | SkippedText]]:
-    def size_of(item: tuple[Prepared, ...] | SkippedText) -> int:
-        if isinstance(item, SkippedText):
-            return 0
-        return sum(part.hidden.view_count * len(part.hidden.ids) for part in item)
-
-    return windows(
-        items,
-        size_of,
-        max_size=_WINDOW_BATCHES * config.batch_tokens,
-        max_items=_WINDOW_TEXTS,
-    )
+# Case, accents, apostrophes, numbers, other scripts, emoji, blanks: where tokenizers with one
+# vocabulary still differ.
+_PROBES = (
+    "The quick brown fox jumps over the lazy dog.",
+    "Ça coûte 1,234.56 € — n'est-ce pas? Über naïve Ångström",
+    "don't WON'T   e.g. foo_bar  x=3\ttab\nline",
+    "日本語のテキスト 한국어 текст हिन्दी نص",
+    "souvenirs unhappiness antidisestablishmentarianism 🎉👩‍🔬",
+)
 
 
-def _row(text: Prepared, scored: ScoredText, vocabulary: Vocabulary) -> EvaluatedText:
-    scores = [
-        replace(entry, top_tokens=tuple(vocabulary.token(int(index)) for index in entry.top_ids))
-        for entry in scored.models
-    ]
-    return EvaluatedText(
-        id=text.id,
-        text=text.text,
-        characters=text.characters,
-        truncated=text.truncated,
-        left_out=text.left_out,
-        ids=text.hidden.ids,
-        cols=text.hidden.cols,
-        tokens=tuple(vocabulary.token(int(index)) for index in text.hidden.true_ids),
-        kinds=text.hidden.kinds,
-        shown_ids=text.shown_ids,
-        parts=text.parts,
-        spans=text.spans,
-        scores=scores[0],
-        baseline=scores[1] if len(scores) > 1 else None,
-        difference=scored.difference,
+def same_tokenizer(first: Vocabulary, second: Vocabulary) -> bool:
+    """Equal strings for all ids, equal special tokens, and equal tokens for a few hard texts."""
+    if first is second:
+        return True
+    ids = ("size", "mask_id", "pad_id", "special_ids")
+    return (
+        all(getattr(first, name) == getattr(second, name) for name in ids)
+        and all(first.encode(probe).ids == second.encode(probe).ids for probe in _PROBES)
+        and all(first.token(index) == second.token(index) for index in range(first.size))
     )

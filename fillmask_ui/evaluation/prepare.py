@@ -3,25 +3,19 @@
 Axes: T tokens of the text, M hidden positions.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol, cast
 
 import numpy as np
 
 from fillmask_ui.errors import TextError
 from fillmask_ui.evaluation.config import EvaluationConfig
-from fillmask_ui.evaluation.rows import FIRST, LATER, WHOLE
+from fillmask_ui.evaluation.rows import FIRST, LATER, WHOLE, MaskedText
 from fillmask_ui.evaluation.schemes.scheme import covered
 from fillmask_ui.masking import HiddenTokens, generator, hideable
 from fillmask_ui.protocol import Vocabulary
-from fillmask_ui.records import Encoding, Example, SkippedText
+from fillmask_ui.records import Encoding, Example, SkippedText, Span
 
-BLANK = "empty or blank"
-NOT_TEXT = "cannot be tokenized"
-NOTHING_TO_HIDE = "only special or unknown tokens"
-NOTHING_CHOSEN = "no token was chosen"
 NOT_COMPARABLE = "tokenizers do not cover the same characters"
 
 # Far more characters than any tokenizer puts into one token of running text.
@@ -30,10 +24,6 @@ _CHARACTERS_A_TOKEN = 64
 
 class Masks(Protocol):
     """Where hidden tokens come from."""
-
-    @property
-    def sequential(self) -> bool:
-        """Whether the masks of a text depend on the texts before it."""
 
     def hide(self, encoding: Encoding, example_id: int) -> HiddenTokens:
         """Hidden tokens of one text; none (M = 0) is a valid answer."""
@@ -45,89 +35,18 @@ class SeededMasks:
 
     config: EvaluationConfig
     vocabulary: Vocabulary
-    sequential: bool = False
 
     def hide(self, encoding: Encoding, example_id: int) -> HiddenTokens:
-        return self.config.scheme.hide(
-            encoding, self.vocabulary, generator(self.config.seed, example_id)
-        )
+        rng = generator(self.config.seed, example_id)
+        return self.config.scheme.hide(encoding, self.vocabulary, rng)
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """One text, ready for the model; the fields are those of `EvaluatedText`."""
+    """One text, ready for the model."""
 
-    id: int
-    text: str
-    characters: int
-    truncated: bool
-    left_out: int
+    row: MaskedText
     hidden: HiddenTokens
-    parts: np.ndarray
-    spans: np.ndarray
-
-    @property
-    def cols(self) -> np.ndarray:
-        """int64 [M], hidden positions."""
-        return self.hidden.cols
-
-    @property
-    def shown_ids(self) -> np.ndarray:
-        """int64 [M], what the model sees at the hidden positions."""
-        if self.hidden.hidden_until is not None:
-            return np.full(len(self.hidden.cols), self.hidden.mask_id)
-        return self.hidden.input_ids[self.hidden.cols]
-
-
-@dataclass(frozen=True)
-class CutEncoding:
-    """An encoding no longer than asked, and whether anything was left out at the end."""
-
-    encoding: Encoding
-    truncated: bool
-
-
-def encode_cut(vocabulary: Vocabulary, text: str, max_tokens: int) -> CutEncoding:
-    """Encode the beginning of a text: as many tokens as fit, special tokens at the end kept.
-
-    A line of ten million characters costs no more than its beginning: what cannot matter is not
-    tokenized.
-
-    Raises:
-        TextError: for text that no tokenizer can take.
-    """
-    limit = _CHARACTERS_A_TOKEN * (max_tokens + 1)
-    while True:
-        beginning = text if len(text) <= limit else text[:limit]
-        encoding = vocabulary.encode(beginning)
-        if len(encoding) > max_tokens:
-            return CutEncoding(_cut(encoding, max_tokens), truncated=True)
-        if len(beginning) == len(text):
-            return CutEncoding(encoding, truncated=False)
-        limit *= 4
-
-
-def _cut(encoding: Encoding, max_tokens: int) -> Encoding:
-    closing = 0
-    while closing < len(encoding) and encoding.special[len(encoding) - 1 - closing]:
-        closing += 1
-    kept = max_tokens - closing
-
-    def part(values: tuple) -> tuple:
-        return values[:kept] + values[len(values) - closing :]
-
-    end = max((span.end for span in encoding.spans[:kept]), default=0)
-    return Encoding(
-        text=encoding.text[:end],
-        ids=part(encoding.ids),
-        tokens=part(encoding.tokens),
-        spans=tuple(
-            replace(span, start=min(span.start, end), end=min(span.end, end))
-            for span in part(encoding.spans)
-        ),
-        word_ids=part(encoding.word_ids),
-        special=part(encoding.special),
-    )
 
 
 def prepare(
@@ -135,63 +54,85 @@ def prepare(
 ) -> Prepared | SkippedText:
     """Hide tokens of one text, or say why it cannot be measured."""
     if not example.text.strip():
-        return SkippedText(example.id, BLANK)
+        return SkippedText(example.id, "empty or blank")
+    max_tokens = cast("int", config.max_tokens)  # `evaluate` has resolved it
     try:
-        # `evaluate` has resolved it.
-        cut = encode_cut(vocabulary, example.text, cast("int", config.max_tokens))
+        encoding = _encode_beginning(vocabulary, example.text, max_tokens)
     except TextError:
-        return SkippedText(example.id, NOT_TEXT)
-    encoding = cut.encoding
-    can_hide = hideable(np.array(encoding.ids, np.int64), vocabulary.special_ids)
-    # A stream of masks advances at every text of three tokens or more, as the published one does.
-    if not can_hide.any() and not (masks.sequential and len(encoding) >= 3):
-        return SkippedText(example.id, NOTHING_TO_HIDE)
+        return SkippedText(example.id, "cannot be tokenized")
+    truncated = len(encoding) > max_tokens
+    if truncated:
+        encoding = _cut(encoding, max_tokens)
+    can_hide = hideable(encoding.ids, vocabulary.special_ids)
+    # Asked also where nothing can be hidden: a stream of masks advances there too.
     hidden = masks.hide(encoding, example.id)
     if not can_hide.any():
-        return SkippedText(example.id, NOTHING_TO_HIDE)
+        return SkippedText(example.id, "only special or unknown tokens")
     if not len(hidden.cols):
-        return SkippedText(example.id, NOTHING_CHOSEN)
-    spans = np.array(
-        [(encoding.spans[col].start, encoding.spans[col].end) for col in hidden.cols], np.int64
-    )
-    written = sum(not special for special in encoding.special)
-    prepared = Prepared(
+        return SkippedText(example.id, "no token was chosen")
+    spans = [(encoding.spans[col].start, encoding.spans[col].end) for col in hidden.cols]
+    whole = config.scheme.covers_the_text
+    row = MaskedText(
         id=example.id,
         text=encoding.text,
-        characters=0,
-        truncated=cut.truncated,
-        left_out=written - int(can_hide.sum()),
-        hidden=hidden,
+        characters=_spelled(encoding, can_hide) if whole else len(covered(encoding.text, spans)),
+        truncated=truncated,
+        left_out=encoding.special.count(False) - int(can_hide.sum()),
+        ids=hidden.ids,
+        cols=hidden.cols,
+        tokens=tuple(vocabulary.token(int(index)) for index in hidden.true_ids),
+        kinds=hidden.kinds,
+        shown_ids=hidden.input_ids[hidden.cols],
         parts=_parts(encoding, hidden.cols),
-        spans=spans,
+        spans=np.array(spans, np.int64),
     )
-    whole = config.scheme.covers_the_text
-    characters = _spelled(encoding, can_hide) if whole else len(covered(prepared))
-    return replace(prepared, characters=characters)
+    return Prepared(row, hidden)
+
+
+def _encode_beginning(vocabulary: Vocabulary, text: str, max_tokens: int) -> Encoding:
+    """A text as tokens, of a longer one the beginning: more than `max_tokens` all the same.
+
+    A line of ten million characters costs no more than its beginning: what cannot matter is not
+    tokenized.
+    """
+    limit = _CHARACTERS_A_TOKEN * (max_tokens + 1)
+    while True:
+        encoding = vocabulary.encode(text[:limit])
+        if len(encoding) > max_tokens or len(text) <= limit:
+            return encoding
+        limit *= 4
+
+
+def _cut(encoding: Encoding, max_tokens: int) -> Encoding:
+    """As many tokens as fit, special tokens at the end kept."""
+    closing = 0
+    while closing < len(encoding) and encoding.special[-1 - closing]:
+        closing += 1
+    kept = max_tokens - closing
+    end = max((span.end for span in encoding.spans[:kept]), default=0)
+    values = {
+        name: own[:kept] + own[len(encoding) - closing :] for name, own in vars(encoding).items()
+    }
+    spans = tuple(Span(min(span.start, end), min(span.end, end)) for span in values["spans"])
+    return Encoding(**{**values, "text": encoding.text[:end], "spans": spans})
 
 
 def _spelled(encoding: Encoding, can_hide: np.ndarray) -> int:
     """Characters of a text, those of written tokens that are not scored left out."""
     text = encoding.text
-    first, end = len(text) - len(text.lstrip()), len(text.rstrip())
-    lost = {
-        place
-        for span, special, scored in zip(encoding.spans, encoding.special, can_hide, strict=True)
-        if not special and not scored
-        for place in range(max(span.start, first), min(span.end, end))
-    }
-    return end - first - len(lost)
+    kept = np.ones(len(text), bool)
+    for span, special, scored in zip(encoding.spans, encoding.special, can_hide, strict=True):
+        if not special and not scored:
+            kept[span.start : span.end] = False
+    return int(kept[len(text) - len(text.lstrip()) : len(text.rstrip())].sum())
 
 
 def _parts(encoding: Encoding, cols: np.ndarray) -> np.ndarray:
     """uint8 [M], index into `PARTS`."""
-    words = encoding.word_ids
     parts = np.full(len(cols), WHOLE, np.uint8)
+    words = (None, *encoding.word_ids, None)
     for index, col in enumerate(cols):
-        if words[col] is None:
-            continue
-        if col > 0 and words[col - 1] == words[col]:
-            parts[index] = LATER
-        elif col + 1 < len(words) and words[col + 1] == words[col]:
-            parts[index] = FIRST
+        before, own, after = words[col : col + 3]
+        if own is not None and own in (before, after):
+            parts[index] = LATER if own == before else FIRST
     return parts

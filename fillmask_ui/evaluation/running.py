@@ -6,86 +6,74 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation.config import EvaluationConfig
-from fillmask_ui.evaluation.figures import column, interval, model_figures, pair_figures, total
+from fillmask_ui.evaluation.figures import comparison_figures, model_figures
+from fillmask_ui.evaluation.measure import Heartbeat
 from fillmask_ui.evaluation.rows import EvaluatedText
 from fillmask_ui.evaluation.schemes import CrossEntropy
-from fillmask_ui.evaluation.summary import UNCHANGED_ALARM, Comparison, ModelFigures, Summary
+from fillmask_ui.evaluation.summary import UNCHANGED_ALARM, ModelFigures, Summary
 from fillmask_ui.evaluation.tallies import (
     COUNT,
     NLL,
+    SAMPLED_POINTS,
+    SHOWN_TOKENS,
     LargestTokens,
     ModelTally,
     PairTally,
     PointSample,
     gap,
 )
-from fillmask_ui.intervals import Limits, judge
+from fillmask_ui.intervals import Limits
 from fillmask_ui.records import SkippedText
 
 NEAR_CHANCE = 0.9
 
 
 def summarize(
-    rows: Iterable[EvaluatedText | SkippedText],
+    rows: Iterable[EvaluatedText | SkippedText | Heartbeat],
     *,
     config: EvaluationConfig | None = None,
     vocabulary_size: int | None = None,
     limits: Limits | None = None,
 ) -> Summary:
-    """Figures of measured texts.
-
-    Args:
-        rows: from `evaluate`, in any order.
-        config: what was measured; decides which figure the verdict is about.
-        vocabulary_size: V, for the alarm that a model is near chance.
-        limits: borders of the verdict.
+    """Figures of what `evaluate` yields, in any order; options as of `RunningSummary`.
 
     Raises:
         DataError: if no text was measured; the message counts the reasons.
     """
     running = RunningSummary(config=config, vocabulary_size=vocabulary_size, limits=limits)
     for row in rows:
-        running.add(row)
+        if not isinstance(row, Heartbeat):
+            running.add(row)
     return running.summary()
 
 
+@dataclass(kw_only=True)
 class RunningSummary:
-    """`summarize` step by step: add rows as they come, merge shards, look at any time.
+    """`summarize` step by step: add rows as they come, merge shards, look at any time."""
 
-    Args:
-        config: what was measured; decides which figure the verdict is about.
-        vocabulary_size: V, for the alarm that a model is near chance.
-        limits: borders of the verdict.
-    """
+    config: EvaluationConfig | None = None  # what was measured; decides what the verdict is about
+    vocabulary_size: int | None = None  # V, for the alarm that a model is near chance
+    limits: Limits | None = None  # borders of the verdict
 
-    def __init__(
-        self,
-        *,
-        config: EvaluationConfig | None = None,
-        vocabulary_size: int | None = None,
-        limits: Limits | None = None,
-    ) -> None:
-        self.config = config
-        self.vocabulary_size = vocabulary_size
-        self.limits = limits
+    def __post_init__(self) -> None:
         self.skipped: Counter[str] = Counter()
         self._ids = array("q")
-        self._scheme = config.scheme if config is not None else CrossEntropy()
+        self._scheme = self.config.scheme if self.config is not None else CrossEntropy()
         self._model = ModelTally(self._scheme)
         self._baseline: ModelTally | None = None
         self._pair: PairTally | None = None
-        self._worst = LargestTokens()
-        self._most_different = LargestTokens()
-        self._points = PointSample()
+        self._worst = LargestTokens(SHOWN_TOKENS)
+        self._most_different = LargestTokens(SHOWN_TOKENS)
+        self._points = PointSample(SAMPLED_POINTS)
 
     @property
     def texts(self) -> int:
-        """Texts measured so far."""
         return len(self._ids)
 
     @property
@@ -94,92 +82,66 @@ class RunningSummary:
         return len(self._ids) + self.skipped.total()
 
     @property
-    def tokens(self) -> int:
-        """Hidden tokens so far."""
-        return int(self._model.totals[COUNT])
-
-    @property
     def mean_nll_nats(self) -> float:
-        """Token average so far.
-
-        Raises:
-            ZeroDivisionError: before any text was measured.
-        """
-        return float(self._model.totals[NLL]) / self.tokens
+        """Token average so far; a `ZeroDivisionError` before any text was measured."""
+        sums = self._model.kinds.sums
+        return math.fsum(sums[:, NLL]) / int(sums[:, COUNT].sum())
 
     def add(self, row: EvaluatedText | SkippedText) -> None:
-        """Count one text.
-
-        Raises:
-            ValueError: if some rows have a baseline and others have none.
-        """
+        """Count one text; a `ValueError` if some rows have a baseline and others have none."""
         if isinstance(row, SkippedText):
             self.skipped[row.reason] += 1
             return
-        self._check_alike(row)
+        paired = row.baseline is not None
+        self._expect(f"text {row.id} and those before it", paired or row.other is not None, paired)
         self._ids.append(row.id)
         self._model.add(row, row.scores)
-        self._worst.add(row, row.scores.nll_nats)
-        if row.other is not None:
-            self._baseline = self._baseline or ModelTally(self._scheme)
+        losses = [row.scores.nll_nats]
+        self._worst.add(row, losses[0])
+        if self._baseline and row.other:
             self._baseline.add(row.other, row.other.scores)
-        if row.baseline is not None:
-            self._baseline = self._baseline or ModelTally(self._scheme)
-            self._pair = self._pair or PairTally()
+        if self._baseline and self._pair and row.baseline:
+            losses.append(row.baseline.nll_nats)
             self._baseline.add(row, row.baseline)
-            self._pair.add(row)
-            self._most_different.add(row, np.abs(gap(row.scores.nll_nats, row.baseline.nll_nats)))
-            self._points.add(row, row.scores.nll_nats, row.baseline.nll_nats)
-        else:
-            self._points.add(row, row.scores.nll_nats)
+            self._pair.add(row, row.baseline)
+            self._most_different.add(row, np.abs(gap(*losses)))
+        self._points.add(row, *losses)
 
-    def _check_alike(self, row: EvaluatedText) -> None:
-        own = (row.baseline is not None, row.other is not None)
-        paired = self._pair is not None
-        if self._ids and own != (paired, self._baseline is not None and not paired):
-            raise ValueError(f"text {row.id} and those before it have not the same models")
+    def _expect(self, what: str, second: bool, paired: bool) -> None:
+        """Make the tallies of a second model for the first text, and hold later ones to that."""
+        if not self._ids:
+            self._baseline = ModelTally(self._scheme) if second else None
+            self._pair = PairTally() if paired else None
+        if (self._baseline is not None, self._pair is not None) != (second, paired):
+            raise ValueError(f"{what} have not the same models")
 
     def merge(self, other: RunningSummary) -> None:
         """Count all texts of another shard; the figures are those of one run over both."""
         self.skipped += other.skipped
         if not other._ids:
             return
-        if not self._ids:
-            # Nothing here yet: what the other has decides whether there is a baseline.
-            self._baseline = ModelTally(self._scheme) if other._baseline else None
-            self._pair = PairTally() if other._pair else None
-        if (self._baseline is None, self._pair is None) != (
-            other._baseline is None,
-            other._pair is None,
-        ):
-            raise ValueError("the shards have not the same models")
+        self._expect("the shards", other._baseline is not None, other._pair is not None)
         self._ids += other._ids
         for name in ("_model", "_baseline", "_pair", "_worst", "_most_different", "_points"):
             if getattr(self, name) is not None:
                 getattr(self, name).merge(getattr(other, name))
 
     def summary(self, *, quick: bool = False) -> Summary:
-        """The figures so far.
-
-        Args:
-            quick: linearised intervals in place of resampling, for figures shown as they grow.
+        """The figures so far; `quick` has linearised intervals in place of resampling.
 
         Raises:
             DataError: if no text was measured; the message counts the reasons.
         """
         if not self._ids:
             reasons = ", ".join(f"{count} {reason}" for reason, count in self.skipped.items())
-            raise DataError(
-                f"no text could be measured: {reasons}"
-                if reasons
-                else "no text could be measured: there was none"
-            )
+            raise DataError(f"no text could be measured: {reasons or 'there was none'}")
         order = np.argsort(np.array(self._ids, np.int64), kind="stable")
         model = model_figures(self._model, order, quick)
         baseline = comparison = None
-        if self._baseline is not None:
-            baseline = model_figures(self._baseline, order, quick)
-            comparison = self._compare(self._baseline, order, quick)
+        if (base := self._baseline) is not None:
+            baseline = model_figures(base, order, quick)
+            own, pair = self._model, self._pair
+            comparison = comparison_figures(own, base, pair, order, quick, self.limits)
         return Summary(
             config=self.config,
             texts=self.texts,
@@ -191,36 +153,6 @@ class RunningSummary:
             worst=self._worst.examples(),
             most_different=self._most_different.examples(),
             points=self._points.columns(),
-        )
-
-    def _compare(self, base: ModelTally, order: np.ndarray, quick: bool) -> Comparison:
-        by_token = self._pair is not None
-        own = self._model
-        x, y = column(own.text_nll, order), column(base.text_nll, order)
-        gaps = gap(x, y)
-        units = column(own.text_tokens if by_token else own.text_characters, order)
-        difference_nats = total(gaps) / math.fsum(units)
-        difference_interval = interval(gaps, units, quick)
-        if self._scheme.exponential:
-            # Of two tokenizers both perplexities are taken over the baseline's tokens: e^ of a loss
-            # per token means another thing where the tokens are others.
-            base_units = column(base.text_units, order)
-            change = _expm1(total(gaps) / math.fsum(base_units))
-            difference = interval(gaps, base_units, quick)
-            change_interval = difference and difference.map(_expm1)
-        else:
-            whole = total(y)
-            change = total(gaps) / whole if 0 < whole < math.inf else math.nan
-            change_interval = interval(gaps, y, quick)
-        return Comparison(
-            unit="token" if by_token else "character",
-            texts=len(order),
-            relative_change=change,
-            interval=change_interval,
-            difference_nats=difference_nats,
-            difference_interval=difference_interval,
-            verdict=judge(change, change_interval, len(order), self.limits),
-            **pair_figures(self._pair),
         )
 
     def _alarms(self, model: ModelFigures, baseline: ModelFigures | None) -> Iterable[str]:
@@ -235,8 +167,3 @@ class RunningSummary:
                     )
         if any(group.name == "unchanged" for group in model.by_kind):
             yield UNCHANGED_ALARM
-
-
-def _expm1(value: float) -> float:
-    # A broken model can lie further behind than e^x holds.
-    return math.inf if value > 700 else math.expm1(value)

@@ -3,8 +3,6 @@
 Averages are token averages in float64; intervals take whole texts as the unit. Nothing is rounded.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,6 +26,7 @@ from fillmask_ui.evaluation.tallies import TokenExample
 from fillmask_ui.intervals import Interval, Verdict
 from fillmask_ui.records import finite
 
+BY_CHARACTER = "loss per character"
 UNCHANGED_ALARM = (
     "The mean includes tokens that the model saw unchanged, which are easier than hidden ones: "
     "compare models by it, but judge what a model knows by the mask tokens alone."
@@ -42,8 +41,7 @@ class GroupFigures:
     tokens: int  # how many
     texts: int | None  # with at least one of them; None where that is not counted
     mean_nll_nats: float  # over the tokens
-    # of the mean; None where it is not known, or rests on fewer than 5 texts
-    interval: Interval | None
+    interval: Interval | None  # of the mean; None for fewer than 5 texts
     top1_accuracy: float  # share of tokens with rank 1
     top5_accuracy: float  # share with rank 5 or better
     mean_rank: float  # of the true token
@@ -105,8 +103,7 @@ class ModelFigures:
     by_part: tuple[GroupFigures, ...]  # by whole word, first and later sub-token
     by_position: tuple[GroupFigures, ...]  # by token position
     by_frequency: tuple[GroupFigures, ...]  # by how often the token occurs in the texts
-    # stated probability of the best guess against how often it is right
-    calibration: tuple[CalibrationBin, ...]
+    calibration: tuple[CalibrationBin, ...]  # stated probability against how often it is right
     calibration_error: float  # mean |stated - right|, weighted by tokens
     histogram: Histogram  # of the loss of a token, by kind
     truncated: int  # texts cut at the end
@@ -119,17 +116,14 @@ class ModelFigures:
 
     @property
     def perplexity_interval(self) -> Interval | None:
-        """The interval of the mean, carried over."""
         return self.interval and self.interval.map(exp)
 
     @property
     def mean_nll_bits(self) -> float:
-        """The mean, in bits."""
         return self.mean_nll_nats / math.log(2)
 
     @property
     def nll_per_character_bits(self) -> float:
-        """Sum of losses by characters, in bits."""
         return self.nll_per_character_nats / math.log(2)
 
     def to_dict(self) -> dict[str, Any]:
@@ -152,25 +146,20 @@ class Comparison:
 
     unit: str  # `token`, or `character` where the tokenizers differ
     texts: int  # paired
-    # of the metric, model against baseline; 0.03 is 3 % worse. Of two tokenizers, see
-    # `Summary.compared_metric`.
-    relative_change: float
+    relative_change: float  # of `Summary.compared_metric`, against the baseline; 0.03 is 3 % worse
     interval: Interval | None  # of it, paired
     difference_nats: float  # mean loss of the model less that of the baseline, by unit
     difference_interval: Interval | None  # of it, paired
     verdict: Verdict  # of the relative change
-    # share of tokens where both have the same best guess; None by character
-    agreement: float | None = None
+    agreement: float | None = None  # share of equal best guesses; None by character, as below
     flips: int | None = None  # tokens where the best guess differs
     lost: int | None = None  # tokens that only the baseline guesses right
     won: int | None = None  # tokens that only the model guesses right
-    # mean KL(model || baseline); None for two stored runs, like all below
-    mean_kl_nats: float | None = None
+    mean_kl_nats: float | None = None  # KL(model || baseline); None for two stored runs, as below
     mean_kl_reverse_nats: float | None = None  # mean KL(baseline || model)
     mean_abs_logit_difference: float | None = None  # over tokens and vocabulary
     max_abs_logit_difference: float | None = None  # the largest
-    # of the difference of the loss of a token; None by character
-    histogram: Histogram | None = None
+    histogram: Histogram | None = None  # of the difference of the loss of a token
 
     @property
     def further_texts(self) -> int | None:
@@ -194,10 +183,8 @@ class Summary:
     comparison: Comparison | None = None  # of the two
     alarms: tuple[str, ...] = ()  # what a reader must know, in words
     worst: tuple[TokenExample, ...] = ()  # tokens with the largest loss
-    # tokens with the largest |difference| of the two losses
-    most_different: tuple[TokenExample, ...] = ()
-    # float64 [columns, n], a fair sample of tokens: the loss; with a baseline (by token) the
-    # baseline's loss as a second line
+    most_different: tuple[TokenExample, ...] = ()  # with the largest |difference| of losses
+    # Float64 [1 or 2, n]: losses of a fair sample of tokens; by token also those of the baseline.
     points: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
@@ -216,25 +203,26 @@ class Summary:
         key = self.metric_name
         form = "perplexity" if self.scheme.exponential else "loss"
         label = key.replace("_", " ")
-        return Figure(key, label, form, "metric", "metric_interval", lower_is_better=True)
+        return Figure(key, label, form, "metric_interval", True, "metric")
 
     @property
     def compared_metric(self) -> str:
         """What `relative_change` is a change of, in words.
 
-        Where the tokens of two models differ, both losses are taken over what they share: the
-        characters, or for e^ of a loss the number of the baseline's tokens.
+        Of two tokenizers both losses are taken over what they share: the characters, or for e^ of
+        a loss the number of the baseline's tokens.
         """
         name = self.metric_figure.label
         if self.comparison is None or self.comparison.unit == "token":
             return name
-        return f"{name} over the baseline's tokens" if self.scheme.exponential else _BY_CHARACTER
+        return (
+            f"{name} over the baseline's tokens"
+            if self.scheme.exponential
+            else "loss per character"
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values; the shape that `fillmask-ui eval --json` prints.
-
-        What is infinite or undefined, as the loss of an impossible token, becomes None.
-        """
+        """What `fillmask-ui eval --json` prints; None for what is infinite or undefined."""
         key = self.scheme.figure_key
         values = {
             "metric": self.config.metric if self.config else None,
@@ -251,6 +239,3 @@ class Summary:
             values["verdict"] = self.comparison.verdict.label
             values["comparison"] = self.comparison.to_dict()
         return finite(values)
-
-
-_BY_CHARACTER = "loss per character"

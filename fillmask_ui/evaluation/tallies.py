@@ -1,18 +1,16 @@
 """Running sums over measured texts, which merge: the mutable half of `summarize`.
 
-What they hold grows with the vocabulary and, by six numbers per text, with the texts; never with
-the tokens.
+They grow with the vocabulary and, by six numbers per text, with the texts; never with the tokens.
 
 Axes: M hidden positions of a text, G groups of a split, V vocabulary.
 """
 
 from __future__ import annotations
 
-import heapq
 import itertools
 from array import array
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,9 +19,14 @@ from fillmask_ui.evaluation.schemes import Scheme
 from fillmask_ui.intervals import RatioMoments
 from fillmask_ui.masking import KINDS
 
-# Columns of every sum.
-COUNT, NLL, TOP1, TOP5, RANK, ENTROPY = range(6)
-COLUMNS = 6
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+# Columns of every sum: the tokens, then what is averaged over them.
+MEANS = ("mean_nll_nats", "top1_accuracy", "top5_accuracy", "mean_rank", "mean_entropy_nats")
+COLUMNS = 1 + len(MEANS)
+COUNT, NLL = 0, 1
+TEXT_COLUMNS = 5
 
 BIN_NATS = 0.02
 LOSS_BINS = 2500  # 0 to 50 nats; the last takes what lies beyond
@@ -43,32 +46,43 @@ def gap(own: np.ndarray, base: np.ndarray) -> np.ndarray:
     return np.subtract(own, base, out=np.zeros(np.shape(own)), where=own != base)
 
 
-def add_shard(own: Any, other: Any) -> None:
-    """Add every sum of another shard's tally to the same one of one's own."""
-    for name, value in vars(other).items():
-        mine = getattr(own, name)
-        if isinstance(value, array):
-            mine.extend(value)
-        elif isinstance(value, SplitTally):
-            add_shard(mine, value)
-        elif isinstance(value, np.ndarray | int):
-            setattr(own, name, mine + value)
+def _range_names(edges: tuple[int, ...]) -> tuple[str, ...]:
+    """Names of the groups that begin at each edge.
+
+    >>> _range_names((1, 2, 4))
+    ('1', '2-3', '4+')
+    """
+    names = [
+        str(low) if high == low + 1 else f"{low}-{high - 1}"
+        for low, high in itertools.pairwise(edges)
+    ]
+    return (*names, f"{edges[-1]}+")
 
 
-class SplitTally:
+class Tally:
+    """Sums that merge."""
+
+    def merge(self, other: Self) -> None:
+        for name, value in vars(other).items():
+            own = getattr(self, name)
+            if isinstance(own, Tally):
+                own.merge(value)
+            elif isinstance(own, array):
+                own.extend(value)
+            elif isinstance(own, np.ndarray | int):
+                setattr(self, name, own + value)
+
+
+class SplitTally(Tally):
     """Sums for each of G groups, and the moments that give each its interval."""
 
-    def __init__(self, groups: int) -> None:
-        self.sums = np.zeros((groups, COLUMNS))
-        self.moments = np.zeros((groups, 4))  # texts, xx, nn, xn
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+        self.sums = np.zeros((len(names), COLUMNS))
+        self.moments = np.zeros((len(names), 4))  # texts, xx, nn, xn
 
     def add(self, group: np.ndarray, values: np.ndarray) -> None:
-        """Count one text.
-
-        Args:
-            group: int [M], in [0, G).
-            values: float64 [M, COLUMNS].
-        """
+        """Count one text: int [M], in [0, G), and float64 [M, COLUMNS]."""
         size = len(self.sums)
         sums = np.stack(
             [np.bincount(group, weights=column, minlength=size) for column in values.T], axis=1
@@ -80,66 +94,48 @@ class SplitTally:
     def ratio_moments(self, group: int) -> RatioMoments:
         """NLL a token of one group, with whole texts as the unit."""
         texts, xx, nn, xn = self.moments[group].tolist()
-        return RatioMoments(
-            int(texts), float(self.sums[group, NLL]), float(self.sums[group, COUNT]), xx, nn, xn
-        )
+        count, nll = self.sums[group, :2].tolist()
+        return RatioMoments(int(texts), nll, count, xx, nn, xn)
 
 
-class ModelTally:
-    """Everything that is summed for one model.
-
-    Args:
-        scheme: the metric, which says what the loss of a text is divided by.
-    """
+class ModelTally(Tally):
+    """Everything that is summed for one model; the metric says what a loss is divided by."""
 
     def __init__(self, scheme: Scheme) -> None:
         self.scheme = scheme
-        self.text_nll = array("d")
-        self.text_tokens = array("d")
-        self.text_units = array("d")
-        self.text_characters = array("d")
-        self.text_entropy = array("d")
-        self.totals = np.zeros(COLUMNS)
-        self.kinds = SplitTally(len(KINDS))
-        self.parts = SplitTally(len(PARTS))
-        self.positions = SplitTally(len(POSITION_EDGES))
-        self.tokens = np.zeros((0, COLUMNS))  # [ids seen, COLUMNS]
-        self.occurrences = np.zeros(0, np.int64)
+        self.texts = array("d")  # TEXT_COLUMNS numbers per text
+        self.kinds = SplitTally(KINDS)
+        self.parts = SplitTally(PARTS)
+        self.positions = SplitTally(_range_names(POSITION_EDGES))
+        self.tokens = np.zeros((0, COLUMNS + 1))  # [ids seen]; the last column: occurrences
         self.histogram = np.zeros((len(KINDS), LOSS_BINS), np.int64)
         self.calibration = np.zeros((CALIBRATION_BINS, 3))  # tokens, stated probability, right
         self.truncated = 0
         self.left_out = 0
 
+    def text_columns(self, order: np.ndarray) -> np.ndarray:
+        """Float64 [TEXT_COLUMNS, N]: NLL, tokens, the metric's units, characters, entropy."""
+        return np.array(self.texts).reshape(-1, TEXT_COLUMNS)[order].T.copy()
+
     def add(self, row: EvaluatedText, scores: TokenScores) -> None:
-        """Count one text."""
         right = scores.ranks == 1
+        ones = np.ones(len(right))
         values = np.stack(
-            [
-                np.ones(len(right)),
-                scores.nll_nats,
-                right,
-                scores.ranks <= 5,
-                scores.ranks,
-                scores.entropy_nats,
-            ],
+            [ones, scores.nll_nats, right, scores.ranks <= 5, scores.ranks, scores.entropy_nats],
             axis=1,
         )  # [M, COLUMNS]
-        self.text_nll.append(scores.nll_nats.sum())
-        self.text_tokens.append(len(right))
-        self.text_units.append(self.scheme.units(row))
-        self.text_characters.append(row.characters)
-        self.text_entropy.append(scores.entropy_nats.sum())
-        self.totals += values.sum(axis=0)
+        nll, entropy = scores.nll_nats.sum(), scores.entropy_nats.sum()
+        self.texts.extend((nll, len(right), self.scheme.units(row), row.characters, entropy))
         self.kinds.add(row.kinds, values)
         self.parts.add(row.parts, values)
         place = np.searchsorted(POSITION_EDGES, row.cols, side="right") - 1
         self.positions.add(place, values)
         largest = int(row.ids.max())
-        if largest >= len(self.occurrences):
+        if largest >= len(self.tokens):
             # By half more than needed, so that growing is rare.
             self._grow(largest + 1 + largest // 2)
-        np.add.at(self.tokens, row.true_ids, values)
-        np.add.at(self.occurrences, row.ids, 1)
+        np.add.at(self.tokens[:, :-1], row.true_ids, values)
+        np.add.at(self.tokens[:, -1], row.ids, 1)
         bins = np.minimum(scores.nll_nats / BIN_NATS, LOSS_BINS - 1).astype(np.int64)
         np.add.at(self.histogram, (row.kinds, bins), 1)
         stated = scores.top_probabilities
@@ -148,55 +144,50 @@ class ModelTally:
         self.truncated += row.truncated
         self.left_out += row.left_out
 
+    def by_frequency(self) -> SplitTally:
+        """The tokens by their occurrences in the texts; in how many texts is not counted."""
+        split = SplitTally(_range_names(FREQUENCY_EDGES))
+        group = np.searchsorted(FREQUENCY_EDGES, self.tokens[:, -1], side="right") - 1  # [V]
+        for index in range(len(FREQUENCY_EDGES)):
+            split.sums[index] = self.tokens[group == index].sum(axis=0)[:-1]
+        return split
+
     def _grow(self, size: int) -> None:
-        more = size - len(self.occurrences)
-        if more > 0:
-            self.occurrences = np.pad(self.occurrences, (0, more))
-            self.tokens = np.pad(self.tokens, ((0, more), (0, 0)))
+        self.tokens = np.pad(self.tokens, ((0, max(size - len(self.tokens), 0)), (0, 0)))
 
     def merge(self, other: ModelTally) -> None:
-        """Add the sums of another shard."""
-        size = max(len(self.occurrences), len(other.occurrences))
-        self._grow(size)
-        other._grow(size)
-        add_shard(self, other)
+        self._grow(len(other.tokens))
+        other._grow(len(self.tokens))
+        super().merge(other)
 
 
-class PairTally:
+class PairTally(Tally):
     """What is summed for two models on identical masks."""
 
     def __init__(self) -> None:
-        self.tokens = 0
-        self.agreed = 0
-        self.lost = 0
-        self.won = 0
-        # Of two stored runs there are no logits: then nothing is counted here.
-        self.apart_tokens = 0
-        self.sums = np.zeros(3)  # KL, reverse KL, mean |logit difference|
+        self.counts = np.zeros(4, np.int64)  # tokens, agreed, lost, won
+        # Tokens with logits (stored runs have none), KL, reverse KL, mean |logit difference|.
+        self.apart = np.zeros(4)
         self.max_abs = 0.0
         self.histogram = np.zeros(DIFFERENCE_BINS, np.int64)
 
-    def add(self, row: EvaluatedText) -> None:
-        """Count one text with a baseline."""
-        own, base, apart = row.scores, row.baseline, row.difference
-        if base is None:
-            raise ValueError(f"text {row.id} has no baseline, others have")
-        self.tokens += len(own.ranks)
-        self.agreed += int((own.top_ids == base.top_ids).sum())
-        self.lost += int(((own.ranks > 1) & (base.ranks == 1)).sum())
-        self.won += int(((own.ranks == 1) & (base.ranks > 1)).sum())
+    def add(self, row: EvaluatedText, base: TokenScores) -> None:
+        """Count one text with its baseline."""
+        own, apart = row.scores, row.difference
+        count = len(own.ranks)
+        lost = (own.ranks > 1) & (base.ranks == 1)
+        won = (own.ranks == 1) & (base.ranks > 1)
+        self.counts += [count, (own.top_ids == base.top_ids).sum(), lost.sum(), won.sum()]
         if apart is not None:
-            self.apart_tokens += len(own.ranks)
-            self.sums += [apart.kl_nats.sum(), apart.kl_reverse_nats.sum(), apart.mean_abs.sum()]
+            sums = [apart.kl_nats.sum(), apart.kl_reverse_nats.sum(), apart.mean_abs.sum()]
+            self.apart += [count, *sums]
             self.max_abs = max(self.max_abs, float(apart.max_abs.max()))
         bins = np.floor(gap(own.nll_nats, base.nll_nats) / BIN_NATS + DIFFERENCE_BINS / 2)
         np.add.at(self.histogram, np.clip(bins, 0, DIFFERENCE_BINS - 1).astype(np.int64), 1)
 
     def merge(self, other: PairTally) -> None:
-        """Add the sums of another shard."""
-        largest = max(self.max_abs, other.max_abs)
-        add_shard(self, other)
-        self.max_abs = largest
+        super().merge(other)
+        self.max_abs = max(self.max_abs, other.max_abs)
 
 
 @dataclass(frozen=True)
@@ -214,28 +205,28 @@ class TokenExample:
     rank: int  # of the true token
     top_token: str  # the model's best guess
     top_probability: float  # its probability
-    # of the true token under the second model; None without one
+    # The same of the second model; None without one.
     baseline_nll_nats: float | None = None
-    baseline_rank: int | None = None  # of the true token under the second model; None without one
-    baseline_top_token: str | None = None  # the second model's best guess; None without one
+    baseline_rank: int | None = None
+    baseline_top_token: str | None = None
 
     @property
     def difference_nats(self) -> float | None:
         """How much larger the loss is than the baseline's."""
-        if self.baseline_nll_nats is None:
-            return None
-        return self.nll_nats - self.baseline_nll_nats
+        base = self.baseline_nll_nats
+        return None if base is None else self.nll_nats - base
 
 
 def token_example(row: EvaluatedText, index: int) -> TokenExample:
     """The hidden token at `cols[index]`."""
     own, base = row.scores, row.baseline
+    start, end = row.spans[index].tolist()
     return TokenExample(
         id=row.id,
         position=int(row.cols[index]),
         text=row.text,
-        start=int(row.spans[index, 0]),
-        end=int(row.spans[index, 1]),
+        start=start,
+        end=end,
         token=row.tokens[index],
         kind=KINDS[row.kinds[index]],
         nll_nats=float(own.nll_nats[index]),
@@ -248,61 +239,51 @@ def token_example(row: EvaluatedText, index: int) -> TokenExample:
     )
 
 
-class LargestTokens:
-    """The tokens with the largest values, without keeping all."""
+class _Smallest:
+    """The entries with the smallest keys, the same for any order of the texts, not keeping all."""
 
-    def __init__(self, size: int = SHOWN_TOKENS) -> None:
+    def __init__(self, size: int) -> None:
         self.size = size
-        self._heap: list[tuple[float, int, int, TokenExample]] = []
+        self._entries: list[tuple[Any, ...]] = []  # the key first
+
+    def merge(self, other: Self) -> None:
+        self._entries += other._entries
+        self._entries = self.first()
+
+    def first(self) -> list[tuple[Any, ...]]:
+        return sorted(self._entries, key=lambda entry: entry[:3])[: self.size]
+
+
+class LargestTokens(_Smallest):
+    """The tokens with the largest values."""
 
     def add(self, row: EvaluatedText, values: np.ndarray) -> None:
-        """Consider every token of a text.
-
-        Args:
-            row: the text.
-            values: float64 [M], large for what is to be shown; -inf is never shown.
-        """
-        least = self._heap[0][0] if len(self._heap) == self.size else -np.inf
-        for index in np.flatnonzero((values >= least) & (values > -np.inf)):
-            # Ties go to the earlier text and position, whatever came first.
-            key = (float(values[index]), -row.id, -int(row.cols[index]))
-            self._push((*key, token_example(row, int(index))))
-
-    def _push(self, entry: tuple[float, int, int, TokenExample]) -> None:
-        if len(self._heap) < self.size:
-            heapq.heappush(self._heap, entry)
-        elif entry[:3] > self._heap[0][:3]:
-            heapq.heapreplace(self._heap, entry)
-
-    def merge(self, other: LargestTokens) -> None:
-        """Consider the tokens of another shard."""
-        for entry in other._heap:
-            self._push(entry)
+        """Consider every token of a text; of `values`, float64 [M], -inf is never shown."""
+        full = len(self._entries) == self.size
+        least = -self._entries[-1][0] if full else -np.inf
+        # Ties go to the earlier text and position, whatever came first.
+        self._entries += (
+            (-float(values[index]), row.id, int(row.cols[index]), token_example(row, int(index)))
+            for index in np.flatnonzero((values >= least) & (values > -np.inf))
+        )
+        self._entries = self.first()
 
     def examples(self) -> tuple[TokenExample, ...]:
         """Largest first."""
-        return tuple(entry[3] for entry in sorted(self._heap, reverse=True, key=lambda e: e[:3]))
+        return tuple(entry[3] for entry in self.first())
 
 
-class PointSample:
-    """A fair sample of tokens, the same for any order of the texts, for scatter plots."""
-
-    def __init__(self, size: int = SAMPLED_POINTS) -> None:
-        self.size = size
-        self._points: list[tuple[float, ...]] = []
+class PointSample(_Smallest):
+    """A fair sample of tokens, for scatter plots."""
 
     def add(self, row: EvaluatedText, *columns: np.ndarray) -> None:
         """Consider every token of a text; `columns` are float64 [M]."""
         keys = np.random.default_rng([row.id]).random(len(row.cols))
-        self._points += zip(keys.tolist(), *(column.tolist() for column in columns), strict=True)
-        if len(self._points) > 2 * self.size:
-            self._points = sorted(self._points)[: self.size]
-
-    def merge(self, other: PointSample) -> None:
-        """Consider the points of another shard."""
-        self._points = sorted(itertools.chain(self._points, other._points))[: self.size]
+        self._entries += zip(keys.tolist(), *(column.tolist() for column in columns), strict=True)
+        if len(self._entries) > 2 * self.size:
+            self._entries = self.first()
 
     def columns(self) -> np.ndarray:
         """float64 [columns, at most size]."""
-        points = sorted(self._points)[: self.size]
-        return np.array([point[1:] for point in points]).T if points else np.zeros((0, 0))
+        points = [entry[1:] for entry in self.first()]
+        return np.array(points).T if points else np.zeros((0, 0))

@@ -1,8 +1,6 @@
 """What a model puts at the masks of one text; `predict.py` starts with the definitions."""
 
-from fillmask_ui.filling.joint import joint_fillings
 from fillmask_ui.filling.predict import (
-    MAX_JOINT_MASKS,
     MAX_TOP_K,
     fill,
     score_candidate_at,
@@ -10,7 +8,6 @@ from fillmask_ui.filling.predict import (
 )
 from fillmask_ui.filling.prompt import (
     check_length,
-    encode_masked,
     filled_text,
     mask_positions,
     mask_range,
@@ -20,13 +17,10 @@ from fillmask_ui.filling.prompt import (
 )
 
 __all__ = [
-    "MAX_JOINT_MASKS",
     "MAX_TOP_K",
     "check_length",
-    "encode_masked",
     "fill",
     "filled_text",
-    "joint_fillings",
     "mask_positions",
     "mask_range",
     "normalise_masks",

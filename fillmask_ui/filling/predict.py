@@ -25,8 +25,13 @@ from fillmask_ui import scoring
 from fillmask_ui.errors import OptionError
 from fillmask_ui.filling.joint import joint_fillings
 from fillmask_ui.filling.prompt import encode_masked, mask_positions
-from fillmask_ui.filling.query import ROWS_PER_CALL, log_probabilities_at
-from fillmask_ui.filling.words import split_into_tokens, tokens_read, word_scores
+from fillmask_ui.filling.words import (
+    ROWS_PER_CALL,
+    log_probabilities_at,
+    split_into_tokens,
+    tokens_read,
+    word_scores,
+)
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Candidate, Filling, JointFilling, MaskFilling, ScoredWord
 
@@ -73,8 +78,7 @@ def fill(
         )
     if joint < 0 or beam_width < 1:
         raise OptionError(
-            f"joint must be 0 or more and the beam width 1 or more; they were {joint} and "
-            f"{beam_width}"
+            f"joint must be 0 or more, the beam width 1 or more; they were {joint} and {beam_width}"
         )
     if isinstance(candidates, str):
         raise OptionError(
@@ -85,33 +89,26 @@ def fill(
     positions = mask_positions(encoding, model.vocabulary)
     # Candidates are checked before the model runs: a typing error should not cost a pass.
     pieces = [split_into_tokens(model, encoding, p, candidates) for p in positions]
-    if most_work is not None:
-        _check_work(sum(tokens_read(encoding, words) for words in pieces), most_work)
+    _check_work(sum(tokens_read(encoding, words) for words in pieces), most_work)
     masks: list[MaskFilling] = []
     for start in range(0, len(positions), ROWS_PER_CALL):
         chunk = positions[start : start + ROWS_PER_CALL]
         log_probs = log_probabilities_at(model, [encoding.ids] * len(chunk), chunk)  # [M, V]
         top = scoring.top_k(log_probs, top_k)
-        entropies = scoring.entropy_nats(log_probs)
+        entropies = scoring.entropy_nats(log_probs).tolist()
         for row, position in enumerate(chunk):
-            masks.append(
-                MaskFilling(
-                    position=position,
-                    entropy_nats=float(entropies[row]),
-                    candidates=_candidates(model.vocabulary, top.token_ids[row], top.nll_nats[row]),
-                    scored=word_scores(
-                        model, encoding, position, pieces[start + row], log_probs[row : row + 1]
-                    ),
-                )
-            )
+            best = _candidates(model.vocabulary, top.token_ids[row], top.nll_nats[row])
+            own = log_probs[row : row + 1]
+            scored = word_scores(model, encoding, position, pieces[start + row], own)
+            masks.append(MaskFilling(position, entropies[row], best, scored))
     fillings: tuple[JointFilling, ...] = ()
     if joint and 1 < len(positions) <= MAX_JOINT_MASKS:
         fillings = joint_fillings(model, encoding, count=joint, beam_width=max(beam_width, joint))
     return Filling(encoding, model.signature, tuple(masks), fillings)
 
 
-def _check_work(wanted: int, most: int) -> None:
-    if wanted > most:
+def _check_work(wanted: int, most: int | None) -> None:
+    if most is not None and wanted > most:
         raise OptionError(
             f"these candidates at these masks make the model read {wanted:,} tokens, and here "
             f"{most:,} are allowed: give fewer candidates, fewer masks or a shorter text"
@@ -133,10 +130,7 @@ def score_candidates(
         One tuple per mask, from left to right, of one entry per word, in the order given.
 
     Raises:
-        TextError: if the text is blank, has no mask or is too long, also once the mask has
-            widened.
-        OptionError: if no word is given, one has no tokens or all take more than `most_work`.
-        ModelOutputError: if the model returns NaN.
+        FillmaskError: as `fill`, and if no word is given.
     """
     if not words:
         raise OptionError("no candidate words were given: separate them by commas, as in: cat, dog")
@@ -147,25 +141,11 @@ def score_candidates(
 def score_candidate_at(
     model: MaskedLM, text: str, word: str, mask: int, *, most_work: int | None = None
 ) -> ScoredWord:
-    """`score_candidates` for one word at one mask; the other masks cost nothing.
-
-    Args:
-        model: from `load_model`.
-        text: with one mask or more.
-        word: of any number of sub-tokens.
-        mask: its number from the left, from 0.
-        most_work: as for `fill`.
-
-    Raises:
-        TextError: as `score_candidates`.
-        OptionError: as `score_candidates`.
-        ModelOutputError: if the model returns NaN.
-    """
+    """`score_candidates` for one word at one mask, its number counted from the left, from 0."""
     encoding = encode_masked(model, text)
     position = mask_positions(encoding, model.vocabulary)[mask]
     pieces = split_into_tokens(model, encoding, position, [word])
-    if most_work is not None:
-        _check_work(tokens_read(encoding, pieces), most_work)
+    _check_work(tokens_read(encoding, pieces), most_work)
     log_probs = log_probabilities_at(model, [encoding.ids], [position])  # [1, V]
     return word_scores(model, encoding, position, pieces, log_probs)[0]
 
@@ -174,16 +154,9 @@ def _candidates(
     vocabulary: Vocabulary, token_ids: np.ndarray, nlls: np.ndarray
 ) -> tuple[Candidate, ...]:
     """Records of one mask's top-k: int64 [K] and float64 [K], best first."""
+    tokens = [(vocabulary.token(index), vocabulary.word(index)) for index in token_ids.tolist()]
+    columns = zip(token_ids.tolist(), tokens, np.exp(-nlls).tolist(), nlls.tolist(), strict=True)
     return tuple(
-        Candidate(
-            rank=rank,
-            token_id=int(token_id),
-            token=vocabulary.token(int(token_id)),
-            word=vocabulary.word(int(token_id)),
-            probability=float(probability),
-            nll_nats=float(nll),
-        )
-        for rank, (token_id, probability, nll) in enumerate(
-            zip(token_ids, np.exp(-nlls), nlls, strict=True), start=1
-        )
+        Candidate(rank, token_id, token, word, probability, nll)
+        for rank, (token_id, (token, word), probability, nll) in enumerate(columns, start=1)
     )

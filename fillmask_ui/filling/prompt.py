@@ -14,11 +14,7 @@ _MASK_WORDS = re.compile(r"\[mask\]|<mask>|_{3,}", re.IGNORECASE)
 
 
 def normalise_masks(text: str, mask_token: str) -> str:
-    """Write every mask in the text as the model's own.
-
-    Args:
-        text: with `[MASK]`, `<mask>`, the model's own token or three or more underscores.
-        mask_token: the model's own.
+    """Write every mask in the text, also `[MASK]`, `<mask>` and `___`, as the model's own.
 
     >>> normalise_masks("The ____ sat on the <mask>.", "[MASK]")
     'The [MASK] sat on the [MASK].'
@@ -28,11 +24,7 @@ def normalise_masks(text: str, mask_token: str) -> str:
 
 
 def encode_masked(model: MaskedLM, text: str) -> Encoding:
-    """Text with masks to token ids, checked.
-
-    Args:
-        model: whose vocabulary and length limit hold.
-        text: with at least one mask in any of the accepted spellings.
+    """Text with masks, in any of the accepted spellings, to token ids.
 
     Raises:
         TextError: if the text is blank, has no mask or is longer than the model takes; nothing
@@ -55,11 +47,7 @@ def encode_masked(model: MaskedLM, text: str) -> Encoding:
 
 
 def check_length(model: MaskedLM, encoding: Encoding) -> None:
-    """Refuse a text that is longer than the model takes.
-
-    Raises:
-        TextError: with both lengths in tokens.
-    """
+    """Refuse a text that is longer than the model takes: a `TextError` with both lengths."""
     if len(encoding) > model.max_tokens:
         raise TextError(
             f"the text has {len(encoding):,} tokens and this model takes at most "
@@ -85,13 +73,8 @@ def write_token(encoding: Encoding, vocabulary: Vocabulary, mask: int, token_id:
     """The text with a token in place of a mask, everything else as typed.
 
     Blanks are added or taken away where that makes the model see just that token: `##ing` joins
-    the word to its left, a token that begins a word stands apart.
-
-    Args:
-        encoding: of the text.
-        vocabulary: that gives the word.
-        mask: number of the mask from the left, from 0.
-        token_id: in [0, V).
+    the word to its left, a token that begins a word stands apart. `mask` counts from the left,
+    from 0.
     """
     position = mask_positions(encoding, vocabulary)[mask]
     wanted = (*encoding.ids[:position], token_id, *encoding.ids[position + 1 :])
@@ -109,13 +92,7 @@ def write_token(encoding: Encoding, vocabulary: Vocabulary, mask: int, token_id:
 
 
 def filled_text(encoding: Encoding, vocabulary: Vocabulary, token_ids: Mapping[int, int]) -> str:
-    """`write_token` for several masks, from left to right.
-
-    Args:
-        encoding: of the text.
-        vocabulary: that gives the words.
-        token_ids: position of a mask to the token that fills it; other masks stay.
-    """
+    """`write_token` for the masks at the keys of `token_ids`; other masks stay."""
     mask = 0
     filled = encoding
     for position in mask_positions(encoding, vocabulary):

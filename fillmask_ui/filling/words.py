@@ -1,4 +1,4 @@
-"""Probability of given words at a mask, whatever the number of their sub-tokens."""
+"""Log-probabilities at masks, and of given words of any number of sub-tokens."""
 
 from __future__ import annotations
 
@@ -8,10 +8,34 @@ from dataclasses import dataclass
 import numpy as np
 
 from fillmask_ui import scoring
+from fillmask_ui.batching import pad
 from fillmask_ui.errors import OptionError, TextError
-from fillmask_ui.filling.query import ROWS_PER_CALL, log_probabilities_at
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Encoding, ScoredPart, ScoredWord
+
+# Rows of one model call: bounds memory, since M rows bring M x V logits.
+ROWS_PER_CALL = 64
+
+
+def log_probabilities_at(
+    model: MaskedLM, texts: Sequence[Sequence[int]], positions: Sequence[int]
+) -> np.ndarray:
+    """Log-probabilities at one position of each of M texts, float64 [M, V].
+
+    Equal texts go through the model once, so that the masks of one text cost one row.
+    """
+    if len(texts) > ROWS_PER_CALL:
+        cuts = (slice(i, i + ROWS_PER_CALL) for i in range(0, len(texts), ROWS_PER_CALL))
+        return np.concatenate(
+            [log_probabilities_at(model, texts[cut], positions[cut]) for cut in cuts]
+        )
+    distinct = {ids: row for row, ids in enumerate(dict.fromkeys(tuple(ids) for ids in texts))}
+    batch = pad([np.array(ids) for ids in distinct], model.vocabulary.pad_id)  # [B, T]
+    rows = np.array([distinct[tuple(ids)] for ids in texts], dtype=np.int64)  # [M]
+    cols = np.array(positions, dtype=np.int64)  # [M]
+    return scoring.log_probabilities(
+        model.logits_at(batch.input_ids, batch.attention_mask, rows, cols)
+    )
 
 
 @dataclass(frozen=True)
@@ -64,63 +88,43 @@ def word_scores(
     words: Sequence[TokenizedWord],
     log_probs: np.ndarray,
 ) -> tuple[ScoredWord, ...]:
-    """Scores of words at one mask, in the order given.
+    """Scores of words, tokenized for this mask, in the order given.
 
-    Args:
-        model: for the sub-tokens of longer words.
-        encoding: the text.
-        position: of the mask.
-        words: tokenized for this mask.
-        log_probs: float64 [1, V] at the mask; all that words of one token need.
+    `log_probs`, float64 [1, V] at the mask, is all that words of one token need.
     """
     scored = []
     for word in words:
-        targets = np.array(word.ids, dtype=np.int64)
         if len(word.ids) == 1:
-            parts = scoring.target_nll_nats(log_probs, targets)
-            rank = int(scoring.ranks(log_probs, targets)[0])
+            parts = scoring.target_nll_nats(log_probs, np.array(word.ids))
+            rank = int(scoring.ranks(log_probs, np.array(word.ids))[0])
         else:
             parts = _left_to_right(model, encoding, position, word.ids)
             rank = None  # a rank among words of several tokens is not defined
         nll = float(parts.sum())
-        scored.append(
-            ScoredWord(
-                word=word.word,
-                nll_nats=nll,
-                probability=float(np.exp(-nll)),
-                rank=rank,
-                parts=tuple(
-                    ScoredPart(token_id, model.vocabulary.token(token_id), float(part))
-                    for token_id, part in zip(word.ids, parts, strict=True)
-                ),
-            )
+        each = tuple(
+            ScoredPart(token_id, model.vocabulary.token(token_id), float(part))
+            for token_id, part in zip(word.ids, parts, strict=True)
         )
+        scored.append(ScoredWord(word.word, nll, float(np.exp(-nll)), rank, each))
     return tuple(scored)
 
 
 def _left_to_right(
     model: MaskedLM, encoding: Encoding, position: int, ids: tuple[int, ...]
 ) -> np.ndarray:
-    """NLL of each sub-token, those before it filled in, it and those after it hidden.
+    """NLL of each of n sub-tokens, float64 [n], those before it filled in, the others hidden.
 
     All rows have one length, so no padding is needed and no score depends on its neighbours.
-
-    Returns:
-        float64 [n], in nats.
     """
     before, after = encoding.ids[:position], encoding.ids[position + 1 :]
     hidden = model.vocabulary.mask_id
-    texts = [
-        (*before, *ids[:part], *[hidden] * (len(ids) - part), *after) for part in range(len(ids))
-    ]
-    targets = np.array(ids, dtype=np.int64)
     nlls = []
     # One call at a time, reduced to one number per row: n x V logits of a long word would not fit.
     for start in range(0, len(ids), ROWS_PER_CALL):
-        rows = range(start, min(start + ROWS_PER_CALL, len(ids)))
-        at = [position + part for part in rows]
-        log_probs = log_probabilities_at(model, [texts[part] for part in rows], at)  # [m, V]
-        nlls.append(scoring.target_nll_nats(log_probs, targets[rows.start : rows.stop]))
+        parts = range(start, min(start + ROWS_PER_CALL, len(ids)))
+        texts = [(*before, *ids[:part], *[hidden] * (len(ids) - part), *after) for part in parts]
+        log_probs = log_probabilities_at(model, texts, [position + part for part in parts])
+        nlls.append(scoring.target_nll_nats(log_probs, np.array([ids[part] for part in parts])))
     return np.concatenate(nlls)
 
 

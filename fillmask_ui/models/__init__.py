@@ -1,8 +1,4 @@
-"""Where masked language models come from: `load_model(reference)` and what is at hand.
-
-Importing this package loads no runtime; each heavy library is imported in one file below, when
-a model that needs it is loaded.
-"""
+"""Where masked language models come from; a heavy library is imported when a model needs it."""
 
 from fillmask_ui.models.available import AvailableModel, available_models
 from fillmask_ui.models.choice import ModelChoice

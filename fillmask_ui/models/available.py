@@ -1,33 +1,23 @@
 """Which models are at hand without network."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fillmask_ui.assets import asset
 from fillmask_ui.models.files import ONNX, has_torch, names_in
-from fillmask_ui.models.signature import total_bytes
+from fillmask_ui.models.weights import total_bytes
 
 _INT8_NOTE = "smaller and faster; its numbers differ a little and may depend on the CPU"
 
 
 @dataclass(frozen=True)
 class AvailableModel:
-    """A model that loads without network.
+    """A model that loads without network."""
 
-    Attributes:
-        reference: what to give to `load_model`.
-        runtimes: `onnx`, `torch` or both, the default first.
-        size_bytes: of its weights on disk.
-        where: `embedded` or `local cache`.
-        note: what a reader should know; "" for nothing.
-    """
-
-    reference: str
-    runtimes: tuple[str, ...]
-    size_bytes: int
-    where: str
-    note: str = ""
+    reference: str  # what to give to `load_model`
+    runtimes: tuple[str, ...]  # `onnx`, `torch` or both, the default first
+    size_bytes: int  # of its weights on disk
+    where: str  # `embedded` or `local cache`
+    note: str = ""  # what a reader should know; "" for nothing
 
 
 def available_models() -> tuple[AvailableModel, ...]:

@@ -1,7 +1,5 @@
 """How a model was asked for, the same on the page, the command line and in run.json."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -13,28 +11,10 @@ RUNTIMES = ("auto", "onnx", "torch")
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """The options that choose a model, as given.
+    """The options that choose a model, as given; what `check_options` refuses is an OptionError."""
 
-    Attributes:
-        reference: `embedded` for the model that ships with the project (`embedded:int8`,
-            `embedded:torch` for its variants), a folder in Hugging Face layout, an .onnx file, or
-            a hub id with an optional `@revision`; `~` in a path is the home folder.
-        tokenizer: folder or hub id of the tokenizer, where it does not lie with the model.
-        onnx_file: which of several ONNX files, relative to the folder or to its `onnx/`.
-        runtime: `onnx`, `torch`, or `auto`: ONNX where there is an ONNX file, else PyTorch.
-        provider: ONNX Runtime execution provider, in full or short (`cpu`); None for the CPU.
-        device: PyTorch device such as `cpu` (the default) or `cuda`; for ONNX Runtime the
-            provider of that name.
-        dtype: what PyTorch computes in: float32 (the default), bfloat16, float16 or float64.
-        threads: of one model call; PyTorch has one such number for the whole process. None for
-            the runtime's own choice.
-        graph_optimization: of ONNX Runtime: none, basic, extended or all; numbers may depend on
-            it. For Python alone: faces offer no option for it.
-
-    Raises:
-        OptionError: for an unknown runtime or fewer than one thread.
-    """
-
+    # the model that ships with the project or a variant of it, a folder in Hugging Face layout, an
+    # .onnx file or a hub id; `~` in a path is the home folder
     reference: str = option(
         "embedded",
         "embedded, embedded:int8, embedded:torch, a folder, an .onnx file, or a Hugging Face id "
@@ -49,14 +29,20 @@ class ModelChoice:
         flags=("--model-id", "--tokenizer"),
         metavar="ID",
     )
-    onnx_file: str | None = option(
+    onnx_file: str | None = option(  # relative to the folder or to its `onnx/`
         None, "Which ONNX file of a folder or hub id.", label="ONNX file", metavar="NAME"
     )
+    # `onnx`, `torch`, or `auto`: ONNX where there is an ONNX file, else PyTorch
     runtime: str = option("auto", "auto, onnx or torch.", choices=RUNTIMES)
+    # ONNX Runtime execution provider, in full or short (`cpu`); None for the CPU
     provider: str | None = option(None, "ONNX Runtime execution provider, such as CPU or CUDA.")
+    # for ONNX Runtime the provider of that name; None for the CPU
     device: str | None = option(None, "PyTorch device, such as cpu or cuda:0.")
+    # what PyTorch computes in: float32 where None, bfloat16, float16 or float64
     dtype: str | None = option(None, "PyTorch weights: float32, float16 or bfloat16.")
+    # of one model call, None for the runtime's own choice; PyTorch has one for the whole process
     threads: int | None = option(None, "Threads of one model call.", least=1)
+    # of ONNX Runtime: none, basic, extended or all; numbers may depend on it. For Python alone.
     graph_optimization: str = "all"
 
     def __post_init__(self) -> None:
@@ -67,10 +53,9 @@ class ModelChoice:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> ModelChoice:
+    def from_dict(cls, values: Mapping[str, Any]) -> "ModelChoice":
         """The inverse of `to_dict`; what is missing has its default."""
-        known = {entry.name for entry in fields(cls)}
-        return cls(**{name: value for name, value in values.items() if name in known})
+        return cls(**{own.name: values[own.name] for own in fields(cls) if own.name in values})
 
     def given(self) -> dict[str, Any]:
         """What was asked for beside the reference.
@@ -78,7 +63,5 @@ class ModelChoice:
         >>> ModelChoice("embedded", dtype="float16").given()
         {'dtype': 'float16'}
         """
-        plain = ModelChoice(self.reference)
-        return {
-            name: value for name, value in asdict(self).items() if value != getattr(plain, name)
-        }
+        plain = asdict(ModelChoice(self.reference))
+        return {name: value for name, value in asdict(self).items() if value != plain[name]}

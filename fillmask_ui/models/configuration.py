@@ -1,7 +1,5 @@
 """What `config.json` says about a model, as far as it matters here."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass, field
@@ -23,13 +21,9 @@ _NOT_MASKED = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """The part of a Hugging Face `config.json` that this project uses.
+    """The part of a Hugging Face `config.json` that this project uses."""
 
-    Attributes:
-        raw: the whole file; empty where there is none.
-    """
-
-    raw: dict[str, Any] = field(default_factory=dict)
+    raw: dict[str, Any] = field(default_factory=dict)  # the whole file; empty where there is none
 
     @property
     def model_type(self) -> str:
@@ -38,8 +32,8 @@ class ModelConfig:
     @property
     def architectures(self) -> tuple[str, ...]:
         names = self.raw.get("architectures")
-        known = isinstance(names, list) and all(isinstance(name, str) for name in names)
-        return tuple(names) if known else ()
+        is_known = isinstance(names, list) and all(isinstance(name, str) for name in names)
+        return tuple(names or ()) if is_known else ()
 
     @property
     def is_masked_lm(self) -> bool:
@@ -61,7 +55,7 @@ class ModelConfig:
 
     @property
     def usable_positions(self) -> int | None:
-        """Longest text in tokens that the position table serves; None where it says nothing.
+        """Longest text in tokens that the position table serves; None where none is named.
 
         >>> ModelConfig(
         ...     {"model_type": "roberta", "max_position_embeddings": 514, "pad_token_id": 1}
@@ -74,28 +68,18 @@ class ModelConfig:
         return rows - self.first_position
 
     def refuse_other_tasks(self, name: str) -> None:
-        """Stop here for a model that predicts the next token.
-
-        Raises:
-            ModelError: that names the architecture.
-        """
+        """Stop here for a model that predicts the next token, with a ModelError."""
         other = [c for c in self.architectures if c.endswith(_NOT_MASKED) and "WithLMHead" not in c]
         if other and not self.is_masked_lm:
             raise ModelError(
                 f"{name} is no masked language model: its config.json says {', '.join(other)}, "
-                "which predicts the next token instead of a hidden one; choose a model for "
-                "fill-mask, such as a ...ForMaskedLM"
+                "which predicts the next token; choose a model for fill-mask (...ForMaskedLM)"
             )
 
 
 def read_config(*folders: Path) -> ModelConfig:
-    """The first `config.json` in the folders given; empty where none has one.
-
-    Raises:
-        ModelError: if a file is no JSON object.
-    """
-    paths = [folder / "config.json" for folder in folders]
-    path = next(filter(Path.is_file, paths), None)
+    """The first `config.json` in the folders; empty where none has one, else a JSON object."""
+    path = next(filter(Path.is_file, (folder / "config.json" for folder in folders)), None)
     if path is None:
         return ModelConfig()
     try:

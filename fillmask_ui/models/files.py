@@ -1,7 +1,5 @@
 """Which files make a model: the same names in a folder on disk and in a repository on the hub."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import re
@@ -25,21 +23,13 @@ _PICKLE = re.compile(r"[^/]+\.(bin|pt|pth|ckpt|pkl|h5|msgpack)")
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """The files of one model on disk.
+    """The files of one model on disk."""
 
-    Attributes:
-        name: as the user wrote the reference.
-        folder: root that everything lies in; nothing outside is ever read as weights.
-        weights: the ONNX file, or the safetensors files that PyTorch loads.
-        tokenizer: folder of the tokenizer, None where it still has to be named.
-        commit: of the repository, where it came from the hub.
-    """
-
-    name: str
-    folder: Path
-    weights: tuple[Path, ...]
-    tokenizer: Path | None
-    commit: str = ""
+    name: str  # of the model in signatures and messages
+    folder: Path  # root that everything lies in; nothing outside is ever read as weights
+    weights: tuple[Path, ...]  # the ONNX file, or the safetensors files that PyTorch loads
+    tokenizer: Path | None  # folder of the tokenizer, None where it still has to be named
+    commit: str = ""  # of the repository, where it came from the hub
 
     @property
     def runtime(self) -> str:
@@ -50,11 +40,7 @@ class ModelFiles:
 def files_in_folder(
     name: str, folder: Path, runtime: str = "auto", onnx_file: str | None = None
 ) -> ModelFiles:
-    """What a folder in Hugging Face layout holds for a runtime.
-
-    Arguments and errors are those of `pick_weights`, and a ModelError for an index of parts that
-    are not there.
-    """
+    """What a folder in Hugging Face layout holds for a runtime; errors as of `pick_weights`."""
     names = names_in(folder)
     weights = {pick_weights(name, names, runtime, onnx_file)}
     if INDEX in weights:
@@ -74,69 +60,57 @@ def names_in(folder: Path) -> list[str]:
 
 
 def has_tokenizer(folder: Path) -> bool:
-    """Whether a tokenizer can be loaded from the folder."""
+    """Whether files of a tokenizer lie in a folder."""
     return any((folder / file).is_file() for file in _TOKENIZER_MARKS)
 
 
-def pick_weights(
-    name: str, names: Sequence[str], runtime: str = "auto", onnx_file: str | None = None
-) -> str:
-    """The file to load: an ONNX file, `model.safetensors`, or the index of its parts.
+def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str | None) -> str:
+    """Which of the files to load: an ONNX file, `model.safetensors`, or the index of its parts.
 
-    Args:
-        name: of the model, for messages.
-        names: of the files that there are.
-        runtime: auto | onnx | torch; `auto` takes the ONNX file where there is one.
-        onnx_file: which of several, relative to the root or to `onnx/`; `model.onnx` or the only
-            one if not given.
+    The runtime `auto` takes the ONNX file where there is one. `onnx_file` says which of several,
+    relative to the root or to `onnx/`; `model.onnx` or the only one if not given.
 
-    Raises:
-        ModelError: if there is nothing for the runtime, or pickles only.
-        OptionError: that lists the ONNX files, if the choice of one is not clear.
-
-    >>> pick_weights("m", ["model.safetensors", "onnx/model.onnx", "onnx/model_int8.onnx"])
-    'onnx/model.onnx'
-    >>> pick_weights("m", ["model.safetensors", "onnx/model.onnx"], "torch")
-    'model.safetensors'
+    >>> names = ["model.safetensors", "onnx/model.onnx", "onnx/model_int8.onnx"]
+    >>> pick_weights("m", names, "auto", None), pick_weights("m", names, "torch", None)
+    ('onnx/model.onnx', 'model.safetensors')
     """
     graphs = [file for file in names if ONNX.fullmatch(file)]
     safetensors = next((file for file in (WEIGHTS, INDEX) if file in names), None)
     if runtime != "torch" and (graphs or onnx_file is not None):
-        return _pick_onnx(name, graphs, onnx_file)
-    if safetensors is None and not graphs:
-        raise _no_weights(name, [file for file in names if _PICKLE.fullmatch(file)])
-    if runtime == "onnx":
-        raise ModelError(
-            f"{name} has no ONNX file: use the runtime torch, or export it to "
-            "onnx/model.onnx in its folder"
-        )
-    if safetensors is None:
-        raise ModelError(f"{name} has no .safetensors weights: use the runtime onnx")
-    return safetensors
-
-
-def _pick_onnx(name: str, graphs: Sequence[str], wanted: str | None) -> str:
-    """The ONNX file asked for, else `model.onnx`, else the only one."""
-    stem = "model" if wanted is None else wanted.removesuffix(".onnx")
-    for choice in (f"{stem}.onnx", f"onnx/{stem}.onnx"):
-        if choice in graphs:
-            return choice
-    if wanted is not None:
-        raise OptionError(unknown(f"ONNX file of {name}", wanted, graphs))
-    if len(graphs) > 1:
+        stem = "model" if onnx_file is None else onnx_file.removesuffix(".onnx")
+        for choice in (f"{stem}.onnx", f"onnx/{stem}.onnx"):
+            if choice in graphs:
+                return choice
+        if onnx_file is not None:
+            raise OptionError(unknown(f"ONNX file of {name}", onnx_file, graphs))
+        if len(graphs) == 1:
+            return graphs[0]
         raise OptionError(
             f"{name} has several ONNX files and none is called model.onnx; choose one with "
             f"--onnx-file (onnx_file=): {', '.join(graphs)}"
         )
-    return graphs[0]
+    if safetensors and runtime != "onnx":
+        return safetensors
+    if safetensors:
+        raise ModelError(
+            f"{name} has no ONNX file: use the runtime torch, or export it to onnx/model.onnx"
+        )
+    if graphs:
+        raise ModelError(f"{name} has no .safetensors weights: use the runtime onnx")
+    if pickles := sorted(file for file in names if _PICKLE.fullmatch(file)):
+        raise ModelError(
+            f"{name} has its weights only in {', '.join(pickles[:3])}: loading such a file can "
+            "run any code that its author put into it, so only .safetensors and .onnx are read; "
+            "look for a converted revision, or convert it where you trust it"
+        )
+    raise ModelError(
+        f"{name} holds no weights: model.safetensors, model.onnx or onnx/model.onnx is wanted "
+        "beside config.json and the tokenizer"
+    )
 
 
 def index_parts(index: Path) -> set[str]:
-    """Names of the files that an index of safetensors parts names.
-
-    Raises:
-        ModelError: if it cannot be read as such an index.
-    """
+    """Names of the files that an index of safetensors parts names, at least one."""
     try:
         parts = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
@@ -146,30 +120,13 @@ def index_parts(index: Path) -> set[str]:
     return parts
 
 
-def _no_weights(name: str, pickles: Sequence[str]) -> ModelError:
-    if pickles:
-        return ModelError(
-            f"{name} has its weights only in {', '.join(sorted(pickles)[:3])}: loading such a "
-            "file can run any code that its author put into it, so only .safetensors and .onnx "
-            "are read; look for a converted revision, or convert it where you trust it"
-        )
-    return ModelError(
-        f"{name} holds no weights: model.safetensors, model.onnx or onnx/model.onnx is wanted "
-        "beside config.json and the tokenizer"
-    )
-
-
 def has_torch() -> bool:
     """Whether PyTorch is installed."""
     return importlib.util.find_spec("torch") is not None
 
 
 def need_torch(name: str) -> None:
-    """Stop if PyTorch is not installed.
-
-    Raises:
-        ModelError: that says how to install it.
-    """
+    """Stop with a ModelError that says how to install PyTorch, if it is not."""
     if not has_torch():
         raise ModelError(
             f"{name} runs on PyTorch, which is not installed: "

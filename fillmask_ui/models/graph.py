@@ -6,35 +6,27 @@ of `model.safetensors` one level up: then the locations are rewritten relative t
 the graph is handed over as bytes. Nothing outside the folder is ever read.
 """
 
-from __future__ import annotations
-
 import math
 import os
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import GraphProto, ModelProto, TensorProto
 
 from fillmask_ui.errors import ModelError, first_line
 
-if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, TensorProto
-
 _FLOATS = {1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"}
-_BYTES = frozenset({2, 3, 17, 18, 19, 20})  # (u)int8 and the float8 kinds
-_QUARTERS = frozenset({21, 22})  # (u)int4
-_QUANTIZED_OPS = frozenset(
-    {
-        "DequantizeLinear",
-        "DynamicQuantizeLinear",
-        "DynamicQuantizeMatMul",
-        "MatMulInteger",
-        "MatMulIntegerToFloat",
-        "QAttention",
-        "QGemm",
-        "QLinearMatMul",
-    }
+_BYTES = (2, 3, 17, 18, 19, 20)  # (u)int8 and the float8 kinds
+_QUARTERS = (21, 22)  # (u)int4
+_BLOCK_OPS = ("MatMulNBits", "GatherBlockQuantized")  # several weights in a byte
+_QUANTIZED_OPS = re.compile(
+    r"DequantizeLinear|DynamicQuantize(Linear|MatMul)|MatMulInteger(ToFloat)?"
+    r"|Q(Attention|Gemm|LinearMatMul)"
 )
 # The hub's client puts a file of this name into the store that repositories of its cache share.
 _STORE_MARK = ".huggingface-shared-blobs"
@@ -42,44 +34,28 @@ _STORE_MARK = ".huggingface-shared-blobs"
 
 @dataclass(frozen=True)
 class GraphSource:
-    """An ONNX file, ready to be opened.
+    """An ONNX file, ready to be opened."""
 
-    Attributes:
-        files: the file, then all others that hold its weights.
-        precision: `float32`, `float16`, `bfloat16`, `int8` or `int4`, of the stored weights.
-        parameters: number of weights; None for quantized graphs, where scales mix in.
-        content: the graph as bytes where it must not be opened by path, else None.
-        weights_folder: what external locations in `content` are relative to.
-    """
-
-    files: tuple[Path, ...]
-    precision: str
-    parameters: int | None
-    content: bytes | None = None
-    weights_folder: Path | None = None
+    files: tuple[Path, ...]  # the file, then all others that hold its weights
+    precision: str  # `float32`, `float16`, `bfloat16`, `int8` or `int4`, of the stored weights
+    parameters: int | None  # number of weights; None for quantized graphs, where scales mix in
+    content: bytes | None = None  # the graph, where it must not be opened by path
+    weights_folder: Path | None = None  # what external locations in `content` are relative to
 
 
 def read_graph(path: Path, root: Path, name: str) -> GraphSource:
-    """Look into an ONNX file without its external weights.
-
-    Args:
-        path: of the file.
-        root: folder that weights may lie in.
-        name: of the model, for messages.
-
-    Raises:
-        ModelError: if the file is no ONNX, is cut short, or its weights are missing or outside
-            the folder.
-    """
-    model = _parse(path, name)
+    """Look into an ONNX file of a model, whose weights must be there and in the folder `root`."""
+    model = _parse(path)
     tensors = list(_tensors(model.graph))
-    external = [tensor for tensor in tensors if tensor.data_location == 1]
-    homes = {loc: _inside(path, root, loc, name) for loc in {_location(t) for t in external}}
+    external = [tensor for tensor in tensors if tensor.data_location == TensorProto.EXTERNAL]
+    homes = {loc: _inside(path, root, loc, name) for loc in set(map(_location, external))}
     precision = _precision(model.graph, tensors)
+    sizes = (math.prod(tensor.dims) for tensor in tensors if tensor.data_type in _FLOATS)
+    parameters = sum(size for size in sizes if size > 1)  # single numbers are part of the code
     source = GraphSource(
         files=(path, *sorted(set(homes.values()))),
         precision=precision,
-        parameters=None if precision.startswith("int") else _parameters(tensors),
+        parameters=None if precision.startswith("int") else parameters,
     )
     if not any(".." in Path(loc).parts or home.is_symlink() for loc, home in homes.items()):
         return source
@@ -94,32 +70,22 @@ def read_graph(path: Path, root: Path, name: str) -> GraphSource:
     return replace(source, content=model.SerializeToString(), weights_folder=folder)
 
 
-def external_locations(path: Path) -> frozenset[str]:
-    """Where an ONNX file says that its weights lie, relative to its own folder.
-
-    Raises:
-        ModelError: if the file is no ONNX or is cut short.
-    """
-    tensors = _tensors(_parse(path, path.name).graph)
-    return frozenset(_location(tensor) for tensor in tensors if tensor.data_location == 1)
+def external_locations(path: Path) -> set[str]:
+    """Where an ONNX file says that its weights lie, relative to its own folder."""
+    tensors = _tensors(_parse(path).graph)
+    return {_location(t) for t in tensors if t.data_location == TensorProto.EXTERNAL}
 
 
-def _parse(path: Path, name: str) -> ModelProto:
-    import onnx
-    from google.protobuf.message import DecodeError
-
+def _parse(path: Path) -> ModelProto:
     try:
         model = onnx.load(str(path), load_external_data=False)
+        if not model.graph.node or not model.graph.output:
+            raise ValueError("no graph in it")
     except (DecodeError, ValueError, OSError) as error:
         raise ModelError(
-            f"{path} cannot be read as ONNX ({first_line(error, 200)}): the file is damaged, cut "
-            "short or no ONNX model; fetch or export it again"
+            f"{path} cannot be read as ONNX ({first_line(error, 200)}): the file is empty, "
+            "damaged, cut short or no ONNX model; fetch or export it again"
         ) from error
-    if not model.graph.node or not model.graph.output:
-        raise ModelError(
-            f"{path} holds no ONNX graph: the file is empty, cut short or no ONNX model "
-            f"(of {name}); fetch or export it again"
-        )
     return model
 
 
@@ -131,9 +97,7 @@ def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
             if attribute.HasField("t"):
                 yield attribute.t
             yield from attribute.tensors
-            if attribute.HasField("g"):
-                yield from _tensors(attribute.g)
-            for inner in attribute.graphs:
+            for inner in (attribute.g, *attribute.graphs):  # empty where there is none
                 yield from _tensors(inner)
 
 
@@ -142,11 +106,7 @@ def _location(tensor: TensorProto) -> str:
 
 
 def _inside(path: Path, root: Path, location: str, name: str) -> Path:
-    """Where an external location lies, if that is inside the model's folder.
-
-    Raises:
-        ModelError: if it is outside or missing.
-    """
+    """Where an external location lies, if that is inside the model's folder."""
     relative = PurePosixPath(location.replace("\\", "/"))
     target, base = _without_dots(path.parent / relative), _without_dots(root)
     if (
@@ -191,23 +151,17 @@ def _is_hub_blob(path: Path, folder: Path) -> bool:
     return first.parent.resolve() == blobs.resolve() and real.is_relative_to(store.resolve())
 
 
-def _precision(graph: GraphProto, tensors: list[TensorProto]) -> str:
+def _precision(graph: GraphProto, tensors: Sequence[TensorProto]) -> str:
     """The type of the stored weights; float32 where none is of a known type."""
-    operators = {node.op_type for node in graph.node}
     for node in graph.node:
-        if node.op_type in ("MatMulNBits", "GatherBlockQuantized"):
-            bits = next((a.i for a in node.attribute if a.name == "bits"), 4)
-            return f"int{bits}"
+        if node.op_type in _BLOCK_OPS:
+            return f"int{next((own.i for own in node.attribute if own.name == 'bits'), 4)}"
     sizes: Counter[int] = Counter()
     for tensor in tensors:
         sizes[tensor.data_type] += math.prod(tensor.dims)
     if any(sizes[kind] for kind in _QUARTERS):
         return "int4"
-    if operators & _QUANTIZED_OPS and any(sizes[kind] > 1 for kind in _BYTES):
+    is_quantized = any(_QUANTIZED_OPS.fullmatch(node.op_type) for node in graph.node)
+    if is_quantized and any(sizes[kind] > 1 for kind in _BYTES):
         return "int8"
     return _FLOATS[max(_FLOATS, key=lambda kind: sizes[kind])]
-
-
-def _parameters(tensors: list[TensorProto]) -> int:
-    sizes = (math.prod(tensor.dims) for tensor in tensors if tensor.data_type in _FLOATS)
-    return sum(size for size in sizes if size > 1)  # single numbers are constants of the code

@@ -4,12 +4,10 @@ Only what is needed is fetched: config, tokenizer and one form of the weights, n
 never code. Without network a model that is in the cache still loads.
 """
 
-from __future__ import annotations
-
 import glob
 import posixpath
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -42,22 +40,11 @@ from fillmask_ui.models.progress import LoadProgress, ProgressCallback
 from fillmask_ui.models.quiet import quiet_hub
 from fillmask_ui.models.reference import Reference
 
-# Seconds to wait for the hub before the local cache is used instead.
-_PATIENCE_SECONDS = 10.0
-
 
 def fetch_model(
     parsed: Reference, runtime: str, onnx_file: str | None, report: ProgressCallback
 ) -> ModelFiles:
-    """The files of a model on the hub, from the cache where they are there.
-
-    `runtime` and `onnx_file` are those of `pick_weights`; `report` hears about the download.
-
-    Raises:
-        ModelError: for a repository, revision or kind of weights that cannot be had.
-        NetworkError: if the hub cannot be reached and the cache lacks the model.
-        OptionError: if the choice of the ONNX file is not clear.
-    """
+    """The files of a model on the hub, from the cache where they are there."""
 
     def weights(names: list[str]) -> list[str]:
         picked = pick_weights(parsed.name, names, runtime, onnx_file)
@@ -70,12 +57,7 @@ def fetch_model(
 
 
 def fetch_tokenizer(parsed: Reference, report: ProgressCallback) -> Path:
-    """Folder with the tokenizer of a model on the hub; its weights are left there.
-
-    Raises:
-        ModelError: if the repository cannot be had or has no tokenizer.
-        NetworkError: if the hub cannot be reached and the cache lacks it.
-    """
+    """Folder with the tokenizer of a model on the hub; its weights are left there."""
     folder = _fetch(parsed, lambda _: [], has_tokenizer, report)
     if not has_tokenizer(folder):
         raise ModelError(f"{parsed.name} has no tokenizer")
@@ -100,15 +82,14 @@ def cached_models() -> dict[str, CachedRevisionInfo]:
 
 def _is_masked_lm(folder: Path) -> bool:
     try:
-        if not read_config(folder).is_masked_lm or not has_tokenizer(folder):
-            return False
-    except (OSError, ModelError):
+        is_one = read_config(folder).is_masked_lm and has_tokenizer(folder)
+    except ModelError:
         return False
     # An index that names what is not there is a download that broke off.
-    return _has_weights(folder, "torch" if (folder / INDEX).is_file() else "auto")
+    return is_one and _has_weights(folder, "torch" if (folder / INDEX).is_file() else "auto", None)
 
 
-def _has_weights(folder: Path, runtime: str, onnx_file: str | None = None) -> bool:
+def _has_weights(folder: Path, runtime: str, onnx_file: str | None) -> bool:
     """Whether a snapshot has what the runtime loads; others may have fetched its config alone."""
     try:
         files_in_folder(folder.name, folder, runtime, onnx_file)
@@ -133,8 +114,9 @@ def _fetch(
         report(LoadProgress("download", f"asking the hub for {parsed.name}"))
         repository, revision = parsed.hub_id, parsed.revision
         try:
+            # After ten seconds without an answer the cache is used instead.
             info = HfApi().model_info(
-                repository, revision=revision, files_metadata=True, timeout=_PATIENCE_SECONDS
+                repository, revision=revision, files_metadata=True, timeout=10.0
             )
         except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError):
             raise
@@ -145,28 +127,25 @@ def _fetch(
             raise
         sizes = {one.rfilename: one.size or 0 for one in info.siblings or ()}
         names = [name for name in sizes if name == "config.json" or TOKENIZER.fullmatch(name)]
-        names += needed(sorted(sizes))
-        if not names:
-            raise ModelError(f"{parsed.name} has neither config, tokenizer nor weights")
-        folder = _download(parsed, revision, {name: sizes[name] for name in names}, 0, report)
-        outside = {name for own in names for name in _kept_outside(folder, own)} & sizes.keys()
+        first = {name: sizes[name] for name in (*names, *needed(sorted(sizes)))}
+        folder = _download(parsed, revision, first, 0, report)
+        outside = {name for own in first for name in _kept_outside(folder, own)} & sizes.keys()
         if outside:
-            begun = sum(sizes[name] for name in names)
             # By commit, so that both are of one state of the repository.
             more = {name: sizes[name] for name in outside}
-            _download(parsed, folder.name, more, begun, report)
+            _download(parsed, folder.name, more, sum(first.values()), report)
         return folder
 
 
-def _kept_outside(folder: Path, name: str) -> Collection[str]:
+def _kept_outside(folder: Path, name: str) -> set[str]:
     """Names of the files that hold what an ONNX file or an index of parts does not hold itself."""
     if name == INDEX:
-        return [part for part in index_parts(folder / name) if str(part).endswith(".safetensors")]
-    if name.endswith(".onnx"):
-        beside = posixpath.dirname(name)
-        locations = external_locations(folder / name)
-        return {posixpath.normpath(posixpath.join(beside, location)) for location in locations}
-    return ()
+        return {part for part in index_parts(folder / name) if str(part).endswith(".safetensors")}
+    if not name.endswith(".onnx"):
+        return set()
+    beside = posixpath.dirname(name)
+    locations = external_locations(folder / name)
+    return {posixpath.normpath(posixpath.join(beside, location)) for location in locations}
 
 
 def _download(
@@ -178,12 +157,8 @@ def _download(
 ) -> Path:
     """The snapshot folder of a revision, with these files among others.
 
-    Args:
-        parsed: with the hub id.
-        revision: a branch or tag, which the cache then remembers for offline use, or a commit.
-        sizes: of the files to fetch, in bytes, by name.
-        begun: bytes that were fetched of this model before.
-        report: hears about every piece.
+    `revision` is a commit, or a branch or tag, which the cache then remembers for offline use;
+    `sizes` are bytes by name, and `begun` those that were fetched of this model before.
     """
     total = begun + sum(sizes.values())
     lock = threading.Lock()
@@ -194,11 +169,10 @@ def _download(
         report(LoadProgress("download", message, int(done), total))
 
     class Bar(tqdm):
-        """Shows nothing itself.
+        """Shows nothing itself. The client makes three, of which the byte bar further on counts.
 
-        The client makes three: for bytes received by Xet, which come evenly and can be more than
-        the file, for bytes written, which come in bursts, or alone where Xet is not used, and
-        for files. The byte bar that is further on counts.
+        They are for bytes received by Xet, which come evenly and can be more than the file; for
+        bytes written, in bursts, or alone where Xet is not used; and for files.
         """
 
         def __init__(self, *args: Any, **options: Any) -> None:
@@ -212,7 +186,7 @@ def _download(
                 self.n += n or 0
                 say(min(begun + max((bar.n for bar in byte_bars), default=0), total))
 
-    names = [glob.escape(name) for name in sizes]
+    names = list(map(glob.escape, sizes))
     folder = snapshot_download(
         parsed.hub_id, revision=revision, allow_patterns=names, tqdm_class=Bar
     )
@@ -227,9 +201,7 @@ def _explained(parsed: Reference) -> Iterator[None]:
     try:
         yield
     except errors.GatedRepoError as error:
-        raise ModelError(
-            f"{where} is gated: accept its terms on its page and log in with: hf auth login"
-        ) from error
+        raise ModelError(f"{where} is gated: accept its terms, then: hf auth login") from error
     except errors.RepositoryNotFoundError as error:
         raise ModelError(
             f"there is no {where}, or it is private: check the spelling, or log in with: "
@@ -237,8 +209,7 @@ def _explained(parsed: Reference) -> Iterator[None]:
         ) from error
     except errors.RevisionNotFoundError as error:
         raise ModelError(
-            f"{where} has no revision {parsed.revision!r}: give a branch, tag or commit of it, "
-            "or leave out @revision for the newest"
+            f"{where} has no revision {parsed.revision!r}: give a branch, tag or commit, or none"
         ) from error
     except errors.HFValidationError as error:
         raise OptionError(f"{parsed.name!r} is no hub id: {error}") from error
@@ -246,16 +217,13 @@ def _explained(parsed: Reference) -> Iterator[None]:
         raise ModelError(f"{where} changed while it was fetched: try again") from error
     # A bare RuntimeError is all that Xet downloads raise.
     except (errors.HTTPError, OSError, RuntimeError) as error:
-        raise NetworkError(_without_network(parsed, error)) from error
-
-
-def _without_network(parsed: Reference, error: Exception) -> str:
-    if isinstance(error, errors.OfflineModeIsEnabled):
-        why = "HF_HUB_OFFLINE is set, so nothing is fetched"
-    else:
         why = f"the hub cannot be reached or broke off ({first_line(error, 200)})"
-    revision = f" at {parsed.revision}" if parsed.revision else ""
-    return f"{parsed.hub_id}{revision} is not complete in the local cache, and {why}; {_at_hand()}"
+        if isinstance(error, errors.OfflineModeIsEnabled):
+            why = "HF_HUB_OFFLINE is set, so nothing is fetched"
+        wanted = parsed.hub_id + (f" at {parsed.revision}" if parsed.revision else "")
+        raise NetworkError(
+            f"{wanted} is not complete in the local cache, and {why}; {_at_hand()}"
+        ) from error
 
 
 def _at_hand() -> str:

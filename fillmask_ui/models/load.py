@@ -1,9 +1,9 @@
 """`load_model`: from a reference to a model that is checked and ready."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from fillmask_ui.assets import asset
 from fillmask_ui.errors import ModelError, OptionError
@@ -31,7 +31,7 @@ def load_model(
     """Load a masked language model and check that it is one.
 
     The options are those of `ModelChoice`, and `on_progress` is that of `load_choice`. Without a
-    reference it is the embedded model, which ships with the project.
+    reference it is the embedded model.
 
     Returns:
         A model that ran a probe: its logits are as wide as the vocabulary and not NaN.
@@ -47,10 +47,8 @@ def load_model(
     """
     name = "embedded" if reference is None else str(reference)
     home = None if tokenizer is None else str(tokenizer)
-    choice = ModelChoice(
-        name, home, onnx_file, runtime, provider, device, dtype, threads, graph_optimization
-    )
-    return load_choice(choice, on_progress)
+    given = (name, home, onnx_file, runtime, provider, device, dtype, threads, graph_optimization)
+    return load_choice(ModelChoice(*given), on_progress)
 
 
 def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None) -> MaskedLM:
@@ -58,17 +56,23 @@ def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None
 
     Args:
         choice: of the model.
-        on_progress: called with a `LoadProgress`, which has a message and a fraction in [0, 1]:
-            many times while files are fetched, then once each before the tokenizer and the
-            weights are read, where the fraction is None. While several files are fetched at a
-            time the calls come from other threads, one after the other.
+        on_progress: called before the hub is asked and many times while files are fetched (then
+            from other threads too, never from two at a time), and for every model before the
+            tokenizer and before the weights are read. Only what comes from the hub has a
+            fraction, in [0, 1], once its files are listed; else it is None.
     """
     report = on_progress or silent
     parsed = parse_reference(choice.reference)
     files = _find(parsed, _with_implied(parsed, choice), report)
     if files.runtime == "torch":
         need_torch(files.name)
-    tokenizer = _tokenizer_folder(files, choice.tokenizer, report)
+    named = choice.tokenizer
+    tokenizer = files.tokenizer if named is None else _find_tokenizer(named, report)
+    if tokenizer is None:
+        raise ModelError(
+            f"{files.name} has no tokenizer beside it: name its folder or hub id with "
+            "--tokenizer (tokenizer=)"
+        )
     config = read_config(files.folder, files.weights[0].parent, tokenizer)
     config.refuse_other_tasks(files.name)
 
@@ -91,7 +95,7 @@ def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None
 
 def _with_implied(parsed: Reference, choice: ModelChoice) -> ModelChoice:
     """The choice with the options that the reference stands for."""
-    implied = parsed.implied
+    implied: Mapping[str, Any] = parsed.implied
     if choice.runtime not in ("auto", implied.get("runtime", choice.runtime)):
         raise OptionError(f"{parsed.name} runs on {implied['runtime']}, not on {choice.runtime}")
     if choice.onnx_file and (parsed.kind == "file" or "onnx_file" in implied):
@@ -118,15 +122,7 @@ def _find(parsed: Reference, choice: ModelChoice, report: ProgressCallback) -> M
     return files_in_folder(parsed.name, folder, choice.runtime, onnx_file)
 
 
-def _tokenizer_folder(files: ModelFiles, wanted: str | None, report: ProgressCallback) -> Path:
-    """The folder of the tokenizer that was named, or that lies with the model."""
-    if wanted is None:
-        if files.tokenizer is None:
-            raise ModelError(
-                f"{files.name} has no tokenizer beside it: name its folder or hub id with "
-                "--tokenizer (tokenizer=)"
-            )
-        return files.tokenizer
+def _find_tokenizer(wanted: str, report: ProgressCallback) -> Path:
     parsed = parse_reference(wanted)
     if parsed.kind == "file":
         raise OptionError(f"the tokenizer {wanted} is a file: give its folder or a hub id")

@@ -4,8 +4,6 @@ WordPiece marks what continues a word (`##ing`); byte-level BPE and Unigram mark
 (`Ġthe`, `▁the`), and byte-level BPE also spells every byte as one printable character.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +11,7 @@ from dataclasses import dataclass
 _MARKS = {"pieces": "##", "bytes": "Ġ", "blank": "▁"}
 
 # What a reader sees for tokens that are nothing but blanks.
-_VISIBLE_BLANKS = {" ": "␣", "\n": "⏎", "\t": "⇥"}
+_VISIBLE_BLANKS = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})
 
 # The 256 printable characters that stand for bytes in byte-level vocabularies. Source: the table
 # of GPT-2. Bytes that print in Latin-1 stand for themselves, the other 68 get the code points
@@ -28,16 +26,12 @@ _BYTE_OF = {
 
 @dataclass(frozen=True)
 class Marks:
-    """The convention of one vocabulary.
+    """The convention of one vocabulary."""
 
-    Attributes:
-        style: `pieces` (##), `bytes` (Ġ), `blank` (▁) or `none`.
-    """
-
-    style: str
+    style: str  # `pieces` (##), `bytes` (Ġ), `blank` (▁) or `none`
 
     @classmethod
-    def of(cls, tokens: Iterable[str]) -> Marks:
+    def of(cls, tokens: Iterable[str]) -> "Marks":
         """The convention that most tokens follow.
 
         >>> Marks.of(["[MASK]", "play", "##ing", "##ed"]).style
@@ -72,8 +66,8 @@ class Marks:
         ('café', 'Ã', '␣')
         """
         text = self._text(token)
-        if text and all(character in _VISIBLE_BLANKS for character in text):
-            return "".join(_VISIBLE_BLANKS[character] for character in text)
+        if not text.strip(" \n\t"):
+            return text.translate(_VISIBLE_BLANKS) or token
         stripped = text.removeprefix(" ")
         is_visible = not stripped.isspace() and any(map(str.isprintable, stripped))
         return stripped if is_visible else token

@@ -1,26 +1,17 @@
 """What a model reports while it loads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class LoadProgress:
-    """One step of loading a model.
+    """One step of loading a model."""
 
-    Attributes:
-        stage: `download`, `tokenizer` or `weights`.
-        message: the step in words, for a status line.
-        done_bytes: fetched so far; None where nothing is counted.
-        total_bytes: to fetch; None where that is unknown.
-    """
-
-    stage: str
-    message: str
-    done_bytes: int | None = None
-    total_bytes: int | None = None
+    stage: str  # `download`, `tokenizer` or `weights`
+    message: str  # the step in words, for a status line
+    done_bytes: int | None = None  # fetched so far; None where nothing is counted
+    total_bytes: int | None = None  # to fetch; None where that is unknown
 
     @property
     def fraction(self) -> float | None:

@@ -1,7 +1,5 @@
 """Keep what libraries say to developers away from users' terminals."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -9,11 +7,7 @@ from threading import Lock
 
 
 class _Quiet:
-    """A setting of the whole process, changed while any thread needs it.
-
-    The first to enter changes it and the last to leave restores it; threads that each saved and
-    restored it in turn would leave it at the wrong value.
-    """
+    """A setting of the whole process: the first thread to need it changes it, the last restores."""
 
     def __init__(self, change: Callable[[], AbstractContextManager[None]]) -> None:
         self._change = change
@@ -40,9 +34,9 @@ class _Quiet:
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
     """No warnings, advice ("PyTorch was not found") or progress bars inside `with` this."""
-    advice = os.environ.get("TRANSFORMERS_NO_ADVISORY_WARNINGS")
-    # Read when transformers is first imported, which may be the next line.
-    os.environ["TRANSFORMERS_NO_ADVISORY_WARNINGS"] = "1"
+    name = "TRANSFORMERS_NO_ADVISORY_WARNINGS"
+    advice = os.environ.pop(name, None)
+    os.environ[name] = "1"  # read when transformers is first imported, maybe by the next line
     from transformers.utils import logging
 
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -52,9 +46,9 @@ def quiet_transformers() -> Iterator[None]:
     logging.set_verbosity(verbosity)
     if bars:
         logging.enable_progress_bar()
-    os.environ.pop("TRANSFORMERS_NO_ADVISORY_WARNINGS", None)
+    del os.environ[name]
     if advice is not None:
-        os.environ["TRANSFORMERS_NO_ADVISORY_WARNINGS"] = advice
+        os.environ[name] = advice
 
 
 @_Quiet

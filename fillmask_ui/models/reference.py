@@ -1,7 +1,5 @@
 """What a user calls a model: embedded, a folder, an ONNX file or a name on the hub."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,39 +18,26 @@ _VARIANTS: dict[str, dict[str, str]] = {
 _HUB_ID = re.compile(
     r"(?P<id>[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?)(?:@(?P<revision>[^\s@]+))?"
 )
-
 _LONGEST_HUB_ID = 96
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A parsed reference.
+    """A parsed reference."""
 
-    Attributes:
-        kind: `embedded`, `folder`, `file` or `hub`.
-        name: as the user wrote it.
-        path: of a folder or file, else None.
-        hub_id: `organisation/name`, else "".
-        revision: branch, tag or commit on the hub; None for its default.
-        implied: options of `ModelChoice` that the reference stands for.
-    """
-
-    kind: str
-    name: str
-    path: Path | None = None
-    hub_id: str = ""
-    revision: str | None = None
+    kind: str  # `embedded`, `folder`, `file` or `hub`
+    name: str  # what signatures and messages call it: as written, or the path without `~`
+    path: Path | None = None  # of a folder or file, else None
+    hub_id: str = ""  # `organisation/name`, else ""
+    revision: str | None = None  # branch, tag or commit on the hub; None for its default
+    # options of `ModelChoice` that the reference stands for
     implied: Mapping[str, str] = field(default_factory=dict)
 
 
 def parse_reference(reference: str | Path | None) -> Reference:
     """Tell apart the embedded model, folders, files and names on the hub.
 
-    Something that exists on disk wins over a name on the hub.
-
-    Raises:
-        ModelError: if it looks like a path and nothing is there, or fits no form at all.
-        OptionError: for an unknown variant of the embedded model.
+    Something that exists on disk wins over a name on the hub; what is neither is a ModelError.
 
     >>> parse_reference(None).kind
     'embedded'
@@ -68,12 +53,16 @@ def parse_reference(reference: str | Path | None) -> Reference:
         return Reference("embedded", name, implied=_VARIANTS[variant])
     if not name:
         raise ModelError("the model reference is empty: give a folder, an .onnx file or a hub id")
-    path = _existing(name)
-    if path is not None:
-        if path.is_dir():
-            return Reference("folder", name, path)
-        if path.suffix == ".onnx":
-            return Reference("file", name, path, implied={"runtime": "onnx"})
+    try:
+        path = Path(name).expanduser()
+        exists = path.exists()
+    except (OSError, RuntimeError, ValueError):  # too long, NUL, no such home: not a path
+        exists = False
+    if exists and path.is_dir():
+        return Reference("folder", str(path), path)
+    if exists and path.suffix == ".onnx":
+        return Reference("file", str(path), path, implied={"runtime": "onnx"})
+    if exists:
         raise ModelError(
             f"{name} is a file but no .onnx: give the folder that holds config.json, the "
             "tokenizer and the weights"
@@ -85,11 +74,3 @@ def parse_reference(reference: str | Path | None) -> Reference:
         f"no such model: {name[:200]!r} is no existing folder or .onnx file, and no hub id "
         "(organisation/name, with an optional @revision)"
     )
-
-
-def _existing(name: str) -> Path | None:
-    try:
-        path = Path(name).expanduser()
-        return path if path.exists() else None
-    except (OSError, RuntimeError, ValueError):  # too long, NUL, no such home: not a path
-        return None

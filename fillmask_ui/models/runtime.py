@@ -3,20 +3,26 @@
 Axes: B texts, T tokens, M asked positions, V vocabulary.
 """
 
-from __future__ import annotations
-
+import importlib
+import platform
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from fillmask_ui import __version__
 from fillmask_ui.batching import PaddedBatch, pad
 from fillmask_ui.errors import ModelError, ModelOutputError
+from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.configuration import ModelConfig
 from fillmask_ui.models.files import ModelFiles
-from fillmask_ui.models.signature import cpu_features, total_bytes, versions, weights_sha256
 from fillmask_ui.models.vocabulary import TokenizerVocabulary
+from fillmask_ui.models.weights import total_bytes, weights_sha256
+from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import ModelSignature
 
 # Where a call computes the logits of all positions [B, T, V], they are at most this large.
@@ -25,17 +31,18 @@ _RUN_BYTES = 256 << 20
 # Longest text where neither tokenizer, config nor weights say one: that of BERT.
 _DEFAULT_TOKENS = 512
 
+# Features of a CPU that choose between kernels with different rounding or saturation.
+_X86 = ("avx2", "avx_vnni", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8")
+_ARM = ("asimddp", "i8mm", "bf16", "sve")
+_CPUINFO = Path("/proc/cpuinfo")
+
 
 class RuntimeModel(ABC):
-    """`MaskedLM` over a library that runs it, which a subclass names.
-
-    Attributes:
-        memory_bytes: estimate of what the loaded weights take.
-    """
+    """`MaskedLM` over a library that runs it, which a subclass names."""
 
     signature: ModelSignature
     max_tokens: int
-    memory_bytes: int
+    memory_bytes: int  # estimate of what the loaded weights take
     _width: int  # V
     _batch: int | None = None  # the only B of a call, None for any
     _length: int | None = None  # the only T of a call, None for any
@@ -43,22 +50,24 @@ class RuntimeModel(ABC):
     _logit_bytes = 0  # of one logit, where a call computes those of all positions
 
     def __init__(
-        self, files: ModelFiles, vocabulary: TokenizerVocabulary, config: ModelConfig
+        self,
+        files: ModelFiles,
+        vocabulary: TokenizerVocabulary,
+        config: ModelConfig,
+        choice: ModelChoice,
     ) -> None:
-        self.vocabulary = vocabulary
-        self._files = files
+        self.vocabulary: Vocabulary = vocabulary
+        self._tokenizer, self._files, self._config = vocabulary, files, config
         self._name = files.name
-        self._config = config
+        self._load(choice)
 
     @abstractmethod
-    def _run(
-        self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
-    ) -> np.ndarray:
-        """`logits_at` of one group of texts: float32 [M, V], NaN and all.
+    def _load(self, choice: ModelChoice) -> None:
+        """Open the files, run the probe, set `memory_bytes` and sign."""
 
-        Raises:
-            ModelError: if the library fails on them.
-        """
+    @abstractmethod
+    def _run(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        """`logits_at` of one group of texts: float32 [M, V], NaN and all, or a ModelError."""
 
     def logits_at(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
@@ -67,12 +76,8 @@ class RuntimeModel(ABC):
         logits = np.empty((len(rows), self._width), dtype=np.float32)  # [M, V]
         for texts in self._calls(np.unique(rows), used_lengths(attention_mask, rows, cols)):
             asked = np.flatnonzero(np.isin(rows, texts))
-            logits[asked] = self._run(
-                input_ids[texts],
-                attention_mask[texts],
-                np.searchsorted(texts, rows[asked]),
-                cols[asked],
-            )
+            batch = PaddedBatch(input_ids[texts], attention_mask[texts])
+            logits[asked] = self._run(batch, np.searchsorted(texts, rows[asked]), cols[asked])
         broken = np.isnan(logits).any(axis=1)  # [M]
         if broken.any():
             raise ModelOutputError(
@@ -94,18 +99,13 @@ class RuntimeModel(ABC):
             yield from (group[start : start + size] for start in range(0, len(group), size))
 
     def _probe_batch(self) -> PaddedBatch:
-        """Two texts of different lengths that every model must get right: int64 [2, T]."""
+        """Two texts of different lengths that every model must get right, the longer one first."""
         mask = self.vocabulary.mask_token
-        texts = (f"{mask} a {mask} the {mask}", mask)
-        encodings = (self.vocabulary.encode(text) for text in texts)
+        encodings = map(self.vocabulary.encode, (f"{mask} a {mask} the {mask}", mask))
         return pad([np.array(encoding.ids) for encoding in encodings], self.vocabulary.pad_id)
 
     def _width_note(self) -> str:
-        """What to say of a model that is wider than its tokenizer; "" if it is not.
-
-        Raises:
-            ModelError: if the tokenizer has tokens that the model has no logit for.
-        """
+        """What to say of a model that is wider than its tokenizer; one that is narrower fails."""
         known = self.vocabulary.size
         if self._width < known:
             raise ModelError(
@@ -118,38 +118,30 @@ class RuntimeModel(ABC):
         return f"the model has {self._width:,} logits, the tokenizer knows {known:,} tokens"
 
     def _sign(
-        self,
-        *,
-        device: str,
-        precision: str,
-        parameters: int | None,
-        paths: Sequence[Path],
-        packages: Sequence[str],
-        notes: Sequence[str],
+        self, paths: Sequence[Path], packages: Sequence[str], notes: Sequence[str], **parts: Any
     ) -> None:
-        """Set `max_tokens` and the signature, of which the arguments are parts.
+        """Set `max_tokens` and the signature, of which device, precision and parameters are parts.
 
-        `paths` hold the weights, `packages` run the model, and a note "" is left out.
+        `packages` run the weights at `paths`, and a note "" is left out.
         """
-        limits = (self.vocabulary.limit, self._config.usable_positions, self._length)
+        limits = (self._tokenizer.limit, self._config.usable_positions, self._length)
         known = [limit for limit in limits if limit]
         self.max_tokens = min(known, default=_DEFAULT_TOKENS)
         commit = f"commit {self._files.commit}" if self._files.commit else ""
         guess = "" if known else f"longest text unknown, taken to be {_DEFAULT_TOKENS} tokens"
+        running = (*packages, *self._tokenizer.packages)
         self.signature = ModelSignature(
             name=self._name,
             architecture=self._config.model_type,
             runtime=self._files.runtime,
-            device=device,
-            precision=precision,
             sha256=weights_sha256(paths),
-            parameters=parameters,
             size_bytes=total_bytes(paths),
             vocabulary_size=self._width,
             max_tokens=self.max_tokens,
-            versions=versions(*packages, *self.vocabulary.packages),
-            cpu_features=cpu_features(),
+            versions={"fillmask-ui": __version__, **{own: _version(own) for own in running}},
+            cpu_features=_cpu_features(),
             notes=tuple(note for note in (commit, *notes, guess) if note),
+            **parts,
         )
 
 
@@ -163,3 +155,23 @@ def used_lengths(attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray)
     lengths = attention_mask.shape[1] - np.argmax(attention_mask[:, ::-1], axis=1)
     np.maximum.at(lengths, rows, cols + 1)
     return lengths
+
+
+@cache
+def _cpu_features() -> tuple[str, ...]:
+    """What Linux tells in /proc/cpuinfo; elsewhere the architecture's name stands in."""
+    text = _CPUINFO.read_text(encoding="utf-8", errors="replace") if _CPUINFO.is_file() else ""
+    line = re.search(r"^(?:flags|Features)\s*:(.*)", text, re.MULTILINE)
+    flags = line[1].split() if line else []
+    found = tuple(name for name in (*_X86, *_ARM) if name in flags)
+    return found or (platform.machine() or "unknown",)
+
+
+def _version(package: str) -> str:
+    # Slow to import, and `--help` imports this module.
+    from importlib import metadata
+
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:  # onnxruntime-gpu and the like bring the same module
+        return str(importlib.import_module(package).__version__)

@@ -1,7 +1,5 @@
 """Loaded models, shared between users, the least recently used dropped first."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -10,8 +8,6 @@ from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.load import load_choice
 from fillmask_ui.models.progress import ProgressCallback
 from fillmask_ui.protocol import MaskedLM
-
-_DEFAULT_BYTES = 2 << 30
 
 
 class ModelStore:
@@ -26,7 +22,7 @@ class ModelStore:
     """
 
     def __init__(
-        self, max_bytes: int = _DEFAULT_BYTES, loader: Callable[..., MaskedLM] = load_choice
+        self, max_bytes: int = 2 << 30, loader: Callable[..., MaskedLM] = load_choice
     ) -> None:
         self.max_bytes = max_bytes
         self._loader = loader
@@ -44,7 +40,7 @@ class ModelStore:
 
         Args:
             choice: of the model, or its reference alone.
-            on_progress: as of `load_choice`; only the thread that loads is told.
+            on_progress: as of `load_choice`; it hears nothing where another thread loads.
         """
         if isinstance(choice, str):
             choice = ModelChoice(choice.strip())
@@ -83,5 +79,4 @@ class ModelStore:
 
 
 def _memory_bytes(model: MaskedLM) -> int:
-    estimate = getattr(model, "memory_bytes", None)
-    return int(model.signature.size_bytes if estimate is None else estimate)
+    return int(getattr(model, "memory_bytes", None) or model.signature.size_bytes)

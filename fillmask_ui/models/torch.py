@@ -3,29 +3,22 @@
 Axes: B texts, T tokens, M asked positions, V vocabulary, H hidden size.
 """
 
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
+from fillmask_ui.batching import PaddedBatch
 from fillmask_ui.errors import ModelError, OptionError, first_line, unknown
 from fillmask_ui.models.choice import ModelChoice
-from fillmask_ui.models.configuration import ModelConfig
 from fillmask_ui.models.files import ModelFiles
 from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.models.runtime import RuntimeModel
-from fillmask_ui.models.vocabulary import TokenizerVocabulary
 from fillmask_ui.models.weights import refuse_missing, stored_precision
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
 # What can be computed in, and how far logits at the asked positions may be from those of the full
-# model on the probe, relative to the largest. Half precision rounds differently with another
-# number of rows.
+# model on the probe, relative to the largest: half precision rounds as the number of rows is.
 _TOLERANCE = {"float64": 1e-4, "float32": 1e-4, "bfloat16": 5e-2, "float16": 5e-3}
 
 # transformers swaps functions of torch while it builds a model: one thread at a time.
@@ -35,14 +28,7 @@ _BUILDING = threading.Lock()
 class TorchMaskedLM(RuntimeModel):
     """`MaskedLM` over a transformers model."""
 
-    def __init__(
-        self,
-        files: ModelFiles,
-        vocabulary: TokenizerVocabulary,
-        config: ModelConfig,
-        choice: ModelChoice,
-    ) -> None:
-        super().__init__(files, vocabulary, config)
+    def _load(self, choice: ModelChoice) -> None:
         if choice.provider:
             raise OptionError("provider belongs to the runtime onnx, not to torch")
         dtype = choice.dtype or "float32"
@@ -51,8 +37,8 @@ class TorchMaskedLM(RuntimeModel):
         self._device = torch_device(choice.device)
         if choice.threads is not None:
             torch.set_num_threads(choice.threads)
-        stored = stored_precision(files.weights)
-        self._model = _read(files, getattr(torch, dtype), self._device).eval()
+        stored = stored_precision(self._files.weights)
+        self._model = _read(self._files, getattr(torch, dtype), self._device).eval()
         self._width = int(self._model.config.get_text_config().vocab_size)
         width_note = self._width_note()
         # What this thread asks for at the moment: several may be inside the model at a time.
@@ -66,26 +52,25 @@ class TorchMaskedLM(RuntimeModel):
             # float32 holds every stored type exactly; anything else changes the numbers.
             precision=stored if dtype == "float32" else f"{stored} computed in {dtype}",
             parameters=sum(p.numel() for p in parameters),
-            paths=files.weights,
+            paths=self._files.weights,
             packages=("torch", "transformers"),
             notes=(full if self._logit_bytes else "", width_note),
         )
 
-    def _run(
-        self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
-    ) -> np.ndarray:
+    def _run(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         positions = self._tensor(rows), self._tensor(cols)
         if not self._logit_bytes:
             self._asked.positions = positions
         try:
             with torch.inference_mode():
                 output: torch.Tensor = self._model(
-                    input_ids=self._tensor(input_ids), attention_mask=self._tensor(attention_mask)
+                    input_ids=self._tensor(batch.input_ids),
+                    attention_mask=self._tensor(batch.attention_mask),
                 ).logits
         except (RuntimeError, IndexError) as error:
+            size = "{} x {}".format(*batch.input_ids.shape)
             raise ModelError(
-                f"{self._name} failed on {input_ids.shape[0]} x {input_ids.shape[1]} tokens: "
-                f"{first_line(error)}"
+                f"{self._name} failed on {size} tokens: {first_line(error)}"
             ) from error
         finally:
             self._asked.positions = None
@@ -104,11 +89,7 @@ class TorchMaskedLM(RuntimeModel):
         return (args[0][positions].unsqueeze(0), *args[1:])
 
     def _cut_head(self, tolerance: float) -> None:
-        """Compute logits at the asked positions alone, if the probe in full says the same.
-
-        Raises:
-            ModelOutputError: if the probe gives NaN.
-        """
+        """Compute logits at the asked positions alone, if the probe in full says the same."""
         self._logit_bytes = 4
         probe = self._probe_batch()
         rows, cols = np.nonzero(probe.attention_mask)
@@ -121,20 +102,16 @@ class TorchMaskedLM(RuntimeModel):
         hook = projection.register_forward_pre_hook(self._keep_asked)
         self._logit_bytes = 0
         try:
-            is_same = bool(np.abs(self.logits_at(*asked) - full).max() <= limit)
+            difference = np.abs(self.logits_at(*asked) - full).max()
         except (ModelError, ValueError):  # a head that needs all positions at once
-            is_same = False
-        if not is_same:
+            difference = np.inf
+        if difference > limit:
             hook.remove()
             self._logit_bytes = 4
 
 
 def torch_device(wanted: str | None) -> torch.device:
-    """A torch device that is there; the CPU where none is wanted.
-
-    Raises:
-        OptionError: that lists those there are.
-    """
+    """A torch device that is there; the CPU where none is wanted."""
     try:
         device = torch.device(wanted or "cpu")
         torch.empty(1, device=device)
@@ -149,13 +126,8 @@ def torch_device(wanted: str | None) -> torch.device:
     raise OptionError(unknown("device", str(wanted), known))
 
 
-def _read(files: ModelFiles, dtype: torch.dtype, device: torch.device) -> PreTrainedModel:
-    """Weights into the class that config.json names, all of them, on the device.
-
-    Raises:
-        ModelError: if the class has no masked-LM head, the files lack weights of it, or the
-            device has no room for them.
-    """
+def _read(files: ModelFiles, dtype: torch.dtype, device: torch.device) -> Any:
+    """All weights in the class that config.json names, on the device."""
     with _BUILDING, quiet_transformers():
         from transformers import AutoModelForMaskedLM
 

@@ -1,54 +1,45 @@
 """Tokenizers, as the core needs them; texts are never cut or padded here."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.errors import ModelError, TextError, first_line
 from fillmask_ui.models.marks import Marks
 from fillmask_ui.models.quiet import quiet_transformers
-from fillmask_ui.models.splitters import Splitter, fast_splitter, slow_splitter
-from fillmask_ui.records import Encoding
+from fillmask_ui.records import Encoding, Span
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as RustTokenizer
+    from transformers import PreTrainedTokenizerBase
+
+# Text, and whether to add special tokens, to an encoding; nothing is cut or padded.
+Splitter = Callable[[str, bool], Encoding]
 
 # A tokenizer that knows no limit reports about 1e30.
 _NO_LIMIT = 10_000_000
 
 # The names under which tokenizer_config.json lists special tokens.
-_SPECIAL_NAMES = tuple(
-    f"{kind}_token" for kind in ("bos", "cls", "eos", "mask", "pad", "sep", "unk")
-)
+_SPECIAL_NAMES = [f"{kind}_token" for kind in ("bos", "cls", "eos", "mask", "pad", "sep", "unk")]
 
 
 @dataclass(eq=False)
 class TokenizerVocabulary:
-    """`Vocabulary` over a Hugging Face tokenizer.
-
-    Attributes:
-        split: text, and whether to add special tokens, to an encoding.
-        ids: token to id.
-        mask_token: its string.
-        mask_id: its id.
-        pad_id: id that fills up shorter texts.
-        unk_id: id that stands for what the vocabulary cannot spell; None where there is none.
-        special_ids: ids of all special tokens.
-        limit: the tokenizer's own longest text in tokens, None where it has no sane one.
-        packages: whose versions take part in the result.
-        size: number of tokens, gaps between ids counted.
-    """
+    """`Vocabulary` over a Hugging Face tokenizer."""
 
     split: Splitter
-    ids: Mapping[str, int]
-    mask_token: str
+    ids: Mapping[str, int]  # token to id
+    mask_token: str  # its string
     mask_id: int
-    pad_id: int
-    unk_id: int | None
-    special_ids: frozenset[int]
-    limit: int | None
-    packages: tuple[str, ...]
-    size: int = field(init=False)
+    pad_id: int  # fills up shorter texts
+    unk_id: int | None  # stands for what the vocabulary cannot spell; None where there is none
+    special_ids: frozenset[int]  # ids of all special tokens
+    limit: int | None  # the tokenizer's own longest text in tokens, None where it has no sane one
+    packages: tuple[str, ...]  # whose versions take part in the result
+    size: int = field(init=False)  # number of tokens, gaps between ids counted
 
     def __post_init__(self) -> None:
         self.size = max(self.ids.values()) + 1
@@ -70,30 +61,22 @@ class TokenizerVocabulary:
         if not before:
             return self.split(word, False).ids
         if before.isspace():
-            return self._behind_mask(f"{self.mask_token} {word}")
+            return self._behind_mask(f" {word}")
         # `(` stands in where the real neighbour merges with the word into one token.
-        return (
-            self._after(before, word)
-            or self._after("(", word)
-            or self._behind_mask(self.mask_token + word)
-        )
+        return self._after(before, word) or self._after("(", word) or self._behind_mask(word)
 
     def _behind_mask(self, text: str) -> tuple[int, ...]:
-        """Ids of what follows the mask that the text begins with."""
-        ids = self.split(text, False).ids
+        ids = self.split(self.mask_token + text, False).ids
         return ids[ids.index(self.mask_id) + 1 :]
 
     def _after(self, context: str, word: str) -> tuple[int, ...]:
         """Ids of a word behind a context; empty if a token spans the border between them."""
         encoding = self.split(context + word, False)
         border = len(context)
-        ids = []
-        for token_id, span in zip(encoding.ids, encoding.spans, strict=True):
-            if span.start < border < span.end:
-                return ()
-            if span.start >= border and span.end > span.start:
-                ids.append(token_id)
-        return tuple(ids)
+        if any(span.start < border < span.end for span in encoding.spans):
+            return ()
+        pairs = zip(encoding.ids, encoding.spans, strict=True)
+        return tuple(own for own, span in pairs if border <= span.start < span.end)
 
     def token(self, token_id: int) -> str:
         return self._tokens.get(token_id, f"[{token_id}]")
@@ -110,15 +93,7 @@ class TokenizerVocabulary:
 
 
 def load_vocabulary(source: Path, name: str) -> TokenizerVocabulary:
-    """The tokenizer of a folder, as transformers reads it.
-
-    Args:
-        source: folder with tokenizer.json, vocab.txt or what else the family uses.
-        name: of the model, for messages.
-
-    Raises:
-        ModelError: if it cannot be loaded or has no mask token.
-    """
+    """The tokenizer of a folder, as transformers reads it, for the model of this name."""
     with quiet_transformers():
         from transformers import AutoTokenizer
 
@@ -138,18 +113,17 @@ def load_vocabulary(source: Path, name: str) -> TokenizerVocabulary:
         )
     ids = tokenizer.get_vocab()
     marks = Marks.of(ids)
-    limit, pad_id = tokenizer.model_max_length, tokenizer.pad_token_id
+    limit = tokenizer.model_max_length
     return TokenizerVocabulary(
         split=(
-            fast_splitter(tokenizer.backend_tokenizer, marks)
+            _fast_splitter(tokenizer.backend_tokenizer, marks)
             if tokenizer.is_fast
-            else slow_splitter(tokenizer, marks)
+            else _slow_splitter(tokenizer, marks)
         ),
         ids=ids,
         mask_token=tokenizer.mask_token,
         mask_id=tokenizer.mask_token_id,
-        # Any token does where none is named, as padding is masked out.
-        pad_id=pad_id if pad_id is not None else 0,
+        pad_id=tokenizer.pad_token_id or 0,  # any token does, as padding is masked out
         unk_id=tokenizer.unk_token_id,
         special_ids=frozenset(tokenizer.all_special_ids),
         limit=int(limit) if limit and 0 < limit < _NO_LIMIT else None,
@@ -170,7 +144,7 @@ def load_own_vocabulary(source: Path) -> TokenizerVocabulary:
     ids = backend.get_vocab(with_added_tokens=True)
     named = {name: config[name] for name in _SPECIAL_NAMES if config.get(name)}
     return TokenizerVocabulary(
-        split=fast_splitter(backend, Marks.of(ids)),
+        split=_fast_splitter(backend, Marks.of(ids)),
         ids=ids,
         mask_token=named["mask_token"],
         mask_id=ids[named["mask_token"]],
@@ -180,6 +154,112 @@ def load_own_vocabulary(source: Path) -> TokenizerVocabulary:
         limit=config["model_max_length"],
         packages=("tokenizers",),
     )
+
+
+def _fast_splitter(backend: "RustTokenizer", marks: Marks) -> Splitter:
+    """Over the Rust tokenizer, which is used directly, with cutting and padding switched off.
+
+    The Python wrapper around it sets both anew at each call, which fails when two threads do so
+    at a time.
+    """
+    backend.no_truncation()
+    backend.no_padding()
+    is_one_word = backend.pre_tokenizer is None  # the whole text: the marks say more
+
+    def split(text: str, special: bool) -> Encoding:
+        encoded = backend.encode(text, add_special_tokens=special)
+        tokens, added = tuple(encoded.tokens), tuple(map(bool, encoded.special_tokens_mask))
+        ranges = zip(tokens, encoded.offsets, strict=True)
+        return Encoding(
+            text=text,
+            ids=tuple(encoded.ids),
+            tokens=tokens,
+            spans=tuple(_visible_span(text, token, *offsets) for token, offsets in ranges),
+            word_ids=tuple(_words(tokens, added, marks) if is_one_word else encoded.word_ids),
+            special=added,
+        )
+
+    return split
+
+
+def _slow_splitter(tokenizer: "PreTrainedTokenizerBase", marks: Marks) -> Splitter:
+    """Over a tokenizer written in Python, which knows no spans: they are found word by word."""
+    specials = set(tokenizer.all_special_tokens)
+
+    def split(text: str, special: bool) -> Encoding:
+        tokens = tokenizer.tokenize(text)
+        ids: Any = tokenizer.convert_tokens_to_ids(tokens)
+        added = [0] * len(ids)
+        if special:
+            added = tokenizer.get_special_tokens_mask(ids)
+            ids = tokenizer.build_inputs_with_special_tokens(ids)
+        found = _find_pieces(text, [t if t in specials else marks.word(t) for t in tokens])
+        start, end = Span(0, 0), Span(len(text), len(text))
+        placed = [
+            ((end if index else start), None) if flag else next(found)
+            for index, flag in enumerate(added)
+        ]
+        return Encoding(
+            text=text,
+            ids=tuple(ids),
+            tokens=tuple(tokenizer.convert_ids_to_tokens(ids)),
+            spans=tuple(span for span, _ in placed),
+            word_ids=tuple(word for _, word in placed),
+            special=tuple(map(bool, added)),
+        )
+
+    return split
+
+
+def _words(tokens: Sequence[str], special: Sequence[bool], marks: Marks) -> Iterator[int | None]:
+    current = -1
+    for token, is_special in zip(tokens, special, strict=True):
+        if not is_special and (current < 0 or not marks.is_continuation(token)):
+            current += 1
+        yield None if is_special else current
+
+
+def _visible_span(text: str, token: str, start: int, end: int) -> Span:
+    """A token's span without the blanks around it, unless it is nothing but blanks.
+
+    Tokens that swallow the blank to their left (`Ġword`, RoBERTa's `<mask>`) report it in their
+    range, and Unigram tokenizers give a token that is nothing but a mark (`▁`) the first letter
+    of the word behind it. What a reader marks in the text is the word.
+
+    >>> _visible_span("a cat", "Ġcat", 1, 5), _visible_span("cat", "▁", 0, 1)
+    (Span(start=2, end=5), Span(start=0, end=0))
+    """
+    covered = text[start:end]
+    if covered.strip():
+        start = end - len(covered.lstrip())
+        end = start if token in ("▁", "Ġ") else start + len(covered.strip())
+    return Span(start, end)
+
+
+def _find_pieces(text: str, pieces: Sequence[str]) -> Iterator[tuple[Span, int]]:
+    """Find pieces one after the other in the text they were made from: span and word of each.
+
+    A piece that is not there as it is (changed by the tokenizer, or unknown to it) gets what lies
+    up to the next blank or the next piece that is found. A word begins behind a blank.
+
+    >>> [*_find_pieces("MK <mask>", ["M", "K", "<mask>"])]
+    [(Span(start=0, end=1), 0), (Span(start=1, end=2), 0), (Span(start=3, end=9), 1)]
+    """
+    # Lower case may change the length of a text (İ): then positions would shift.
+    folded = text.lower() if len(text.lower()) == len(text) else text
+    end = word = 0
+    for index, piece in enumerate(pieces):
+        start = end
+        while start < len(text) and text[start].isspace():
+            start += 1
+        word += index > 0 and start > end
+        if text.startswith(piece, start) or folded.startswith(piece.lower(), start):
+            end = start + len(piece)
+        else:
+            borders = [r"\s", *map(re.escape, filter(None, pieces[index + 1 : index + 2]))]
+            border = re.compile("|".join(borders)).search(text, start + 1)
+            end = border.start() if border else len(text)
+        yield Span(start, end), word
 
 
 def _refuse_surrogates(text: str) -> None:

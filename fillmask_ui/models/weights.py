@@ -1,10 +1,10 @@
-"""What .safetensors files hold, read from their headers alone."""
+"""What is known of files of weights before they are loaded: hash, size, precision."""
 
-from __future__ import annotations
-
+import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
@@ -23,46 +23,50 @@ _NAMES = {
 }
 
 
+def weights_sha256(paths: Iterable[Path]) -> str:
+    """Hash of one file, or of the sorted hashes of several."""
+    states = ((path, path.stat()) for path in paths)
+    hashes = sorted(_file_sha256(path, state.st_mtime_ns, state.st_size) for path, state in states)
+    if len(hashes) == 1:
+        return hashes[0]
+    return hashlib.sha256("".join(hashes).encode("ascii")).hexdigest()
+
+
+@lru_cache(maxsize=256)
+def _file_sha256(path: Path, _mtime_ns: int, _size: int) -> str:
+    """Read once per process as long as the file does not change."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def total_bytes(paths: Iterable[Path]) -> int:
+    """Size of files on disk."""
+    return sum(path.stat().st_size for path in paths)
+
+
 def stored_precision(paths: Iterable[Path]) -> str:
-    """The type that most weights are stored in; float32 where none is of a known type.
-
-    Raises:
-        ModelError: if a file is no safetensors file or is cut short.
-    """
-    sizes = Counter[str]()
-    for path in paths:
-        sizes += _elements(path)
-    return sizes.most_common(1)[0][0] if sizes else "float32"
-
-
-def _elements(path: Path) -> Counter[str]:
-    """Number of elements by type."""
+    """The type that most weights are stored in; float32 where none is of a known type."""
     sizes = Counter[str]()
     try:
-        with safe_open(path, framework="numpy") as file:
-            for name in file.keys():  # noqa: SIM118 - it is no mapping
-                tensor = file.get_slice(name)
-                if kind := _NAMES.get(tensor.get_dtype()):
-                    sizes[kind] += math.prod(tensor.get_shape())
+        for path in paths:
+            with safe_open(path, framework="numpy") as file:  # reads the header alone
+                for name in file.keys():  # noqa: SIM118 - it is no mapping
+                    tensor = file.get_slice(name)
+                    if kind := _NAMES.get(tensor.get_dtype()):
+                        sizes[kind] += math.prod(tensor.get_shape())
     except SafetensorError as error:
         raise ModelError(
             f"{path} is no complete safetensors file: its header is no JSON of tensors, or "
             f"promises more than the file has ({first_line(error)}); fetch it again"
         ) from error
-    return sizes
+    return max(sizes, key=lambda kind: sizes[kind], default="float32")
 
 
 def refuse_missing(name: str, kind: str, missing: Sequence[str]) -> None:
-    """Stop if weights are missing, which transformers fills with random numbers.
-
-    Args:
-        name: of the model.
-        kind: its class.
-        missing: names of the weights.
-
-    Raises:
-        ModelError: if there are any.
-    """
+    """Stop if weights of a class are missing, which transformers fills with random numbers."""
     if missing:
         raise ModelError(
             f"{name} lacks {len(missing)} weights of a {kind}, such as {', '.join(missing[:3])}: "

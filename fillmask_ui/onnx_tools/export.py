@@ -122,9 +122,9 @@ def export_onnx(model: PreTrainedModel) -> onnx.ModelProto:
         part.doc_string = ""
     for part in (proto, graph, *graph.node, *graph.input, *graph.output):
         del part.metadata_props[:]
-    short = {tensor.name: tensor.name.removeprefix("model.") for tensor in graph.initializer}
+    renamed = {tensor.name: tensor.name.removeprefix("model.") for tensor in graph.initializer}
     for tensor in graph.initializer:
-        tensor.name = short[tensor.name]
+        tensor.name = renamed[tensor.name]
     for node in graph.node:
-        node.input[:] = [short.get(name, name) for name in node.input]
+        node.input[:] = [renamed.get(name, name) for name in node.input]
     return proto

@@ -5,20 +5,16 @@ after another, so the masks of a text depend on all texts before it. Use it to r
 figures (winml-cli, pull request 318); `SeededMasks` for everything else.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
 from fillmask_ui.errors import OptionError
+from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.evaluation.schemes import CrossEntropy
 from fillmask_ui.masking import MASK, RANDOM, UNCHANGED, HiddenTokens
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Encoding
-
-if TYPE_CHECKING:
-    from fillmask_ui.evaluation import EvaluationConfig
 
 FEWEST_TOKENS = 3
 
@@ -28,15 +24,9 @@ class CollatorMasks:
 
     Texts have to come in the order of the run, each once: also those that a resumed run has done.
 
-    Args:
-        vocabulary: of the model.
-        config: with the recipe and the seed.
-
     Raises:
         OptionError: without PyTorch, or for whole words, which need what it is not given.
     """
-
-    sequential = True
 
     def __init__(self, vocabulary: Vocabulary, config: EvaluationConfig) -> None:
         scheme = config.scheme
@@ -55,7 +45,6 @@ class CollatorMasks:
                 "the mask stream 'collator' needs PyTorch, whose generator it reproduces: "
                 "pip install 'fillmask-ui[torch]', or use the mask stream 'text'"
             ) from error
-        self._torch = torch
         self._mask_id = vocabulary.mask_id
         self._last: int | None = None
         self._collator = DataCollatorForLanguageModeling(
@@ -69,18 +58,13 @@ class CollatorMasks:
         self._collator.generator = torch.Generator().manual_seed(config.seed)
 
     def hide(self, encoding: Encoding, example_id: int) -> HiddenTokens:
-        """Hidden tokens of the next text.
-
-        Raises:
-            ValueError: if it is the one before again, which would shift all that follow.
-        """
+        """Hidden tokens of the next text, never of one twice: that would shift all that follow."""
         if example_id == self._last:
             raise ValueError(f"text {example_id} came twice: a stream of masks goes on only")
         self._last = example_id
         ids = np.array(encoding.ids, dtype=np.int64)  # [T]
         if len(ids) < FEWEST_TOKENS:
-            none = np.zeros(0, np.int64)
-            return HiddenTokens(ids, ids, none, none.astype(np.uint8), self._mask_id)
+            return HiddenTokens(ids, ids, ids[:0], ids[:0].astype(np.uint8), self._mask_id)
         batch = self._collator([encoding.ids])
         input_ids = batch["input_ids"][0].numpy()
         labels = batch["labels"][0].numpy()
@@ -91,7 +75,7 @@ class CollatorMasks:
 
 
 class _CollatorTokenizer:
-    """A vocabulary as the collator wants a tokenizer."""
+    """A vocabulary, as far as the collator asks a tokenizer."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
@@ -100,17 +84,8 @@ class _CollatorTokenizer:
     def __len__(self) -> int:
         return self._vocabulary.size
 
-    def convert_tokens_to_ids(self, token: str) -> int:
-        if token != self.mask_token:
-            raise KeyError(token)
+    def convert_tokens_to_ids(self, _: str) -> int:
         return self._vocabulary.mask_id
 
-    def get_special_tokens_mask(
-        self, ids: list[int], already_has_special_tokens: bool = False
-    ) -> list[int]:
-        if not already_has_special_tokens:
-            raise ValueError("the ids have their special tokens")
+    def get_special_tokens_mask(self, ids: list[int], **_: bool) -> list[int]:
         return [int(index in self._vocabulary.special_ids) for index in ids]
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"the collator's tokenizer has no {name!r}: transformers has changed")

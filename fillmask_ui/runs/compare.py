@@ -5,9 +5,6 @@ paired losses and a verdict, but no KL divergence or logit differences. For thos
 baseline.
 """
 
-from __future__ import annotations
-
-import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,11 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.evaluation import EvaluatedText, RunningSummary, Summary
+from fillmask_ui.evaluation import EvaluatedText, Summary, summarize
 from fillmask_ui.evaluation.prepare import NOT_COMPARABLE
 from fillmask_ui.intervals import Limits
 from fillmask_ui.records import SkippedText
-from fillmask_ui.runs.rows_file import RowsById
 from fillmask_ui.runs.store import Run
 
 ONE_RUN_ONLY = "measured in one run only"
@@ -34,7 +30,7 @@ def compare(run_a: Run | Path, run_b: Run | Path, *, limits: Limits | None = Non
         limits: borders of the verdict; those of `run_a` by default.
 
     Returns:
-        Texts in both runs; those in one alone are counted as skipped. Runs with different
+        Of the texts in both runs; those in one alone are counted as skipped. Runs with different
         tokenizers are compared by character.
 
     Raises:
@@ -48,20 +44,12 @@ def compare(run_a: Run | Path, run_b: Run | Path, *, limits: Limits | None = Non
             f"the runs measured different things: {first.info.name} has {config.signature}, "
             f"{second.info.name} has {other.signature}; evaluate both alike"
         )
-    running = RunningSummary(
+    return summarize(
+        paired(first, second),
         config=config,
         vocabulary_size=max(run.info.model["vocabulary_size"] for run in (first, second)),
         limits=limits or first.info.limits,
     )
-    by_token: bool | None = None
-    for row in paired(first, second):
-        if isinstance(row, EvaluatedText):
-            now = row.other is None
-            if by_token is not None and by_token != now:
-                raise DataError(_differ(first, second, row.id))
-            by_token = now
-        running.add(row)
-    return running.summary()
 
 
 def paired(first: Run, second: Run) -> Iterator[EvaluatedText | SkippedText]:
@@ -70,37 +58,41 @@ def paired(first: Run, second: Run) -> Iterator[EvaluatedText | SkippedText]:
     Raises:
         DataError: if the runs have other texts, hid them differently, or cannot be read.
     """
-    seen = set()
-    with contextlib.closing(RowsById(second.lines)) as others:
-        for line in first.lines:
-            row = line.row()
-            seen.add(row.id)
-            if row.id not in others:
-                yield SkippedText(row.id, ONE_RUN_ONLY)
-                continue
-            other = others[row.id]
-            if other.values["checksum"] != line.values["checksum"]:
-                raise DataError(
-                    f"text {row.id} differs between {first.info.name} and {second.info.name}: the "
-                    "runs have other texts; evaluate both over the same"
-                )
-            yield _pair(row, other.row(), first, second)
-        yield from (SkippedText(index, ONE_RUN_ONLY) for index in others if index not in seen)
+    by_token = None
+    others = {line.values["id"]: line.start for line in second.lines}
+    for line in first.lines:
+        row = line.row()
+        if row.id not in others:
+            yield SkippedText(row.id, ONE_RUN_ONLY)
+            continue
+        other = second.lines.at(others.pop(row.id))
+        if other.values["checksum"] != line.values["checksum"]:
+            raise DataError(
+                f"text {row.id} differs between {first.info.name} and {second.info.name}: the "
+                "runs have other texts; evaluate both over the same"
+            )
+        pair = _pair(row, other.row(), first, second)
+        if isinstance(pair, EvaluatedText):
+            if by_token not in (None, pair.other is None):
+                raise _not_alike(first, second, row.id)
+            by_token = pair.other is None
+        yield pair
+    yield from (SkippedText(index, ONE_RUN_ONLY) for index in others)
 
 
 def _pair(
     row: EvaluatedText | SkippedText, other: EvaluatedText | SkippedText, first: Run, second: Run
 ) -> EvaluatedText | SkippedText:
-    if isinstance(row, SkippedText) and isinstance(other, SkippedText):
-        return row
-    if isinstance(row, SkippedText) or isinstance(other, SkippedText):
+    if isinstance(row, SkippedText):
+        return row if isinstance(other, SkippedText) else SkippedText(row.id, ONE_RUN_ONLY)
+    if isinstance(other, SkippedText):
         return SkippedText(row.id, ONE_RUN_ONLY)
     alone = replace(row, baseline=None, difference=None, other=None)
     other = replace(other, baseline=None, difference=None, other=None)
     if np.array_equal(row.ids, other.ids):
         same = np.array_equal(row.cols, other.cols)
         if not same or not np.array_equal(row.shown_ids, other.shown_ids):
-            raise DataError(_differ(first, second, row.id))
+            raise _not_alike(first, second, row.id)
         return replace(alone, baseline=other.scores)
     scheme = first.info.config.scheme
     if not scheme.compares_tokenizers:
@@ -114,8 +106,8 @@ def _pair(
     return replace(alone, other=other)
 
 
-def _differ(first: Run, second: Run, index: int) -> str:
-    return (
+def _not_alike(first: Run, second: Run, index: int) -> DataError:
+    return DataError(
         f"text {index} was not hidden alike in {first.info.name} and {second.info.name}: evaluate "
         "one with the other model as its baseline"
     )

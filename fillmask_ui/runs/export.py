@@ -1,7 +1,5 @@
 """A run as a file: one record a hidden token (csv, parquet) or a text (jsonl), or all (json)."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import json
@@ -10,7 +8,6 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from fillmask_ui.errors import DataError, OptionError, unknown
-from fillmask_ui.evaluation import EvaluatedText
 from fillmask_ui.evaluation.rows import PARTS
 from fillmask_ui.masking import KINDS
 from fillmask_ui.records import SkippedText
@@ -44,13 +41,7 @@ _DIFFERENCES = {
 _NAMED = {"kind": KINDS, "part": PARTS}
 _STRINGS = ("token", "kind", "part", "top_token")
 _WHOLE = ("text_id", "position", "token_id", "shown_id", "rank", "top_id")
-_COLUMNS = (
-    "text_id",
-    *_TOKEN,
-    *_SCORES,
-    *(f"baseline_{name}" for name in _SCORES),
-    *_DIFFERENCES,
-)
+_COLUMNS = ("text_id", *_TOKEN, *_SCORES, *(f"baseline_{name}" for name in _SCORES), *_DIFFERENCES)
 _ROWS_A_GROUP = 20_000
 
 
@@ -86,40 +77,42 @@ def write_text(run: Run, file: TextIO, file_format: str) -> int:
     if file_format == "csv":
         writer = csv.DictWriter(file, _COLUMNS, restval="", lineterminator="\n")
         writer.writeheader()
-        return _count(writer.writerow(record) for record in token_records(run))
+        return _count(map(writer.writerow, token_records(run)))
+    lines = (json.dumps(line.values, ensure_ascii=False) for line in run.lines)
     if file_format == "jsonl":
-        return _count(file.write(_json(line.values) + "\n") for line in run.lines)
+        return _count(file.write(line + "\n") for line in lines)
     head = {"run": run.info.to_dict(), "summary": run.summary().to_dict()}
-    file.write(_json(head)[:-1] + ', "rows": [')
+    file.write(json.dumps(head, ensure_ascii=False)[:-1] + ', "rows": [')
     count = 0
-    for count, line in enumerate(run.lines, start=1):
-        file.write((",\n" if count > 1 else "\n") + _json(line.values))
+    for count, line in enumerate(lines, start=1):
+        file.write((",\n" if count > 1 else "\n") + line)
     file.write("\n]}\n")
     return count
+
+
+def _count(written: Iterable[Any]) -> int:
+    return sum(1 for _ in written)
 
 
 def token_records(run: Run) -> Iterator[dict[str, Any]]:
     """One flat record for each hidden token of the run."""
     for row in run.rows():
-        if not isinstance(row, SkippedText):
-            yield from _records(row)
-
-
-def _records(row: EvaluatedText) -> Iterator[dict[str, Any]]:
-    columns: dict[str, Sequence[Any]] = {}
-    for record, prefix, names in (
-        (row, "", _TOKEN),
-        (row.scores, "", _SCORES),
-        (row.baseline, "baseline_", _SCORES),
-        (row.difference, "", _DIFFERENCES),
-    ):
-        for name, attribute in names.items() if record is not None else ():
-            values = getattr(record, attribute)
-            values = values if isinstance(values, tuple) else values.tolist()
-            known = _NAMED.get(name)
-            columns[prefix + name] = [known[value] for value in values] if known else values
-    for values in zip(*columns.values(), strict=True):
-        yield {"text_id": row.id, **dict(zip(columns, values, strict=True))}
+        if isinstance(row, SkippedText):
+            continue
+        columns: dict[str, Sequence[Any]] = {}
+        for record, prefix, names in (
+            (row, "", _TOKEN),
+            (row.scores, "", _SCORES),
+            (row.baseline, "baseline_", _SCORES),
+            (row.difference, "", _DIFFERENCES),
+        ):
+            for name, attribute in names.items() if record is not None else ():
+                values = getattr(record, attribute)
+                values = values if isinstance(values, tuple) else values.tolist()
+                known = _NAMED.get(name)
+                columns[prefix + name] = [known[value] for value in values] if known else values
+        for values in zip(*columns.values(), strict=True):
+            yield {"text_id": row.id, **dict(zip(columns, values, strict=True))}
 
 
 def _write_parquet(run: Run, target: Path) -> int:
@@ -131,13 +124,10 @@ def _write_parquet(run: Run, target: Path) -> int:
             "parquet needs pyarrow: pip install pyarrow, or export to csv or jsonl"
         ) from error
 
-    def kind_of(name: str) -> pa.DataType:
-        column = name.removeprefix("baseline_")
-        if column in _STRINGS:
-            return pa.string()
-        return pa.int64() if column in _WHOLE else pa.float64()
-
-    schema = pa.schema([(name, kind_of(name)) for name in _COLUMNS])
+    kinds = {**dict.fromkeys(_STRINGS, pa.string()), **dict.fromkeys(_WHOLE, pa.int64())}
+    schema = pa.schema(
+        [(name, kinds.get(name.removeprefix("baseline_"), pa.float64())) for name in _COLUMNS]
+    )
     records = token_records(run)
     count = 0
     with pq.ParquetWriter(target, schema) as writer:
@@ -145,11 +135,3 @@ def _write_parquet(run: Run, target: Path) -> int:
             writer.write_table(pa.Table.from_pylist(group, schema=schema))
             count += len(group)
     return count
-
-
-def _json(values: Any) -> str:
-    return json.dumps(values, ensure_ascii=False)
-
-
-def _count(items: Iterable[Any]) -> int:
-    return sum(1 for _ in items)

@@ -1,7 +1,5 @@
 """run.json: every choice, version and state of a run, and its figures once it is done."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping
@@ -29,20 +27,15 @@ class RunInfo:
     config: EvaluationConfig  # what is measured
     model: Mapping[str, Any]  # signature of the model, as `ModelSignature.to_dict` gives it.
     baseline: Mapping[str, Any] | None = None  # signature of the second model; None without one
-    # where the texts come from: `TextSource.to_dict`, its `signature`, and how many rows were
-    # `available` when the run began.
+    # `TextSource.to_dict`, its `signature`, and how many rows were `available` when the run began.
     texts: Mapping[str, Any] = field(default_factory=dict)
-    # how the models were asked for, see `Plan.choices`.
-    choices: Mapping[str, Any] = field(default_factory=dict)
+    choices: Mapping[str, Any] = field(default_factory=dict)  # `Plan.choices`
     limits: Limits = field(default_factory=Limits)  # borders of the verdict
-    # of this package and of what the models ran on
-    versions: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)  # of packages that took part
     state: str = RUNNING  # `running`, `done`, `stopped` or `failed`
     error: str | None = None  # why it failed, in words
-    # what a reader should know of the texts (fewer than asked for, ...).
-    notes: tuple[str, ...] = ()
-    # the figures, as `Summary.to_dict` gives them, once it is done.
-    result: Mapping[str, Any] | None = None
+    notes: tuple[str, ...] = ()  # on the texts (fewer than asked for, ...)
+    result: Mapping[str, Any] | None = None  # `Summary.to_dict`, once it is done
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values."""
@@ -67,25 +60,14 @@ class RunInfo:
 
 
 def _short(model: Mapping[str, Any]) -> str:
-    return "@".join(
-        (model["name"], model["runtime"], model["device"], model["precision"], model["sha256"][:12])
-    )
+    named = [model[key] for key in ("name", "runtime", "device", "precision")]
+    return "@".join([*named, model["sha256"][:12]])
 
 
 def prepare_info(
-    config: EvaluationConfig,
-    model: MaskedLM,
-    *,
-    baseline: MaskedLM | None = None,
-    **fields: Any,
+    config: EvaluationConfig, model: MaskedLM, *, baseline: MaskedLM | None = None, **fields: Any
 ) -> RunInfo:
-    """The `RunInfo` of a new run, its config resolved for the models.
-
-    Args:
-        config: what is measured.
-        model: whose loss is measured.
-        baseline: a second model.
-        **fields: `texts`, `choices`, `limits` of `RunInfo`.
+    """The `RunInfo` of a new run, its config resolved for the models; `fields` are more of its own.
 
     Raises:
         OptionError: if the config asks for more than the models take.
@@ -108,11 +90,7 @@ def prepare_info(
 
 
 def read_info(folder: Path) -> RunInfo:
-    """run.json of a folder.
-
-    Raises:
-        DataError: if it is missing, broken or of another version.
-    """
+    """run.json of a folder; a `DataError` if it is missing, broken or of another version."""
     path = folder / RUN_FILE
     try:
         values = json.loads(path.read_text("utf-8"))
@@ -122,12 +100,11 @@ def read_info(folder: Path) -> RunInfo:
         raise DataError(f"{path} cannot be read ({error}): delete the run") from error
     values = values if isinstance(values, dict) else {}
     if values.get("format") != FORMAT:
-        versions = values.get("versions")
-        known = versions if isinstance(versions, dict) else {}
+        maker = dict(values.get("versions") or {}).get("fillmask-ui", "unknown")
         raise DataError(
             f"run {folder.name} has format {values.get('format')!r}, this version of fillmask-ui "
-            f"reads format {FORMAT}: open it with the version that wrote it "
-            f"(fillmask-ui {known.get('fillmask-ui', 'unknown')}) or evaluate again"
+            f"reads format {FORMAT}: open it with the version that wrote it (fillmask-ui {maker}) "
+            "or evaluate again"
         )
     if values.get("protocol") != PROTOCOL_VERSION:
         raise DataError(
@@ -136,13 +113,14 @@ def read_info(folder: Path) -> RunInfo:
             "compare: evaluate again"
         )
     try:
-        known = {name: values[name] for name in RunInfo.__dataclass_fields__}
-        # A folder that was copied or renamed is a run of its own.
-        known["name"] = folder.absolute().name
-        known["config"] = EvaluationConfig.from_dict(values["config"])
-        known["limits"] = Limits(**values["limits"])
-        known["notes"] = tuple(values["notes"])
-        return RunInfo(**known)
+        stored = {name: values[name] for name in RunInfo.__dataclass_fields__}
+        stored |= {
+            "name": folder.absolute().name,  # a folder that was copied or renamed is its own run
+            "config": EvaluationConfig.from_dict(values["config"]),
+            "limits": Limits(**values["limits"]),
+            "notes": tuple(values["notes"]),
+        }
+        return RunInfo(**stored)
     except (KeyError, TypeError) as error:
         raise DataError(f"{path} lacks or misspells a field ({error}): delete the run") from error
 

@@ -1,7 +1,5 @@
 """One writer per run: a lock that ends with its process, however that ends."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -18,42 +16,31 @@ def _file_lock(path: Path) -> FileLock:
     return FileLock(path, fallback_to_soft=False, thread_local=False, is_singleton=False)
 
 
-class RunLock:
-    """An exclusive lock on a file, held by the operating system for the open file.
-
-    Args:
-        path: of the lock file; made where it is missing, never removed while the run exists.
-        name: of the run, for the message.
+def lock_run(path: Path, name: str) -> FileLock:
+    """Lock the run of a name until the lock is released or the process ends.
 
     Raises:
         DataError: if another process, or another writer in this one, holds it, or the file
             system has no locks.
     """
-
-    def __init__(self, path: Path, name: str) -> None:
-        self._lock = _file_lock(path)
-        # Beside the lock: Windows forbids others to read a locked file.
-        holder = path.with_suffix(".pid")
-        try:
-            self._lock.acquire(timeout=_PATIENCE_SECONDS, poll_interval=0.02)
-        except Timeout as error:
-            number = holder.read_text("ascii") if holder.exists() else ""
-            raise DataError(
-                f"run {name} is being written by another process"
-                + (f" (process {number})" if number else "")
-                + ": wait for it to end, or stop it first"
-            ) from error
-        except OSError as error:
-            raise DataError(
-                f"{path} cannot be locked ({error.strerror}), so two processes could write one "
-                "run: name a folder on another file system with the environment variable "
-                "FILLMASK_UI_RUNS"
-            ) from error
-        holder.write_text(str(os.getpid()), "ascii")
-
-    def release(self) -> None:
-        """Let others write; harmless if done before."""
-        self._lock.release()
+    lock = _file_lock(path)
+    # Beside the lock: Windows forbids others to read a locked file.
+    holder = path.with_suffix(".pid")
+    try:
+        lock.acquire(timeout=_PATIENCE_SECONDS, poll_interval=0.02)
+    except Timeout as error:
+        number = f" (process {holder.read_text('ascii')})" if holder.exists() else ""
+        raise DataError(
+            f"run {name} is being written by another process{number}: wait for it to end, or stop "
+            "it first"
+        ) from error
+    except OSError as error:
+        raise DataError(
+            f"{path} cannot be locked ({error.strerror}), so two processes could write one run: "
+            "name a folder on another file system with the environment variable FILLMASK_UI_RUNS"
+        ) from error
+    holder.write_text(str(os.getpid()), "ascii")
+    return lock
 
 
 def is_locked(path: Path) -> bool:

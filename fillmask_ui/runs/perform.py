@@ -4,8 +4,6 @@ The faces decide: draw what is yielded, or stop by closing the generator; what w
 then is kept and can be gone on with.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
@@ -38,21 +36,15 @@ class Progress:
     info: RunInfo  # its run.json.
     running: RunningSummary  # the figures so far, which go on growing
     expected: int | None = None  # texts in all; None where that is not known
-    # texts that are through, those under way by their share of the work; None between two signs of
-    # life
-    through: float | None = None
-    # what was just measured and stored; None for a sign of life
-    row: EvaluatedText | SkippedText | None = None
+    through: float | None = None  # texts, those under way by share of the work; None with a row
+    row: EvaluatedText | SkippedText | None = None  # just measured; None for a sign of life
     dropped_bytes: int = 0  # length of a half-written last line that a resumed run has dropped
 
 
 def perform(plan: Plan, store: RunStore, load: Load) -> Generator[Progress]:
     """Measure as planned, in a new run.
 
-    Args:
-        plan: what to measure.
-        store: where the run is kept.
-        load: makes a model of a choice; called once per model, the texts are open by then.
+    `load` makes a model of a choice; the texts are open by then.
 
     Yields:
         First the new run, then each row as it is stored and signs of life between them, at last
@@ -66,14 +58,8 @@ def perform(plan: Plan, store: RunStore, load: Load) -> Generator[Progress]:
         model = load(plan.model)
         baseline = load(plan.baseline) if plan.baseline else None
         check_models(model, baseline, plan.config)
-        info = prepare_info(
-            plan.config,
-            model,
-            baseline=baseline,
-            texts=plan.texts(),
-            choices=plan.choices(),
-            limits=plan.limits,
-        )
+        choices = {"texts": plan.texts(), "choices": plan.choices(), "limits": plan.limits}
+        info = prepare_info(plan.config, model, baseline=baseline, **choices)
         masks = _masks(model, info.config)
         with start(store, info) as recorder:
             yield from _measure(recorder, texts, model, baseline, masks)
@@ -81,14 +67,6 @@ def perform(plan: Plan, store: RunStore, load: Load) -> Generator[Progress]:
 
 def perform_rest(name: str, store: RunStore, load: Load) -> Generator[Progress]:
     """Measure what a stopped run lacks; of a run that is done, yield only that it is.
-
-    Args:
-        name: of the run, as `RunStore.open` takes it.
-        store: where the run is kept.
-        load: makes a model of a choice; called once per model.
-
-    Yields:
-        As `perform` does.
 
     Raises:
         FillmaskError: if the run, its texts or models cannot be had, or have changed since.

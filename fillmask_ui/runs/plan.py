@@ -24,13 +24,10 @@ class Plan:
 
     model: ModelChoice = field(default_factory=ModelChoice)  # how the model is loaded
     baseline: ModelChoice | None = None  # how the second model is loaded; None without one
-    # the metric and what shapes its numbers
-    config: EvaluationConfig = field(default_factory=EvaluationConfig)
+    config: EvaluationConfig = field(default_factory=EvaluationConfig)  # what is measured
     source: TextSource = field(default_factory=TextSource)  # the texts
     limits: Limits = field(default_factory=Limits)  # borders of the verdict
-    # whether the signature names the file of the texts without its folder, which on a server is
-    # nobody's business
-    hide_folders: bool = False
+    hide_folders: bool = False  # from the signature: on a server they are nobody's business
 
     def texts(self) -> dict[str, Any]:
         """`RunInfo.texts`: where the texts come from, and the signature of that."""
@@ -46,11 +43,7 @@ class Plan:
 
     @classmethod
     def of(cls, info: RunInfo) -> Plan:
-        """The plan of a stored run.
-
-        Raises:
-            DataError: if it does not say how its models and texts were asked for.
-        """
+        """The plan of a stored run; a `DataError` where only a Python program knows it."""
         try:
             model, baseline = info.choices["model"], info.choices["baseline"]
             return cls(

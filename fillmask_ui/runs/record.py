@@ -1,7 +1,5 @@
 """An evaluation that is stored as it goes, and goes on where it stopped."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil
@@ -9,43 +7,31 @@ import zlib
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from fillmask_ui.errors import DataError, FillmaskError
-from fillmask_ui.evaluation import (
-    EvaluatedText,
-    Heartbeat,
-    Masks,
-    RunningSummary,
-    evaluate,
-)
+from fillmask_ui.evaluation import EvaluatedText, Heartbeat, Masks, RunningSummary, evaluate
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, ModelSignature, SkippedText
 from fillmask_ui.runs.info import DONE, FAILED, RUNNING, STOPPED, RunInfo, write_info
-from fillmask_ui.runs.lock import RunLock
+from fillmask_ui.runs.lock import lock_run
 from fillmask_ui.runs.rows_file import RowsFile, dump_row
 from fillmask_ui.runs.store import LOCK_FILE, ROWS_FILE, RunStore
 from fillmask_ui.texts import Texts
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 
 @dataclass
-class Recorder:
+class Recorder(contextlib.AbstractContextManager["Recorder"]):
     """A run open for writing; use it as a context manager."""
 
     folder: Path  # of the run
     info: RunInfo  # its run.json.
     running: RunningSummary  # the figures so far, those of a resumed run's stored rows included
     _file: BinaryIO
-    _lock: RunLock
-    # length of a half-written last line that was dropped; 0 if there was none
-    dropped_bytes: int = 0
-    _closed: bool = False
-    _checksums: dict[int, int] = field(default_factory=dict)
-    _done: set[int] = field(default_factory=set)
-    _measuring: bool = False
+    _opened: contextlib.ExitStack  # closes the file, then releases the lock
+    dropped_bytes: int = 0  # length of a half-written last line that was dropped
+    _stored: dict[int, int] = field(default_factory=dict)  # id to checksum, of rows found on disk
+    _checksums: dict[int, int] = field(default_factory=dict)  # of texts under way
 
     @property
     def name(self) -> str:
@@ -62,14 +48,8 @@ class Recorder:
     ) -> Generator[EvaluatedText | SkippedText | Heartbeat]:
         """Measure what is missing; each row is on disk before it is yielded.
 
-        Stop by closing the generator: the run is then `stopped` and can be resumed.
-
-        Args:
-            model: with the signature that the run has.
-            examples: the texts that the run has, from the first.
-            baseline: the second model that the run has; None if it has none.
-            masks: where hidden tokens come from, as for `evaluate`.
-            heartbeat: also yield a `Heartbeat` after each batch, as `evaluate` does.
+        Stop by closing the generator: the run is then `stopped` and can be resumed. Model,
+        baseline and texts are those of the run; the rest is as for `evaluate`.
 
         Raises:
             DataError: if the models or texts are not those of the run, or the disk is full.
@@ -81,18 +61,16 @@ class Recorder:
             _check_same("baseline", self.info.baseline, baseline.signature)
         if isinstance(examples, Texts):
             self.check_texts(examples)
-            if not self._done:
-                counted = {"available": examples.report.available}
-                self._set(texts={**self.info.texts, **counted})
+            if not self._stored:
+                self._set(texts={**self.info.texts, "available": examples.report.available})
         self._set(state=RUNNING, error=None)
-        self._measuring = True
         rows = evaluate(
             model,
-            self._watched(examples),
+            self._checked(examples),
             self.info.config,
             baseline=baseline,
             masks=masks,
-            done=frozenset(self._done),
+            done=self._stored.keys(),
             heartbeat=heartbeat,
         )
         try:
@@ -100,7 +78,7 @@ class Recorder:
                 if not isinstance(row, Heartbeat):
                     self._append(row)
                 yield row
-            self._finish()
+            self._set(state=DONE, result=self.running.summary().to_dict())
         except GeneratorExit:
             self._set(state=STOPPED)
             raise
@@ -112,13 +90,10 @@ class Recorder:
             raise
 
     def check_texts(self, texts: Texts) -> None:
-        """Refuse texts that cannot be those of the run, before anything is measured.
+        """Refuse data with another number of rows than when the run began: a `DataError`.
 
         One row more or less makes another permutation, in which the texts that are missing come
         before the stored ones whose absence would show.
-
-        Raises:
-            DataError: if the data has another number of rows than when the run began.
         """
         then, now = self.info.texts.get("available"), texts.report.available
         if then is not None and now is not None and then != now:
@@ -131,25 +106,25 @@ class Recorder:
         """Store what a reader should know of the texts."""
         self._set(notes=tuple(notes))
 
-    def _watched(self, examples: Iterable[Example | str]) -> Iterator[Example]:
+    def _checked(self, examples: Iterable[Example | str]) -> Iterator[Example]:
         """The texts, each with its checksum noted or compared with the one of the stored row."""
         seen = 0
         for index, text in enumerate(examples):
             example = text if isinstance(text, Example) else Example(index, text)
             checksum = zlib.crc32(example.text.encode("utf-8", "surrogatepass"))
-            if example.id in self._done:
-                seen += 1
-                if self._checksums.pop(example.id, checksum) != checksum:
-                    raise DataError(
-                        f"text {example.id} is not the one that run {self.name} measured: the "
-                        "texts have changed since; start a new run"
-                    )
-            else:
+            if example.id not in self._stored:
                 self._checksums[example.id] = checksum
+            elif self._stored[example.id] != checksum:
+                raise DataError(
+                    f"text {example.id} is not the one that run {self.name} measured: the texts "
+                    "have changed since; start a new run"
+                )
+            else:
+                seen += 1
             yield example
-        if seen < len(self._done):
+        if seen < len(self._stored):
             raise DataError(
-                f"run {self.name} has {len(self._done)} texts, of which only {seen} are still "
+                f"run {self.name} has {len(self._stored)} texts, of which only {seen} are still "
                 "there: the texts have changed since; start a new run"
             )
 
@@ -158,58 +133,42 @@ class Recorder:
             self._file.write(dump_row(row, self._checksums.pop(row.id)))
             self._file.flush()
         except OSError as error:
-            raise DataError(
-                f"the run cannot be written further ({error.strerror}): the rows so far, "
-                f"{self.running.seen}, are kept in {self.folder}; make room and resume with "
-                f"--resume {self.name}"
-            ) from error
+            raise self._cannot_write("the run", error) from error
         self.running.add(row)
 
-    def _finish(self) -> None:
-        summary = self.running.summary()
-        self._set(state=DONE, result=summary.to_dict())
-
     def _set(self, **changes: Any) -> None:
-        if self._closed:
-            # Closed: a generator that is dropped late must not touch what is another's by now.
+        if self._file.closed:
+            # A generator that is dropped late must not touch what is another's by now.
             return
         self.info = replace(self.info, **changes)
         try:
             write_info(self.folder, self.info)
         except OSError as error:
             if changes.get("state") in (RUNNING, DONE):
-                raise DataError(
-                    f"run.json cannot be written ({error.strerror}): the rows so far are kept in "
-                    f"{self.folder}; make room and resume with --resume {self.name}"
-                ) from error
-            # On a full disk the state stays `running`; as nobody holds the lock, readers see
-            # it as stopped.
+                raise self._cannot_write("run.json", error) from error
+            # Else it stays `running`, which readers see as stopped, as nobody holds the lock.
+
+    def _cannot_write(self, what: str, error: OSError) -> DataError:
+        return DataError(
+            f"{what} cannot be written further ({error.strerror}): the rows so far, "
+            f"{self.running.seen}, are kept in {self.folder}; make room and resume with --resume "
+            f"{self.name}"
+        )
 
     def close(self) -> None:
         """Release the run; harmless if done before. A run under way is then `stopped`."""
-        if self._closed:
-            return
-        if self._measuring and self.info.state == RUNNING:
+        if self.info.state == RUNNING:
             self._set(state=STOPPED)
-        self._closed = True
         # What could not be flushed was already reported by the write.
         with contextlib.suppress(OSError):
-            self._file.close()
-        self._lock.release()
-
-    def __enter__(self) -> Self:
-        return self
+            self._opened.close()
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
 
 def start(store: RunStore, info: RunInfo) -> Recorder:
-    """A new run, open for writing.
-
-    Args:
-        store: where it is kept.
-        info: with a resolved config; its name and time are filled in.
+    """A new run, open for writing; `info` needs a resolved config, its name and time are filled in.
 
     Raises:
         DataError: if it cannot be written.
@@ -234,51 +193,38 @@ def resume(store: RunStore, name: str) -> Recorder:
 
 
 def _open(folder: Path, info: RunInfo) -> Recorder:
+    """Count the stored rows and cut a half-written last line off."""
     running = RunningSummary(
-        config=info.config,
-        vocabulary_size=info.model["vocabulary_size"],
-        limits=info.limits,
+        config=info.config, vocabulary_size=info.model["vocabulary_size"], limits=info.limits
     )
-    lock = RunLock(folder / LOCK_FILE, info.name)
-    try:
-        path = folder / ROWS_FILE
-        recorder = Recorder(folder, info, running, path.open("ab"), lock)
-    except BaseException:
-        lock.release()
-        raise
-    try:
-        recorder.dropped_bytes = _read_back(recorder, RowsFile(path))
-    except BaseException:
-        recorder.close()
-        raise
+    rows = RowsFile(folder / ROWS_FILE)
+    with contextlib.ExitStack() as opened:
+        lock = lock_run(folder / LOCK_FILE, info.name)
+        opened.callback(lock.release)
+        file = opened.enter_context(rows.path.open("ab"))
+        recorder = Recorder(folder, info, running, file, opened)
+        whole = 0
+        for line in rows:
+            index = line.values["id"]
+            if index in recorder._stored:
+                raise DataError(f"{line.place} repeats text {index}: evaluate again")
+            recorder._stored[index] = line.values["checksum"]
+            running.add(line.row())
+            whole = line.end
+        recorder.dropped_bytes = rows.path.stat().st_size - whole
+        if recorder.dropped_bytes:
+            file.truncate(whole)
+        recorder._opened = opened.pop_all()
     return recorder
-
-
-def _read_back(recorder: Recorder, rows: RowsFile) -> int:
-    """Count the stored rows; cut a half-written last line off and return its length."""
-    whole = 0
-    for line in rows:
-        index = line.values["id"]
-        if index in recorder._done:
-            raise DataError(f"{line.place} repeats text {index}: evaluate again")
-        recorder._done.add(index)
-        recorder._checksums[index] = line.values["checksum"]
-        recorder.running.add(line.row())
-        whole = line.end
-    dropped = rows.path.stat().st_size - whole
-    if dropped:
-        recorder._file.truncate(whole)
-    return dropped
 
 
 def _check_same(what: str, stored: Mapping[str, Any], now: ModelSignature) -> None:
     """A resumed run ends with the same numbers only on the same model and versions."""
-    current = json.loads(json.dumps(now.to_dict()))
-    stored = json.loads(json.dumps(dict(stored)))
+    then, current = (json.loads(json.dumps(dict(each))) for each in (stored, now.to_dict()))
     changed = [
-        f"{name} was {stored.get(name)!r} and is {current[name]!r}"
+        f"{name} was {then.get(name)!r} and is {current[name]!r}"
         for name in current
-        if name not in ("name", "notes") and stored.get(name) != current[name]
+        if name not in ("name", "notes") and then.get(name) != current[name]
     ]
     if changed:
         raise DataError(

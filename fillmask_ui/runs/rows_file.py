@@ -5,8 +5,7 @@ text that it was made from. A line without its newline is half-written: readers 
 resumed run drops it.
 """
 
-from __future__ import annotations
-
+import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,15 +22,12 @@ class StoredLine:
     """One whole line."""
 
     place: str  # file and number of the line, for messages
+    start: int  # offset in bytes
     end: int  # offset in bytes of what follows it
     values: dict[str, Any]  # as stored
 
     def row(self) -> EvaluatedText | SkippedText:
-        """What was measured.
-
-        Raises:
-            DataError: if a field is missing or of another kind.
-        """
+        """What was measured; a `DataError` if a field is missing or of another kind."""
         try:
             if "skipped" in self.values:
                 return SkippedText(self.values["id"], self.values["skipped"])
@@ -44,10 +40,9 @@ class StoredLine:
 
 def dump_row(row: EvaluatedText | SkippedText, checksum: int) -> bytes:
     """A line of the file, its newline included."""
-    if isinstance(row, SkippedText):
-        values: dict[str, Any] = {"id": row.id, "skipped": row.reason}
-    else:
-        values = row.to_dict()
+    values: dict[str, Any] = (
+        {"id": row.id, "skipped": row.reason} if isinstance(row, SkippedText) else row.to_dict()
+    )
     values["checksum"] = checksum
     line = json.dumps(values, ensure_ascii=False, separators=(",", ":")) + "\n"
     return line.encode("utf-8", "surrogatepass")
@@ -60,64 +55,32 @@ class RowsFile:
     path: Path
 
     def __iter__(self) -> Iterator[StoredLine]:
-        """All whole lines in the order in which they were written.
-
-        Raises:
-            DataError: if a line is no JSON object of a row.
-        """
-        if not self.path.exists():
-            return
+        """All whole lines as they were written; a `DataError` if one is no row."""
         end = 0
-        with self.path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                if not line.endswith(b"\n"):
-                    return
-                end += len(line)
-                yield self._parse(line, number, end)
+        for number, line in enumerate(self._whole_lines(), start=1):
+            start, end = end, end + len(line)
+            yield _parse(line, f"line {number} of {self.path}", start)
 
     def __len__(self) -> int:
-        """Number of whole lines; none of them is parsed."""
-        if not self.path.exists():
-            return 0
+        return sum(1 for _ in self._whole_lines())
+
+    def _whole_lines(self) -> Iterator[bytes]:
+        if self.path.exists():
+            with self.path.open("rb") as file:
+                yield from itertools.takewhile(lambda line: line.endswith(b"\n"), file)
+
+    def at(self, start: int) -> StoredLine:
+        """The line that starts at an offset in bytes."""
         with self.path.open("rb") as file:
-            return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
-
-    def _parse(self, line: bytes, number: int, end: int) -> StoredLine:
-        place = f"line {number} of {self.path}"
-        try:
-            values = json.loads(line)
-        except ValueError as error:
-            raise DataError(f"{place} is broken ({error}): evaluate again") from error
-        if not isinstance(values, dict) or "id" not in values:
-            raise DataError(f"{place} is no row of a run: evaluate again")
-        return StoredLine(place, end, values)
+            file.seek(start)
+            return _parse(file.readline(), f"the line at byte {start} of {self.path}", start)
 
 
-class RowsById:
-    """Random access to the rows of a file; keeps one offset per row in memory."""
-
-    def __init__(self, rows: RowsFile) -> None:
-        self._rows = rows
-        self._starts: dict[int, int] = {}
-        start = 0
-        for line in rows:
-            self._starts[line.values["id"]] = start
-            start = line.end
-        self._file = rows.path.open("rb") if self._starts else None
-
-    def __contains__(self, index: int) -> bool:
-        return index in self._starts
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._starts)
-
-    def __getitem__(self, index: int) -> StoredLine:
-        if self._file is None:
-            raise KeyError(index)
-        self._file.seek(self._starts[index])
-        return self._rows._parse(self._file.readline(), 0, 0)
-
-    def close(self) -> None:
-        """Release the file."""
-        if self._file is not None:
-            self._file.close()
+def _parse(line: bytes, place: str, start: int) -> StoredLine:
+    try:
+        values = json.loads(line)
+    except ValueError as error:
+        raise DataError(f"{place} is broken ({error}): evaluate again") from error
+    if not isinstance(values, dict) or "id" not in values:
+        raise DataError(f"{place} is no row of a run: evaluate again")
+    return StoredLine(place, start, start + len(line), values)

@@ -5,8 +5,8 @@
 <root>/<name>/lock         held by the one process that writes; lock.pid says which
 """
 
-from __future__ import annotations
-
+import contextlib
+import itertools
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -25,14 +25,7 @@ ROWS_FILE, LOCK_FILE = "rows.jsonl", "lock"
 
 
 class Run:
-    """A stored run, to be read.
-
-    Args:
-        folder: of the run.
-
-    Raises:
-        DataError: if there is no run, or one of another version.
-    """
+    """A stored run, to be read; a `DataError` if the folder has none, or of another version."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -51,24 +44,15 @@ class Run:
         return RowsFile(self.folder / ROWS_FILE)
 
     def rows(self) -> Iterator[EvaluatedText | SkippedText]:
-        """All rows in the order in which they were written, a half-written last one left out.
-
-        Raises:
-            DataError: if a line before the last cannot be read.
-        """
+        """All rows in the order in which they were written, a half-written last one left out."""
         return (line.row() for line in self.lines)
 
     @property
     def row_count(self) -> int:
-        """Whole lines."""
         return len(self.lines)
 
     def summary(self) -> Summary:
-        """The figures of the rows so far, to the last digit those of the run itself.
-
-        Raises:
-            DataError: if no text was measured.
-        """
+        """The figures of the rows so far, to the last digit those of the run itself."""
         return summarize(
             self.rows(),
             config=self.info.config,
@@ -78,12 +62,7 @@ class Run:
 
 
 class RunStore:
-    """All runs under one folder.
-
-    Args:
-        root: made when the first run is; passed in, never global.
-        clock: the time, for names.
-    """
+    """All runs under one folder, made when the first run is; `clock` gives the time for names."""
 
     def __init__(
         self, root: Path, clock: Callable[[], datetime] = lambda: datetime.now(timezone.utc)
@@ -92,33 +71,24 @@ class RunStore:
         self._clock = clock
 
     def create(self, info: RunInfo) -> RunInfo:
-        """Make the folder of a new run.
-
-        Args:
-            info: its `name` and `created` are filled in here.
-
-        Raises:
-            DataError: if the folder cannot be written.
-        """
+        """Make the folder of a new run; `name` and `created` are filled in here."""
         now = self._clock()
         stem = f"{now:%Y%m%d-%H%M%S}-{_slug(info.model['name'])}-{info.config.metric}"
         try:
             self.root.mkdir(parents=True, exist_ok=True)
-            for number in range(1, 10_000):
+            for number in itertools.count(1):
                 name = stem if number == 1 else f"{stem}-{number}"
-                try:
+                with contextlib.suppress(FileExistsError):
                     (self.root / name).mkdir()
-                except FileExistsError:
-                    continue
-                made = replace(info, name=name, created=now.isoformat(timespec="seconds"))
-                write_info(self.root / name, made)
-                return made
+                    break
+            made = replace(info, name=name, created=now.isoformat(timespec="seconds"))
+            write_info(self.root / name, made)
+            return made
         except OSError as error:
             raise DataError(
                 f"no run can be stored in {self.root}: {error.strerror}; name another folder with "
                 "the environment variable FILLMASK_UI_RUNS"
             ) from error
-        raise DataError(f"{self.root} has ten thousand runs of this second already")
 
     def open(self, name: str) -> Run:
         """A run by its name, by the beginning of its name if no other has it, or `latest`.
@@ -126,36 +96,28 @@ class RunStore:
         Raises:
             DataError: if there is none, several, or one of another version.
         """
+        return Run(self._folder(name))
+
+    def _folder(self, name: str) -> Path:
         names = self.names()
         if name == "latest" and names:
-            return Run(self.root / names[-1])
-        if name in names:
-            return Run(self.root / name)
-        found = [known for known in names if name and known.startswith(name)]
+            return self.root / names[-1]
+        found = [known for known in names if known == name]
+        found = found or [known for known in names if name and known.startswith(name)]
         if len(found) == 1:
-            return Run(self.root / found[0])
+            return self.root / found[0]
         if found:
             raise DataError(f"several runs begin with {name!r}: {', '.join(found)}")
-        recent = names[-5:]
-        raise DataError(
-            unknown("run", name, recent)
-            + (f" and {len(names) - 5} older" if len(names) > 5 else "")
-        )
+        older = f" and {len(names) - 5} older" if len(names) > 5 else ""
+        raise DataError(unknown("run", name, names[-5:]) + older)
 
     def names(self) -> list[str]:
-        """Names of all runs, oldest first."""
-        if not self.root.is_dir():
-            return []
+        """Of all runs, oldest first."""
         return sorted(path.parent.name for path in self.root.glob(f"*/{RUN_FILE}"))
 
     def delete(self, name: str) -> str:
-        """Remove a run and give its full name back.
-
-        Raises:
-            DataError: if it is unknown or being written.
-        """
-        matches = [known for known in self.names() if known == name]
-        folder = self.root / matches[0] if matches else self.open(name).folder
+        """Remove a run and give its full name back; a `DataError` while it is being written."""
+        folder = self._folder(name)
         if is_locked(folder / LOCK_FILE):
             raise DataError(f"run {folder.name} is being written: stop it first")
         shutil.rmtree(folder)

@@ -28,14 +28,10 @@ INTERVAL = "95 % interval"
 
 @dataclass(frozen=True)
 class Table:
-    """What is shown, in rows.
+    """What is shown, in rows."""
 
-    Attributes:
-        columns: headings.
-        rows: of text, unrounded numbers and intervals, one per column; None for an empty cell.
-    """
-
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # headings
+    # of text, unrounded numbers and intervals, one per column; None for an empty cell
     rows: tuple[tuple[Any, ...], ...]
 
     def texts(self) -> list[list[str]]:
@@ -55,39 +51,30 @@ def models_of(summary: Summary) -> tuple[ModelFigures, ...]:
     return tuple(figures for figures in both if figures is not None)
 
 
-def headings(labels: Sequence[str], names: Names, models: int) -> tuple[str, ...]:
-    """Headings of the columns that each model has.
+def headings(labels: Sequence[str], names: Names) -> tuple[str, ...]:
+    """Headings of the columns that each model has; one model is not named.
 
-    >>> headings(["tokens", "top-1"], ("A", "B"), 2)
+    >>> headings(["tokens", "top-1"], ("A", "B"))
     ('tokens, A', 'top-1, A', 'tokens, B', 'top-1, B')
     """
-    if models == 1:
+    if len(names) == 1:
         return tuple(labels)
-    return tuple(f"{label}, {name}" for name in names[:models] for label in labels)
+    return tuple(f"{label}, {name}" for name in names for label in labels)
 
 
 def figures_table(summary: Summary, names: Names = NAMES) -> Table:
-    """All figures of each model: the metric's own first, and how many texts they rest on.
+    """A row per figure, the metric's own first: its value and interval of each model.
 
-    Args:
-        summary: of one model or two.
-        names: headings of the values, one per model.
-
-    Returns:
-        A row per figure: its label, and for each model the value and its interval. What counts
-        texts stands below the first model.
+    How many texts they rest on stands in the last rows, below the first model.
     """
-    models = models_of(summary)
+    models, metric = models_of(summary), summary.metric_figure
     columns = [heading for name in names[: len(models)] for heading in (name, INTERVAL)]
-    metric = summary.metric_figure
     counts = {"texts": summary.texts}
     counts |= {f"skipped: {reason}": count for reason, count in summary.skipped.items()}
-    padding = (None,) * (2 * len(models) - 1)
-    rows = [
-        (metric.key, *_values(metric, models)),
-        *((figure.label, *_values(figure, models)) for figure in MODEL_FIGURES),
-        *((label, count, *padding) for label, count in counts.items()),
-    ]
+    padding = (None,) * (len(columns) - 1)
+    rows = [(metric.key, *_values(metric, models))]
+    rows += [(figure.label, *_values(figure, models)) for figure in MODEL_FIGURES]
+    rows += [(label, count, *padding) for label, count in counts.items()]
     return Table(("figure", *columns), tuple(rows))
 
 
@@ -100,20 +87,13 @@ def comparison_table(summary: Summary) -> Table:
 
 
 def _values(figure: Figure, records: Iterable[Any]) -> Iterator[Any]:
-    """The value and the interval of a figure in each record."""
     for record in records:
         yield figure.value(record)
         yield figure.interval_of(record)
 
 
 def groups_table(models: Sequence[ModelFigures], split: str, names: Names = NAMES) -> Table:
-    """Figures of each group of tokens, a row per group.
-
-    Args:
-        models: one or two.
-        split: a key of `SPLITS`.
-        names: what to call the models where there are two.
-    """
+    """Figures of each group of tokens, a row per group; `split` is a key of `SPLITS`."""
     by_name = [{(group.name,): group for group in getattr(model, split)} for model in models]
     keys = [(name,) for name in group_names(models, split)]
     return records_table((SPLITS[split],), keys, by_name, GROUP_FIGURES, names)
@@ -124,16 +104,11 @@ def records_table(
     keys: Sequence[tuple[Any, ...]],
     records: Sequence[Mapping[tuple[Any, ...], Any]],
     figures: Sequence[Figure],
-    names: Names = NAMES,
+    names: Names,
 ) -> Table:
     """A row per key, with the figures of each model's record beside each other.
 
-    Args:
-        heading: of the cells that a key fills.
-        keys: in order.
-        records: for each model those of its keys; where it lacks one, it has 0 tokens.
-        figures: of the records.
-        names: what to call the models where there are two.
+    Where a model has no record of a key, it has 0 tokens. `heading` is of the cells of the key.
     """
     labels = [label for f in figures for label in (f.label, *[INTERVAL] * bool(f.interval))]
 
@@ -145,7 +120,7 @@ def records_table(
                 yield record and figure.interval_of(record)
 
     rows = ((*key, *(c for own in records for c in cells(own.get(key)))) for key in keys)
-    return Table((*heading, *headings(labels, names, len(records))), tuple(rows))
+    return Table((*heading, *headings(labels, names[: len(records)])), tuple(rows))
 
 
 def group_names(models: Sequence[ModelFigures], split: str) -> list[str]:
@@ -168,12 +143,12 @@ def change_text(summary: Summary) -> str:
 
 def outlook_text(summary: Summary) -> str:
     """What more texts would do for an inconclusive verdict; blank for any other."""
-    if summary.comparison is None or summary.comparison.verdict.label != "INCONCLUSIVE":
+    pair = summary.comparison
+    if pair is None or pair.verdict.label != "INCONCLUSIVE":
         return ""
-    further = summary.comparison.further_texts
-    if further is None:
+    if pair.further_texts is None:
         return "More texts may not settle it."
-    return f"About {further:,} further texts would settle it."
+    return f"About {pair.further_texts:,} further texts would settle it."
 
 
 def comparison_lines(summary: Summary) -> Iterator[str]:
@@ -182,8 +157,8 @@ def comparison_lines(summary: Summary) -> Iterator[str]:
     if pair is None:
         return
     yield f"Verdict: {pair.verdict.label} ({change_text(summary)})"
-    if outlook_text(summary):
-        yield outlook_text(summary)
+    if outlook := outlook_text(summary):
+        yield outlook
     if pair.agreement is not None:
         yield (
             f"Same best guess for {pair.agreement:.2%} of the tokens; {pair.flips:,} flipped "

@@ -6,17 +6,14 @@ escaping is the template engine's work.
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context, select_autoescape
-from jinja2.runtime import Context
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import escape
 
-from fillmask_ui.show import numbers
+from fillmask_ui.show.numbers import cell_text, in_unit, percent
 
-TEMPLATES = Path(__file__).parent / "templates"
 # Invisible characters that would change or hide what stands beside them.
 _SHOWN_CONTROLS = {i: chr(0x2400 + i) for i in range(32)} | {127: "␡"}
 _SHOWN_CONTROLS |= {
@@ -25,60 +22,36 @@ _SHOWN_CONTROLS |= {
 }
 
 
-def visible(text: str) -> str:
-    r"""Text that any browser can be sent and that shows what it holds.
-
-    Invisible control characters become visible ones, lone surrogates escapes. Every text in an
-    HTML template passes here.
-
-    >>> visible("a\x00\ud800")
-    'a␀\\ud800'
-    """
-    return text.encode("utf-8", "backslashreplace").decode("utf-8").translate(_SHOWN_CONTROLS)
+def _visible(value: Any) -> Any:
+    """A value with controls and lone surrogates written out, so that any browser can be sent it."""
+    if type(value) is not str:
+        return value
+    return value.encode("utf-8", "backslashreplace").decode("utf-8").translate(_SHOWN_CONTROLS)
 
 
 def text_html(text: str) -> str:
     r"""Text as HTML that shows just that text, for what takes HTML and no template.
 
-    >>> text_html("<b>\x00")
-    '&lt;b&gt;␀'
+    >>> text_html("<b>\x00\ud800")
+    '&lt;b&gt;␀\\ud800'
     """
-    return str(escape(visible(text)))
+    return str(escape(_visible(text)))
 
 
-@pass_context
-def _shown(context: Context, value: Any) -> Any:
-    markdown = str(context.name).endswith(".md")
-    return visible(value) if type(value) is str and not markdown else value
-
-
-@functools.cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        # A Markdown template writes no HTML; everything else does.
-        autoescape=select_autoescape(disabled_extensions=("md",), default=True),
-        undefined=StrictUndefined,
-        finalize=_shown,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "cell": numbers.cell_text,
-        "in_unit": numbers.in_unit,
-        "interval": numbers.interval_text,
-        "percent": numbers.percent,
-        "signed_percent": numbers.signed_percent,
-    }
-    return environment
+_ENVIRONMENT = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    finalize=_visible,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_ENVIRONMENT.filters |= {"cell": cell_text, "in_unit": in_unit, "percent": percent}
 
 
 def render(template: str, **values: Any) -> str:
-    """A template filled in.
+    """The template of this name below `templates/`, filled in; a value that is missing raises.
 
-    Args:
-        template: file name below `templates/`.
-        values: what it names; one that is missing raises. Strings are escaped unless they are
-            `markupsafe.Markup`, as is what `render` made and a template includes.
+    Strings are escaped unless they are `markupsafe.Markup`, as what a template includes is.
     """
-    return _environment().get_template(template).render(**values)
+    return _ENVIRONMENT.get_template(template).render(**values)

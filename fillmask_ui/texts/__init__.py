@@ -12,26 +12,10 @@
 - Nothing is dropped in silence: blank texts are passed on (an evaluation counts them), texts cut
   at `MAX_CHARACTERS` are counted in the report, all else is an error with its place and a remedy.
 
->>> from fillmask_ui.texts import TextSource, open_texts
->>> with open_texts(TextSource(samples=2, shuffle=False)) as texts:
-...     for example in texts:
-...         print(example.id, example.text[:36])
-0 The hoopoe is a bird of open woodlan
-1 Basalt is a dark volcanic rock that
->>> texts.report.given
-2
-
 Importing this package loads neither `datasets` nor `pyarrow`.
 """
 
 from fillmask_ui.texts.reading import MAX_CHARACTERS, SourceReport, Texts, open_texts
 from fillmask_ui.texts.source import TextChoice, TextSource
 
-__all__ = [
-    "MAX_CHARACTERS",
-    "SourceReport",
-    "TextChoice",
-    "TextSource",
-    "Texts",
-    "open_texts",
-]
+__all__ = ["MAX_CHARACTERS", "SourceReport", "TextChoice", "TextSource", "Texts", "open_texts"]

@@ -1,12 +1,9 @@
 """Texts of Hugging Face data sets; the only file that imports the datasets library.
 
-Stored data sets are shuffled by `Dataset.shuffle(seed)`. Streamed ones by
-`IterableDataset.shuffle(seed)`, which mixes the files and shuffles within a buffer of 1,000 rows:
-an order of its own, the same each time for the same version of the library.
-
-The id of an example is its row in the split. Only a shuffled stream does not know it: there the
-id is the place in that stream, so its masks are the same from run to run and from model to model,
-but not those of the same text in a stored data set.
+`IterableDataset.shuffle(seed)` mixes the files of a stream and shuffles within a buffer of 1,000
+rows: the same order each time for the same version of the library. A stream so shuffled does not
+know the rows of the split: there the id of an example is the place in the stream, so its masks are
+the same from run to run, but not those of the same text in a stored data set.
 """
 
 from __future__ import annotations
@@ -67,13 +64,7 @@ _EXPLANATIONS = {
 
 
 def open_dataset(source: TextSource) -> OrderedRows:
-    """Examples of a data set on the hub, or of a folder that the datasets library can load.
-
-    Raises:
-        DataError: if the data set is missing, gated, unreadable or lacks the column.
-        OptionError: for a configuration or split that it does not have; known ones are listed.
-        NetworkError: if it has to be fetched and cannot be.
-    """
+    """Examples of a data set on the hub, or of a folder that the datasets library can load."""
     try:
         import datasets
     except ImportError as error:
@@ -114,9 +105,8 @@ def _check_split(builder: datasets.DatasetBuilder, source: TextSource) -> None:
     """Refuse a split that is not there before anything large is fetched."""
     known = set(builder.info.splits or ()) or set(builder.config.data_files or ())
     asked = {part.split("[")[0].strip() for part in source.split.split("+")}
-    for name in sorted(asked - known - {"all"}):
-        if known:
-            raise OptionError(unknown(f"split of {source.where}", name, known))
+    if known and (missing := sorted(asked - known - {"all"})):
+        raise OptionError(unknown(f"split of {source.where}", missing[0], known))
     if source.streaming and "[" in source.split:
         raise OptionError(
             f"the split {source.split!r} is a slice, which a streamed data set cannot give; take "
@@ -129,7 +119,7 @@ def _rows(builder: datasets.DatasetBuilder, source: TextSource) -> OrderedRows:
     if source.streaming:
         rows: Any = builder.as_streaming_dataset(split=source.split)
         split = (builder.info.splits or {}).get(source.split)
-        available = split.num_examples or None if split is not None else None
+        available = (split and split.num_examples) or None
     else:
         builder.download_and_prepare()
         rows = builder.as_dataset(split=source.split)
@@ -158,32 +148,28 @@ def _examples(rows: Any, column: str, source: TextSource) -> Iterator[Example]:
 
 @contextmanager
 def _explained(source: TextSource) -> Iterator[None]:
-    """Errors of the libraries as errors with a remedy."""
+    """Errors of the libraries, which have no common base class, as errors with a remedy."""
     try:
         yield
     except FillmaskError:
         raise
-    except Exception as error:  # the libraries below have no common base class
-        raise _explanation(error, source) from error
-
-
-def _explanation(error: BaseException, source: TextSource) -> FillmaskError:
-    chain = [error]  # the error and what led to it, the origin last
-    while (cause := chain[-1].__cause__ or chain[-1].__context__) and cause not in chain:
-        chain.append(cause)
-    kinds = {kind.__name__ for link in chain for kind in type(link).__mro__}
-    wording = " ".join([*kinds, *map(str, chain)])
-    for signs, message in _EXPLANATIONS.items():
-        if any(sign.format(source) in wording for sign in signs):
-            return DataError(message.format(source))
-    lost = [link for link in chain if _of_network(link)]
-    origin = first_line((lost or chain)[-1]).rstrip(".")
-    if lost:
-        return NetworkError(
-            f"the data set {source.where} cannot be fetched ({origin}); check the connection, or "
-            "use the embedded texts or a file"
-        )
-    return DataError(f"the data set {source.where} cannot be read: {origin}")
+    except Exception as error:
+        chain: list[BaseException] = [error]  # the error and what led to it, the origin last
+        while (cause := chain[-1].__cause__ or chain[-1].__context__) and cause not in chain:
+            chain.append(cause)
+        kinds = {kind.__name__ for link in chain for kind in type(link).__mro__}
+        wording = " ".join([*kinds, *map(str, chain)])
+        for signs, message in _EXPLANATIONS.items():
+            if any(sign.format(source) in wording for sign in signs):
+                raise DataError(message.format(source)) from error
+        lost = [link for link in chain if _of_network(link)]
+        origin = first_line((lost or chain)[-1]).rstrip(".")
+        if lost:
+            raise NetworkError(
+                f"the data set {source.where} cannot be fetched ({origin}); check the connection, "
+                "or use the embedded texts or a file"
+            ) from error
+        raise DataError(f"the data set {source.where} cannot be read: {origin}") from error
 
 
 def _of_network(error: BaseException) -> bool:

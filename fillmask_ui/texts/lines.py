@@ -51,7 +51,7 @@ class ByteSource:
 
     name: str  # for messages
     # gives a binary stream from its beginning, closed at the end of the block
-    open: Callable[[], AbstractContextManager[IO[bytes]]]
+    open: Callable[[], AbstractContextManager[Any]]
 
     def lines(self, encoding: str | None = None, keep: int | None = None) -> Iterator[str]:
         r"""The lines without their endings and without a byte order mark.
@@ -67,42 +67,89 @@ class ByteSource:
         >>> list(ByteSource("example", lambda: io.BytesIO(b"one\r\ntwo\n\nfour")).lines())
         ['one', 'two', '', 'four']
         """
-        number = begun = 0  # lines so far, and bytes before the one that is read
+        decoder = codecs.getincrementaldecoder(encoding or "utf-8")()
+        most = sys.maxsize if keep is None else keep + 2  # a byte order mark, a carriage return
+        block, line = b"\n", ""
+        size = begun = number = 0  # bytes so far, those before the line, and lines before it
+
+        def finished() -> str:
+            return (line if number else line.removeprefix("\ufeff")).removesuffix("\r")[:keep]
+
         with explained(self.name), self.open() as stream:
-            counted = _Counted(stream, self.name, encoding)
-            text = io.TextIOWrapper(counted, encoding or "utf-8", newline="\n")
-            try:
-                # Three more: a byte order mark and the ending.
-                while line := text.readline(-1 if keep is None else keep + 3):
-                    end = line
-                    while end and not end.endswith("\n"):
-                        end = text.readline(_BLOCK_BYTES)
-                    line = line.removeprefix("\ufeff") if not number else line
-                    if line or end:
-                        yield line.removesuffix("\n").removesuffix("\r")[:keep]
-                    number, begun = number + 1, counted.bytes
-            except UnicodeError as error:
-                raise counted.undecodable(error, number + 1, begun) from error
+            while block:
+                block = (stream.readline if encoding is None else stream.read1)(_BLOCK_BYTES)
+                if encoding is not None and not size:
+                    self._check_beginning(block, encoding)
+                size += len(block)
+                try:
+                    *ends, rest = decoder.decode(block, not block).split("\n")
+                except UnicodeError as error:
+                    place = f"line {number + 1} of {self.name}" if encoding is None else self.name
+                    read = size - begun if encoding is None else size
+                    raise _undecodable(error, place, encoding, block, read) from error
+                for end in ends:
+                    line += end[: most - len(line)]
+                    yield finished()
+                    line, begun, number = "", size, number + 1
+                line += rest[: most - len(line)]
+            if line and (number or line != "\ufeff"):
+                yield finished()
+
+    def _check_beginning(self, block: bytes, encoding: str) -> None:
+        if codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
+            return
+        for beginning, what in _KNOWN_BEGINNINGS.items():
+            if block.startswith(beginning):
+                raise DataError(f"{self.name} is {what}")
+        if b"\0" in block:
+            raise DataError(
+                f"{self.name} is a binary file (a zero byte at offset {block.index(0):,}); text "
+                f"was wanted. If it is UTF-16 text, {_with_order('utf-16', block)}"
+            )
+
+
+def _undecodable(
+    error: UnicodeError, place: str, encoding: str | None, block: bytes, size: int
+) -> DataError:
+    """The error for bytes that are no text, of which `size` were read at `place`."""
+    # Up to Python 3.12 this one has no place.
+    if not isinstance(error, UnicodeDecodeError) or "start with BOM" in str(error):
+        remedy = _with_order(codecs.lookup(encoding or "utf-8").name, block)
+        return DataError(f"{place} has no byte order mark, which {encoding} needs; {remedy}")
+    offset = size - len(error.object) + error.start
+    if encoding is None:
+        return DataError(f"{place} is not UTF-8 (byte {offset}): save the file as UTF-8")
+    return DataError(
+        f"{place} is not {encoding} text: byte 0x{error.object[error.start]:02x} at offset "
+        f"{offset:,} ({error.reason}); give its encoding, e.g. --encoding latin-1 or cp1252"
+    )
+
+
+def _with_order(codec: str, start: bytes) -> str:
+    r"""The remedy for wide text without a byte order mark: its zero bytes tell the order.
+
+    >>> _with_order("utf-16", b"t\0e\0")
+    'give the encoding utf-16-le (--encoding utf-16-le)'
+    """
+    little = start[1::2].count(0) >= start[::2].count(0)
+    found = f"{codec}-{'le' if little else 'be'}"
+    return f"give the encoding {found} (--encoding {found})"
 
 
 def file_bytes(path: str, *, compressed: bool = False, name: str | None = None) -> ByteSource:
-    """The bytes of a file, called by its path where no other name is given.
-
-    Raises:
-        DataError: if there is no such file.
-    """
+    """The bytes of a file, called by its path or another name; `DataError` if it is not there."""
     if not is_file(path):
         what = "a folder, not a file" if is_folder(path) else "not there"
         raise DataError(f"{path} is {what}; check the path of the text file")
-    opened: Any = partial(gzip.open if compressed else Path.open, Path(path), "rb")
-    return ByteSource(name or path, opened)
+    opened: Any = gzip.open if compressed else open
+    return ByteSource(name or path, partial(opened, path, "rb"))
 
 
 def standard_input(stream: IO[bytes] | None = None, *, again: bool = False) -> ByteSource:
     """Standard input, or what stands for it; read from its beginning `again` where it can be."""
     stream = stream or sys.stdin.buffer
 
-    def opened() -> AbstractContextManager[IO[bytes]]:
+    def opened() -> AbstractContextManager[Any]:
         if again:
             stream.seek(0)
         return nullcontext(stream)
@@ -126,77 +173,7 @@ def explained(name: str) -> Iterator[None]:
         ) from error
 
 
-def read_block(stream: IO[bytes], name: str) -> bytes:
-    """The next bytes of a stream, 64 KiB at most; none at its end.
-
-    Raises:
-        DataError: if it cannot be read or decompressed; the message calls it `name`.
-    """
+def read_block(stream: io.BufferedIOBase, name: str) -> bytes:
+    """The next bytes of a stream, 64 KiB at most, none at its end; errors call it `name`."""
     with explained(name):
         return stream.read(_BLOCK_BYTES)
-
-
-class _Counted(io.BufferedIOBase):
-    """What a `TextIOWrapper` reads from: bytes that are counted, and no other kind of file.
-
-    Attributes:
-        bytes: read so far.
-    """
-
-    def __init__(self, stream: Any, name: str, encoding: str | None) -> None:
-        self._read: Callable[[int], bytes] = stream.readline if encoding is None else stream.read1
-        self._name, self._encoding = name, encoding
-        self._block = b""
-        self.bytes = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def read1(self, _size: int = -1) -> bytes:
-        self._block = self._read(_BLOCK_BYTES)
-        if self._encoding is not None and self.bytes == 0:
-            self._check_beginning(self._encoding)
-        self.bytes += len(self._block)
-        return self._block
-
-    def _check_beginning(self, encoding: str) -> None:
-        if codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
-            return
-        for beginning, what in _KNOWN_BEGINNINGS.items():
-            if self._block.startswith(beginning):
-                raise DataError(f"{self._name} is {what}")
-        if b"\0" in self._block:
-            raise DataError(
-                f"{self._name} is a binary file (a zero byte at offset "
-                f"{self._block.index(0):,}); text was wanted. If it is UTF-16 text, "
-                f"{_with_order('utf-16', self._block)}"
-            )
-
-    def undecodable(self, error: UnicodeError, line: int, begun: int) -> DataError:
-        """The error for bytes that are no text, in a line with `begun` bytes before it."""
-        name, encoding = self._name, self._encoding
-        # Up to Python 3.12 this one has no place.
-        if not isinstance(error, UnicodeDecodeError) or "start with BOM" in str(error):
-            remedy = _with_order(codecs.lookup(encoding or "utf-8").name, self._block)
-            return DataError(f"{name} has no byte order mark, which {encoding} needs; {remedy}")
-        offset = self.bytes - len(error.object) + error.start
-        if encoding is None:
-            return DataError(
-                f"line {line} of {name} is not UTF-8 (byte {offset - begun}): save the file as "
-                "UTF-8"
-            )
-        return DataError(
-            f"{name} is not {encoding} text: byte 0x{error.object[error.start]:02x} at offset "
-            f"{offset:,} ({error.reason}); give its encoding, e.g. --encoding latin-1 or cp1252"
-        )
-
-
-def _with_order(codec: str, start: bytes) -> str:
-    r"""The remedy for wide text without a byte order mark: its zero bytes tell the order.
-
-    >>> _with_order("utf-16", b"t\0e\0")
-    'give the encoding utf-16-le (--encoding utf-16-le)'
-    """
-    little = start[1::2].count(0) >= start[::2].count(0)
-    found = f"{codec}-{'le' if little else 'be'}"
-    return f"give the encoding {found} (--encoding {found})"

@@ -2,10 +2,7 @@
 
 The order is that of `datasets.Dataset.shuffle(seed)`: numpy's PCG64 generator, `permutation(n)`
 (Source: Hugging Face datasets, `arrow_dataset.py`, the same in versions 1 to 5). Rows are counted
-in a first pass, those asked for are copied to a temporary file in a second, and yielded from
-there in order.
-
-Memory: 8 bytes per row while the permutation is drawn, 24 bytes per text asked for afterwards.
+in a first pass, those asked for copied to a temporary file in a second, and yielded from there.
 """
 
 from __future__ import annotations
@@ -14,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import IO
 
 import numpy as np
@@ -31,10 +29,7 @@ class OrderedRows:
 
 
 def shuffled_positions(rows: int, seed: int, samples: int | None = None) -> np.ndarray:
-    """Positions of the first `samples` rows in shuffled order.
-
-    Returns:
-        int64 [min(rows, samples)], each in [0, rows), all different.
+    """Positions of the first `samples` rows in shuffled order: int64 [min(rows, samples)].
 
     >>> shuffled_positions(5, seed=42)
     array([4, 2, 3, 1, 0])
@@ -51,10 +46,6 @@ def pick(texts: Iterator[str], positions: np.ndarray) -> Iterator[Example]:
         texts: read once, up to the last position asked for.
         positions: int64 [N], all different.
 
-    Raises:
-        DataError: if the stream ends before a position asked for, or the temporary file cannot
-            be written.
-
     >>> [example.text for example in pick(iter("abcde"), np.array([3, 0]))]
     ['d', 'a']
     """
@@ -62,26 +53,22 @@ def pick(texts: Iterator[str], positions: np.ndarray) -> Iterator[Example]:
     # Where each text ends in the temporary file, in the order of `ascending`.
     ends = np.zeros(len(positions) + 1, dtype=np.int64)
     with spooled() as spool:
-        found = 0
-        for position, text in enumerate(texts):
-            if found == len(ascending):
-                break
-            if position == ascending[found]:
-                # Lone surrogates, which JSON can write, come through as they are.
-                size = spool.write(text.encode("utf-8", "surrogatepass"))
-                found += 1
-                ends[found] = ends[found - 1] + size
-        if found < len(ascending):
-            raise DataError(
-                f"the data had {int(ascending[-1]) + 1:,} rows or more when they were counted and "
-                "fewer when they were read; it must not change in between"
-            )
-        spool.flush()
-        for position in positions:
-            index = np.searchsorted(ascending, position)
-            spool.seek(ends[index])
-            text = spool.read(ends[index + 1] - ends[index]).decode("utf-8", "surrogatepass")
-            yield Example(int(position), text)
+        read = 0
+        for index, position in enumerate(map(int, ascending)):
+            text = next(islice(texts, position - read, None), None)
+            read = position + 1
+            if text is None:
+                raise DataError(
+                    f"the data had {int(ascending[-1]) + 1:,} rows or more when they were counted "
+                    "and fewer when they were read; it must not change in between"
+                )
+            # Lone surrogates, which JSON can write, come through as they are.
+            ends[index + 1] = ends[index] + spool.write(text.encode("utf-8", "surrogatepass"))
+        for position in map(int, positions):
+            index = int(np.searchsorted(ascending, position))
+            start, end = ends[index : index + 2].tolist()
+            spool.seek(start)
+            yield Example(position, spool.read(end - start).decode("utf-8", "surrogatepass"))
 
 
 @contextmanager

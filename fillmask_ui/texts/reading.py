@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from itertools import count, islice
+from itertools import chain, count, islice
 from typing import IO, final
 
 from fillmask_ui.assets import asset
@@ -25,8 +25,8 @@ class SourceReport:
     """What a source gave so far; complete when its texts have been read to the end."""
 
     samples: int | None  # texts asked for; None for all
-    # rows in the data; None while that is not known (data read in its own order is not read further
-    # than asked)
+    # rows in the data; None while that is not known, as in its own order it is read no further
+    # than asked
     available: int | None
     given: int = 0  # examples yielded
     blank: int = 0  # of those, empty or of white space alone
@@ -34,11 +34,7 @@ class SourceReport:
 
     @property
     def expected(self) -> int | None:
-        """How many examples will come, for a progress bar; None if not known.
-
-        >>> SourceReport(samples=500, available=300).expected
-        300
-        """
+        """How many examples will come, for a progress bar; None if not known."""
         return min((n for n in (self.samples, self.available) if n is not None), default=None)
 
     @property
@@ -63,9 +59,7 @@ class SourceReport:
 class Texts(Iterator[Example]):
     """Examples of one source; close it, or use it in a `with` block, when stopping early.
 
-    Attributes:
-        source: where they come from.
-        report: what came so far.
+    The first one is read at once: a wrong column or an empty file shows before a model is loaded.
 
     Raises:
         DataError: if the data cannot be read, or holds no text at all.
@@ -73,27 +67,22 @@ class Texts(Iterator[Example]):
 
     def __init__(self, source: TextSource, rows: OrderedRows, resources: ExitStack) -> None:
         self.source = source
-        self.report = SourceReport(source.samples, rows.available)
-        self._examples = rows.examples
+        self.report = SourceReport(source.samples, rows.available)  # on what came so far
         self._resources = resources
-        # The first one is read now: a wrong column or an empty file shows before a model is
-        # loaded.
-        self._waiting = self._next()
+        first = list(islice(rows.examples, 1))
+        self._examples = self._counted(chain(first, rows.examples))
+        if not first:
+            self._finish()
 
-    def __next__(self) -> Example:
-        example = self._waiting or self._next()
-        self._waiting = None
-        if example is None:
-            raise StopIteration
-        self.report.given += 1
-        self.report.blank += not example.text.strip()
-        self.report.cut += len(example.text) > MAX_CHARACTERS
-        return Example(example.id, example.text[:MAX_CHARACTERS])
+    def _counted(self, examples: Iterator[Example]) -> Iterator[Example]:
+        for example in examples:
+            self.report.given += 1
+            self.report.blank += not example.text.strip()
+            self.report.cut += len(example.text) > MAX_CHARACTERS
+            yield Example(example.id, example.text[:MAX_CHARACTERS])
+        self._finish()
 
-    def _next(self) -> Example | None:
-        example = next(self._examples, None)
-        if example is not None:
-            return example
+    def _finish(self) -> None:
         self.close()
         report, where = self.report, self.source.where or self.source.kind
         if report.samples is None or report.given < report.samples:
@@ -105,7 +94,9 @@ class Texts(Iterator[Example]):
                 f"{where}: all {report.given:,} texts that were read are blank; check the file, "
                 "the column or the encoding"
             )
-        return None
+
+    def __next__(self) -> Example:
+        return next(self._examples)
 
     def close(self) -> None:
         """Close files and remove temporary ones."""
@@ -120,22 +111,17 @@ class Texts(Iterator[Example]):
 
 
 def open_texts(source: TextSource, *, stdin: IO[bytes] | None = None) -> Texts:
-    """Start to read texts.
+    """Start to read texts; shuffled ones are counted and collected here, others as they are asked.
 
     Args:
         source: which texts.
         stdin: the bytes of standard input; None for the process's own.
-
-    Returns:
-        An iterator over examples whose `report` tells how many there were. Shuffled texts are
-        counted and collected here, the others as they are asked for.
 
     Raises:
         DataError: if the data is missing, empty, damaged, or lacks the column.
         OptionError: for a split or configuration that the data set does not have.
         NetworkError: if a data set has to be fetched and cannot be.
 
-    >>> from fillmask_ui.texts.source import TextSource
     >>> texts = open_texts(TextSource(samples=3))  # the embedded ones, shuffled with seed 42
     >>> [example.id for example in texts], texts.report.available
     ([261, 293, 61], 300)

@@ -24,6 +24,7 @@ MAX_CHARACTERS = 1_000_000
 MAX_ROW_CHARACTERS = 16_000_000
 # No number is a text, and Python refuses an integer of thousands of digits.
 _JSON = json.JSONDecoder(parse_int=float)
+_JSON_NAMES = {dict: "object", list: "list", bool: "truth value", str: "string", type(None): "null"}
 _PARQUET_ROWS_AT_ONCE = 64
 # Column chunks are read through a buffer of this size instead of whole.
 _PARQUET_BUFFER_BYTES = 1 << 20
@@ -34,19 +35,15 @@ _ARROW_TEXTS = ("string", "large_string", "string_view", "null")
 def read_rows(source: TextSource, data: ByteSource) -> Iterator[str]:
     """One text per row of a text file or stream, one row held at a time.
 
-    Blank lines are rows of plain text alone; null values are empty texts.
-
-    Raises:
-        DataError: if the bytes are no text of this layout, or lack the column.
+    Blank lines are rows of plain text alone; null values are empty texts. What is no text of this
+    layout, or lacks the column, is a `DataError`.
     """
     if source.layout == "txt":
         # One more than is used, so that a cut can be seen.
         lines = data.lines(source.encoding, MAX_CHARACTERS + 1)
         return _paragraphs(lines) if source.by == PARAGRAPH else lines
-    lines = _whole(data.lines(source.encoding, MAX_ROW_CHARACTERS + 1), data.name)
-    if source.layout == "jsonl":
-        return _json_values(lines, source.column, data.name)
-    return _table_values(lines, source.column, data.name, tabs=source.layout == "tsv")
+    read = _json_values if source.layout == "jsonl" else _table_values
+    return read(_whole_lines(data, source.encoding), source, data.name)
 
 
 def _paragraphs(lines: Iterator[str]) -> Iterator[str]:
@@ -63,18 +60,19 @@ def _paragraphs(lines: Iterator[str]) -> Iterator[str]:
             yield "\n".join(kept)
 
 
-def _whole(lines: Iterator[str], name: str) -> Iterator[str]:
-    for number, line in enumerate(lines, start=1):
+def _whole_lines(data: ByteSource, encoding: str) -> Iterator[str]:
+    for number, line in enumerate(data.lines(encoding, MAX_ROW_CHARACTERS + 1), start=1):
         if len(line) > MAX_ROW_CHARACTERS:
             raise DataError(
-                f"{name}, line {number}: longer than {MAX_ROW_CHARACTERS:,} characters; one row a "
-                "line was wanted"
+                f"{data.name}, line {number}: longer than {MAX_ROW_CHARACTERS:,} characters; one "
+                "row a line was wanted"
             )
         yield line
 
 
-def _json_values(lines: Iterator[str], column: str | None, name: str) -> Iterator[str]:
+def _json_values(lines: Iterator[str], source: TextSource, name: str) -> Iterator[str]:
     """Each line that is not blank is a JSON object; one of its fields is the text."""
+    column = source.column
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -97,38 +95,30 @@ def _json_values(lines: Iterator[str], column: str | None, name: str) -> Iterato
         yield as_text(record[column], column, place)
 
 
-def _table_values(
-    lines: Iterator[str], column: str | None, name: str, *, tabs: bool
-) -> Iterator[str]:
-    """Comma- or tab-separated values with a header; quoted fields may span lines.
-
-    A tab-separated file follows the same rules for quotes, as spreadsheets write it.
-    """
+def _table_values(lines: Iterator[str], source: TextSource, name: str) -> Iterator[str]:
+    """Comma- or tab-separated values with a header; either may quote fields that span lines."""
     # The limit of the csv module is one for the whole process: raised, never lowered.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_CHARACTERS))
-    delimiter = "\t" if tabs else ","
-    reader = csv.reader((line + "\n" for line in lines), delimiter=delimiter, strict=True)
-    header: list[str] = []
-    index = last = 0  # of the column, and the line on which the row before ended
+    mark, what = ("\t", "tab") if source.layout == "tsv" else (",", "comma")
+    reader = csv.reader((line + "\n" for line in lines), delimiter=mark, strict=True)
+    begun = 1  # line on which the row began
     try:
+        header = next(filter(None, reader), [])
+        index = header.index(choose_column(header, source.column, name)) if header else 0
+        begun = reader.line_num + 1
         for record in reader:
-            last = reader.line_num
-            if not header and record:
-                header = record
-                index = header.index(choose_column(header, column, name))
-            elif record and len(record) != len(header):
+            if record and len(record) != len(header):
                 raise DataError(
-                    f"{name}, line {last}: {len(record)} values where the header has "
-                    f"{len(header)}; put values that hold {'tabs' if tabs else 'commas'} or line "
-                    "breaks between quotes"
+                    f"{name}, line {reader.line_num}: {len(record)} values where the header has "
+                    f"{len(header)}; put values that hold {what}s or line breaks between quotes"
                 )
-            elif record:
+            if record:
                 yield record[index]
+            begun = reader.line_num + 1
     except csv.Error as error:
         raise DataError(
-            f"{name}, line {reader.line_num} (row begun at line {last + 1}): not "
-            f"{'tab' if tabs else 'comma'}-separated values ({error}); quotes inside a quoted "
-            'value are doubled ("")'
+            f"{name}, line {reader.line_num} (row begun at line {begun}): not {what}-separated "
+            f'values ({error}); quotes inside a quoted value are doubled ("")'
         ) from error
 
 
@@ -139,11 +129,7 @@ def count_parquet(path: str) -> int:
 
 
 def read_parquet(path: str, column: str | None) -> Iterator[str]:
-    """One text per row, null as an empty text.
-
-    Raises:
-        DataError: if the file is not parquet, or the column is missing or does not hold text.
-    """
+    """One text per row, null as an empty text; `DataError` as `count_parquet` and `text_column`."""
     with _parquet(path) as file:
         chosen = text_column(file.schema_arrow, column, path)
         for batch in file.iter_batches(_PARQUET_ROWS_AT_ONCE, columns=[chosen], use_threads=False):
@@ -171,21 +157,14 @@ def _parquet(path: str) -> Iterator[pq.ParquetFile]:
 
 
 def text_column(schema: pa.Schema, asked: str | None, place: str) -> str:
-    """The column that holds the texts, as `choose_column` does.
-
-    Raises:
-        DataError: if the column is missing or does not hold text; the message begins with `place`.
-    """
+    """The column that holds the texts, as `choose_column` does; `DataError` if it holds no text."""
     import pyarrow as pa
 
     column = choose_column(schema.names, asked, place)
     kind = schema.field(column).type
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     if str(kind) not in _ARROW_TEXTS:
-        raise DataError(
-            f"{place}: column {column!r} holds {kind}, text was wanted; choose another column "
-            "(--column input_column=NAME)"
-        )
+        raise _no_text(str(kind), column, place)
     return column
 
 
@@ -203,26 +182,26 @@ def choose_column(columns: Collection[str], asked: str | None, place: str) -> st
         return chosen
     if asked is None and len(columns) == 1:
         return next(iter(columns))
-    known = ", ".join(repr(column) for column in list(columns)[:20]) or "no columns"
+    known = ", ".join(map(repr, list(columns)[:20])) or "no columns"
     more = f" and {len(columns) - 20} more" if len(columns) > 20 else ""
     what = f"no column {asked!r}; it" if asked is not None else "which column holds the texts? It"
     raise DataError(f"{place}: {what} has {known}{more}; choose one (--column input_column=NAME)")
 
 
 def as_text(value: object, column: str, place: str) -> str:
-    """A value as a text; null is an empty text.
-
-    Raises:
-        DataError: if it is neither text nor null.
-    """
+    """A value as a text; null is an empty text, anything else a `DataError`."""
     if isinstance(value, str) or value is None:
         return value or ""
-    raise DataError(
-        f"{place}: column {column!r} holds a {_json_name(value)}, text was wanted; choose another "
-        "column (--column input_column=NAME)"
+    raise _no_text(f"a {_json_name(value)}", column, place)
+
+
+def _no_text(kind: str, column: str, place: str) -> DataError:
+    return DataError(
+        f"{place}: column {column!r} holds {kind}, text was wanted; choose another column "
+        "(--column input_column=NAME)"
     )
 
 
 def _json_name(value: object) -> str:
-    names = {dict: "object", list: "list", bool: "truth value", str: "string", type(None): "null"}
-    return names.get(type(value), "number" if isinstance(value, int | float) else "value")
+    number = "number" if isinstance(value, int | float) else "value"
+    return _JSON_NAMES.get(type(value), number)

@@ -31,10 +31,8 @@ class TextSource:
 
     kind: str = EMBEDDED  # `embedded`, `file`, `stdin` or `dataset`
     where: str = ""  # path of a file, id (or folder) of a Hugging Face data set; else empty
-    # which column holds the text; None for `text`, or the only one there is
-    column: str | None = None
-    # configuration of a data set (the published command's `--dataset-name`)
-    config: str | None = None
+    column: str | None = None  # that holds the text; None for `text`, or the only one there is
+    config: str | None = None  # configuration of a data set
     split: str = "test"  # of a data set; slices such as `test[:10%]` work where it is not streamed
     revision: str | None = None  # branch, tag or commit of a data set
     streaming: bool = False  # read a data set over the network while it is used, without storing it
@@ -43,9 +41,7 @@ class TextSource:
     seed: int = 42  # of that permutation
     by: str = LINE  # for plain text, `line` or `paragraph` (separated by blank lines)
     encoding: str = "utf-8"  # of text files and standard input; a byte order mark is dropped
-    # of a file or standard input: txt, csv, tsv, jsonl or parquet; None for what the file's name
-    # says
-    format: str | None = None
+    format: str | None = None  # of a file or standard input; None for what the file's name says
 
     def __post_init__(self) -> None:
         for what, value, known in (
@@ -90,9 +86,6 @@ class TextSource:
     def layout(self) -> str | None:
         """The format that applies: the one asked for, else what the name says; None for a data set.
 
-        Raises:
-            OptionError: if the name of a file has no known ending.
-
         >>> TextSource("file", "news.csv.gz").layout
         'csv'
         """
@@ -104,9 +97,8 @@ class TextSource:
         if ending not in _ENDINGS:
             hint = "; a .json file with one object a line is called .jsonl"
             raise OptionError(
-                f"{self.where}: {unknown('kind of file', ending, _ENDINGS)} "
-                f"(also .gz of the text ones){hint if ending == 'json' else ''}; "
-                "rename the file or say its format"
+                f"{self.where}: {unknown('kind of file', ending, _ENDINGS)} (also .gz of the text "
+                f"ones){hint if ending == 'json' else ''}; rename the file or say its format"
             )
         return _ENDINGS[ending]
 
@@ -121,11 +113,7 @@ class TextSource:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TextSource:
-        """The inverse of `to_dict`; other entries are passed over.
-
-        Raises:
-            KeyError: if an attribute is missing, so that other texts are never read by default.
-        """
+        """The inverse of `to_dict`; more entries are passed over, a missing one is a `KeyError`."""
         return cls(**{entry.name: values[entry.name] for entry in fields(cls)})
 
     def __str__(self) -> str:
@@ -179,10 +167,7 @@ class TextChoice:
     format: str | None = option(None, "txt, csv, tsv, jsonl, parquet.", choices=FORMATS)
     encoding: str | None = option(None, "Of text files; utf-8 by default.")
     samples: int | None = option(None, "The first N texts; all by default.", metavar="N")
-    shuffle: bool = option(
-        True,
-        "Texts in the order of a permutation with seed 42.",
-    )
+    shuffle: bool = option(True, "Texts in the order of a permutation with seed 42.")
     seed: int = 42  # of the permutation; the command line has no option for it
 
     def source(self) -> TextSource:
@@ -195,10 +180,6 @@ class TextChoice:
 
         >>> TextChoice("reviews.csv", column="input_column=body").source().column
         'body'
-        >>> TextChoice("Salesforce/wikitext", dataset_name="wikitext-2-raw-v1").source().kind
-        'dataset'
-        >>> TextChoice("-", format="jsonl").source().kind
-        'stdin'
         """
         given = {name: value for name, value in vars(self).items() if value is not None}
         reference, given["config"] = given.pop("dataset"), given.pop("dataset_name", None)

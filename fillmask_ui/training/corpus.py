@@ -1,8 +1,7 @@
 """Text files to token ids, once, and token ids to packed blocks, anew each epoch.
 
 A *segment* is one paragraph between the tokenizer's special tokens, cut where it is longer than a
-block. A *block* is a row of segments that together fill the row; the packing is best-fit, which
-leaves less than one percent of padding for paragraphs of ordinary length.
+block. A *block* is a row of segments, packed best-fit: ordinary ones leave 1 % or less of padding.
 """
 
 from __future__ import annotations
@@ -20,25 +19,18 @@ import numpy as np
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.texts.lines import file_bytes
 
-MAX_SHARE = 100
-
 
 @dataclass(frozen=True)
 class CorpusPart:
     """Text, one paragraph a line, and how often it is read."""
 
-    # plain or gzip-compressed UTF-8 text, or a folder of such `.txt` and `.txt.gz` files.
-    path: Path
-    # how often a paragraph is read in an epoch, on average, in (0, 100]: with 0.4 two paragraphs in
-    # five are read, spread evenly; with 3 each is read three times.
+    path: Path  # UTF-8 text, also compressed with gzip, or a folder of .txt and .txt.gz files
+    # how often a paragraph is read in an epoch, on average, in (0, 100]; 0.4: two in five, evenly
     share: float = 1.0
 
     @classmethod
     def parse(cls, argument: str) -> CorpusPart:
-        """`FILE` or `FILE:SHARE`.
-
-        Raises:
-            OptionError: for a share outside (0, 100] or a file that does not exist.
+        """`FILE` or `FILE:SHARE`; an `OptionError` for another share or where there is no file.
 
         >>> CorpusPart.parse("/dev/null:0.4").share
         0.4
@@ -48,15 +40,13 @@ class CorpusPart:
         if start:
             with suppress(ValueError):
                 name, share = start, float(tail)
-        if not 0 < share <= MAX_SHARE:
+        if not 0 < share <= 100:
             raise OptionError(
-                f"share {share:g} of {name!r} is outside (0, {MAX_SHARE}]; write FILE:0.5 for half "
-                "of it, FILE:3 to read it three times an epoch"
+                f"share {share:g} of {name!r} is outside (0, 100]; FILE:0.5 is half, FILE:3 thrice"
             )
-        path = Path(name)
-        if not path.exists():
+        if not Path(name).exists():
             raise OptionError(f"no text file {name!r}; give UTF-8 text, one paragraph a line")
-        return cls(path, share)
+        return cls(Path(name), share)
 
     @property
     def files(self) -> list[Path]:
@@ -75,11 +65,7 @@ class Paragraphs:
 
 
 def read_paragraphs(parts: Iterable[CorpusPart]) -> Paragraphs:
-    """The paragraphs of all parts, each with the number of times that its share gives it.
-
-    Raises:
-        DataError: if a file is not UTF-8 text, or a part holds none.
-    """
+    """The paragraphs of all parts, each as often as its share says; `DataError` without text."""
     texts: list[str] = []
     copies = [np.zeros(0, np.int64)]
     for part in parts:
@@ -87,8 +73,7 @@ def read_paragraphs(parts: Iterable[CorpusPart]) -> Paragraphs:
         lines = [text for file in files for line in file.lines() if (text := line.strip())]
         if not lines:
             raise DataError(
-                f"{part.path} holds no text; a file with one paragraph a line, or a folder of such "
-                ".txt or .txt.gz files, is wanted"
+                f"{part.path} holds no text; give one paragraph a line, or a folder of .txt files"
             )
         # floor((i + 1) s) - floor(i s) spreads a share evenly without a random generator.
         times = np.diff(np.floor(np.arange(len(lines) + 1) * part.share)).astype(np.int64)
@@ -110,21 +95,16 @@ class Segments:
         return len(self.starts) - 1
 
     @property
-    def lengths(self) -> np.ndarray:
-        """int64 [N]."""
+    def lengths(self) -> np.ndarray:  # int64 [N]
         return np.diff(self.starts)
 
 
 def tokenize(
     paragraphs: Sequence[str], tokenizer: Any, max_tokens: int, copies: np.ndarray | None = None
 ) -> Segments:
-    """Paragraphs to segments of at most `max_tokens`; a longer paragraph becomes several.
+    """Paragraphs to segments of at most `max_tokens` tokens; a longer paragraph becomes several.
 
-    Args:
-        paragraphs: P texts.
-        tokenizer: a fast tokenizer of transformers.
-        max_tokens: special tokens included.
-        copies: [P], how often each is read in an epoch; once where None.
+    Each of the P paragraphs is read as often in an epoch as `copies` [P] says, once where None.
     """
     backend = tokenizer.backend_tokenizer
     special = backend.num_special_tokens_to_add(False)
@@ -132,22 +112,20 @@ def tokenize(
         raise OptionError(f"blocks of {max_tokens} tokens leave no room for text; take 16 or more")
     copies = np.ones(len(paragraphs), np.int64) if copies is None else copies
     pieces: list[np.ndarray] = []
-    read: list[int] = []  # how often, of each piece
+    sources: list[int] = []  # the paragraph of each piece
     backend.no_padding()
     backend.enable_truncation(max_tokens)  # what does not fit is kept as `overflowing`
     for start in range(0, len(paragraphs), 2000):
-        batch = slice(start, start + 2000)
-        for times, whole in zip(
-            copies[batch], backend.encode_batch(paragraphs[batch]), strict=True
-        ):
+        encoded = backend.encode_batch(paragraphs[start : start + 2000])
+        for number, whole in enumerate(encoded, start):
             cut = [part.ids for part in (whole, *whole.overflowing) if len(part.ids) > special]
             pieces += [np.array(ids, np.int32) for ids in cut]
-            read += [times] * len(cut)
+            sources += [number] * len(cut)
     backend.no_truncation()
     if not pieces:
         raise DataError("the text tokenizes to nothing; is this the right tokenizer?")
     starts = np.cumsum([0, *map(len, pieces)])
-    return Segments(np.concatenate(pieces), starts, np.array(read), sum(map(len, paragraphs)))
+    return Segments(np.concatenate(pieces), starts, copies[sources], sum(map(len, paragraphs)))
 
 
 def vocabulary_hash(tokenizer: Any) -> str:
@@ -156,21 +134,17 @@ def vocabulary_hash(tokenizer: Any) -> str:
 
 
 def tokenize_once(
-    parts: Iterable[CorpusPart], tokenizer: Any, max_tokens: int, cache: Path
+    parts: Sequence[CorpusPart], tokenizer: Any, max_tokens: int, cache: Path
 ) -> Segments:
     """`tokenize` for files, kept in `cache` and read from there when nothing has changed."""
-    parts = list(parts)
-    identity = {
-        "files": [[f.name, f.stat().st_size, part.share] for part in parts for f in part.files],
-        "max_tokens": max_tokens,
-        "tokenizer": vocabulary_hash(tokenizer),
-    }
-    key = json.dumps(identity)
+    files = [[f.name, f.stat().st_size, part.share] for part in parts for f in part.files]
+    vocabulary = vocabulary_hash(tokenizer)
+    key = json.dumps({"files": files, "max_tokens": max_tokens, "tokenizer": vocabulary})
     if cache.exists():
         with np.load(cache) as stored:
             if str(stored["key"]) == key:
-                ids, starts, copies = (stored[name] for name in ("ids", "starts", "copies"))
-                return Segments(ids, starts, copies, int(stored["characters"]))
+                arrays = {name: stored[name] for name in ("ids", "starts", "copies")}
+                return Segments(**arrays, characters=int(stored["characters"]))
     read = read_paragraphs(parts)
     segments = tokenize(read.texts, tokenizer, max_tokens, read.copies)
     cache.parent.mkdir(parents=True, exist_ok=True)
@@ -187,18 +161,13 @@ class Split:
 
 
 def split_validation(count: int, validation: int) -> Split:
-    """Segments to train on and to validate on; the latter lie evenly over the corpus.
-
-    Args:
-        count: N, number of segments.
-        validation: how many to keep out; a tenth of them at most.
+    """Segments to train on and to validate on; the latter, a tenth at most, lie evenly.
 
     >>> split_validation(20, 2).validation.tolist()
     [5, 15]
     """
     validation = min(validation, count // 10)
-    spread = (np.arange(validation) + 0.5) * count / max(1, validation)
-    held_out = spread.astype(np.int64)
+    held_out = ((np.arange(validation) + 0.5) * count / max(1, validation)).astype(np.int64)
     return Split(np.setdiff1d(np.arange(count), held_out), held_out)
 
 
@@ -233,20 +202,18 @@ def best_fit(lengths: np.ndarray, capacity: int) -> list[list[int]]:
     for index, length in enumerate(lengths.tolist()):
         if not 0 < length <= capacity:
             raise ValueError(f"length {length} does not fit into 1..{capacity}")
+        if not available >> length:
+            open_bins[capacity].append(len(bins))
+            available |= 1 << capacity
+            bins.append([])
         fitting = available >> length
-        if fitting:
-            room = length + (fitting & -fitting).bit_length() - 1
-            number = open_bins[room].pop()
-            if not open_bins[room]:
-                available &= ~(1 << room)
-            bins[number].append(index)
-        else:
-            room, number = capacity, len(bins)
-            bins.append([index])
-        left = room - length
-        if left:
-            open_bins[left].append(number)
-            available |= 1 << left
+        room = length + (fitting & -fitting).bit_length() - 1
+        number = open_bins[room].pop()
+        bins[number].append(index)
+        if not open_bins[room]:
+            available &= ~(1 << room)
+        open_bins[room - length].append(number)
+        available |= 1 << (room - length)
     return bins
 
 
@@ -254,8 +221,7 @@ def pack(segments: Segments, chosen: np.ndarray, block_tokens: int, pad_id: int)
     """Chosen segments, in the given order, packed best-fit into rows of `block_tokens`."""
     bins = best_fit(segments.lengths[chosen], block_tokens)
     ids = np.full((len(bins), block_tokens), pad_id, np.int32)
-    segment = np.zeros((len(bins), block_tokens), np.int16)
-    position = np.zeros((len(bins), block_tokens), np.int16)
+    segment, position = np.zeros((2, len(bins), block_tokens), np.int16)
     for row, members in enumerate(bins):
         at = 0
         for number, n in enumerate(chosen[members], start=1):
@@ -269,9 +235,7 @@ def pack(segments: Segments, chosen: np.ndarray, block_tokens: int, pad_id: int)
 def epoch_blocks(
     segments: Segments, chosen: np.ndarray, block_tokens: int, pad_id: int, seed: int, epoch: int
 ) -> Blocks:
-    """The rows of one epoch: segments, each as often as its copies say, shuffled, packed, rows
-    shuffled; by (seed, epoch) alone.
-    """
+    """The rows of one epoch, in random order by (seed, epoch), copies of a segment included."""
     generator = np.random.default_rng([seed, epoch])
     read = np.repeat(chosen, segments.copies[chosen])
     blocks = pack(segments, generator.permutation(read), block_tokens, pad_id)

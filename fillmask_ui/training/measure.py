@@ -18,7 +18,7 @@ import numpy as np
 
 from fillmask_ui.batching import pad
 from fillmask_ui.errors import DataError, ModelError, translated
-from fillmask_ui.evaluation import EvaluationConfig, Heartbeat, evaluate, summarize
+from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.filling import fill
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.texts.lines import file_bytes
@@ -45,9 +45,7 @@ class HeldOutFigures:
 def measure_text(model: MaskedLM, paragraphs: list[str]) -> HeldOutFigures:
     """Cross-entropy of the first 600 paragraphs at 15 % masks, seed 42, 256 tokens at most."""
     config = EvaluationConfig(seed=SEED, max_tokens=min(MAX_TOKENS, model.max_tokens))
-    rows = evaluate(model, paragraphs[:TEXTS], config)
-    measured = (row for row in rows if not isinstance(row, Heartbeat))
-    summary = summarize(measured, config=config)
+    summary = summarize(evaluate(model, paragraphs[:TEXTS], config), config=config)
     figures = summary.model
     return HeldOutFigures(
         texts=summary.texts,

@@ -13,9 +13,18 @@ from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerFas
 
 from fillmask_ui import masking
 from fillmask_ui.errors import OptionError
+from fillmask_ui.evaluation.schemes import CrossEntropy, PseudoPerplexity, Suffix, Uniform
 from fillmask_ui.records import Encoding, Span
 
 VOCABULARY = TableVocabulary()
+NO_DRAWS = None  # in place of the generator where a metric may not ask it
+
+
+def encoded(ids):
+    """The text of some ids, without characters and words."""
+    many = len(ids)
+    blank = (Span(0, 0),) * many
+    return Encoding("", tuple(ids), ("",) * many, blank, (None,) * many, (False,) * many)
 
 
 @pytest.fixture(scope="module")
@@ -87,8 +96,8 @@ def test_same_draws_as_the_collator(bert_tokenizer, probability, shares):
             mask_replace_prob=shares[0],
             random_replace_prob=shares[1],
         )
-        hidden = masking.hide_encoding(
-            encoding, VOCABULARY, recipe=recipe, rng=masking.generator(42, example_id)
+        hidden = masking.hide_random(
+            encoding, VOCABULARY, recipe, masking.generator(42, example_id)
         )
         np.testing.assert_array_equal(hidden.input_ids, expected_ids)
         np.testing.assert_array_equal(hidden.cols, np.flatnonzero(labels != -100))
@@ -108,8 +117,8 @@ def test_same_whole_words_as_the_collator(bert_tokenizer, probability):
             mlm_probability=probability,
             whole_word_mask=True,
         )
-        hidden = masking.hide_encoding(
-            VOCABULARY.encode(text), VOCABULARY, recipe=recipe, rng=masking.generator(7, example_id)
+        hidden = masking.hide_random(
+            VOCABULARY.encode(text), VOCABULARY, recipe, masking.generator(7, example_id)
         )
         np.testing.assert_array_equal(hidden.input_ids, expected_ids)
         np.testing.assert_array_equal(hidden.cols, np.flatnonzero(labels != -100))
@@ -120,8 +129,8 @@ def test_same_whole_words_as_the_collator(bert_tokenizer, probability):
 def test_kinds_tell_what_the_model_sees():
     recipe = masking.MaskRecipe(1.0, 0.4, 0.3, 0.3)
     for example_id, text in enumerate(TEXTS):
-        hidden = masking.hide_encoding(
-            VOCABULARY.encode(text), VOCABULARY, recipe=recipe, rng=masking.generator(1, example_id)
+        hidden = masking.hide_random(
+            VOCABULARY.encode(text), VOCABULARY, recipe, masking.generator(1, example_id)
         )
         shown = hidden.input_ids[hidden.cols]
         assert (shown[hidden.kinds == masking.MASK] == VOCABULARY.mask_id).all()
@@ -133,20 +142,13 @@ def test_kinds_tell_what_the_model_sees():
 
 def test_shares_of_many_texts_are_those_asked_for():
     recipe = masking.MaskRecipe(0.15)
-    ids = np.arange(5, 30)
-    can_hide = np.ones(25, bool)
+    encoding = encoded(range(5, 30))
     counts, total = np.zeros(3), 0
     for example_id in range(4000):
-        hidden = masking.hide_random(
-            ids,
-            can_hide=can_hide,
-            mask_id=4,
-            vocabulary_size=30,
-            rng=masking.generator(0, example_id),
-            recipe=recipe,
-        )
+        rng = masking.generator(0, example_id)
+        hidden = masking.hide_random(encoding, VOCABULARY, recipe, rng)
         counts += np.bincount(hidden.kinds, minlength=3)
-        total += len(ids)
+        total += len(encoding)
     # Five standard errors of a binomial share of 100,000 and of 15,000 draws.
     assert counts.sum() / total == pytest.approx(0.15, abs=0.006)
     np.testing.assert_allclose(counts / counts.sum(), [0.8, 0.1, 0.1], atol=0.017)
@@ -158,8 +160,8 @@ def test_masks_depend_on_seed_and_id_alone():
 
     def cols(seed, example_id):
         return tuple(
-            masking.hide_encoding(
-                encoding, VOCABULARY, recipe=recipe, rng=masking.generator(seed, example_id)
+            masking.hide_random(
+                encoding, VOCABULARY, recipe, masking.generator(seed, example_id)
             ).cols
         )
 
@@ -169,34 +171,26 @@ def test_masks_depend_on_seed_and_id_alone():
 
 @given(st.integers(0, 10**9), st.lists(st.integers(5, 40), max_size=40))
 def test_special_tokens_are_never_hidden(seed, inner):
-    ids = np.array([2, *inner, 4, 1, 3])
-    can_hide = masking.hideable(ids, VOCABULARY.special_ids)
+    encoding = encoded([2, *inner, 4, 1, 3])
+    can_hide = masking.hideable(encoding.ids, VOCABULARY.special_ids)
     assert can_hide.sum() == len(inner)
     rng = np.random.default_rng(seed)
-    plans = [
-        masking.hide_random(
-            ids,
-            can_hide=can_hide,
-            mask_id=4,
-            vocabulary_size=41,
-            rng=rng,
-            recipe=masking.MaskRecipe(0.9),
-        ),
-        masking.hide_one_by_one(ids, can_hide=can_hide, mask_id=4),
-        masking.hide_suffix(ids, can_hide=can_hide, mask_id=4, count=3),
-        masking.hide_uniform(ids, can_hide=can_hide, mask_id=4, rng=rng),
+    schemes = [
+        CrossEntropy(masking.MaskRecipe(0.9)),
+        PseudoPerplexity(),
+        Suffix(suffix_tokens=3),
+        Uniform(),
     ]
+    plans = [scheme.hide(encoding, VOCABULARY, rng) for scheme in schemes]
     for plan in plans:
         assert can_hide[plan.cols].all()
-        np.testing.assert_array_equal(plan.ids, ids)
+        np.testing.assert_array_equal(plan.ids, encoding.ids)
 
 
 def test_one_by_one_hides_each_real_token_once():
     encoding = VOCABULARY.encode("the happiness was warm.")
     ids = np.array(encoding.ids)
-    plan = masking.hide_one_by_one(
-        ids, can_hide=masking.hideable(ids, VOCABULARY.special_ids), mask_id=4
-    )
+    plan = PseudoPerplexity().hide(encoding, VOCABULARY, NO_DRAWS)
     assert plan.view_count == len(ids) - 2
     for index in range(plan.view_count):
         view = plan.view(index)
@@ -208,26 +202,17 @@ def test_within_word_hides_the_rest_of_the_word():
     # The first sub-token of "souvenir" is scored without ##uven and ##ir: arXiv:2305.10588, fig. 1.
     encoding = VOCABULARY.encode("the walkings was")
     assert encoding.tokens == ("[CLS]", "the", "walk", "##ing", "##s", "was", "[SEP]")
-    ids = np.array(encoding.ids)
-    plan = masking.hide_one_by_one(
-        ids,
-        can_hide=masking.hideable(ids, VOCABULARY.special_ids),
-        mask_id=4,
-        word_ids=encoding.word_ids,
-    )
+    plan = PseudoPerplexity(within_word=True).hide(encoding, VOCABULARY, NO_DRAWS)
     masked = [np.flatnonzero(plan.view(index) == 4).tolist() for index in range(plan.view_count)]
     assert masked == [[1], [2, 3, 4], [3, 4], [4], [5]]
 
 
 def test_uniform_share_makes_every_count_equally_likely():
-    ids = np.array([2, 10, 11, 12, 13, 3])
-    can_hide = masking.hideable(ids, VOCABULARY.special_ids)
+    encoding = encoded([2, 10, 11, 12, 13, 3])
     counts = np.zeros(5)
     places = np.zeros(6)
     for example_id in range(4000):
-        plan = masking.hide_uniform(
-            ids, can_hide=can_hide, mask_id=4, rng=masking.generator(0, example_id)
-        )
+        plan = Uniform().hide(encoding, VOCABULARY, masking.generator(0, example_id))
         counts[len(plan.cols)] += 1
         places[plan.cols] += 1
         assert (plan.input_ids[plan.cols] == 4).all()
@@ -238,9 +223,7 @@ def test_uniform_share_makes_every_count_equally_likely():
 
 @pytest.mark.parametrize(("count", "expected"), [(1, [3]), (2, [2, 3]), (99, [1, 2, 3])])
 def test_suffix(count, expected):
-    ids = np.array([2, 10, 11, 12, 3])
-    can_hide = masking.hideable(ids, VOCABULARY.special_ids)
-    plan = masking.hide_suffix(ids, can_hide=can_hide, mask_id=4, count=count)
+    plan = Suffix(suffix_tokens=count).hide(encoded([2, 10, 11, 12, 3]), VOCABULARY, NO_DRAWS)
     assert plan.cols.tolist() == expected
     assert np.flatnonzero(plan.input_ids == 4).tolist() == expected
 

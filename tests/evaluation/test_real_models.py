@@ -8,7 +8,7 @@ from tiny_models import SENTENCES, quiet
 from torch.nn.functional import cross_entropy
 
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
-from fillmask_ui.masking import MaskRecipe, generator, hide_encoding, word_starts
+from fillmask_ui.masking import MaskRecipe, generator, hide_random, word_starts
 from fillmask_ui.models import load_model
 from fillmask_ui.runs.collator_masks import CollatorMasks
 
@@ -87,7 +87,7 @@ def test_seeded_masks_equal_the_collator_with_a_reseeded_generator(family):
         )
         collator.generator = np.random.default_rng([42, example_id])
         expected = collator([list(encoded)])
-        hidden = hide_encoding(
+        hidden = hide_random(
             ours.vocabulary.encode(text),
             ours.vocabulary,
             recipe=MaskRecipe(0.3),

@@ -94,6 +94,14 @@ def test_onnx_file_with_its_tokenizer_one_folder_up(tiny_models: TinyModels):
     same(load_model(folder / "onnx" / "model.onnx"), load_model(folder))
 
 
+def test_a_path_below_the_home_folder_is_named_in_full(tiny_models: TinyModels, monkeypatch):
+    folder = tiny_models.folder("bert")
+    monkeypatch.setenv("HOME", str(folder.parent))
+    assert load_model(f"~/{folder.name}").signature.name == str(folder)
+    file = folder / "onnx" / "model.onnx"
+    assert load_model(f"~/{folder.name}/onnx/model.onnx").signature.name == str(file)
+
+
 def test_onnx_file_alone_with_a_tokenizer_named(tiny_models: TinyModels, tmp_path):
     folder = tiny_models.folder("roberta")
     shutil.copy(folder / "onnx" / "model.onnx", tmp_path / "mine.onnx")

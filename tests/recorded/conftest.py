@@ -17,7 +17,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("workshop")
     shutil.copytree(HERE / "texts", root, dirs_exist_ok=True)
     content = (root / "texts.txt").read_bytes()
-    (root / "texts.txt.gz").write_bytes(gzip.compress(content))
+    (root / "texts.txt.gz").write_bytes(gzip.compress(content, mtime=0))
     build_all(root, content.decode().splitlines())
     return root
 

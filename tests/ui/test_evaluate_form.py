@@ -112,10 +112,18 @@ def public_upload(folder, name, content):
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("many.txt.gz", gzip.compress(b"a\n" * 3_000_000, 1), f"at most {PUBLIC_ROWS:,} lines"),
+        (
+            "many.txt.gz",
+            gzip.compress(b"a\n" * 3_000_000, 1, mtime=0),
+            f"at most {PUBLIC_ROWS:,} lines",
+        ),
         ("many.txt", b"a\n" * (PUBLIC_ROWS + 1), "upload a part of it"),
-        ("long.txt.gz", gzip.compress(bytes(PUBLIC_BYTES + 1), 1), "20 MB of text, decompressed"),
-        ("cut.txt.gz", gzip.compress(b"a cat\n" * 99)[:-9], "cannot be decompressed"),
+        (
+            "long.txt.gz",
+            gzip.compress(bytes(PUBLIC_BYTES + 1), 1, mtime=0),
+            "20 MB of text, decompressed",
+        ),
+        ("cut.txt.gz", gzip.compress(b"a cat\n" * 99, mtime=0)[:-9], "cannot be decompressed"),
         ("plain.txt.gz", b"a cat\n", "drop .gz from its name"),
         ("texts.parquet", b"PAR1", "reads no parquet"),
         ("texts.docx", b"PK", "unknown kind of file"),
@@ -129,7 +137,7 @@ def test_an_upload_that_is_too_much_for_a_public_page_is_refused(tmp_path, name,
 
 
 def test_an_upload_may_be_as_large_as_a_public_page_says(tmp_path):
-    content = gzip.compress(b"a\n" * PUBLIC_ROWS, 1)
+    content = gzip.compress(b"a\n" * PUBLIC_ROWS, 1, mtime=0)
     plan = public_upload(tmp_path, "most.txt.gz", content)
     with open_texts(plan.source) as texts:
         assert texts.report.available == PUBLIC_ROWS

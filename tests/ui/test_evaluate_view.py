@@ -27,8 +27,9 @@ from fillmask_ui.intervals import Interval, Verdict
 from fillmask_ui.models import ModelStore
 from fillmask_ui.runs import prepare_info
 from fillmask_ui.show.charts import CHARTS
+from fillmask_ui.show.render import render
 from fillmask_ui.ui.evaluate import results, tab, tokens, view
-from fillmask_ui.ui.evaluate.desk import Selection
+from fillmask_ui.ui.evaluate.desk import Listing, Selection
 from fillmask_ui.ui.evaluate.job import JobStatus
 from fillmask_ui.ui.evaluate.tokens import DIFFERENT, WORST, TokenFilter, find_tokens
 from fillmask_ui.ui.session import Session
@@ -64,12 +65,12 @@ def test_text_of_others_is_never_markup():
         results.progress_html(JobStatus("failed", EVIL, info=info)),
         results.progress_html(JobStatus("waiting", EVIL)),
         results.progress_html(JobStatus("stopped", info=info)),
-        results.runs_html([], [EVIL]),
+        render("page/evaluate/runs.html", listing=Listing([], [EVIL]), chosen=""),
     ]
     for chart in view._charts(summary, ()).values():
         sources += [
-            results.chart_head_html(replace(chart, title=EVIL, note=EVIL)),
-            results.chart_table_html(chart),
+            render("page/evaluate/chart_head.html", chart=replace(chart, title=EVIL, note=EVIL)),
+            render("page/evaluate/chart_table.html", chart=chart),
         ]
     assert sum("&lt;script&gt;" in source for source in sources) >= 7
     for source in sources:
@@ -361,7 +362,9 @@ def test_charts_can_be_sent_with_every_number(done):
     _, page = done
     for chart in page.charts.values():
         json.loads(chart.figure.to_json())
-        shown = re.findall(r'data-value="([^"]+)"', results.chart_table_html(chart))
+        shown = re.findall(
+            r'data-value="([^"]+)"', render("page/evaluate/chart_table.html", chart=chart)
+        )
         numbers = [v for row in chart.table.rows for v in row if isinstance(v, (int, float))]
         assert sorted(map(float, shown)) == sorted(map(float, numbers))
     assert math.isfinite(np.sum(page.charts["loss-histogram"].table.rows[0][2]))

@@ -4,8 +4,6 @@ A new metric is a file with a subclass of `Scheme` and a row here: the command l
 run.json and every table of figures read this table.
 """
 
-from __future__ import annotations
-
 from dataclasses import fields
 from typing import Any
 
@@ -18,19 +16,14 @@ from fillmask_ui.evaluation.schemes.uniform import Uniform
 from fillmask_ui.options import options_of
 
 SCHEMES: dict[str, type[Scheme]] = {
-    "cross-entropy": CrossEntropy,
-    "pseudo-perplexity": PseudoPerplexity,
-    "uniform": Uniform,
-    "suffix": Suffix,
+    scheme.name: scheme for scheme in (CrossEntropy, PseudoPerplexity, Uniform, Suffix)
 }
 
 
 def make_scheme(metric: str, options: dict[str, Any]) -> Scheme:
     """The metric of a name, with its own options.
 
-    Args:
-        metric: a key of `SCHEMES`.
-        options: fields of any scheme; those of other metrics must have their defaults.
+    Options of other metrics must have their defaults.
 
     Raises:
         OptionError: for an unknown metric, an option that it does not have, or a bad value.

@@ -10,24 +10,15 @@ Source:
     BERT, arXiv:1810.04805, section 3.1.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+
+from numpy.random import Generator
 
 from fillmask_ui.evaluation.schemes.scheme import Scheme
-from fillmask_ui.masking import HiddenTokens, MaskRecipe, hide_encoding
-from fillmask_ui.options import check_options, option
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from fillmask_ui.protocol import Vocabulary
-    from fillmask_ui.records import Encoding
-
-# `text`: masks of a text depend on (seed, id) alone. `collator`: one generator runs through all
-# texts, as in the published evaluator.
-MASK_STREAMS = ("text", "collator")
+from fillmask_ui.masking import HiddenTokens, MaskRecipe, hide_random
+from fillmask_ui.options import option
+from fillmask_ui.protocol import Vocabulary
+from fillmask_ui.records import Encoding
 
 
 @dataclass(frozen=True)
@@ -41,30 +32,23 @@ class CrossEntropy(Scheme):
     figure_label = "Cross-entropy"
 
     recipe: MaskRecipe = field(default_factory=MaskRecipe)  # what is chosen and how it is shown
-    # one of `MASK_STREAMS`
     mask_stream: str = option(
         "text",
         "text: masks depend on the text's position alone; collator: as the published evaluator, "
         "one generator through all texts.",
-        choices=MASK_STREAMS,
+        choices=("text", "collator"),
     )
 
-    def __post_init__(self) -> None:
-        check_options(self)
-
-    def hide(
-        self, encoding: Encoding, vocabulary: Vocabulary, rng: np.random.Generator
-    ) -> HiddenTokens:
+    def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
         """Tokens chosen at random, shown by the recipe."""
-        return hide_encoding(encoding, vocabulary, recipe=self.recipe, rng=rng)
+        return hide_random(encoding, vocabulary, self.recipe, rng)
 
     @property
     def signature(self) -> tuple[str, ...]:
         recipe = self.recipe
-        shares = (recipe.mask_share, recipe.random_share, recipe.unchanged_share)
         return (
             f"p:{recipe.probability:g}",
-            "shares:" + "/".join(f"{share:g}" for share in shares),
+            f"shares:{recipe.mask_share:g}/{recipe.random_share:g}/{recipe.unchanged_share:g}",
             "unit:" + ("word" if recipe.whole_word else "token"),
             f"stream:{self.mask_stream}",
         )

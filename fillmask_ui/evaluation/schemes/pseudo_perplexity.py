@@ -11,20 +11,16 @@ Source:
     Salazar et al. 2020, arXiv:1910.14659; within-word: Kauf and Ivanova 2023, arXiv:2305.10588.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.random import Generator
 
 from fillmask_ui.evaluation.schemes.scheme import Scheme
-from fillmask_ui.masking import HiddenTokens, hide_one_by_one, hideable
+from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
 from fillmask_ui.options import option
-
-if TYPE_CHECKING:
-    from fillmask_ui.protocol import Vocabulary
-    from fillmask_ui.records import Encoding
+from fillmask_ui.protocol import Vocabulary
+from fillmask_ui.records import Encoding
 
 
 @dataclass(frozen=True)
@@ -41,20 +37,19 @@ class PseudoPerplexity(Scheme):
     covers_the_text = True
     exponential = True
 
-    # hide the later sub-tokens of the word too
     within_word: bool = option(False, "Pseudo-perplexity: hide the rest of the word too.")
 
-    def hide(
-        self, encoding: Encoding, vocabulary: Vocabulary, rng: np.random.Generator
-    ) -> HiddenTokens:
+    def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
         """Each token in a view of its own; draws nothing."""
-        ids = np.array(encoding.ids, dtype=np.int64)
-        return hide_one_by_one(
-            ids,
-            can_hide=hideable(ids, vocabulary.special_ids),
-            mask_id=vocabulary.mask_id,
-            word_ids=encoding.word_ids if self.within_word else None,
-        )
+        cols = np.flatnonzero(hideable(encoding.ids, vocabulary.special_ids))
+        until = cols + 1
+        if self.within_word:
+            words = encoding.word_ids
+            for index in reversed(range(len(cols) - 1)):
+                after = cols[index + 1]
+                if until[index] == after and words[cols[index]] == words[after]:
+                    until[index] = until[index + 1]
+        return hide_as_masks(encoding, vocabulary, cols, until)
 
     @property
     def signature(self) -> tuple[str, ...]:

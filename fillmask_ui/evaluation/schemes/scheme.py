@@ -3,38 +3,21 @@
 A metric hides tokens of a text, and turns the sum of the negative log-likelihoods of the true
 tokens into a figure: the loss per unit (a token, a byte, ...), or e^ of it. Subclasses are frozen
 dataclasses whose fields are the metric's own options.
-
-Axes: T tokens of the text, M hidden positions.
 """
-
-from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import ClassVar
 
-if TYPE_CHECKING:
-    import numpy as np
+from numpy.random import Generator
 
-    from fillmask_ui.masking import HiddenTokens
-    from fillmask_ui.protocol import Vocabulary
-    from fillmask_ui.records import Encoding
-
-
-class MeasuredText(Protocol):
-    """What a metric may ask of a text; the fields are those of `EvaluatedText`."""
-
-    @property
-    def text(self) -> str: ...
-    @property
-    def truncated(self) -> bool: ...
-    @property
-    def left_out(self) -> int: ...
-    @property
-    def cols(self) -> np.ndarray: ...
-    @property
-    def spans(self) -> np.ndarray: ...
+from fillmask_ui.evaluation.rows import MaskedText
+from fillmask_ui.masking import HiddenTokens
+from fillmask_ui.options import check_options
+from fillmask_ui.protocol import Vocabulary
+from fillmask_ui.records import Encoding
 
 
 @dataclass(frozen=True)
@@ -48,22 +31,15 @@ class Scheme(ABC):
     figure_label: ClassVar[str]  # of its figure, on the page
     figure_key: ClassVar[str] = "cross_entropy"  # of its figure in JSON
     seeded: ClassVar[bool] = True  # whether the seed changes what is hidden
-    # whether every token is hidden once, so that the losses of a text add up to that of all its
-    # characters
-    covers_the_text: ClassVar[bool] = False
+    covers_the_text: ClassVar[bool] = False  # whether every token is hidden once
     exponential: ClassVar[bool] = False  # whether the figure is e^ of the loss per unit
 
-    @abstractmethod
-    def hide(
-        self, encoding: Encoding, vocabulary: Vocabulary, rng: np.random.Generator
-    ) -> HiddenTokens:
-        """Hidden tokens of one text.
+    def __post_init__(self) -> None:
+        check_options(self)
 
-        Args:
-            encoding: the text as tokens.
-            vocabulary: that made them.
-            rng: of (seed, id of the text); nothing else may be random.
-        """
+    @abstractmethod
+    def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
+        """Hidden tokens of one text; `rng` is of (seed, id of the text), nothing else is random."""
 
     @property
     def signature(self) -> tuple[str, ...]:
@@ -75,7 +51,7 @@ class Scheme(ABC):
         """Whether what is hidden stands for the same characters under any tokenizer."""
         return self.covers_the_text
 
-    def units(self, text: MeasuredText) -> float:
+    def units(self, text: MaskedText) -> float:
         """What the loss of one text is divided by; summed over texts."""
         return len(text.cols)
 
@@ -83,13 +59,13 @@ class Scheme(ABC):
         """The metric of a loss per unit; increasing."""
         return exp(nll_per_unit_nats) if self.exponential else nll_per_unit_nats
 
-    def covers_same(self, first: MeasuredText, second: MeasuredText) -> bool:
+    def covers_same(self, first: MaskedText, second: MaskedText) -> bool:
         """Whether what two tokenizers hide of a text stands for the same characters."""
         if first.truncated or second.truncated:
             return False
         if self.covers_the_text:
             return not first.left_out and not second.left_out
-        return covered(first) == covered(second)
+        return covered(first.text, first.spans) == covered(second.text, second.spans)
 
 
 def exp(value: float) -> float:
@@ -97,11 +73,7 @@ def exp(value: float) -> float:
     return math.exp(value) if value < 700 else math.inf
 
 
-def covered(text: MeasuredText) -> frozenset[int]:
+def covered(text: str, spans: Iterable[tuple[int, int]]) -> frozenset[int]:
     """Characters of a text, blanks left out, that its hidden tokens stand for."""
-    return frozenset(
-        place
-        for start, end in text.spans.tolist()
-        for place in range(start, end)
-        if not text.text[place].isspace()
-    )
+    places = (place for start, end in spans for place in range(start, end))
+    return frozenset(place for place in places if not text[place].isspace())

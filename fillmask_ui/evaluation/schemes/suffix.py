@@ -7,20 +7,16 @@ Rivals: a causal model predicts them one after another, each given those before 
 them sees another.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.random import Generator
 
 from fillmask_ui.evaluation.schemes.scheme import Scheme
-from fillmask_ui.masking import HiddenTokens, hide_suffix, hideable
-from fillmask_ui.options import check_options, option
-
-if TYPE_CHECKING:
-    from fillmask_ui.protocol import Vocabulary
-    from fillmask_ui.records import Encoding
+from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
+from fillmask_ui.options import option
+from fillmask_ui.protocol import Vocabulary
+from fillmask_ui.records import Encoding
 
 
 @dataclass(frozen=True)
@@ -34,7 +30,6 @@ class Suffix(Scheme):
     figure_label = "Mean loss, end hidden"
     seeded = False
 
-    # how many are hidden; all where a text has fewer
     suffix_tokens: int = option(
         8,
         "Suffix: how many tokens at the end are hidden.",
@@ -43,20 +38,10 @@ class Suffix(Scheme):
         least=1,
     )
 
-    def __post_init__(self) -> None:
-        check_options(self)
-
-    def hide(
-        self, encoding: Encoding, vocabulary: Vocabulary, rng: np.random.Generator
-    ) -> HiddenTokens:
+    def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
         """The last tokens that can be hidden; draws nothing."""
-        ids = np.array(encoding.ids, dtype=np.int64)
-        return hide_suffix(
-            ids,
-            can_hide=hideable(ids, vocabulary.special_ids),
-            mask_id=vocabulary.mask_id,
-            count=self.suffix_tokens,
-        )
+        places = np.flatnonzero(hideable(encoding.ids, vocabulary.special_ids))
+        return hide_as_masks(encoding, vocabulary, places[-self.suffix_tokens :])
 
     @property
     def signature(self) -> tuple[str, ...]:

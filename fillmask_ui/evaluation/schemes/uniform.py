@@ -10,19 +10,16 @@ Source:
     LLaDA, arXiv:2502.09992, in the variant with an exact count.
 """
 
-from __future__ import annotations
-
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.random import Generator
 
 from fillmask_ui.evaluation.schemes.scheme import Scheme
-from fillmask_ui.masking import HiddenTokens, hide_uniform, hideable
-
-if TYPE_CHECKING:
-    from fillmask_ui.protocol import Vocabulary
-    from fillmask_ui.records import Encoding
+from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
+from fillmask_ui.protocol import Vocabulary
+from fillmask_ui.records import Encoding
 
 
 @dataclass(frozen=True)
@@ -35,14 +32,9 @@ class Uniform(Scheme):
     hides = "a share drawn anew for each text"
     figure_label = "Mean loss, uniform share hidden"
 
-    def hide(
-        self, encoding: Encoding, vocabulary: Vocabulary, rng: np.random.Generator
-    ) -> HiddenTokens:
-        """ceil(share * n) of the n tokens that can be hidden."""
-        ids = np.array(encoding.ids, dtype=np.int64)
-        return hide_uniform(
-            ids,
-            can_hide=hideable(ids, vocabulary.special_ids),
-            mask_id=vocabulary.mask_id,
-            rng=rng,
-        )
+    def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
+        """ceil(share * n) of the n tokens that can be hidden: each count is equally likely."""
+        places = np.flatnonzero(hideable(encoding.ids, vocabulary.special_ids))
+        share = 1.0 - rng.random()  # random() lies in [0, 1)
+        chosen = rng.permutation(places)[: math.ceil(share * len(places))]
+        return hide_as_masks(encoding, vocabulary, np.sort(chosen))

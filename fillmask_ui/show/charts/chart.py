@@ -14,9 +14,8 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from fillmask_ui.evaluation import MeanSoFar, ModelFigures, Summary
-from fillmask_ui.evaluation.summary import Histogram
-from fillmask_ui.show.figures import NAMES, Names, Table, models_of
+from fillmask_ui.evaluation import MeanSoFar, Summary
+from fillmask_ui.show.figures import Names, Table, models_of
 
 # Mid-tones that keep a contrast of 3 to 1 or more on white and on near black.
 ACCENT = "#0d9488"
@@ -26,7 +25,6 @@ _LABEL_CHARACTERS = 22
 _TITLE_CHARACTERS = 32  # of a model's name in a legend
 _FONT = "IBM Plex Sans, system-ui, sans-serif"
 _AXIS = {
-    "showgrid": True,
     "gridcolor": "rgba(128,128,128,.25)",
     "zeroline": False,
     "automargin": True,
@@ -41,7 +39,6 @@ LOOK = go.layout.Template(
         "font": {"family": _FONT, "size": 13},
         "hoverlabel": {"font": {"family": _FONT}},
         "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
-        "showlegend": False,
         "dragmode": False,
         "xaxis": _AXIS,
         "yaxis": _AXIS,
@@ -59,75 +56,70 @@ class Style:
 
     def trace(self, width: float) -> dict[str, Any]:
         """The name of a trace and the look of its line, so many pixels wide."""
-        return {
-            "name": self.name,
-            "line": {"color": self.colour, "width": width, "dash": self.dash},
-        }
+        line = {"color": self.colour, "width": width, "dash": self.dash}
+        return {"name": self.name, "line": line}
+
+
+class Subject:
+    """What charts are drawn of: the records of one model or two, their names and styles."""
+
+    def __init__(self, summary: Summary, names: Names, history: Sequence[MeanSoFar]) -> None:
+        self.summary, self.history = summary, history
+        self.models = models_of(summary)
+        self.two = len(self.models) > 1
+        self.names = names[: len(self.models)]
+        # Two lines that lie on each other are both seen.
+        labels = [label(name, _TITLE_CHARACTERS) for name in self.names]
+        self.styles = tuple(map(Style, labels, (ACCENT, SECOND), ("solid", "dash")))
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
-    """What charts are drawn of.
+class Chart:
+    """A figure with the table of what it shows; the catalogue names it."""
 
-    Attributes:
-        summary: of one model or two.
-        names: what to call the models.
-        history: the mean after ever more texts; may be empty.
-    """
+    figure: go.Figure  # without a title of its own; `layout.meta` has its description in words
+    table: Table  # of its numbers
+    name: str = ""  # short and stable, for ids and file names
+    title: str = ""  # what it shows
+    note: str = ""  # how to read it, and what is left out
 
-    summary: Summary
-    names: Names = NAMES
-    history: Sequence[MeanSoFar] = ()
-
-    @property
-    def models(self) -> tuple[ModelFigures, ...]:
-        return models_of(self.summary)
-
-    @property
-    def two(self) -> bool:
-        return len(self.models) > 1
-
-    @property
-    def differences(self) -> Histogram | None:
-        """Of the loss of the same token under both models; None where no tokens are paired."""
-        comparison = self.summary.comparison
-        return None if comparison is None else comparison.histogram
-
-    @property
-    def styles(self) -> tuple[Style, ...]:
-        """Of each model; two lines that lie on each other are both seen."""
-        looks = ((ACCENT, "solid"), (SECOND, "dash"))
-        return tuple(
-            Style(label(name, _TITLE_CHARACTERS), *look)
-            for _, name, look in zip(self.models, self.names, looks, strict=False)
+    def to_html(self) -> str:
+        """The figure as an element that `chart_library` draws, without a server or a network."""
+        config = {"displaylogo": False, "displayModeBar": False, "responsive": True}
+        return self.figure.to_html(
+            full_html=False, include_plotlyjs=False, div_id=f"chart-{self.name}", config=config
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Drawing:
-    """A figure without a title of its own, and the table of what it shows."""
-
-    figure: go.Figure
-    table: Table
-
-
 def new_figure(
-    description: str, x: str = "", y: str = "", *, legend: bool = False, **layout: Any
+    description: str,
+    x: str | None = None,
+    y: str | None = None,
+    *,
+    legend: bool = False,
+    diagonal: float | None = None,
+    **layout: Any,
 ) -> go.Figure:
-    """An empty figure in the look of all charts.
+    """A figure in the look of all charts, with nothing drawn yet.
 
     Args:
         description: the figure in words.
         x: what its horizontal axis is.
         y: what its vertical axis is.
         legend: whether it names its traces, above the figure.
+        diagonal: end of the line from 0 on which both axes are equal; None for none.
         **layout: of plotly, such as `yaxis_type`.
     """
-    meta = {"description": description}
-    look: dict[str, Any] = {"template": LOOK, "height": 320, "meta": meta}
-    look |= {"xaxis_title_text": x or None, "yaxis_title_text": y or None, "showlegend": legend}
+    look: dict[str, Any] = {"template": LOOK, "height": 320, "meta": {"description": description}}
+    look |= {"xaxis_title_text": x, "yaxis_title_text": y, "showlegend": legend}
     look["margin_t"] = 40 if legend else 12
-    return go.Figure(layout=go.Layout(**{**look, **layout}))
+    figure = go.Figure(layout=go.Layout(**{**look, **layout}))
+    if diagonal is not None:
+        ends, line = [0, diagonal], {"color": MUTED, "width": 1, "dash": "dash"}
+        figure.add_scatter(
+            x=ends, y=ends, mode="lines", line=line, showlegend=False, hoverinfo="skip"
+        )
+    return figure
 
 
 def label(text: str, longest: int = _LABEL_CHARACTERS) -> str:
@@ -138,10 +130,3 @@ def label(text: str, longest: int = _LABEL_CHARACTERS) -> str:
     """
     text = text if len(text) <= longest else text[: longest - 1] + "…"
     return html.escape(text, quote=False)
-
-
-def add_diagonal(figure: go.Figure, end: float) -> None:
-    """Draw the line from 0 on which both axes have the same value."""
-    line = {"color": MUTED, "width": 1, "dash": "dash"}
-    ends = [0, end]
-    figure.add_scatter(x=ends, y=ends, mode="lines", line=line, showlegend=False, hoverinfo="skip")

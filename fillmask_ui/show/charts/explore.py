@@ -25,37 +25,30 @@ def candidate_names(candidates: Sequence[Candidate]) -> list[str]:
     another candidate.
     """
     words = [candidate.word for candidate in candidates]
-    return [
-        candidate.token
-        if candidate.token.startswith("##")
-        or not candidate.word.strip()
-        or words.count(candidate.word) > 1
-        else candidate.word
-        for candidate in candidates
-    ]
+
+    def misleads(token: str, word: str) -> bool:
+        return token.startswith("##") or not word.strip() or words.count(word) > 1
+
+    return [c.token if misleads(c.token, c.word) else c.word for c in candidates]
 
 
 def candidates_figure(
-    mask: MaskFilling,
-    *,
-    unit: str = "nats",
-    bars: int = MAX_BARS,
-    marked: int | None = None,
-    key_prefix: str = "",
+    mask: MaskFilling, *, unit: str = "nats", marked: int | None = None, key_prefix: str = ""
 ) -> go.Figure:
     """The best candidates of one mask as horizontal bars of probability, best on top.
 
     Args:
-        mask: with at least one candidate.
+        mask: with at least one candidate; the best `MAX_BARS` are drawn.
         unit: of the NLL in the hover text, `nats` or `bits`.
-        bars: how many at most.
         marked: id of a token to draw in another colour, such as the true word.
         key_prefix: put before the token id in the `customdata` of each bar.
     """
-    shown = mask.candidates[:bars]
+    shown = mask.candidates[:MAX_BARS]
     names = candidate_names(shown)
+    ranks = [candidate.rank for candidate in shown]  # no names: two tokens may look alike
     probabilities = [candidate.probability for candidate in shown]
     widest = max(probabilities)
+    colours = [SECOND if candidate.token_id == marked else ACCENT for candidate in shown]
     figure = new_figure(
         f"Bar chart of the {len(shown)} most probable words; the first is {names[0]} with "
         f"{probabilities[0]:.1%}.",
@@ -66,20 +59,16 @@ def candidates_figure(
         xaxis_range=[0, widest * 1.02],
         xaxis_nticks=6,
         yaxis_autorange="reversed",
-        # Positions are ranks, not names: two tokens may look alike.
-        yaxis_tickvals=[candidate.rank for candidate in shown],
+        yaxis_tickvals=ranks,
         yaxis_ticktext=[label(name) for name in names],
         yaxis_showgrid=False,
         yaxis_ticks="",
     )
     return figure.add_bar(
         x=probabilities,
-        y=[candidate.rank for candidate in shown],
+        y=ranks,
         orientation="h",
-        marker={
-            "color": [SECOND if candidate.token_id == marked else ACCENT for candidate in shown],
-            "cornerradius": 3,
-        },
+        marker={"color": colours, "cornerradius": 3},
         text=[percent(probability) for probability in probabilities],
         textposition="outside",
         textangle=0,
@@ -98,11 +87,8 @@ def candidates_figure(
 def loss_figure(rows: Sequence[LogRow]) -> go.Figure:
     """The loss of a training run over the tokens seen: training as a line, validation as points.
 
-    Args:
-        rows: of the run's log, in order; the two losses differ where the shares of hidden tokens
-            do, so each is named with what it is.
+    The two differ where the shares of hidden tokens do, so each is named with what it is.
     """
-    measured = [row for row in rows if row.validation_nll_nats is not None]
     last = f"{rows[-1].train_nll_nats:.3f}" if rows else "unknown"
     figure = new_figure(
         f"Loss of a training run over {rows[-1].tokens if rows else 0:,} tokens; last {last}.",
@@ -111,17 +97,16 @@ def loss_figure(rows: Sequence[LogRow]) -> go.Figure:
         legend=True,
         height=420,
     )
-    figure.add_scatter(
-        x=[row.tokens for row in rows],
-        y=[row.train_nll_nats for row in rows],
-        mode="lines",
-        name="training, at the training share",
-        line={"color": MUTED, "width": 1},
-    )
-    return figure.add_scatter(
-        x=[row.tokens for row in measured],
-        y=[row.validation_nll_nats for row in measured],
-        mode="lines+markers",
-        name="validation, 15 % hidden",
-        line={"color": ACCENT, "width": 3},
-    )
+    for name, attribute, mode, colour, width in (
+        ("training, at the training share", "train_nll_nats", "lines", MUTED, 1),
+        ("validation, 15 % hidden", "validation_nll_nats", "lines+markers", ACCENT, 3),
+    ):
+        known = [row for row in rows if getattr(row, attribute) is not None]
+        figure.add_scatter(
+            x=[row.tokens for row in known],
+            y=[getattr(row, attribute) for row in known],
+            mode=mode,
+            name=name,
+            line={"color": colour, "width": width},
+        )
+    return figure

@@ -5,14 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from fillmask_ui.evaluation.catalogue import COUNT, SHARE, SPLITS, Figure
-from fillmask_ui.show.charts.chart import Drawing, Subject, add_diagonal, new_figure
-from fillmask_ui.show.figures import (
-    Table,
-    group_names,
-    groups_table,
-    headings,
-    records_table,
-)
+from fillmask_ui.show.charts.chart import Chart, Subject, new_figure
+from fillmask_ui.show.figures import Table, group_names, groups_table, headings, records_table
 
 _CALIBRATION_FIGURES = (
     Figure("tokens", "tokens", COUNT),
@@ -22,13 +16,8 @@ _CALIBRATION_FIGURES = (
 _PARTS = ("means", "lows", "highs")
 
 
-def loss_by_group(subject: Subject, split: str) -> Drawing:
-    """Mean loss of each group of tokens, with its interval where there is one.
-
-    Args:
-        subject: what is drawn.
-        split: a key of `SPLITS`.
-    """
+def loss_by_group(subject: Subject, split: str) -> Chart:
+    """Mean loss of each group of tokens of a split, with its interval where there is one."""
     groups = getattr(subject.models[0], split)
     figure = new_figure(
         f"Mean loss by {SPLITS[split]}: {groups[0].name} {groups[0].mean_nll_nats:.3f}, "
@@ -43,16 +32,13 @@ def loss_by_group(subject: Subject, split: str) -> Drawing:
     )
     for model, style in zip(subject.models, subject.styles, strict=True):
         groups = getattr(model, split)
-        means = [group.mean_nll_nats for group in groups]
-        # Where there is no interval it has no length.
-        lows = [g.interval.low if g.interval else g.mean_nll_nats for g in groups]
-        highs = [g.interval.high if g.interval else g.mean_nll_nats for g in groups]
+        spans = [(group.mean_nll_nats, group.interval) for group in groups]
         figure.add_scatter(
             x=[group.name for group in groups],
-            y=means,
-            error_y={
-                "array": [high - mean for high, mean in zip(highs, means, strict=True)],
-                "arrayminus": [mean - low for low, mean in zip(lows, means, strict=True)],
+            y=[mean for mean, _ in spans],
+            error_y={  # where there is no interval it has no length
+                "array": [own.high - mean if own else 0.0 for mean, own in spans],
+                "arrayminus": [mean - own.low if own else 0.0 for mean, own in spans],
                 "color": style.colour,
                 "thickness": 1.2,
                 "width": 3,
@@ -63,21 +49,21 @@ def loss_by_group(subject: Subject, split: str) -> Drawing:
             customdata=[group.tokens for group in groups],
             hovertemplate="%{x}: %{y:.3f} nats over %{customdata:,} tokens<extra></extra>",
         )
-    return Drawing(figure, groups_table(subject.models, split, subject.names))
+    return Chart(figure, groups_table(subject.models, split, subject.names))
 
 
-def calibration(subject: Subject) -> Drawing:
+def calibration(subject: Subject) -> Chart:
     """The probability that a model states for its best guess, and how often that is right."""
-    axes: dict[str, Any] = {"range": [-0.02, 1.04], "tickformat": ",.0%"}
+    axis = {"range": [-0.02, 1.04], "tickformat": ",.0%"}
     figure = new_figure(
         "Stated probability of the best guess against how often it is right; mean distance "
         f"{subject.models[0].calibration_error:.3f}.",
         "stated probability of the best guess",
         "share of them that are right",
         legend=subject.two,
+        diagonal=1.0,
     )
-    figure.update_xaxes(axes).update_yaxes(axes)
-    add_diagonal(figure, 1.0)
+    figure.update_xaxes(axis).update_yaxes(axis)
     for model, style in zip(subject.models, subject.styles, strict=True):
         bins = model.calibration
         sizes = [6 + 18 * (slot.tokens / model.tokens) ** 0.5 for slot in bins]
@@ -91,20 +77,16 @@ def calibration(subject: Subject) -> Drawing:
             hovertemplate="stated %{x:.1%}, right %{y:.1%} of %{customdata:,}<extra></extra>",
         )
     by_range = [{(slot.low, slot.high): slot for slot in m.calibration} for m in subject.models]
-    heading = ("stated from", "stated to")
-    table = records_table(
-        heading,
-        sorted({*by_range[0], *by_range[-1]}),
-        by_range,
-        _CALIBRATION_FIGURES,
-        subject.names,
-    )
-    return Drawing(figure, table)
+    heading, ranges = ("stated from", "stated to"), sorted({*by_range[0], *by_range[-1]})
+    table = records_table(heading, ranges, by_range, _CALIBRATION_FIGURES, subject.names)
+    return Chart(figure, table)
 
 
-def running_mean(subject: Subject) -> Drawing:
+def running_mean(subject: Subject) -> Chart | None:
     """The mean loss over the texts measured, with its interval narrowing."""
     history = subject.history
+    if not history:
+        return None
     last, texts = history[-1], [entry.texts for entry in history]
     # The first texts swing widely; what matters is the end.
     settled = [v for e in history[len(history) // 4 :] for v in (*e.means, *e.lows, *e.highs)]
@@ -120,11 +102,10 @@ def running_mean(subject: Subject) -> Drawing:
     parts = (zip(*(getattr(e, part) for e in history), strict=True) for part in _PARTS)
     for style, means, lows, highs in zip(subject.styles, *parts, strict=True):
         columns += [means, lows, highs]
-        band = [entry for entry in zip(texts, lows, highs, strict=True) if entry[1] is not None]
-        back = band[::-1]
+        band = [edge for edge in zip(texts, lows, highs, strict=True) if edge[1] is not None]
         figure.add_scatter(
-            x=[entry[0] for entry in band + back],
-            y=[entry[2] for entry in band] + [entry[1] for entry in back],
+            x=[count for count, _, _ in (*band, *band[::-1])],
+            y=[high for _, _, high in band] + [low for _, low, _ in band[::-1]],
             fill="toself",
             mode="lines",
             line={"color": style.colour, "width": 0},
@@ -139,5 +120,5 @@ def running_mean(subject: Subject) -> Drawing:
             **style.trace(2.5),
             hovertemplate="%{y:.4f} nats after %{x:,} texts<extra></extra>",
         )
-    own = headings(["mean loss (nats)", "95 % from", "95 % to"], subject.names, len(last.means))
-    return Drawing(figure, Table(("texts", *own), tuple(zip(*columns, strict=True))))
+    own = headings(["mean loss (nats)", "95 % from", "95 % to"], subject.names)
+    return Chart(figure, Table(("texts", *own), tuple(zip(*columns, strict=True))))

@@ -163,6 +163,7 @@ class Job:
         for row in self._store.open(first.info.name).rows():  # of a resumed run
             self._history.add(row)
         self._set(state="running", message="", fraction=None, info=first.info)
+        self._set(seen=first.running.seen, expected=first.expected)
         for step in steps:
             if step.row is not None:
                 self._history.add(step.row)

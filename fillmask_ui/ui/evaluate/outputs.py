@@ -10,7 +10,6 @@ from fillmask_ui.show.charts import CHARTS
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import widgets
 from fillmask_ui.ui.evaluate.desk import Selection
-from fillmask_ui.ui.evaluate.results import chart_head_html, chart_table_html
 from fillmask_ui.ui.evaluate.tokens import CAPTIONS, WORST
 from fillmask_ui.ui.evaluate.view import Update
 
@@ -117,9 +116,10 @@ def changes(parts: Parts, update: Update, *, filters: bool = True) -> dict[Any, 
             chart = update.charts.get(name)
             values[f"box {name}"] = gr.Column(visible=chart is not None)
             if chart is not None:
-                values[f"head {name}"] = chart_head_html(chart)
                 values[f"plot {name}"] = chart.figure
-                values[f"table {name}"] = chart_table_html(chart)
+                for place in ("head", "table"):
+                    template = f"page/evaluate/chart_{place}.html"
+                    values[f"{place} {name}"] = render(template, chart=chart)
     if update.tokens is not None:
         table = update.tokens
         values |= {"tokens": table.html, "found": table.found}

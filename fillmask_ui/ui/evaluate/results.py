@@ -1,14 +1,12 @@
-"""What was measured and what is stored, as HTML: figures, verdict, progress, charts, runs."""
+"""What was measured and how far a job is, as HTML."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from fillmask_ui.evaluation import Summary
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
-from fillmask_ui.runs import Run, RunInfo
-from fillmask_ui.show.charts import Chart
+from fillmask_ui.runs import RunInfo
 from fillmask_ui.show.figures import (
     Names,
     change_text,
@@ -91,24 +89,3 @@ def duration(seconds: float) -> str:
         return f"about {math.ceil(seconds)} s"
     minutes = math.ceil(seconds / 60)
     return f"about {minutes} min" if minutes < 60 else f"about {minutes // 60} h {minutes % 60} min"
-
-
-def chart_head_html(chart: Chart) -> str:
-    """A chart's title and how to read it."""
-    return render("page/evaluate/chart_head.html", chart=chart)
-
-
-def chart_table_html(chart: Chart) -> str:
-    """A chart's numbers, folded away."""
-    return render("page/evaluate/chart_table.html", chart=chart)
-
-
-def runs_html(runs: Sequence[Run], unreadable: Sequence[str] = (), chosen: str = "") -> str:
-    """The stored runs, newest first; a click on a row shows it.
-
-    Args:
-        runs: as they are listed.
-        unreadable: why others are missing.
-        chosen: name of the run that is shown.
-    """
-    return render("page/evaluate/runs.html", runs=runs, unreadable=unreadable, chosen=chosen)

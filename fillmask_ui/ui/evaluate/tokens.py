@@ -97,33 +97,14 @@ def tokens_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> str:
     """
     return render(
         "page/evaluate/tokens.html",
-        tokens=found.tokens,
+        found=found,
+        caption=CAPTIONS[wanted.order],
+        narrowed=wanted.low > 0 or wanted.high < math.inf,
+        low=wanted.low,
+        high=f"{wanted.high:g}" if wanted.high < math.inf else "any",
         pair=pair,
-        caption=_caption(found, wanted),
-        note=_note(found),
         around=_CONTEXT,
     )
-
-
-def _caption(found: FoundTokens, wanted: TokenFilter) -> str:
-    which = CAPTIONS[wanted.order]
-    if wanted.low <= 0 and wanted.high == math.inf:
-        return which
-    high = "any" if wanted.high == math.inf else f"{wanted.high:g}"
-    return f"{which}, of the {found.count:,} with a loss from {wanted.low:g} to {high} nats"
-
-
-def _note(found: FoundTokens) -> str:
-    if not found.count:
-        return "No token fits."
-    sentences = [
-        "Click a token to open its sentence in Explore, or its row to see what is said of it there."
-    ]
-    if found.count > len(found.tokens):
-        sentences.append(f"The first {len(found.tokens):,} of {found.count:,}.")
-    if not found.all_texts:
-        sentences.append(f"Only the first {found.texts:,} texts were looked through.")
-    return " ".join(sentences)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,8 @@ def check_public_upload(path: Path) -> None:
         )
     size = rows = 0
     try:
-        with gzip.open(path) if source.compressed else path.open("rb") as file:
+        opened: Any = gzip.open if source.compressed else Path.open
+        with opened(path, "rb") as file:
             while block := read_block(file, path.name):
                 size += len(block)
                 rows += block.count(b"\n")

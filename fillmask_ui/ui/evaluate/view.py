@@ -11,10 +11,11 @@ from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.evaluation import MeanSoFar, Summary, TokenExample
 from fillmask_ui.runs import RunInfo
 from fillmask_ui.show.charts import Chart, charts
+from fillmask_ui.show.render import render
 from fillmask_ui.ui.background import Done, run_in_background
 from fillmask_ui.ui.evaluate.desk import Desk, Result, Selection
 from fillmask_ui.ui.evaluate.job import Job, JobStatus, follow
-from fillmask_ui.ui.evaluate.results import figures_html, names_of, progress_html, runs_html
+from fillmask_ui.ui.evaluate.results import figures_html, names_of, progress_html
 from fillmask_ui.ui.evaluate.tokens import (
     DIFFERENT,
     SHOWN,
@@ -92,7 +93,7 @@ def followed(desk: Desk, statuses: Iterable[JobStatus]) -> Iterator[Update]:
             if status.state == "stopped":
                 # The answer first: all the charts take a moment.
                 yield progress
-            yield progress if status.info is None else _ended(desk, status, status.info)
+            yield progress if status.info is None else _final_page(desk, status, status.info)
         elif status.info is None or status.summary is None or status.summary is drawn:
             # The same charts once more would close an opened table and break off a drag.
             yield progress
@@ -109,7 +110,7 @@ def followed(desk: Desk, statuses: Iterable[JobStatus]) -> Iterator[Update]:
             )
 
 
-def _ended(desk: Desk, status: JobStatus, info: RunInfo) -> Update:
+def _final_page(desk: Desk, status: JobStatus, info: RunInfo) -> Update:
     """The page once the job of a run has ended, however it did."""
     page, selection = Update(), Selection(info.name)
     try:
@@ -239,7 +240,7 @@ def run_list(desk: Desk, chosen: str = "") -> RunList:
     """The stored runs, one of them marked as the one that is shown."""
     listing = desk.runs()
     names = tuple(run.info.name for run in listing.runs)
-    html = runs_html(listing.runs, listing.unreadable, chosen)
+    html = render("page/evaluate/runs.html", listing=listing, chosen=chosen)
     return RunList(html, names, chosen if chosen in names else "")
 
 
