@@ -15,8 +15,7 @@ from transformers import PreTrainedModel
 
 from fillmask_ui.training.loop import Trainer, Validation
 
-# Of trained weights.
-SHARES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)
+SHARES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)  # of the trained weights
 
 
 def copy_weights(model: PreTrainedModel) -> dict[str, torch.Tensor]:

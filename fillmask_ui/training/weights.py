@@ -112,9 +112,8 @@ def train_tokenizer(paragraphs: list[str], vocabulary_size: int) -> PreTrainedTo
     """An uncased WordPiece tokenizer in BERT's form, trained on the text.
 
     The trainer breaks ties by the order of a hash map, so two trainings may differ in a few rare
-    tokens: a run keeps its tokenizer and resumes with it.
-
-    `vocabulary_size` is an upper limit: little text has fewer tokens to offer.
+    tokens: a run keeps its tokenizer and resumes with it. `vocabulary_size` is an upper limit:
+    little text has fewer tokens to offer.
 
     Raises:
         OptionError: for a vocabulary that leaves no room beside the special tokens.
