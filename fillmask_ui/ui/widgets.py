@@ -11,14 +11,13 @@ from fillmask_ui.models import available_models
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.session import Session
 
-_STATIC = Path(__file__).parent / "static"
 # Of an event that is quick and no endpoint for programs.
 QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
 
 
 def static(name: str) -> str:
     """A script or style sheet that ships with the page."""
-    return (_STATIC / name).read_text(encoding="utf-8")
+    return (Path(__file__).parent / "static" / name).read_text(encoding="utf-8")
 
 
 def page() -> gr.Blocks:

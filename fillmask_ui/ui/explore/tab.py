@@ -183,8 +183,7 @@ def _wire_links(inputs: Parts, default: Question) -> None:
         question = address.read(parameters, default)
         return _updates(inputs, {field: getattr(question, field) for field in named})
 
-    settle = (
-        "window.fillmask.loaded = true; if (window.location.search) window.fillmask.settle?.();"
-    )
-    on_link("explore", take, kept).then(None, js=f"() => {{ {settle} }}")
+    settle = "if (window.location.search) window.fillmask.settle?.();"
+    loaded = on_link("explore", take, kept)
+    loaded.then(None, js=f"() => {{ window.fillmask.loaded = true; {settle} }}")
     gr.on([part.change for part in kept], None, kept, js=address.write_script(default))

@@ -1,5 +1,6 @@
 """What the Explore tab shows for what its inputs hold: plain functions, no Gradio events."""
 
+import contextlib
 import csv
 import hashlib
 import io
@@ -41,8 +42,7 @@ class Question:
     words: str = ""  # candidate words as typed, separated by commas
     unit: str = UNITS[0]  # one of `UNITS`
     selected: int = 0  # number of the mask to show, from 0
-    # of the latest answer, for the words behind the masks
-    draft: Draft = field(default_factory=Draft)
+    draft: Draft = field(default_factory=Draft)  # of the latest answer
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,7 @@ class Answer:
     selected: int = 0  # number of the mask shown, from 0
     choices: tuple[str, ...] = ()  # one short name per mask
     figure: Any | None = None  # best candidates of the mask shown, a plotly figure
-    # the sentence as tokens under `strip`, and the `PIECES` of the mask shown
-    html: Mapping[str, str] = field(default_factory=dict)
+    html: Mapping[str, str] = field(default_factory=dict)  # `strip`, and `PIECES` of the mask
 
 
 def answer(
@@ -106,7 +105,11 @@ def _predicted(session: Session, model: MaskedLM, question: Question) -> Answer:
         notice = error_message(error)
         filling = session.fill(model, draft.text, top_k=top_k)
     selected = question.selected if 0 <= question.selected < len(filling.masks) else 0
-    hidden = _score_of_hidden(session, model, draft, selected)
+    hidden = None
+    if (word := draft.word(selected)) is not None:
+        # It may have no tokens or too many, or make the text too long once the mask has widened.
+        with contextlib.suppress(OptionError, TextError):
+            hidden = session.score_at(model, draft.text, word, selected)
     names = tuple(
         f"Mask {number} ({word})" if word else f"Mask {number}"
         for number, word in enumerate(draft.words(len(filling.masks)), start=1)
@@ -125,18 +128,6 @@ def _predicted(session: Session, model: MaskedLM, question: Question) -> Answer:
         ),
         html=mask_html(filling, selected, unit=question.unit, hidden=hidden, names=names),
     )
-
-
-def _score_of_hidden(
-    session: Session, model: MaskedLM, draft: Draft, selected: int
-) -> ScoredWord | None:
-    """The loss on the word that was hidden by click, where it is known and can be scored."""
-    word = draft.word(selected)
-    try:
-        return None if word is None else session.score_at(model, draft.text, word, selected)
-    except (OptionError, TextError):
-        # The word has no tokens or too many, or the text is too long once the mask has widened.
-        return None
 
 
 def version_of(text: str) -> str:
