@@ -9,8 +9,6 @@
 Importing the package loads no heavy library; the names below are imported when first used.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

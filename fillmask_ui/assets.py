@@ -4,8 +4,6 @@ In a clone and an editable install they are `assets/` beside the package; a whee
 inside the package as `_assets/`.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fillmask_ui.errors import ModelError

@@ -7,8 +7,6 @@ on the sequences before it, so that a resumed run forms the same batches as one 
 Axes: B sequences in a batch, T tokens of the longest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar

@@ -4,8 +4,6 @@ Every message says what came, what was wanted and what to do. The faces show the
 nothing else: no traceback. Programming errors stay ordinary exceptions (`ValueError`, ...).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 

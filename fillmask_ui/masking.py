@@ -7,8 +7,6 @@ metrics in `evaluation/schemes` choose the tokens.
 Axes: T tokens of one text, M hidden positions.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -15,8 +15,6 @@ Traceback (most recent call last):
 fillmask_ui.errors.OptionError: max tokens must be at least 3; it was 1
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields
 from typing import Any
 

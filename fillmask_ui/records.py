@@ -6,8 +6,6 @@ normalised over the whole vocabulary. `ids` are integers, `tokens` the vocabular
 Nothing here is rounded.
 """
 
-from __future__ import annotations
-
 import html
 import json
 import math

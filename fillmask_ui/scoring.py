@@ -5,8 +5,6 @@ vocabulary, in float64: the sum over 250,000 float32 exponentials is otherwise o
 digit. Bits are nats divided by ln 2.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

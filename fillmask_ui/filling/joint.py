@@ -1,7 +1,5 @@
 """Best fillings of all masks of a text together, by beam search."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from fillmask_ui import scoring

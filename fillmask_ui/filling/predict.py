@@ -15,8 +15,6 @@ normalised over the whole vocabulary. Three questions build on it:
   distribution: another order gives another value, so every factor is returned.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

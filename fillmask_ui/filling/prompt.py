@@ -1,7 +1,5 @@
 """A text with masks, as people write it, to token ids with masks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Log-probabilities at masks, and of given words of any number of sub-tokens."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ model has segment embeddings, `token_type_ids`, all [batch, sequence] with free 
 output `logits` [batch, sequence, V].
 """
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import logging

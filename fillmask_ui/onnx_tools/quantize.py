@@ -14,8 +14,6 @@ Source:
     Operators as in https://onnx.ai/onnx/operators/ (DynamicQuantizeLinear, MatMulInteger).
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass

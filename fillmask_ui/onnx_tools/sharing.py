@@ -5,8 +5,6 @@ bytes, so a graph can point into it. Half-precision weights get a Cast, those th
 transposed a Transpose; ONNX Runtime folds both when it loads the graph, so they cost nothing later.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path

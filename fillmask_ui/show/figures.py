@@ -3,8 +3,6 @@
 Which figures there are says the catalogue; nothing here knows one of them by name.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

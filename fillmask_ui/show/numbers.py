@@ -1,7 +1,5 @@
 """How numbers are written for people; unrounded values stay in the records."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

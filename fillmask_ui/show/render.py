@@ -4,8 +4,6 @@ What comes from users, texts, tokens and models is passed as a value and never j
 escaping is the template engine's work.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

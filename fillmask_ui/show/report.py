@@ -4,8 +4,6 @@ It holds the chart library and asks for nothing from outside, so it opens offlin
 Everything that comes from texts, tokens or models is escaped by the template.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fillmask_ui.errors import DataError

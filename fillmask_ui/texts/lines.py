@@ -4,8 +4,6 @@ A line ends at a line feed alone; a carriage return before it belongs to the end
 `splitlines` would also cut at form feeds and at separators inside running text.)
 """
 
-from __future__ import annotations
-
 import codecs
 import gzip
 import io

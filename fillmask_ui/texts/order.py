@@ -5,8 +5,6 @@ The order is that of `datasets.Dataset.shuffle(seed)`: numpy's PCG64 generator, 
 in a first pass, those asked for copied to a temporary file in a second, and yielded from there.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -5,8 +5,6 @@ tokens. Whoever cannot see a chart reads its table; whoever exports it gets numb
 A new chart is a function of a `Subject` and a row of `CHARTS`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

@@ -5,8 +5,6 @@ figure serves the light and the dark theme. Each has a description in words unde
 which the page reads out to those who cannot see it; a table always stands beside it.
 """
 
-from __future__ import annotations
-
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Charts of the mean loss of groups of tokens, of calibration, and of the mean as it settles."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fillmask_ui.evaluation.catalogue import SPLITS, Figure

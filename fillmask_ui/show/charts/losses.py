@@ -1,7 +1,5 @@
 """Charts of the loss of single tokens under one model or two, most of a histogram's fine bins."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What the Evaluate tab's controls hold, checked: plain values in, a `Plan` out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The components of the Evaluate tab that show results, and how an update reaches them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gradio as gr

@@ -1,7 +1,5 @@
 """What was measured and how far a job is, as HTML."""
 
-from __future__ import annotations
-
 import math
 
 from fillmask_ui.evaluation import Summary

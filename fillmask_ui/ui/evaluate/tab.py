@@ -1,7 +1,5 @@
 """The Evaluate tab: its components and how they are wired."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Uploaded files: kept beside the runs as long as one needs them, and weighed on a public page."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import os
