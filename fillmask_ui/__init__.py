@@ -28,18 +28,7 @@ _PUBLIC = {
     "FillmaskError": "fillmask_ui.errors",
 }
 
-__all__ = [
-    "EvaluationConfig",
-    "FillmaskError",
-    "available_models",
-    "compare",
-    "evaluate",
-    "fill",
-    "load_model",
-    "nll_nats",
-    "score_candidates",
-    "summarize",
-]
+__all__ = list(_PUBLIC)
 
 
 def __getattr__(name: str) -> Any:

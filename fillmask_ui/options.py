@@ -15,12 +15,10 @@ Traceback (most recent call last):
 fillmask_ui.errors.OptionError: max tokens must be at least 3; it was 1
 """
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from fillmask_ui.errors import OptionError, unknown
-
-_KEY = "option"
 
 
 @dataclass(frozen=True)
@@ -38,25 +36,19 @@ class Option:
 
 
 def option(default: Any, description: str, **shown: Any) -> Any:
-    """A dataclass field that carries an `Option`.
-
-    Args:
-        default: of the field.
-        description: `Option.help`.
-        shown: the other fields of `Option`.
-    """
-    return field(default=default, metadata={_KEY: Option(description, **shown)})
+    """A dataclass field that carries an `Option`: `description` is its help, `shown` the rest."""
+    return field(default=default, metadata={"option": Option(description, **shown)})
 
 
 def options_of(configuration: Any) -> dict[str, Option]:
     """Field name to option, label and flags filled in, of a dataclass or an instance of one."""
     found = {}
     for entry in fields(configuration):
-        own = entry.metadata.get(_KEY)
+        own = entry.metadata.get("option")
         if own is not None:
             label = own.label or entry.name.replace("_", " ").capitalize()
             flags = own.flags or (f"--{entry.name.replace('_', '-')}",)
-            found[entry.name] = Option(**{**vars(own), "label": label, "flags": flags})
+            found[entry.name] = replace(own, label=label, flags=flags)
     return found
 
 

@@ -11,9 +11,9 @@ from typing import Annotated
 import typer
 
 from fillmask_ui.cli.eval_output import print_figures, run_values, show_progress
-from fillmask_ui.cli.options import given_options, with_options
-from fillmask_ui.cli.progress import load
+from fillmask_ui.cli.options import given_options, option, with_options
 from fillmask_ui.cli.runs import store
+from fillmask_ui.cli.terminal import load
 from fillmask_ui.errors import DataError, OptionError, unknown
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.intervals import Limits
@@ -27,10 +27,6 @@ FAILING = {
     "at-risk": ("AT_RISK", "REGRESSION"),
     "inconclusive": ("INCONCLUSIVE", "AT_RISK", "REGRESSION"),
 }
-FAILED_VERDICT = 3
-
-# Options that a resumed run takes beside its own choices.
-_BESIDE_RESUME = {"resume", "output", "as_json", "fail_on"}
 
 
 @with_options
@@ -39,24 +35,20 @@ def evaluate(
     *,
     model: ModelChoice,
     baseline: Annotated[
-        str | None,
-        typer.Option(metavar="REF", help="A second model: paired difference and verdict."),
+        str | None, option("A second model: paired difference and verdict.", metavar="REF")
     ] = None,
-    task: Annotated[str, typer.Option(help="Always fill-mask.")] = "fill-mask",
+    task: Annotated[str, option("Always fill-mask.")] = "fill-mask",
     texts: TextChoice,
     config: EvaluationConfig,
     limits: Limits,
     fail_on: Annotated[
-        str | None,
-        typer.Option(help="Exit with code 3 on this verdict: regression, at-risk, inconclusive."),
+        str | None, option("Exit with code 3 on this verdict: regression, at-risk, inconclusive.")
     ] = None,
-    resume: Annotated[
-        str | None, typer.Option(metavar="RUN", help="Go on with a stopped run.")
-    ] = None,
+    resume: Annotated[str | None, option("Go on with a stopped run.", metavar="RUN")] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the JSON there.")
+        Path | None, option("Write the JSON there.", "--output", "-o", metavar="FILE")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Annotated[bool, option("Print one JSON object.", "--json")] = False,
 ) -> None:
     """Measure the loss of a model over texts: cross-entropy, pseudo-perplexity, and more."""
     if task != "fill-mask":
@@ -73,28 +65,35 @@ def evaluate(
         second = None if baseline is None else _baseline_choice(baseline, model)
         steps = perform(Plan(model, second, config, texts.source(), limits), store(), load)
     else:
-        _check_resumed(resume, context, judged=fail_on is not None)
+        if given := given_options(context, beside={"resume", "output", "as_json", "fail_on"}):
+            raise OptionError(
+                f"a resumed run has its own choices: leave out {', '.join(given)}, or start a new "
+                "run"
+            )
+        info = store().open(resume).info
+        if fail_on is not None and info.baseline is None:
+            raise OptionError(
+                f"--fail-on needs a baseline, and run {info.name} has none: leave it out"
+            )
         steps = perform_rest(resume, store(), load)
     done = show_progress(steps, quiet=as_json)
     summary = done.running.summary()
-    if not as_json:
-        print_figures(summary, done.info)
     values = run_values(summary, done.info)
     text = json.dumps(values, ensure_ascii=False)
+    if not as_json:
+        print_figures(summary, done.info)
     if output is not None:
         try:
             # As on standard output: the name of a text file may hold bytes that are not UTF-8.
             output.write_text(text + "\n", "utf-8", errors="backslashreplace")
         except OSError as error:
-            raise DataError(
-                f"{output} cannot be written ({error.strerror}); the run is kept as "
-                f"{done.info.name}"
-            ) from error
+            kept = f"the run is kept as {done.info.name}"
+            raise DataError(f"{output} cannot be written ({error.strerror}); {kept}") from error
     if as_json:
         typer.echo(text)
     if fail_on is not None and values.get("verdict") in FAILING[fail_on]:
         sys.stderr.write(f"the verdict is {values['verdict']} (--fail-on {fail_on})\n")
-        raise typer.Exit(FAILED_VERDICT)
+        raise typer.Exit(3)
 
 
 def _baseline_choice(reference: str, first: ModelChoice) -> ModelChoice:
@@ -103,21 +102,3 @@ def _baseline_choice(reference: str, first: ModelChoice) -> ModelChoice:
     if reference.endswith(".onnx"):
         return replace(choice, tokenizer=first.tokenizer, provider=first.provider)
     return choice
-
-
-def _check_resumed(name: str, context: typer.Context, *, judged: bool) -> None:
-    """Refuse choices that a stored run has made already, and a verdict that it cannot have.
-
-    Args:
-        name: of the run.
-        context: of the command.
-        judged: whether the verdict decides the exit code.
-    """
-    given = given_options(context, beside=_BESIDE_RESUME)
-    if given:
-        raise OptionError(
-            f"a resumed run has its own choices: leave out {', '.join(given)}, or start a new run"
-        )
-    info = store().open(name).info
-    if judged and info.baseline is None:
-        raise OptionError(f"--fail-on needs a baseline, and run {info.name} has none: leave it out")

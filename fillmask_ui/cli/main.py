@@ -4,68 +4,63 @@ from __future__ import annotations
 
 import io
 import sys
-from functools import cached_property
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 import typer
 from typer.core import TyperCommand
 
-from fillmask_ui.cli.models import models
-from fillmask_ui.cli.package import package
-from fillmask_ui.cli.predict import predict
-from fillmask_ui.cli.report import report
-from fillmask_ui.cli.runs import runs
 from fillmask_ui.cli.serve import serve
-from fillmask_ui.cli.train import train
 from fillmask_ui.errors import FillmaskError, OptionError, TextError
 
-# Those that are done once nobody reads on; an evaluation or a training is not.
-_PRINTING = (["predict"], ["models"], ["runs"])
-_SETTINGS: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}
+# Each in a module of its name, and what `--help` says of it: the modules load numpy, and more.
+_COMMANDS = {
+    "predict": "Show the most probable words at each mask, with probability and NLL.",
+    "models": "List the models at hand: the embedded ones and those in the local cache.",
+    "eval": "Measure the loss of a model over texts: cross-entropy, pseudo-perplexity, and more.",
+    "report": "Write a run as one HTML page: figures, charts with their tables, worst tokens.",
+    "train": "Train a masked language model on text, from weights or from scratch.",
+    "package": "Make a folder to ship of a trained model.",
+    "runs": "Evaluation runs: list, show, compare, delete, export.",
+}
+
+
+@cache
+def _loaded(name: str) -> Any:
+    """A command, or a group of them, with its options."""
+    # `eval` is a name of Python's own.
+    found = getattr(import_module(f"fillmask_ui.cli.{name}"), {"eval": "evaluate"}.get(name, name))
+    if isinstance(found, typer.Typer):
+        return typer.main.get_group(found)
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    alone.command(name)(found)
+    return typer.main.get_command(alone)
+
+
+class _Late(TyperCommand):
+    """A command that is loaded when it is called or when its options are asked for."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        del self.params  # which come from `__getattr__` now
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_loaded(str(self.name)), name)
+
+    def make_context(self, *arguments: Any, **settings: Any) -> Any:
+        return _loaded(str(self.name)).make_context(*arguments, **settings)
+
 
 app = typer.Typer(
     name="fillmask-ui",
-    help="Look inside masked language models. Without a command: start the page.",
     context_settings={"help_option_names": ["-h", "--help"]},
-    **_SETTINGS,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
 )
-
-
-class _Evaluate(TyperCommand):
-    """`eval`, made when it is asked for: what its options are derived from loads numpy."""
-
-    @cached_property
-    def made(self) -> Any:
-        from fillmask_ui.cli.eval import evaluate
-
-        alone = typer.Typer(add_completion=False, **_SETTINGS)
-        alone.command(self.name)(evaluate)
-        return typer.main.get_command(alone)
-
-    @property
-    def params(self) -> list[Any]:
-        return self.made.params
-
-    @params.setter
-    def params(self, _: object) -> None:
-        """Those of the stand-in, which has none."""
-
-    def make_context(self, *arguments: Any, **settings: Any) -> Any:
-        return self.made.make_context(*arguments, **settings)
-
-
-def evaluate() -> None:
-    """Measure the loss of a model over texts: cross-entropy, pseudo-perplexity, and more."""
-
-
 app.callback(invoke_without_command=True)(serve)
-app.command()(predict)
-app.command()(models)
-app.command("eval", cls=_Evaluate)(evaluate)
-app.command()(report)
-app.command()(train)
-app.command()(package)
-app.add_typer(runs, name="runs")
+for _name, _help in _COMMANDS.items():
+    app.command(_name, cls=_Late, help=_help)(lambda: None)
 
 
 def run() -> None:
@@ -84,8 +79,9 @@ def run() -> None:
         sys.stderr.write(f"error: {error}\n")
         raise SystemExit(2 if isinstance(error, OptionError | TextError) else 1) from None
     except SystemExit as exit_:
-        # The reader has gone (`| head`), of which typer makes a 1.
-        if isinstance(exit_.__context__, BrokenPipeError) and sys.argv[1:2] in _PRINTING:
+        # The reader has gone (`| head`), of which typer makes a 1: all is done where that is all.
+        printing = sys.argv[1:2] in (["predict"], ["models"], ["runs"])
+        if printing and isinstance(exit_.__context__, BrokenPipeError):
             raise SystemExit(0) from None
         raise
     except KeyboardInterrupt:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from fillmask_ui.cli.options import Json
-from fillmask_ui.cli.printing import print_json, table, wide_console
+from fillmask_ui.cli.terminal import print_json, print_table
+from fillmask_ui.models import available_models
 
 
 def models(as_json: Json = False) -> None:
     """List the models at hand: the embedded ones and those in the local cache."""
-    from fillmask_ui.models import available_models
-
     available = available_models()
     if as_json:
         for model in available:
@@ -21,4 +20,4 @@ def models(as_json: Json = False) -> None:
         (m.reference, ", ".join(m.runtimes), m.where, m.note, f"{m.size_bytes / 1e6:,.1f}")
         for m in available
     )
-    wide_console().print(table(("Model", "Runtime", "Where", "Note", ">MB"), rows))
+    print_table(("Model", "Runtime", "Where", "Note", ">MB"), rows)

@@ -12,7 +12,13 @@ import typer
 
 from fillmask_ui.options import Option, options_of
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
+
+def option(help: str, *flags: str, **shown: Any) -> Any:
+    """An option of the shell that belongs to no configuration, for `Annotated`."""
+    return typer.Option(*flags, help=help, **shown)
+
+
+Json = Annotated[bool, option("Print JSON, one object a line.", "--json")]
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -20,14 +26,8 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     Each parameter annotated with a dataclass that carries options (`fillmask_ui.options`) becomes
     one option of the shell per field, in the order of the fields, those of dataclasses within it
-    included; the command is called with the instance made of them. Defaults are those of the
-    fields. Bounds stand in `--help`; what else is wrong with the values, the dataclass says.
-
-    Args:
-        command: function of configurations and of parameters that typer knows.
-
-    Returns:
-        What `typer.Typer.command` takes.
+    included; the command is called with the instance made of them. Bounds stand in `--help`; what
+    else is wrong with the values, the dataclass says.
 
     >>> from fillmask_ui.models.choice import ModelChoice
     >>> def show(model: ModelChoice, bits: bool = False) -> None:
@@ -62,12 +62,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def typer_option(own: Option, *, on: bool = False) -> Any:
-    """One option of a configuration as typer knows it.
-
-    Args:
-        own: with its flags, from `options_of`.
-        on: whether it is a switch that is on by default, which `--no-...` turns off.
-    """
+    """An option of `options_of` for typer; `--no-...` turns off a switch that is `on`."""
     flags = [f"{flag}/--no-{flag.removeprefix('--')}" if on else flag for flag in own.flags]
     return typer.Option(*flags, help=own.help, metavar=own.metavar, min=own.least, max=own.most)
 
@@ -75,47 +70,45 @@ def typer_option(own: Option, *, on: bool = False) -> Any:
 def _fields(kind: Any) -> Iterator[tuple[Field[Any], Any, Option | None]]:
     """What a configuration takes by name: each field with its type and its option, if it has one.
 
-    Those of any other type are none; a configuration may name the dataclasses it takes them from.
+    It may name the dataclasses it takes them from. Any other type has none.
     """
     owners = getattr(kind, "option_owners", lambda: (kind,))() if is_dataclass(kind) else ()
+    seen = set()
     for owner in owners:
         options, kinds = options_of(owner), get_type_hints(owner)
         for entry in fields(owner):
-            yield entry, kinds[entry.name], options.get(entry.name)
+            if entry.name not in seen:  # a subclass has the options of its parent too
+                seen.add(entry.name)
+                yield entry, kinds[entry.name], options.get(entry.name)
 
 
 def _derived(kind: Any) -> Iterator[Parameter]:
     """A parameter of typer per option of a configuration; none for any other type."""
-    for entry, own, option in _fields(kind):
-        if option is None:
+    for entry, own, shown in _fields(kind):
+        if shown is None:
             yield from _derived(own)
             continue
-        default, shown = entry.default, typer_option(option, on=entry.default is True)
+        default, choice = entry.default, typer_option(shown, on=entry.default is True)
         yield Parameter(
             entry.name,
             Parameter.KEYWORD_ONLY,
             default=Parameter.empty if default is MISSING else default,
-            annotation=Annotated[own | None if default is None else own, shown],
+            annotation=Annotated[own | None if default is None else own, choice],
         )
 
 
 def _made(kind: Any, values: dict[str, Any]) -> Any:
     """The configuration of what was typed, which is taken out of `values`."""
     chosen = {
-        entry.name: values.pop(entry.name, entry.default) if option else _made(own, values)
-        for entry, own, option in _fields(kind)
-        if option or any(_derived(own))
+        entry.name: values.pop(entry.name, entry.default) if shown else _made(own, values)
+        for entry, own, shown in _fields(kind)
+        if shown or any(_derived(own))
     }
     return kind(**chosen)
 
 
 def given_options(context: typer.Context, *, beside: Collection[str] = ()) -> list[str]:
-    """Names of the options that were written on the command line, as `--model`.
-
-    Args:
-        context: of the command.
-        beside: parameters that do not count.
-    """
+    """Those written on the command line, as `--model`, but for the parameters `beside`."""
     return [
         parameter.opts[0]
         for parameter in context.command.params

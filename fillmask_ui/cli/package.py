@@ -3,53 +3,46 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from fillmask_ui.cli.options import option
 from fillmask_ui.cli.train import need_torch
-
-if TYPE_CHECKING:
-    from fillmask_ui.training.card import Package
+from fillmask_ui.training.corpus import CorpusPart
 
 
 def package(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="Folder of a training run, or of a model.")
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to write.")],
+    output: Annotated[Path, option("Folder to write.", "--output", "-o", metavar="DIR")],
     vocabulary_size: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Trim the vocabulary to N tokens that --text uses."),
+        int | None, option("Trim the vocabulary to N tokens that --text uses.", metavar="N")
     ] = None,
     text: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE[:SHARE]", help="Text whose tokens stay; repeat for several."),
+        option("Text whose tokens stay; repeat for several.", metavar="FILE[:SHARE]"),
     ] = None,
     calibration: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Choose the int8 scheme by the loss on this text; without it: per channel.",
             metavar="FILE[:SHARE]",
-            help="Choose the int8 scheme by the loss on this text; without it: per channel.",
         ),
     ] = None,
     evaluate: Annotated[
-        str | None,
-        typer.Option(metavar="FILE[:SHARE]", help="Held-out text to measure for the card."),
+        str | None, option("Held-out text to measure for the card.", metavar="FILE[:SHARE]")
     ] = None,
     cloze: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Cloze list to measure: JSON lines with text and accepted."
-        ),
+        option("Cloze list to measure: JSON lines with text and accepted.", metavar="FILE"),
     ] = None,
     compare: Annotated[
-        str | None,
-        typer.Option(metavar="REF", help="A model to measure beside it, such as the start."),
+        str | None, option("A model to measure beside it, such as the start.", metavar="REF")
     ] = None,
     notes: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Markdown that the model card begins with."),
+        Path | None, option("Markdown that the model card begins with.", metavar="FILE")
     ] = None,
 ) -> None:
     """Make a folder to ship of a trained model.
@@ -59,30 +52,16 @@ def package(
     """
     need_torch()
     from fillmask_ui.training.card import PackageRequest
-    from fillmask_ui.training.corpus import CorpusPart
     from fillmask_ui.training.package import package as make_package
 
+    kept = tuple(map(CorpusPart.parse, text or ()))
+    tuned, held = (CorpusPart.parse(name) if name else None for name in (calibration, evaluate))
     made = make_package(
-        PackageRequest(
-            source=folder,
-            output=output,
-            texts=tuple(CorpusPart.parse(name) for name in text or ()),
-            vocabulary_size=vocabulary_size,
-            calibration=CorpusPart.parse(calibration) if calibration else None,
-            evaluate=CorpusPart.parse(evaluate) if evaluate else None,
-            cloze=cloze,
-            compare=compare,
-            notes=notes,
-        ),
+        PackageRequest(folder, output, kept, vocabulary_size, tuned, held, cloze, compare, notes),
         report=lambda line: typer.echo(line, err=True),
     )
-    for line in summary_lines(made):
-        typer.echo(line)
-
-
-def summary_lines(made: Package) -> list[str]:
-    """What was made and what it scores, a line each."""
-    lines = [f"{made.folder}: {made.size_bytes:,} bytes, ONNX and PyTorch within {made.parity:.1e}"]
+    size = f"{made.size_bytes:,} bytes"
+    typer.echo(f"{made.folder}: {size}, ONNX and PyTorch within {made.parity:.1e}")
     for one in made.figures:
         parts = [f"{one.name}, {one.vocabulary_size:,} tokens"]
         if one.text is not None:
@@ -92,5 +71,4 @@ def summary_lines(made: Package) -> list[str]:
             )
         if one.cloze is not None:
             parts.append(f"cloze top-1 {one.cloze.top1:.1%}, top-5 {one.cloze.top5:.1%}")
-        lines.append("; ".join(parts))
-    return lines
+        typer.echo("; ".join(parts))

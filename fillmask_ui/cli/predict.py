@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
-from fillmask_ui.cli.options import Json, with_options
-from fillmask_ui.cli.printing import table, wide_console
-from fillmask_ui.cli.progress import load
+from fillmask_ui.cli.options import Json, option, with_options
+from fillmask_ui.cli.terminal import load, print_line, print_table, wide_console
 from fillmask_ui.errors import DataError, OptionError, TextError
+from fillmask_ui.filling import fill, split_words
 from fillmask_ui.models.choice import ModelChoice
-
-if TYPE_CHECKING:
-    from fillmask_ui.records import (
-        Candidate,
-        Filling,
-        JointFilling,
-        JointPart,
-        ScoredPart,
-        ScoredWord,
-    )
+from fillmask_ui.records import Filling
+from fillmask_ui.texts.lines import file_bytes, is_file, standard_input
 
 
 @with_options
@@ -35,28 +28,19 @@ def predict(
     ] = None,
     *,
     model: ModelChoice,
-    top_k: Annotated[
-        str, typer.Option("--top-k", "-k", metavar="K", help="1 to 100, or all.")
-    ] = "5",
-    candidates: Annotated[
-        str, typer.Option(metavar='"A,B"', help="Words to score at each mask.")
-    ] = "",
+    top_k: Annotated[str, option("1 to 100, or all.", "--top-k", "-k", metavar="K")] = "5",
+    candidates: Annotated[str, option("Words to score at each mask.", metavar='"A,B"')] = "",
     joint: Annotated[
-        int, typer.Option(min=0, max=100, help="Joint fillings of several masks; 0 for none.")
+        int, option("Joint fillings of several masks; 0 for none.", min=0, max=100)
     ] = 5,
     file: Annotated[
         str | None,
-        typer.Option(
-            metavar="F|-", help="Read texts from a file, one a line; - for standard input."
-        ),
+        option("Read texts from a file, one a line; - for standard input.", metavar="F|-"),
     ] = None,
-    bits: Annotated[bool, typer.Option("--bits", help="NLL and entropy in bits.")] = False,
+    bits: Annotated[bool, option("NLL and entropy in bits.", "--bits")] = False,
     as_json: Json = False,
 ) -> None:
     """Show the most probable words at each mask, with probability and NLL."""
-    from fillmask_ui.filling import fill, split_words
-    from fillmask_ui.texts.lines import is_file
-
     k = parse_top_k(top_k)
     words = split_words(candidates)
     if candidates.strip() and not words:
@@ -109,8 +93,6 @@ def _file_texts(file: str, *, needed: bool) -> Iterator[str]:
     Raises:
         DataError: if it cannot be read, is not UTF-8, or has no text and one is needed.
     """
-    from fillmask_ui.texts.lines import file_bytes, standard_input
-
     data = standard_input() if file == "-" else file_bytes(file, name=repr(file))
     for line in data.lines():
         if line.strip():
@@ -122,17 +104,15 @@ def _file_texts(file: str, *, needed: bool) -> Iterator[str]:
 
 def print_filling(filling: Filling, *, bits: bool) -> None:
     """The tables of one text."""
-    from rich.text import Text
-
     console = wide_console()
     unit, scale = ("bits", 1 / math.log(2)) if bits else ("nats", 1.0)
-    nll = f">NLL ({unit})"
+    chance = (">probability", f">NLL ({unit})")
 
-    def parts_text(between: str, parts: Sequence[ScoredPart | JointPart]) -> str:
-        return between.join(f"{part.token} {part.nll_nats * scale:.3f}" for part in parts)
-
-    def chance_cells(entry: Candidate | ScoredWord | JointFilling, form: str) -> tuple[str, str]:
+    def cells(entry: Any, form: str = ".3g") -> tuple[str, str]:
         return format(entry.probability, form), f"{entry.nll_nats * scale:.4f}"
+
+    def parts_text(between: str, parts: Iterable[Any]) -> str:
+        return between.join(f"{part.token} {part.nll_nats * scale:.3f}" for part in parts)
 
     console.print(Text(filling.encoding.text, style="bold"))
     for number, mask in enumerate(filling.masks, start=1):
@@ -141,29 +121,16 @@ def print_filling(filling: Filling, *, bits: bool) -> None:
             f"\n{name} at position {mask.position}: entropy {mask.entropy_nats * scale:.3f} {unit},"
             f" perplexity {mask.perplexity:,.1f}"
         )
-        best = (
-            (one.rank, one.word, one.token, one.token_id, *chance_cells(one, ".4f"))
-            for one in mask.candidates
-        )
-        console.print(table((">rank", "word", "token", ">id", ">probability", nll), best))
+        best = ((c.rank, c.word, c.token, c.token_id, *cells(c, ".4f")) for c in mask.candidates)
+        print_table((">rank", "word", "token", ">id", *chance), best)
         if mask.scored:
             scored = (
-                (
-                    one.word,
-                    "-" if one.rank is None else f"{one.rank:,}",
-                    *chance_cells(one, ".3g"),
-                    parts_text("  ", one.parts),
-                )
-                for one in mask.scored
+                (c.word, f"{c.rank:,}" if c.rank else "-", *cells(c), parts_text("  ", c.parts))
+                for c in mask.scored
             )
-            candidates = ("word", ">rank", ">probability", nll, "sub-tokens")
-            console.print(table(candidates, scored, "Your candidates"))
+            print_table(("word", ">rank", *chance, "sub-tokens"), scored, "Your candidates")
     if filling.joint:
-        together = (
-            (one.text, *chance_cells(one, ".3g"), parts_text(" + ", one.parts))
-            for one in filling.joint
-        )
-        headings = ("text", ">probability", nll, "each given those before it")
+        together = ((j.text, *cells(j), parts_text(" + ", j.parts)) for j in filling.joint)
         console.print()
-        console.print(table(headings, together, "All masks together"))
-    console.print(Text(f"\n{filling.signature}\n", style="dim"), soft_wrap=True)
+        print_table(("text", *chance, "each given those before it"), together, "All masks together")
+    print_line(f"\n{filling.signature}\n", "dim")

@@ -7,14 +7,15 @@ from typing import Annotated
 
 import typer
 
+from fillmask_ui.cli.options import option
 from fillmask_ui.cli.runs import RunName, store
 
 
 def report(
     run: RunName,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write.")
-    ] = Path("report.html"),
+    output: Annotated[Path, option("The page to write.", "--output", "-o", metavar="FILE")] = Path(
+        "report.html"
+    ),
 ) -> None:
     """Write a run as one HTML page: figures, charts with their tables, worst tokens."""
     from fillmask_ui.show.report import write_report

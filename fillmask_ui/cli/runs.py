@@ -5,80 +5,75 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from fillmask_ui.cli.options import Json
-from fillmask_ui.cli.printing import print_json, table, wide_console
+from fillmask_ui import runs as core
+from fillmask_ui.cli.eval_output import print_figures, run_values
+from fillmask_ui.cli.options import Json, option
+from fillmask_ui.cli.terminal import print_json, print_table
 from fillmask_ui.errors import FillmaskError, OptionError
-
-if TYPE_CHECKING:
-    from fillmask_ui.runs import RunStore
+from fillmask_ui.runs.export import FORMATS, write_text
+from fillmask_ui.show.numbers import cell_text
 
 RunName = Annotated[
     str, typer.Argument(metavar="RUN", help="Name, the beginning of one, or latest.")
 ]
 
-runs = typer.Typer(help="Evaluation runs: list, show, compare, delete, export.")
+runs = typer.Typer(
+    help="Evaluation runs: list, show, compare, delete, export.", rich_markup_mode=None
+)
 
 
-def store() -> RunStore:
+def store() -> core.RunStore:
     """Where runs are kept: `FILLMASK_UI_RUNS`, else the platform's place for user data."""
-    from fillmask_ui.runs import RunStore, default_root
-
-    return RunStore(default_root(os.environ, sys.platform, Path.home()))
+    return core.RunStore(core.default_root(os.environ, sys.platform, Path.home()))
 
 
 @runs.command("list")
 def list_runs(as_json: Json = False) -> None:
     """List all runs, oldest first."""
     found = store()
-    entries = [entry for name in found.names() if (entry := _entry(found, name))]
+    entries = []
+    for name in found.names():
+        try:
+            run = found.open(name)
+        except FillmaskError as error:
+            # One run of another version must not hide the others.
+            sys.stderr.write(f"{name}: {error}\n")
+            continue
+        info, result = run.info, run.info.result or {}
+        entry = {
+            "run": info.name,
+            "created": info.created,
+            "state": run.state,
+            "model": info.model["name"],
+            "baseline": info.baseline["name"] if info.baseline else None,
+            "metric": info.config.metric,
+            "value": result.get("pseudo_perplexity", result.get("cross_entropy")),
+            "verdict": result.get("verdict"),
+            "rows": run.row_count,
+        }
+        entries.append(entry)
     if as_json:
         for entry in entries:
             print_json(entry)
     elif not entries:
         typer.echo(f"no runs in {found.root}: make one with fillmask-ui eval")
     else:
-        from fillmask_ui.show.numbers import cell_text
-
         columns = ("run", "state", "model", "metric", ">value", ">rows", "verdict")
-        rows = ([cell_text(entry[column.strip(">")]) for column in columns] for entry in entries)
-        wide_console().print(table(columns, rows))
-
-
-def _entry(runs: RunStore, name: str) -> dict[str, Any] | None:
-    """A run in a list, as JSON; None, and a line on standard error, if it cannot be opened."""
-    try:
-        run = runs.open(name)
-    except FillmaskError as error:
-        # One run of another version must not hide the others.
-        sys.stderr.write(f"{name}: {error}\n")
-        return None
-    info, result = run.info, run.info.result or {}
-    return {
-        "run": info.name,
-        "created": info.created,
-        "state": run.state,
-        "model": info.model["name"],
-        "baseline": info.baseline["name"] if info.baseline else None,
-        "metric": info.config.metric,
-        "value": result.get("pseudo_perplexity", result.get("cross_entropy")),
-        "verdict": result.get("verdict"),
-        "rows": run.row_count,
-    }
+        rows = ([cell_text(entry[key.strip(">")]) for key in columns] for entry in entries)
+        print_table(columns, rows)
 
 
 @runs.command()
 def show(run: RunName, as_json: Json = False) -> None:
     """Show the figures of a run, computed from its rows."""
-    from fillmask_ui.cli.eval_output import print_figures, run_values
-
     opened = store().open(run)
     summary, info = opened.summary(), opened.info
     if as_json:
-        print_json({**run_values(summary, info), "state": opened.state})
+        print_json(run_values(summary, info) | {"state": opened.state})
         return
     failed = f" ({info.error})" if info.error else ""
     typer.echo(f"{info.name}: {opened.state}{failed}")
@@ -92,15 +87,12 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare two runs over the same texts and masks: paired change and verdict."""
-    from fillmask_ui.cli.eval_output import print_figures
-    from fillmask_ui.runs import compare as compare_runs
-
     found = store()
     first, second = found.open(run), found.open(baseline)
-    summary = compare_runs(first, second)
+    summary = core.compare(first, second)
     if as_json:
         names = {"run": first.info.name, "baseline_run": second.info.name}
-        print_json({**summary.to_dict(), **names})
+        print_json(summary.to_dict() | names)
         return
     typer.echo(f"{first.info.name} against {second.info.name}")
     print_figures(summary, first.info)
@@ -109,7 +101,7 @@ def compare(
 @runs.command()
 def delete(
     runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Names.")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, option("Do not ask.", "--yes", "-y")] = False,
 ) -> None:
     """Delete runs."""
     found = store()
@@ -128,23 +120,17 @@ def delete(
 def export(
     run: RunName,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to; standard output if none."),
+        Path | None, option("Where to; standard output if none.", "--output", "-o", metavar="FILE")
     ] = None,
     file_format: Annotated[
         str | None,
-        typer.Option(
-            "--format", help="csv or parquet (a token a row), jsonl (a text a line), json."
-        ),
+        option("csv or parquet (a token a row), jsonl (a text a line), json.", "--format"),
     ] = None,
 ) -> None:
     """Export the rows of a run."""
-    from fillmask_ui.runs.export import FORMATS, write_text
-    from fillmask_ui.runs.export import export as export_run
-
     opened = store().open(run)
     if output is not None:
-        count = export_run(opened, output, file_format)
+        count = core.export(opened, output, file_format)
         typer.echo(f"{output}: {count:,} records of run {opened.info.name}")
         return
     chosen = file_format or "csv"

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from fillmask_ui.cli.options import given_options, typer_option
+from fillmask_ui import __version__
+from fillmask_ui.cli.options import given_options, option, typer_option
 from fillmask_ui.errors import OptionError
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.options import options_of
@@ -17,34 +18,31 @@ def serve(
     context: typer.Context,
     host: Annotated[
         str | None,
-        typer.Option(
-            help="Address to listen on, 127.0.0.1 if not given; 0.0.0.0 for all of this machine's."
-        ),
+        option("Address to listen on, 127.0.0.1 if not given; 0.0.0.0 for all of this machine's."),
     ] = None,
     port: Annotated[
-        int | None,
-        typer.Option(min=1, max=65535, help="Port; the first free one from 7860 if not given."),
+        int | None, option("Port; the first free one from 7860 if not given.", min=1, max=65535)
     ] = None,
     model: Annotated[str, typer_option(options_of(ModelChoice)["reference"])] = "embedded",
     public: Annotated[
-        bool,
-        typer.Option("--public", help="Hardened settings for a page that strangers can reach."),
+        bool, option("Hardened settings for a page that strangers can reach.", "--public")
     ] = False,
-    open_browser: Annotated[
-        bool, typer.Option("--open", help="Open the page in the browser.")
-    ] = False,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    open_browser: Annotated[bool, option("Open the page in the browser.", "--open")] = False,
+    version: Annotated[bool, option("Print the version.", "--version")] = False,
 ) -> None:
     """Look inside masked language models. Without a command: start the page."""
     if version:
-        from fillmask_ui import __version__
-
         typer.echo(f"fillmask-ui {__version__}")
         raise typer.Exit
-    if context.invoked_subcommand is not None:
-        _refuse_options_before(context)
+    if command := context.invoked_subcommand:
+        if given := given_options(context):
+            # It does nothing for the command, and is most likely meant for it.
+            raise OptionError(
+                f"{', '.join(given)} before {command!r} belongs to the page, which is not started: "
+                f"write it after {command!r}, or leave it out"
+            )
         return
-    from fillmask_ui.cli.progress import download_progress
+    from fillmask_ui.cli.terminal import download_progress
     from fillmask_ui.models import ModelStore
     from fillmask_ui.ui.app import build_app, launch_options
 
@@ -64,16 +62,6 @@ def serve(
             f"{f'port {port}' if port else 'any port from 7860'}: {error}; choose another with "
             "--host or --port"
         ) from error
-
-
-def _refuse_options_before(context: typer.Context) -> None:
-    """An option of the page does nothing for a command, and is most likely meant for it."""
-    given, command = given_options(context), context.invoked_subcommand
-    if given:
-        raise OptionError(
-            f"{', '.join(given)} before {command!r} belongs to the page, which is not started: "
-            f"write it after {command!r}, or leave it out"
-        )
 
 
 def _pass_proxies_by(host: str | None) -> None:

@@ -98,3 +98,9 @@ def test_help_loads_no_numpy():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "eval" in done.stdout
     assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_short_help_of_a_command_is_that_of_its_module():
+    for name, command in typer.main.get_command(app).commands.items():
+        own = CliRunner().invoke(app, [name, "--help"]).output
+        assert command.help in " ".join(own.split())
