@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from fillmask_ui.errors import OptionError, unknown
+from fillmask_ui.evaluation.schemes.bits_per_byte import BitsPerByte
 from fillmask_ui.evaluation.schemes.cross_entropy import CrossEntropy
 from fillmask_ui.evaluation.schemes.pseudo_perplexity import PseudoPerplexity
 from fillmask_ui.evaluation.schemes.scheme import Scheme
@@ -16,7 +17,7 @@ from fillmask_ui.evaluation.schemes.uniform import Uniform
 from fillmask_ui.options import options_of
 
 SCHEMES: dict[str, type[Scheme]] = {
-    scheme.name: scheme for scheme in (CrossEntropy, PseudoPerplexity, Uniform, Suffix)
+    scheme.name: scheme for scheme in (CrossEntropy, PseudoPerplexity, BitsPerByte, Uniform, Suffix)
 }
 
 
