@@ -47,7 +47,7 @@ def evaluate(
             numbered from 0. Read a window at a time.
         config: what is measured.
         baseline: a second model. With the same tokenizer each row carries its scores and the
-            difference of the logits; with another its own row, where both hide the same text.
+            difference of the logits, else its own row, where both hide the same text.
         masks: where hidden tokens come from; needed for the mask stream `collator`.
         done: ids that a stopped run already has; they are not measured again.
         heartbeat: also yield a `Heartbeat` after each batch; a text may take many.

@@ -90,11 +90,7 @@ def prepare(
 
 
 def _encode_beginning(vocabulary: Vocabulary, text: str, max_tokens: int) -> Encoding:
-    """A text as tokens, of a longer one the beginning: more than `max_tokens` all the same.
-
-    A line of ten million characters costs no more than its beginning: what cannot matter is not
-    tokenized.
-    """
+    """A text as tokens; of a much longer one its beginning alone, but more than `max_tokens`."""
     limit = _CHARACTERS_A_TOKEN * (max_tokens + 1)
     while True:
         encoding = vocabulary.encode(text[:limit])

@@ -78,10 +78,9 @@ class EvaluatedText(MaskedText):
         own = {name: getattr(self, name) for name in MaskedText.__dataclass_fields__}
         row = _plain(own | vars(self.scores))
         row["kinds"] = [KINDS[kind] for kind in self.kinds]
-        if self.baseline is not None:
-            row["baseline"] = _plain(vars(self.baseline))
-        if self.difference is not None:
-            row["difference"] = _plain(vars(self.difference))
+        for name, record in (("baseline", self.baseline), ("difference", self.difference)):
+            if record is not None:
+                row[name] = _plain(vars(record))
         if self.other is not None:
             row["other"] = self.other.to_dict()
         return row

@@ -173,7 +173,6 @@ class PairTally(Tally):
         self.histogram = np.zeros(DIFFERENCE_BINS, np.int64)
 
     def add(self, row: EvaluatedText, base: TokenScores) -> None:
-        """Count one text with its baseline."""
         own, apart = row.scores, row.difference
         count = len(own.ranks)
         lost = (own.ranks > 1) & (base.ranks == 1)

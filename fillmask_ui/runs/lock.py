@@ -1,6 +1,7 @@
 """One writer per run: a lock that ends with its process, however that ends."""
 
 import os
+from functools import partial
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -11,9 +12,8 @@ from fillmask_ui.errors import DataError
 _PATIENCE_SECONDS = 0.2
 
 
-def _file_lock(path: Path) -> FileLock:
-    """The system's own lock; never a marker file, which a killed process leaves behind."""
-    return FileLock(path, fallback_to_soft=False, thread_local=False, is_singleton=False)
+# The system's own lock; never a marker file, which a killed process leaves behind.
+_file_lock = partial(FileLock, fallback_to_soft=False, thread_local=False, is_singleton=False)
 
 
 def lock_run(path: Path, name: str) -> FileLock:

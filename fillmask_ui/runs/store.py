@@ -30,6 +30,7 @@ class Run:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.info = read_info(folder)
+        self.lines = RowsFile(folder / ROWS_FILE)  # as they are stored
 
     @property
     def state(self) -> str:
@@ -37,11 +38,6 @@ class Run:
         if self.info.state == RUNNING and not is_locked(self.folder / LOCK_FILE):
             return STOPPED
         return self.info.state
-
-    @property
-    def lines(self) -> RowsFile:
-        """Its rows as they are stored."""
-        return RowsFile(self.folder / ROWS_FILE)
 
     def rows(self) -> Iterator[EvaluatedText | SkippedText]:
         """All rows in the order in which they were written, a half-written last one left out."""

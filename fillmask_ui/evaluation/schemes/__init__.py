@@ -46,7 +46,6 @@ def make_scheme(metric: str, options: dict[str, Any]) -> Scheme:
 
 
 def _not_its_own(name: str, owners: list[type[Scheme]], asked: type[Scheme]) -> str:
-    """That an option belongs to other metrics."""
     value = getattr(owners[0](), name)
     nested = options_of(value) if hasattr(value, "__dataclass_fields__") else {}
     labels = [entry.label.lower() for entry in nested.values()] or [name.replace("_", " ")]
