@@ -150,7 +150,8 @@ def test_a_late_answer_never_overwrites_a_newer_one(explorer, page, served):
             window.seen = [];
             new MutationObserver(() => window.seen.push(
                 document.querySelector("#strip [data-version]")?.dataset.version))
-                .observe(document.body, { subtree: true, childList: true });
+                .observe(document.body, {
+                    subtree: true, childList: true, attributeFilter: ["data-version"] });
         }"""
     )
     explorer.sentence.fill(second)
