@@ -35,7 +35,7 @@ def predict(
     ] = 5,
     file: Annotated[
         str | None,
-        option("Read texts from a file, one a line; - for standard input.", metavar="F|-"),
+        option("Read texts from a file, one per line; - for standard input.", metavar="F|-"),
     ] = None,
     bits: Annotated[bool, option("NLL and entropy in bits.", "--bits")] = False,
     as_json: Json = False,

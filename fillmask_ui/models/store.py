@@ -57,11 +57,6 @@ class ModelStore:
                 raise
         return model.result()
 
-    def loaded(self) -> tuple[ModelChoice, ...]:
-        """What is held, the most recently used first."""
-        with self._lock:
-            return tuple(held for held in reversed(self._models) if self._models[held].done())
-
     def _hold(self, promise: Future[MaskedLM], loaded: MaskedLM) -> None:
         """Keep a promise, and drop models until the rest and this one are within the limit."""
         with self._lock:

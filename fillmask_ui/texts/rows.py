@@ -65,7 +65,7 @@ def _whole_lines(data: ByteSource, encoding: str) -> Iterator[str]:
         if len(line) > MAX_ROW_CHARACTERS:
             raise DataError(
                 f"{data.name}, line {number}: longer than {MAX_ROW_CHARACTERS:,} characters; one "
-                "row a line was wanted"
+                "row per line was wanted"
             )
         yield line
 

@@ -404,5 +404,5 @@ def test_visitors_share_the_model_but_not_the_text(explorer, browser, served):
     other = Explorer(browser.new_context().new_page(), served)
     other.open().see(EXAMPLES[0])
     other.page.context.close()
-    held = [stored.reference for stored in served.store.loaded()]
+    held = [stored.reference for stored in served.store._models]
     assert held.count("embedded") == 1
