@@ -129,7 +129,3 @@ def _write_parquet(run: Run, target: Path) -> int:
             writer.write_table(pa.Table.from_pylist(group, schema=schema))
             count += len(group)
     return count
-
-
-def _count(items: Iterable[Any]) -> int:
-    return sum(1 for _ in items)

@@ -19,6 +19,7 @@ from fillmask_ui.ui.evaluate.form import PUBLIC_TOKENS, plan_of
 OWN_OPTIONS = {
     "cross-entropy": {"probability", "shares", "whole_word", "mask_stream"},
     "pseudo-perplexity": {"within_word"},
+    "bits-per-byte": {"within_word"},
     "suffix": {"suffix_tokens"},
     "uniform": set(),
 }
