@@ -48,10 +48,12 @@ def make_scheme(metric: str, options: dict[str, Any]) -> Scheme:
 def _not_its_own(name: str, owners: list[type[Scheme]], asked: type[Scheme]) -> str:
     value = getattr(owners[0](), name)
     nested = options_of(value) if hasattr(value, "__dataclass_fields__") else {}
-    labels = [entry.label.lower() for entry in nested.values()] or [name.replace("_", " ")]
-    listed = " and ".join(filter(None, (", ".join(labels[:-1]), labels[-1])))
+    labels = [entry.label.lower() for entry in nested.values()]
+    if labels:
+        options = f"the options {', '.join(labels[:-1])} and {labels[-1]} belong to"
+    else:
+        options = f"the option {name.replace('_', ' ')} belongs to"
     return (
-        f"{listed} {'belong' if len(labels) > 1 else 'belongs'} to "
-        f"{' and '.join(owner.name for owner in owners)}; the metric was {asked.name}, which hides "
-        f"{asked.hides}"
+        f"{options} {' and '.join(owner.name for owner in owners)}; the metric was {asked.name}, "
+        f"which hides {asked.hides}"
     )
