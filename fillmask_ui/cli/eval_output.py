@@ -101,7 +101,8 @@ def _model_text(model: Any) -> str:
 
 def print_figures(summary: Summary, info: RunInfo) -> None:
     """The tables of figures, the verdict, and what a reader should know."""
-    _print_table("Metric", figures.figures_table(summary, ("Value", "Baseline value")))
+    names = ("Value", "Baseline value")
+    _print_table("Metric", figures.figures_table(summary, names, summary.metric_name))
     for split in ("by_kind", "by_part"):
         groups = figures.groups_table([summary.model], split)
         if len(groups.rows) > 1:

@@ -60,17 +60,18 @@ def headings(labels: Sequence[str], names: Names) -> tuple[str, ...]:
     return tuple(f"{label}, {name}" for name in names for label in labels)
 
 
-def figures_table(summary: Summary, names: Names = NAMES) -> Table:
+def figures_table(summary: Summary, names: Names = NAMES, metric_label: str = "") -> Table:
     """A row per figure, the metric's own first: its value and interval of each model.
 
-    How many texts they rest on stands in the last rows, below the first model.
+    How many texts they rest on stands in the last rows, below the first model. The metric has its
+    own label unless another is given.
     """
     models, metric = models_of(summary), summary.metric_figure
     columns = [heading for name in names[: len(models)] for heading in (name, INTERVAL)]
     counts = {"texts": summary.texts}
     counts |= {f"skipped: {reason}": count for reason, count in summary.skipped.items()}
     padding = (None,) * (len(columns) - 1)
-    rows = [(metric.key, *_values(metric, models))]
+    rows = [(metric_label or summary.scheme.figure_label, *_values(metric, models))]
     rows += [(figure.label, *_values(figure, models)) for figure in MODEL_FIGURES]
     rows += [(label, count, *padding) for label, count in counts.items()]
     return Table(("figure", *columns), tuple(rows))

@@ -24,7 +24,9 @@ def test_every_figure_has_a_row_and_the_metric_comes_first(pair):
     table = figures.figures_table(pair, ("A", "B"))
     assert table.columns == ("figure", "A", "95 % interval", "B", "95 % interval")
     labels = [row[0] for row in table.rows]
-    assert labels[0] == "pseudo_perplexity"
+    assert labels[0] == "Pseudo-perplexity"
+    named = figures.figures_table(pair, metric_label=pair.metric_name)
+    assert named.rows[0][0] == "pseudo_perplexity"
     assert labels[1:-2] == [figure.label for figure in MODEL_FIGURES]
     assert labels[-2:] == ["texts", "skipped: empty or blank"]
     own, baseline = pair.model, pair.baseline

@@ -121,6 +121,17 @@ def test_a_model_near_chance_is_an_error_on_the_page():
     assert "near chance" in source
 
 
+@pytest.mark.parametrize(
+    ("metric", "unit"),
+    [("cross-entropy", " nats"), ("pseudo-perplexity", ""), ("bits-per-byte", " bits")],
+)
+def test_the_metric_stands_with_its_unit(metric, unit):
+    config, model = EvaluationConfig(metric), TableModel(1)
+    summary = summarize(rows_of(config=config), config=config)
+    shown = " ".join(Tags(results.figures_html(summary, prepare_info(config, model))).text.split())
+    assert f"{config.scheme.figure_label} {summary.model.metric:.4f}{unit} 95 %" in shown
+
+
 def test_progress_says_how_much_and_how_long():
     running = JobStatus("running", seen=40, expected=100, fraction=0.4, seconds_left=75.0)
     assert "40 of 100 texts, about 2 min left" in results.progress_html(running)

@@ -33,6 +33,7 @@ class PseudoPerplexity(Scheme):
     hides = "each token once"
     figure_label = "Pseudo-perplexity"
     figure_key = "pseudo_perplexity"
+    unit = ""
     seeded = False
     covers_the_text = True
     exponential = True

@@ -30,6 +30,7 @@ class Scheme(ABC):
     hides: ClassVar[str]  # what it hides, as the end of "the metric hides ...".
     figure_label: ClassVar[str]  # of its figure, on the page
     figure_key: ClassVar[str] = "cross_entropy"  # of its figure in JSON
+    unit: ClassVar[str] = "nats"  # of its figure; blank for a number without one
     seeded: ClassVar[bool] = True  # whether the seed changes what is hidden
     covers_the_text: ClassVar[bool] = False  # whether every token is hidden once
     exponential: ClassVar[bool] = False  # whether the figure is e^ of the loss per unit
