@@ -1,8 +1,13 @@
 """Fixtures that all tests share, and which tests are quick."""
 
+import os
 from pathlib import Path
 
 import pytest
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # The workers fill the cores: threads of each would only wait for those of the others.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 pytest_plugins = ["tiny_models", "loopback_hub"]
 
