@@ -30,24 +30,43 @@ SLOW_PLACES = (
     "cli",
     "cloze",
     "evaluation/test_intervals.py",
+    "evaluation/test_real_models.py",
     "evaluation/test_report.py",
     "evaluation/test_runs_resume.py",
-    "models/test_loading.py",
+    "models",
+    "recorded",
     "test_docs.py",
     "test_package.py",
     "texts/test_memory.py",
     "training",
     "ui/test_api.py",
     "ui/test_app.py",
+    "ui/test_browser.py",
+    "ui/test_evaluate_browser.py",
     "ui/test_evaluate_job.py",
     "ui/test_evaluate_tab.py",
+    "ui/test_evaluate_view.py",
 )
+
+
+# Rooms whose import takes seconds.
+SLOW_ROOMS = ("fillmask_ui/training", "fillmask_ui/onnx_tools")
+
+
+def _in_slow_place(path: Path) -> bool:
+    root = TESTS.parent
+    place = path.relative_to(root).as_posix() if root in path.parents else ""
+    return place.removeprefix("tests/").startswith(SLOW_PLACES) or place.startswith(SLOW_ROOMS)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import what `-m quick` leaves out."""
+    return True if config.option.markexpr == "quick" and _in_slow_place(collection_path) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark as quick what needs none of the above: `pytest -m quick` while one writes code."""
     for item in items:
         slow = SLOW_FIXTURES & set(getattr(item, "fixturenames", ()))
-        place = item.path.relative_to(TESTS).as_posix() if TESTS in item.path.parents else ""
-        if not slow and not place.startswith(SLOW_PLACES):
+        if not slow and not _in_slow_place(item.path):
             item.add_marker("quick")
