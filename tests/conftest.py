@@ -44,6 +44,7 @@ SLOW_PLACES = (
     "ui/test_browser.py",
     "ui/test_evaluate_browser.py",
     "ui/test_evaluate_job.py",
+    "ui/test_evaluate_plots.py",
     "ui/test_evaluate_tab.py",
     "ui/test_evaluate_view.py",
 )
