@@ -38,16 +38,19 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     >>> shell(reference="embedded:int8", threads=2)
     embedded:int8 2 False
     """
-    kinds = get_type_hints(command, include_extras=True)
+    # Not `get_type_hints`, which hides the options behind Optional on Python 3.10.
+    own = signature(command, eval_str=True).parameters
     parameters: list[Parameter] = []
     configurations: dict[str, Any] = {}
-    for name, parameter in signature(command).parameters.items():
-        derived = list(_derived(kinds[name]))
+    for name, parameter in own.items():
+        derived = list(_derived(parameter.annotation))
         if derived:
-            configurations[name] = kinds[name]
+            configurations[name] = parameter.annotation
         else:
             # Only by name, as an option without a default may stand behind one with it.
-            derived = [parameter.replace(annotation=kinds[name], kind=Parameter.KEYWORD_ONLY)]
+            derived = [
+                parameter.replace(annotation=parameter.annotation, kind=Parameter.KEYWORD_ONLY)
+            ]
         parameters += derived
 
     @wraps(command)
