@@ -1,7 +1,7 @@
-"""The catalogue of figures: each with its key, its label, its unit and where it is found.
+"""The catalogue of figures: each with its key, its name, its unit and where it is found.
 
-Everything that shows figures reads these tables: JSON, the shell's tables, the page, the report
-and the model card. A new figure is an attribute of a record in `summary` and a row here.
+Everything that shows an evaluation reads these tables: JSON, the shell, the page and the report. A
+new figure is an attribute of a record in `summary` and a row here.
 """
 
 from collections.abc import Iterable

@@ -26,7 +26,6 @@ from fillmask_ui.evaluation.tallies import TokenExample
 from fillmask_ui.intervals import Interval, Verdict
 from fillmask_ui.records import finite
 
-BY_CHARACTER = "loss per character"
 UNCHANGED_ALARM = (
     "The mean includes tokens that the model saw unchanged, which are easier than hidden ones: "
     "compare models by it, but judge what a model knows by the mask tokens alone."

@@ -1,7 +1,7 @@
-"""perform(): a plan becomes a stored run, told about row by row.
+"""perform(): a plan becomes a stored run, yielded row by row.
 
 The faces decide: draw what is yielded, or stop by closing the generator; what was measured until
-then is kept and can be gone on with.
+then is kept and can be resumed.
 """
 
 from collections.abc import Callable, Generator
