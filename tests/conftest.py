@@ -1,6 +1,9 @@
 """Fixtures that all tests share, and which tests are quick."""
 
+import atexit
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -8,6 +11,11 @@ import pytest
 if "PYTEST_XDIST_WORKER" in os.environ:
     # The workers fill the cores: threads of each would only wait for those of the others.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+if "FILLMASK_UI_CACHE" not in os.environ:
+    # What is kept from start to start: not in the home of whoever runs the tests.
+    os.environ["FILLMASK_UI_CACHE"] = tempfile.mkdtemp(prefix="fillmask-ui-cache-")
+    atexit.register(shutil.rmtree, os.environ["FILLMASK_UI_CACHE"], ignore_errors=True)
 
 pytest_plugins = ["tiny_models", "loopback_hub"]
 

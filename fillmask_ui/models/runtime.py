@@ -28,6 +28,11 @@ from fillmask_ui.records import ModelSignature
 # Where a call computes the logits of all positions [B, T, V], they are at most this large.
 _RUN_BYTES = 256 << 20
 
+# How far logits at the asked positions may be from those of the whole model on the probe, relative
+# to the largest: half precision rounds as the number of rows is.
+TOLERANCE = {"float64": 1e-4, "float32": 1e-4, "bfloat16": 5e-2, "float16": 5e-3}
+FULL_LOGITS = "logits are computed at all positions: this architecture's head cannot be cut"
+
 # Longest text where neither tokenizer, config nor weights say one: that of BERT.
 _DEFAULT_TOKENS = 512
 
@@ -42,6 +47,7 @@ class RuntimeModel(ABC):
 
     signature: ModelSignature
     max_tokens: int
+    runs_alone = False  # whether each text is a call of its own, so that a batch gains nothing
     memory_bytes: int  # estimate of what the loaded weights take
     _width: int  # V
     _batch: int | None = None  # the only B of a call, None for any
@@ -139,7 +145,7 @@ class RuntimeModel(ABC):
             vocabulary_size=self._width,
             max_tokens=self.max_tokens,
             versions={"fillmask-ui": __version__, **{own: _version(own) for own in running}},
-            cpu_features=_cpu_features(),
+            cpu_features=cpu_features(),
             notes=tuple(note for note in (commit, *notes, guess) if note),
             **parts,
         )
@@ -158,7 +164,7 @@ def used_lengths(attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray)
 
 
 @cache
-def _cpu_features() -> tuple[str, ...]:
+def cpu_features() -> tuple[str, ...]:
     """What Linux tells in /proc/cpuinfo; elsewhere the architecture's name stands in."""
     text = _CPUINFO.read_text(encoding="utf-8", errors="replace") if _CPUINFO.is_file() else ""
     line = re.search(r"^(?:flags|Features)\s*:(.*)", text, re.MULTILINE)
