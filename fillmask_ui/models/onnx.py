@@ -101,13 +101,14 @@ class OnnxMaskedLM(RuntimeModel):
             cut = graph.cut(whole, deep=deep)
             if cut is None:
                 break
-            self._session = session = None  # two of a large model might not fit
+            del self._session, session  # two of a large model might not fit
             with contextlib.suppress(ModelError, ValueError):  # whatever cutting did not foresee
                 self._use(cut, self._open(cut))
                 if np.abs(self._probe_logits() - wanted).max() <= limit:
                     keep_cut(cut, graph.homes, key)
                     return cut
-        self._use(whole, session or self._open(whole))
+            session = self._open(whole)
+            self._use(whole, session)
         return whole
 
     def _use(self, source: GraphSource, session: ort.InferenceSession) -> None:
@@ -146,7 +147,7 @@ class OnnxMaskedLM(RuntimeModel):
     def prepared_call(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> Callable[[], object]:
-        """The bare call of ONNX Runtime behind one `logits_at`, for benchmarks; inputs are ready."""
+        """The bare call of ONNX Runtime behind one `logits_at`, inputs ready, for benchmarks."""
         feeds = self._feed(PaddedBatch(input_ids, attention_mask), rows, cols)
         return partial(self._session.run, [self._output], feeds)
 

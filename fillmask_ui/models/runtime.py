@@ -79,12 +79,17 @@ class RuntimeModel(ABC):
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> np.ndarray:
         rows, cols = np.asarray(rows, dtype=np.int64), np.asarray(cols, dtype=np.int64)
-        logits = np.empty((len(rows), self._width), dtype=np.float32)  # [M, V]
-        for texts in self._calls(np.unique(rows), used_lengths(attention_mask, rows, cols)):
-            asked = np.flatnonzero(np.isin(rows, texts))
-            batch = PaddedBatch(input_ids[texts], attention_mask[texts])
-            logits[asked] = self._run(batch, np.searchsorted(texts, rows[asked]), cols[asked])
-        broken = np.isnan(logits).any(axis=1)  # [M]
+        calls = list(self._calls(np.unique(rows), used_lengths(attention_mask, rows, cols)))
+        if len(calls) == 1 and len(calls[0]) == len(input_ids):
+            batch = PaddedBatch(input_ids, attention_mask)
+            logits = self._run(batch, rows, cols).astype(np.float32, copy=False)  # [M, V]
+        else:
+            logits = np.empty((len(rows), self._width), dtype=np.float32)
+            for texts in calls:
+                asked = np.flatnonzero(np.isin(rows, texts))
+                batch = PaddedBatch(input_ids[texts], attention_mask[texts])
+                logits[asked] = self._run(batch, np.searchsorted(texts, rows[asked]), cols[asked])
+        broken = np.isnan(logits.max(axis=1))  # [M]; NaN wins every max
         if broken.any():
             raise ModelOutputError(
                 f"{self._name} returned NaN at {int(broken.sum())} of {len(logits)} positions, so "

@@ -181,13 +181,9 @@ class _Rewriting:
         axes = attributes.get("axes")
         if axes is None and len(node.input) > 1:
             stored = [tensor for tensor in self.graph.initializer if tensor.name == node.input[1]]
-            made = self.makers.get(node.input[1])
-            if (
-                made is not None
-                and made.op_type == "Constant"
-                and made.attribute[0].name == "value"
-            ):
-                stored = [made.attribute[0].t]
+            maker = self.makers.get(node.input[1])
+            if maker is not None and maker.op_type == "Constant":
+                stored = [own.t for own in maker.attribute if own.name == "value"]
             axes = [int(axis) for tensor in stored for axis in onnx.numpy_helper.to_array(tensor)]
         return axes == [-1] and attributes.get("keepdims", 1) == 1
 
