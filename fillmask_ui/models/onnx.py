@@ -28,6 +28,8 @@ _OPTIMIZATION = {
     "all": ort.GraphOptimizationLevel.ORT_ENABLE_ALL,
 }
 
+_PACKAGES = ("onnxruntime",)
+
 # Features of x86 processors that add up products of bytes in 32 bits.
 _EXACT_BYTES = {"avx512_vnni", "avx_vnni"}
 
@@ -65,8 +67,8 @@ class OnnxMaskedLM(RuntimeModel):
         if source is None:
             source = self._read(key)
         else:
+            self._identify_beside(source.files, _PACKAGES)
             self._use(source, self._open(source))
-            self._probe_logits()  # NaN is said now, not at the first text
         self.runs_alone = source.scales_by_call
         sees_mask = "attention_mask" in self._feeds.roles.values()
         blind = not sees_mask and self._length
@@ -76,7 +78,7 @@ class OnnxMaskedLM(RuntimeModel):
             precision=source.precision,
             parameters=source.parameters,
             paths=source.files,
-            packages=("onnxruntime",),
+            packages=_PACKAGES,
             notes=(
                 "the graph takes one text at a time" if source.single else "",
                 "activations are quantized text by text" if self.runs_alone else "",
@@ -92,6 +94,7 @@ class OnnxMaskedLM(RuntimeModel):
         from fillmask_ui.models.graph import read_graph
 
         graph = read_graph(self._files.weights[0], self._files.folder, self._name)
+        self._identify_beside(graph.source.files, _PACKAGES)
         session = self._open(graph.source)
         whole = self._recognise(session, graph.source)
         self._use(whole, session)

@@ -7,7 +7,8 @@ import importlib
 import platform
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -58,14 +59,21 @@ class RuntimeModel(ABC):
     def __init__(
         self,
         files: ModelFiles,
-        vocabulary: TokenizerVocabulary,
+        read_vocabulary: Callable[[], TokenizerVocabulary],
         config: ModelConfig,
         choice: ModelChoice,
     ) -> None:
-        self.vocabulary: Vocabulary = vocabulary
-        self._tokenizer, self._files, self._config = vocabulary, files, config
-        self._name = files.name
-        self._load(choice)
+        self._files, self._config, self._name = files, config, files.name
+        # The libraries that open weights do so on one core and without Python's lock: what else
+        # has to be read is read beside them.
+        with ThreadPoolExecutor(2, "load") as self._beside:
+            self._reading = self._beside.submit(read_vocabulary)
+            self._load(choice)
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The tokenizer."""
+        return self._reading.result()
 
     @abstractmethod
     def _load(self, choice: ModelChoice) -> None:
@@ -74,6 +82,11 @@ class RuntimeModel(ABC):
     @abstractmethod
     def _run(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         """`logits_at` of one group of texts: float32 [M, V], NaN and all, or a ModelError."""
+
+    def _identify_beside(self, paths: Sequence[Path], packages: Sequence[str]) -> None:
+        """Begin what `_sign` will need: the hash of the weights and the versions of packages."""
+        self._hashing = self._beside.submit(weights_sha256, paths)
+        self._beside.submit(lambda: [_version(package) for package in packages])
 
     def logits_at(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
@@ -133,19 +146,22 @@ class RuntimeModel(ABC):
     ) -> None:
         """Set `max_tokens` and the signature, of which device, precision and parameters are parts.
 
+        To be called behind `_identify_beside`.
+
         `packages` run the weights at `paths`, and a note "" is left out.
         """
-        limits = (self._tokenizer.limit, self._config.usable_positions, self._length)
+        tokenizer = self._reading.result()
+        limits = (tokenizer.limit, self._config.usable_positions, self._length)
         known = [limit for limit in limits if limit]
         self.max_tokens = min(known, default=_DEFAULT_TOKENS)
         commit = f"commit {self._files.commit}" if self._files.commit else ""
         guess = "" if known else f"longest text unknown, taken to be {_DEFAULT_TOKENS} tokens"
-        running = (*packages, *self._tokenizer.packages)
+        running = (*packages, *tokenizer.packages)
         self.signature = ModelSignature(
             name=self._name,
             architecture=self._config.model_type,
             runtime=self._files.runtime,
-            sha256=weights_sha256(paths),
+            sha256=self._hashing.result(),
             size_bytes=total_bytes(paths),
             vocabulary_size=self._width,
             max_tokens=self.max_tokens,
@@ -178,6 +194,7 @@ def cpu_features() -> tuple[str, ...]:
     return found or (platform.machine() or "unknown",)
 
 
+@cache
 def _version(package: str) -> str:
     # Slow to import, and `--help` imports this module.
     from importlib import metadata

@@ -21,6 +21,8 @@ from fillmask_ui.models.weights import refuse_missing, stored_precision
 # model on the probe, relative to the largest: half precision rounds as the number of rows is.
 _TOLERANCE = {"float64": 1e-4, "float32": 1e-4, "bfloat16": 5e-2, "float16": 5e-3}
 
+_PACKAGES = ("torch", "transformers")
+
 # transformers swaps functions of torch while it builds a model: one thread at a time.
 _BUILDING = threading.Lock()
 
@@ -37,6 +39,7 @@ class TorchMaskedLM(RuntimeModel):
         self._device = torch_device(choice.device)
         if choice.threads is not None:
             torch.set_num_threads(choice.threads)
+        self._identify_beside(self._files.weights, _PACKAGES)
         stored = stored_precision(self._files.weights)
         self._model = _read(self._files, getattr(torch, dtype), self._device).eval()
         self._width = int(self._model.config.get_text_config().vocab_size)
@@ -53,7 +56,7 @@ class TorchMaskedLM(RuntimeModel):
             precision=stored if dtype == "float32" else f"{stored} computed in {dtype}",
             parameters=sum(p.numel() for p in parameters),
             paths=self._files.weights,
-            packages=("torch", "transformers"),
+            packages=_PACKAGES,
             notes=(full if self._logit_bytes else "", width_note),
         )
 
