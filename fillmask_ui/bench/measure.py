@@ -19,7 +19,6 @@ from fillmask_ui.bench.process import Worker
 from fillmask_ui.bench.products import LIBRARIES, SHAPES
 from fillmask_ui.bench.report import Report, Row, Samples, rows_of
 from fillmask_ui.bench.subjects import OWN, Lineup, Subject, lineup
-from fillmask_ui.bench.texts import spread_over
 from fillmask_ui.texts import open_texts
 
 LENGTHS = (8, 32, 128, 512)  # tokens of one sentence
@@ -64,11 +63,11 @@ def run_bench(config: BenchConfig) -> Generator[Step]:
     Raises:
         FillmaskError: if a model or the texts cannot be read.
     """
-    field_of = lineup(config)
+    subjects = lineup(config)
     with open_texts(config.source()) as source:
         texts = [example.text for example in source if example.text.strip()]
     with ExitStack() as stack:
-        yield from Bench(config, field_of, texts, stack).steps()
+        yield from Bench(config, subjects, texts, stack).steps()
 
 
 class Bench:
@@ -86,7 +85,7 @@ class Bench:
     def steps(self) -> Iterator[Step]:
         """All works, from starting the processes to the report."""
         effort = self._effort
-        share = spread_over(self._texts, effort.share)
+        share = self._texts[:: effort.share]
         works = [
             (texts, self._evaluations(metric))
             for metric, texts in zip(METRICS, (self._texts, share), strict=True)

@@ -61,12 +61,3 @@ def prepared(
     examples = (Example(index, text) for index, text in enumerate(texts))
     made = (prepare(example, vocabulary, config, masks) for example in examples)
     return [item for item in made if isinstance(item, Prepared)]
-
-
-def spread_over(texts: Sequence[str], share: int) -> list[str]:
-    """One text in so many, evenly, at least one.
-
-    >>> spread_over(["a", "b", "c", "d", "e"], 2)
-    ['a', 'c', 'e']
-    """
-    return list(texts[::share])
