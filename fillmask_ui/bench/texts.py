@@ -6,6 +6,7 @@ Both depend on texts, tokenizer and seed alone, so that every contender is asked
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle, islice
 
 import numpy as np
 
@@ -28,7 +29,7 @@ def sentence(vocabulary: Vocabulary, texts: Sequence[str], tokens: int) -> str |
     if not words:
         return None
     for start in range(min(_MOST_STARTS, len(words))):
-        ordered = np.resize(words[start:] + words[:start], tokens).tolist()  # [tokens], in turn
+        ordered = list(islice(cycle(words[start:] + words[:start]), tokens))
 
         def masked(count: int, ordered: list[str] = ordered) -> str:
             middle = count // 2

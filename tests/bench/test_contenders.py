@@ -111,10 +111,9 @@ def test_a_sentence_that_is_too_long_for_a_model_is_not_measured(contenders):
 def test_sentences_have_just_the_length_and_one_mask(reference, tiny_models):
     own = reference == "embedded"
     vocabulary = load_model(None if own else tiny_models.folder(reference)).vocabulary
+    texts = [f"{vocabulary.mask_token} and ___ are no words", *TEXTS]
     for tokens in (8, 32, 128, 512):
-        text = sentence(
-            vocabulary, [*TEXTS, f"a {vocabulary.mask_token} and ___ are no words"], tokens
-        )
+        text = sentence(vocabulary, texts, tokens)
         ids = vocabulary.encode(text).ids
         assert len(ids) == tokens
         assert ids.count(vocabulary.mask_id) == 1

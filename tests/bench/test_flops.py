@@ -34,10 +34,9 @@ def test_texts_add_up():
 def test_narrow_embeddings_are_widened_for_each_token():
     """As in ALBERT and ELECTRA: [3, 2] x [2, 4] first, a head of width 2 in the end."""
     narrow = EncoderShape.of({**TINY, "embedding_size": 2}).operations([(3, 1)])
-    heads = 2 * (4 * 4 + 4 * 10), 2 * (4 * 2 + 2 * 10)
-    assert (
-        narrow - EncoderShape.of(TINY).operations([(3, 1)]) == 2 * 3 * 2 * 4 + heads[1] - heads[0]
-    )
+    wide = EncoderShape.of(TINY).operations([(3, 1)])
+    widened, narrow_head, wide_head = 3 * 2 * 4, 4 * 2 + 2 * 10, 4 * 4 + 4 * 10
+    assert narrow - wide == 2 * (widened + narrow_head - wide_head)
 
 
 def test_local_attention_is_counted_as_local():

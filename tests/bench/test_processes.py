@@ -34,7 +34,7 @@ def test_a_process_answers_and_has_a_memory_of_its_own(products):
 
 
 def test_a_process_that_ends_is_an_error_with_its_reason(products):
-    with pytest.raises(ModelError, match="products ended with code 1.*no attribute 'nonsense'"):
+    with pytest.raises(ModelError, match=r"products ended with code 1.*no attribute 'nonsense'"):
         products.ask("nonsense")
     with pytest.raises(ModelError, match="products ended"):
         products.ask("peak_bytes")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fillmask_ui.bench import config
+from fillmask_ui.bench import config, measure
 
 KEYS = {"work", "subject", "median", "unit", "spread", "loss", "ratios"}
 ROOT = Path(__file__).parent.parent.parent
@@ -15,6 +15,7 @@ ROOT = Path(__file__).parent.parent.parent
 def test_json_of_two_models(fillmask, tiny_models, tmp_path, monkeypatch):
     short = replace(config.QUICK, rounds=2, calls=4, seconds=0.2)
     monkeypatch.setattr(config, "QUICK", short)
+    monkeypatch.setattr(measure, "SHAPES", ((64, 64, 64), (64, 64, 128)))
     texts = tmp_path / "texts.txt"
     texts.write_text("The cat sat on the mat.\n\nThe river runs under the old house.\n" * 8)
     folder = tiny_models.folder("bert")
