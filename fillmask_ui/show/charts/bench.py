@@ -33,10 +33,11 @@ def bench_chart(rows: Sequence[Row], name: str) -> Chart:
         height=100 + _BAR_PIXELS * len(rows),
     )
     half = [(row.spread or 0.0) / 2 for row in rows]
+    below = [min(own, row.median) for own, row in zip(half, rows, strict=True)]
     figure.add_bar(
         x=[row.median for row in rows],
         y=[label(row.subject, _LABEL_CHARACTERS) for row in rows],
-        error_x={"array": half, "thickness": 1.2, "width": 3},
+        error_x={"array": half, "arrayminus": below, "thickness": 1.2, "width": 3},
         orientation="h",
         marker={"color": [SECOND if row.peer else ACCENT for row in rows]},
         hovertemplate="%{y}: %{x:,.4r} " + unit + "<extra></extra>",
