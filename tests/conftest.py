@@ -35,6 +35,7 @@ SLOW_FIXTURES = {
 }
 # Tests that start processes, train, simulate or measure memory.
 SLOW_PLACES = (
+    "bench",
     "cli",
     "cloze",
     "evaluation/test_intervals.py",
