@@ -194,7 +194,7 @@ class Bench:
         ]
         for subject in able:
             if subject.kind == OWN:
-                samples = Samples(work, f"model call alone, {subject.name}", "ms")
+                samples = Samples(work, f"bare call, {subject.name}", "ms")
                 self._samples.append(samples)
                 entries.append(Entry(subject.name, "call_alone", asked, samples))
         return entries

@@ -150,7 +150,7 @@ class OnnxMaskedLM(RuntimeModel):
     def prepared_call(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> Callable[[], object]:
-        """The bare call of ONNX Runtime behind one `logits_at`, inputs ready, for benchmarks."""
+        """The bare `session.run` behind a `logits_at`."""
         feeds = self._feed(PaddedBatch(input_ids, attention_mask), rows, cols)
         return partial(self._session.run, [self._output], feeds)
 

@@ -9,7 +9,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +110,12 @@ class RuntimeModel(ABC):
                 "broken quantization: use the full-precision model"
             )
         return logits
+
+    def prepared_call(
+        self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
+    ) -> Callable[[], object]:
+        """A `logits_at` with its inputs ready, to be timed."""
+        return partial(self.logits_at, input_ids, attention_mask, rows, cols)
 
     def _calls(self, texts: np.ndarray, lengths: np.ndarray) -> Iterator[np.ndarray]:
         """Texts that are asked about [B'], of lengths [B], in groups that are one call each."""
