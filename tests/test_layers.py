@@ -21,6 +21,7 @@ ROOMS = [
     "evaluation",
     "intervals",
     "filling",
+    "workers",
     "batching",
     "scoring",
     "masking",

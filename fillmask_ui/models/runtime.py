@@ -20,12 +20,15 @@ from fillmask_ui.errors import ModelError, ModelOutputError
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.configuration import ModelConfig
 from fillmask_ui.models.files import ModelFiles
+from fillmask_ui.models.tuning import Tuned
 from fillmask_ui.models.vocabulary import TokenizerVocabulary
 from fillmask_ui.models.weights import total_bytes, weights_sha256
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import ModelSignature
+from fillmask_ui.workers import sharing
 
-# Where a call computes the logits of all positions [B, T, V], they are at most this large.
+# Where calls compute the logits of all positions [B, T, V], those of all calls at a time are
+# at most this large.
 _RUN_BYTES = 256 << 20
 
 # Longest text where neither tokenizer, config nor weights say one: that of BERT.
@@ -37,7 +40,7 @@ _ARM = ("asimddp", "i8mm", "bf16", "sve")
 _CPUINFO = Path("/proc/cpuinfo")
 
 
-class RuntimeModel(ABC):
+class RuntimeModel(Tuned, ABC):
     """`MaskedLM` over a library that runs it, which a subclass names."""
 
     signature: ModelSignature
@@ -59,6 +62,7 @@ class RuntimeModel(ABC):
         self.vocabulary: Vocabulary = vocabulary
         self._tokenizer, self._files, self._config = vocabulary, files, config
         self._name = files.name
+        self.threads = choice.threads
         self._load(choice)
 
     @abstractmethod
@@ -95,7 +99,7 @@ class RuntimeModel(ABC):
         for group in groups:
             tokens = self._length or int(lengths[group].max(initial=1))
             text_bytes = max(1, tokens * self._width * self._logit_bytes)
-            size = self._batch or max(1, _RUN_BYTES // text_bytes)
+            size = self._batch or max(1, _RUN_BYTES // sharing() // text_bytes)
             yield from (group[start : start + size] for start in range(0, len(group), size))
 
     def _probe_batch(self) -> PaddedBatch:

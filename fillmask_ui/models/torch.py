@@ -16,6 +16,7 @@ from fillmask_ui.models.files import ModelFiles
 from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.models.runtime import RuntimeModel
 from fillmask_ui.models.weights import refuse_missing, stored_precision
+from fillmask_ui.workers import sharing
 
 # What can be computed in, and how far logits at the asked positions may be from those of the full
 # model on the probe, relative to the largest: half precision rounds as the number of rows is.
@@ -23,6 +24,9 @@ _TOLERANCE = {"float64": 1e-4, "float32": 1e-4, "bfloat16": 5e-2, "float16": 5e-
 
 # transformers swaps functions of torch while it builds a model: one thread at a time.
 _BUILDING = threading.Lock()
+
+# What torch takes by itself: the cores, or OMP_NUM_THREADS.
+_THREADS = torch.get_num_threads()
 
 
 class TorchMaskedLM(RuntimeModel):
@@ -35,8 +39,6 @@ class TorchMaskedLM(RuntimeModel):
         if dtype not in _TOLERANCE:
             raise OptionError(unknown("dtype", dtype, _TOLERANCE))
         self._device = torch_device(choice.device)
-        if choice.threads is not None:
-            torch.set_num_threads(choice.threads)
         stored = stored_precision(self._files.weights)
         self._model = _read(self._files, getattr(torch, dtype), self._device).eval()
         self._width = int(self._model.config.get_text_config().vocab_size)
@@ -58,6 +60,7 @@ class TorchMaskedLM(RuntimeModel):
         )
 
     def _run(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        _use_threads(max(1, (self.threads or _THREADS) // sharing()))
         positions = self._tensor(rows), self._tensor(cols)
         if not self._logit_bytes:
             self._asked.positions = positions
@@ -108,6 +111,12 @@ class TorchMaskedLM(RuntimeModel):
         if difference > limit:
             hook.remove()
             self._logit_bytes = 4
+
+
+def _use_threads(count: int) -> None:
+    """Threads of what this thread computes; torch has a number for each that calls it."""
+    if torch.get_num_threads() != count:
+        torch.set_num_threads(count)
 
 
 def torch_device(wanted: str | None) -> torch.device:
