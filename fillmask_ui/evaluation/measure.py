@@ -23,7 +23,7 @@ from fillmask_ui.workers import Budget, in_order
 
 # A window is so much work, or so many texts.
 _WINDOW_TOKENS = 2**16
-_WINDOW_TEXTS = 1024
+_WINDOW_TEXTS = 512
 
 # Of a model that does not say what is fast, and of evaluations too small to find out.
 DEFAULT_BATCH_TOKENS = 512
