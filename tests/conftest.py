@@ -54,6 +54,14 @@ SLOW_PLACES = (
 SLOW_ROOMS = ("fillmask_ui/training", "fillmask_ui/onnx_tools")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_cache_of_the_user(tmp_path_factory):
+    """What the package remembers of this machine stays out of the user's cache folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 def _in_slow_place(path: Path) -> bool:
     root = TESTS.parent
     place = path.relative_to(root).as_posix() if root in path.parents else ""

@@ -4,6 +4,7 @@ Axes: B texts, T tokens, M asked positions, V vocabulary, H hidden size.
 """
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -84,32 +85,52 @@ class TorchMaskedLM(RuntimeModel):
     def _tensor(self, values: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int64)).to(self._device)
 
-    def _keep_asked(self, _module: torch.nn.Module, args: tuple[Any, ...]) -> Any:
-        """Pre-hook of the vocabulary projection: hidden states [B, T, H] -> [1, M, H]."""
+    def _keep_asked(self, hidden: torch.Tensor) -> torch.Tensor | None:
+        """Hidden states [B, T, H] -> [1, M, H] while positions are asked, else None."""
         positions = getattr(self._asked, "positions", None)
-        if positions is None or not args or args[0].dim() != 3:
+        if positions is None or not isinstance(hidden, torch.Tensor) or hidden.dim() != 3:
             return None
-        return (args[0][positions].unsqueeze(0), *args[1:])
+        return hidden[positions].unsqueeze(0)
+
+    def _behind_base(self, _module: torch.nn.Module, _args: Any, output: Any) -> Any:
+        """Hook of the encoder, in front of the whole head."""
+        kept = self._keep_asked(output[0])
+        if kept is None:
+            return None
+        if isinstance(output, tuple):
+            return (kept, *output[1:])
+        output.last_hidden_state = kept
+        return output
+
+    def _before_projection(self, _module: torch.nn.Module, args: tuple[Any, ...]) -> Any:
+        """Pre-hook of the vocabulary projection, the last step of the head."""
+        kept = self._keep_asked(args[0]) if args else None
+        return None if kept is None else (kept, *args[1:])
 
     def _cut_head(self, tolerance: float) -> None:
-        """Compute logits at the asked positions alone, if the probe in full says the same."""
+        """Compute the head at the asked positions alone, as early as the full model agrees."""
         self._logit_bytes = 4
         probe = self._probe_batch()
         rows, cols = np.nonzero(probe.attention_mask)
         asked = (probe.input_ids, probe.attention_mask, rows[1:], cols[1:])
         full = self.logits_at(*asked)
         limit = tolerance * max(1.0, float(np.abs(full).max()))
-        projection = self._model.get_output_embeddings()
-        if projection is None:
-            return
-        hook = projection.register_forward_pre_hook(self._keep_asked)
-        self._logit_bytes = 0
-        try:
-            difference = np.abs(self.logits_at(*asked) - full).max()
-        except (ModelError, ValueError):  # a head that needs all positions at once
-            difference = np.inf
-        if difference > limit:
-            hook.remove()
+        base, projection = self._model.base_model, self._model.get_output_embeddings()
+        hooks: list[Callable[[], Any]] = []
+        if base is not self._model:
+            hooks.append(lambda: base.register_forward_hook(self._behind_base))
+        if projection is not None:
+            hooks.append(lambda: projection.register_forward_pre_hook(self._before_projection))
+        for place in hooks:
+            placed = place()
+            self._logit_bytes = 0
+            try:
+                difference = np.abs(self.logits_at(*asked) - full).max()
+            except (ModelError, ValueError):  # what follows needs all positions at once
+                difference = np.inf
+            if difference <= limit:
+                return
+            placed.remove()
             self._logit_bytes = 4
 
 
