@@ -5,11 +5,17 @@ vocabulary, in float64: the sum over 250,000 float32 exponentials is otherwise o
 digit. Bits are nats divided by ln 2.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from fillmask_ui.errors import ModelOutputError, OptionError
+
+# Logits that are scored at a time: with their exponentials they stay in the cache of a core.
+CHUNK_LOGITS = 360_000
+# `top_k` looks for the best of so many tokens first.
+_BLOCK = 64
 
 
 @dataclass(frozen=True)
@@ -18,6 +24,121 @@ class TopK:
 
     token_ids: np.ndarray  # int64 [M, K]
     nll_nats: np.ndarray  # float64 [M, K], ascending along K
+
+
+@dataclass(frozen=True, eq=False)
+class Exponentials:
+    """A softmax before it is divided by its sum: what all else is made of."""
+
+    best_ids: np.ndarray  # int64 [M], the most probable token, the lower id of a tie
+    shifted: np.ndarray  # float64 [M, V], logits less the largest of their position
+    weights: np.ndarray  # float64 [M, V], e^ of these
+    totals: np.ndarray  # float64 [M], their sums
+
+    @property
+    def log_probabilities(self) -> np.ndarray:
+        """Float64 [M, V], in nats."""
+        return self.shifted - np.log(self.totals)[:, None]
+
+    @property
+    def entropy_nats(self) -> np.ndarray:
+        """Float64 [M], in nats, between 0 and ln V."""
+        products = np.einsum("mv,mv->m", self.weights, self.shifted)
+        if np.isnan(products).any():
+            # An impossible token adds nothing: p ln p tends to 0 as p does.
+            finite = np.where(self.weights > 0, self.shifted, 0.0)
+            products = np.einsum("mv,mv->m", self.weights, finite)
+        # Rounding may leave a distribution without doubt a little below zero.
+        return np.maximum(np.log(self.totals) - products / self.totals, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class TargetScores:
+    """What a model says of the true token at each hidden position, and of its own best guess."""
+
+    nll_nats: np.ndarray  # float64 [M], of the true token
+    ranks: np.ndarray  # int64 [M], of the true token, 1 for the best
+    entropy_nats: np.ndarray  # float64 [M], of the distribution
+    top_ids: np.ndarray  # int64 [M], the most probable token, the lower id of a tie
+    top_probabilities: np.ndarray  # float64 [M], its probability
+
+
+def exponentials(logits: np.ndarray, out: np.ndarray | None = None) -> Exponentials:
+    """The softmax over the vocabulary, before it is divided by its sum.
+
+    Args:
+        logits: float [M, V], unnormalised; -inf stands for an impossible token.
+        out: float64 [2, at least M, V] to be written to; the result lies in it.
+
+    Raises:
+        ModelOutputError: if a position has NaN or +inf, or nothing but -inf.
+    """
+    logits = np.asarray(logits)
+    if logits.ndim != 2:
+        raise ValueError(f"logits must be [M, V], not {list(logits.shape)}")
+    best_ids = logits.argmax(axis=1)  # [M]; NaN counts as the largest
+    best = logits[np.arange(len(logits)), best_ids].astype(np.float64)  # [M]
+    broken = ~np.isfinite(best)
+    if broken.any():
+        kinds = "NaN" if np.isnan(best).any() else "infinite logits"
+        raise ModelOutputError(
+            f"the model returned {kinds} at {int(broken.sum())} of {len(logits)} hidden "
+            "positions, so no probability exists; this often comes from float16 overflow or a "
+            "broken quantization: try the full-precision model"
+        )
+    if out is None:
+        out = np.empty((2, *logits.shape))
+    shifted, weights = out[:, : len(logits)]  # each [M, V]
+    np.copyto(shifted, logits)  # then subtracting in place is twice as fast as from float32
+    shifted -= best[:, None]
+    np.exp(shifted, out=weights)
+    return Exponentials(best_ids, shifted, weights, weights.sum(axis=1))
+
+
+def chunks(logits: np.ndarray) -> Iterator[slice]:
+    """Cut [M, V] into parts, at least one, that stay in the cache."""
+    step = _chunk_rows(logits)
+    return (slice(start, start + step) for start in range(0, max(1, len(logits)), step))
+
+
+def scratch(logits: np.ndarray) -> np.ndarray:
+    """The `out` of `exponentials` for one chunk after another: fresh memory costs as much time."""
+    return np.empty((2, min(len(logits), _chunk_rows(logits)), logits.shape[1]))
+
+
+def _chunk_rows(logits: np.ndarray) -> int:
+    return max(1, CHUNK_LOGITS // logits.shape[1])
+
+
+def score_targets(values: Exponentials, logits: np.ndarray, targets: np.ndarray) -> TargetScores:
+    """All that an evaluation asks of each hidden position.
+
+    Args:
+        values: `exponentials` of the logits.
+        logits: float32 [M, V], unnormalised.
+        targets: int64 [M], true token ids in [0, V).
+
+    >>> logits = np.zeros((1, 4), np.float32)
+    >>> score_targets(exponentials(logits), logits, np.array([2])).ranks  # a tie: by id
+    array([3])
+    """
+    return TargetScores(
+        nll_nats=np.log(values.totals) - _picked(values.shifted, np.asarray(targets)),
+        ranks=ranks(logits, targets),
+        entropy_nats=values.entropy_nats,
+        top_ids=values.best_ids,
+        top_probabilities=1 / values.totals,
+    )
+
+
+def _picked(values: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """[M], one column of each row; a `ValueError` if the two M differ."""
+    if columns.shape != values.shape[:1]:
+        raise ValueError(
+            f"targets {list(columns.shape)} do not fit logits {list(values.shape)}: "
+            "one target per position is wanted"
+        )
+    return values[np.arange(len(columns)), columns]
 
 
 def log_probabilities(logits: np.ndarray) -> np.ndarray:
@@ -35,20 +156,7 @@ def log_probabilities(logits: np.ndarray) -> np.ndarray:
     >>> np.exp(log_probabilities(np.array([[0.0, 0.0, 0.0, 0.0]])))
     array([[0.25, 0.25, 0.25, 0.25]])
     """
-    logits = np.asarray(logits, dtype=np.float64)  # [M, V]
-    if logits.ndim != 2:
-        raise ValueError(f"logits must be [M, V], not {list(logits.shape)}")
-    best = logits.max(axis=1, keepdims=True)  # [M, 1]; NaN wins every max
-    broken = ~np.isfinite(best[:, 0])
-    if broken.any():
-        kinds = "NaN" if np.isnan(best).any() else "infinite logits"
-        raise ModelOutputError(
-            f"the model returned {kinds} at {int(broken.sum())} of {len(logits)} hidden "
-            "positions, so no probability exists; this often comes from float16 overflow or a "
-            "broken quantization: try the full-precision model"
-        )
-    shifted = logits - best
-    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return exponentials(logits).log_probabilities
 
 
 def nll_nats(logits: np.ndarray, targets: np.ndarray) -> np.ndarray:
@@ -76,13 +184,7 @@ def nll_nats(logits: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 def target_nll_nats(log_probs: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """`nll_nats` for callers that already hold log-probabilities, float64 [M, V]."""
-    targets = np.asarray(targets)
-    if targets.shape != log_probs.shape[:1]:
-        raise ValueError(
-            f"targets {list(targets.shape)} do not fit logits {list(log_probs.shape)}: "
-            "one target per position is wanted"
-        )
-    return -log_probs[np.arange(len(targets)), targets] + 0.0  # + 0.0 turns -0.0 into 0.0
+    return -_picked(log_probs, np.asarray(targets)) + 0.0  # + 0.0 turns -0.0 into 0.0
 
 
 def ranks(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
@@ -101,10 +203,12 @@ def ranks(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
     array([2])
     """
     targets = np.asarray(targets)
-    own = scores[np.arange(len(targets)), targets][:, None]  # [M, 1]
-    better = (scores > own).sum(axis=1)
-    tied_before = ((scores == own) & (np.arange(scores.shape[1]) < targets[:, None])).sum(axis=1)
-    return (better + tied_before + 1).astype(np.int64)
+    own = _picked(scores, targets).tolist()
+    better = [
+        np.count_nonzero(row[:target] >= value) + np.count_nonzero(row[target + 1 :] > value)
+        for row, target, value in zip(scores, targets.tolist(), own, strict=True)
+    ]
+    return np.array(better, dtype=np.int64) + 1
 
 
 def entropy_nats(log_probs: np.ndarray) -> np.ndarray:
@@ -145,14 +249,19 @@ def top_k(log_probs: np.ndarray, k: int | None) -> TopK:
     if k is not None and k < 1:
         raise OptionError(f"top-k must be at least 1, or 'all'; it was {k}")
     wanted = size if k is None else min(k, size)
-    if wanted < size:
-        # Everything at least as good as the K-th best, so that ties resolve by id as above.
-        border = np.partition(log_probs, size - wanted, axis=1)[:, size - wanted]  # [M]
-        rows = [np.flatnonzero(row >= edge) for row, edge in zip(log_probs, border, strict=True)]
-    else:
-        rows = [np.arange(size) for _ in log_probs]
     token_ids = np.empty((len(log_probs), wanted), dtype=np.int64)  # [M, K]
-    for index, ids in enumerate(rows):
-        order = np.argsort(-log_probs[index, ids], kind="stable")[:wanted]
-        token_ids[index] = ids[order]
+    for row, found in zip(log_probs, token_ids, strict=True):
+        ids = _among_the_best(row, wanted)
+        found[:] = ids[np.argsort(-row[ids], kind="stable")[:wanted]]
     return TopK(token_ids, -np.take_along_axis(log_probs, token_ids, axis=1) + 0.0)
+
+
+def _among_the_best(row: np.ndarray, wanted: int) -> np.ndarray:
+    """Ids, ascending, of the `wanted` largest of [V] and of some more, all ties among them."""
+    blocks = len(row) // _BLOCK
+    if wanted > blocks:
+        return np.arange(len(row))
+    # As many blocks have a value that is at least the border, so it is no larger than the wanted.
+    highest = row[: blocks * _BLOCK].reshape(blocks, _BLOCK).max(axis=1)
+    border = np.partition(highest, blocks - wanted)[blocks - wanted]
+    return np.flatnonzero(row >= border)

@@ -22,6 +22,7 @@ ROOMS = [
     "evaluation",
     "intervals",
     "filling",
+    "workers",
     "batching",
     "scoring",
     "masking",

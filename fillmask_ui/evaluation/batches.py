@@ -1,4 +1,4 @@
-"""The texts of one window through the models: batches, logits, scores.
+"""Texts through the models: views in batches, logits, scores.
 
 Axes: B rows of a batch, T tokens, M hidden positions, V vocabulary.
 """
@@ -10,21 +10,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from fillmask_ui import scoring
-from fillmask_ui.batching import pad, plan_batches
+from fillmask_ui.batching import PaddedBatch, pad, plan_batches
 from fillmask_ui.errors import ModelOutputError
-from fillmask_ui.evaluation.config import EvaluationConfig
 from fillmask_ui.evaluation.prepare import Prepared
 from fillmask_ui.evaluation.rows import EvaluatedText, LogitDifference, MaskedText, TokenScores
 from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.scoring import Exponentials
+from fillmask_ui.workers import Budget
 
 # Fields, each of length M, of the `TokenScores` of each model in turn, then of the
 # `LogitDifference` where there are two.
 Scores = list[dict[str, np.ndarray]]
 
-# Logits of one call; 250,000 words leave 128 positions.
-_LOGIT_BYTES = 128 * 2**20
-# float64 values of one scoring step.
-_SCORED_AT_ONCE = 2**21
+# Logits of all models and workers at a time; 250,000 words leave 128 positions.
+LOGIT_BYTES = 128 * 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,55 +35,116 @@ class _View:
     entries: np.ndarray  # int64, those of `cols` that are scored
 
 
-def score_window(
-    models: Sequence[MaskedLM],
-    texts: Sequence[Prepared],
-    config: EvaluationConfig,
-    number: int,
-    done: frozenset[int],
-) -> Iterator[EvaluatedText | float]:
-    """The texts of a window, each as soon as all its views are through.
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """What goes through the models at once."""
 
-    After each batch comes the share of the window's tokens that went through the models.
+    views: Sequence[_View]
+    through: float  # share of the window's tokens that went through the models after it
+
+
+class BatchScorer:
+    """Models with one tokenizer, and the texts that they have not finished.
+
+    Args:
+        models: one, or two that are compared token by token.
+        batch_tokens: largest B * T.
+        workers: threads that call `score` at a time.
+        budget: bytes of logits that all threads together may hold.
     """
-    views = [
-        _View(text, place, text.hidden.scored(place))
-        for text in texts
-        for place in range(text.hidden.view_count)
-    ]
-    lengths = [len(view.text.hidden.ids) for view in views]
-    most = max(1, _LOGIT_BYTES // (4 * max(model.signature.vocabulary_size for model in models)))
-    batches = plan_batches(
-        lengths,
-        max_tokens=config.batch_tokens,
-        targets=[len(view.entries) for view in views],
-        max_targets=most,
-    )
-    scored: dict[int, dict[int, Scores]] = defaultdict(dict)  # id of a text, number of a view
-    through = 0
-    # Batches run from short texts to long; in another order, what is done at any moment is a fair
-    # sample of the texts, and a run stopped early has an honest mean.
-    for place in np.random.default_rng(number).permutation(len(batches)):
-        batch = [views[unit] for unit in batches[place]]
-        through += sum(lengths[unit] for unit in batches[place])
-        if all(view.text.row.id in done for view in batch):
-            continue
-        scores = _score_batch(models, batch, most)
+
+    def __init__(
+        self, models: Sequence[MaskedLM], batch_tokens: int, workers: int, budget: Budget
+    ) -> None:
+        self._models = models
+        self._batch_tokens = batch_tokens
+        self._budget = budget
+        self._position_bytes = 4 * sum(model.signature.vocabulary_size for model in models)
+        self._most = max(1, budget.total // self._position_bytes)  # positions of a call
+        self._fair = max(1, self._most // workers)  # of a batch that several texts share
+        # Id of a text, number of a view.
+        self._scored: dict[int, dict[int, Scores]] = defaultdict(dict)
+
+    def batches(
+        self, texts: Sequence[Prepared], number: int, done: frozenset[int]
+    ) -> Iterator[Batch]:
+        """The batches of window `number`, those of texts that are all `done` left out."""
+        views = [
+            _View(text, place, text.hidden.scored(place))
+            for text in texts
+            for place in range(text.hidden.view_count)
+        ]
+        lengths = [len(view.text.hidden.ids) for view in views]
+        planned = plan_batches(
+            lengths,
+            max_tokens=self._batch_tokens,
+            targets=[len(view.entries) for view in views],
+            max_targets=self._fair,
+        )
+        total, through = sum(lengths), 0
+        # Batches run from short texts to long; in another order, what is done at any moment is a
+        # fair sample of the texts, and a run stopped early has an honest mean.
+        for place in np.random.default_rng(number).permutation(len(planned)):
+            through += sum(lengths[unit] for unit in planned[place])
+            batch = [views[unit] for unit in planned[place]]
+            if not all(view.text.row.id in done for view in batch):
+                yield Batch(batch, through / total)
+
+    def score(self, batch: Batch) -> Scores:
+        """Scores at all M positions asked of a batch; safe to call from many threads."""
+        views = batch.views
+        seen = [view.text.hidden.view(view.number) for view in views]
+        padded = pad(seen, self._models[0].vocabulary.pad_id)  # [B, T]
+        rows = np.repeat(np.arange(len(views)), [len(view.entries) for view in views])  # [M]
+        cols = np.concatenate([view.text.hidden.cols[view.entries] for view in views])  # [M]
+        targets = np.concatenate([view.text.row.true_ids[view.entries] for view in views])  # [M]
+        chunks: list[Scores] = []
+        for start in range(0, len(rows), self._most):
+            asked = slice(start, start + self._most)
+            held = min(len(rows[asked]) * self._position_bytes, self._budget.total)
+            with self._budget.part(held):
+                chunks += self._score_call(padded, rows[asked], cols[asked], targets[asked])
+        return _join(chunks)
+
+    def _score_call(
+        self, padded: PaddedBatch, rows: np.ndarray, cols: np.ndarray, targets: np.ndarray
+    ) -> Sequence[Scores]:
+        """Scores of one call; a function of its own, so that the logits are gone at its end."""
+        logits = [
+            model.logits_at(padded.input_ids, padded.attention_mask, rows, cols)
+            for model in self._models
+        ]  # each [m, V]
+        for model, own in zip(self._models, logits, strict=True):
+            if targets.max(initial=0) >= own.shape[1]:
+                raise ModelOutputError(
+                    f"{model.signature.name} returns logits for {own.shape[1]} tokens, but its "
+                    f"tokenizer has the id {targets.max()}: the two do not belong together"
+                )
+        return list(_score_logits(logits, targets))
+
+    def finished(
+        self, batch: Batch, scores: Scores, done: frozenset[int]
+    ) -> Iterator[EvaluatedText]:
+        """The texts whose last view was in this batch."""
         start = 0
-        for view in batch:
+        for view in batch.views:
             index = view.text.row.id
             own = slice(start, start + len(view.entries))
             start = own.stop
-            scored[index][view.number] = [
+            if index in done:
+                continue
+            self._scored[index][view.number] = [
                 {name: values[own] for name, values in record.items()} for record in scores
             ]
-            if len(scored[index]) == view.text.hidden.view_count and index not in done:
-                of_text = _join([part for _, part in sorted(scored.pop(index).items())])
-                yield _evaluated(view.text.row, of_text, models)
-        yield through / sum(lengths)
+            if len(self._scored[index]) == view.text.hidden.view_count:
+                parts = self._scored.pop(index)
+                of_text = _join([part for _, part in sorted(parts.items())])
+                yield _evaluated(view.text.row, of_text, self._models)
 
 
 def _join(parts: Sequence[Scores]) -> Scores:
+    if len(parts) == 1:
+        return parts[0]
     return [
         {name: np.concatenate([each[name] for each in records]) for name in records[0]}
         for records in zip(*parts, strict=True)
@@ -103,77 +163,52 @@ def _evaluated(row: MaskedText, scores: Scores, models: Sequence[MaskedLM]) -> E
     return EvaluatedText(**vars(row), scores=own, baseline=second[0], difference=difference)
 
 
-def _score_batch(models: Sequence[MaskedLM], batch: Sequence[_View], most: int) -> Scores:
-    """Scores at all M positions asked of a batch, `most` of them per model call."""
-    seen = [view.text.hidden.view(view.number) for view in batch]
-    padded = pad(seen, models[0].vocabulary.pad_id)  # [B, T]
-    rows = np.repeat(np.arange(len(batch)), [len(view.entries) for view in batch])  # [M]
-    cols = np.concatenate([view.text.hidden.cols[view.entries] for view in batch])  # [M]
-    targets = np.concatenate([view.text.row.true_ids[view.entries] for view in batch])  # [M]
-    chunks: list[Scores] = []
-    for start in range(0, len(rows), most):
-        asked = slice(start, start + most)
-        logits = [
-            model.logits_at(padded.input_ids, padded.attention_mask, rows[asked], cols[asked])
-            for model in models
-        ]  # each [m, V]
-        chunks += _score_logits(models, logits, targets[asked])
-    return _join(chunks)
-
-
-def _score_logits(
-    models: Sequence[MaskedLM], logits: Sequence[np.ndarray], targets: np.ndarray
-) -> Iterator[Scores]:
-    """Scores of a few positions at a time: float64 takes twice the memory."""
-    step = max(1, _SCORED_AT_ONCE // max(part.shape[1] for part in logits))
-    for start in range(0, len(targets), step):
-        part = slice(start, start + step)
-        scores: Scores = []
-        log_probs = []
-        for model, values in zip(models, logits, strict=True):
-            if targets[part].max(initial=0) >= values.shape[1]:
-                raise ModelOutputError(
-                    f"{model.signature.name} returns logits for {values.shape[1]} tokens, but its "
-                    f"tokenizer has the id {targets[part].max()}: the two do not belong together"
-                )
-            own = scoring.log_probabilities(values[part])  # float64 [m, V]
-            log_probs.append(own)
-            best = own.argmax(axis=1)
-            scores.append(
-                {
-                    "nll_nats": scoring.target_nll_nats(own, targets[part]),
-                    "ranks": scoring.ranks(own, targets[part]),
-                    "entropy_nats": scoring.entropy_nats(own),
-                    "top_ids": best,
-                    "top_probabilities": np.exp(own[np.arange(len(best)), best]),
-                }
-            )
-        if len(models) == 2:
-            scores.append(_difference(log_probs, [values[part] for values in logits]))
+def _score_logits(logits: Sequence[np.ndarray], targets: np.ndarray) -> Iterator[Scores]:
+    """Scores of a few positions at a time: what they take stays in the cache."""
+    rooms = [scoring.scratch(own) for own in logits]
+    for part in scoring.chunks(max(logits, key=lambda own: own.shape[1])):
+        here = [own[part] for own in logits]  # each [m, V]
+        values = [scoring.exponentials(own, room) for own, room in zip(here, rooms, strict=True)]
+        scores = [
+            vars(scoring.score_targets(each, own, targets[part]))
+            for each, own in zip(values, here, strict=True)
+        ]
+        if len(here) == 2:
+            scores.append(_difference(here, values))
         yield scores
 
 
-def _difference(log_probs: list[np.ndarray], logits: list[np.ndarray]) -> dict[str, np.ndarray]:
+def _difference(logits: list[np.ndarray], values: list[Exponentials]) -> dict[str, np.ndarray]:
     """How far the two models are apart at m positions."""
-    width = min(part.shape[1] for part in logits)
-    if any(part.shape[1] != width for part in logits):
+    width = min(own.shape[1] for own in logits)
+    if any(own.shape[1] != width for own in logits):
         # One model pads its vocabulary: compare the tokens that both have.
-        logits = [part[:, :width] for part in logits]
-        log_probs = [scoring.log_probabilities(part) for part in logits]
-    first, second = log_probs  # float64 [m, width]
-    gap = np.subtract(first, second, out=np.zeros_like(first), where=first != second)
-    one, two = logits
-    apart = np.abs(np.subtract(one, two, out=np.zeros_like(one), where=one != two))
+        logits = [own[:, :width] for own in logits]
+        values = [scoring.exponentials(own) for own in logits]
+    first, second = (own.log_probabilities for own in values)  # float64 [m, width]
+    gap = _gap(first, second)
+    apart = np.abs(_gap(*logits))
     return {
-        "kl_nats": _expected(first, gap),
-        "kl_reverse_nats": _expected(second, -gap),
+        "kl_nats": _expected(values[0], gap),
+        "kl_reverse_nats": _expected(values[1], -gap),
         "mean_abs": apart.mean(axis=1, dtype=np.float64),
         "max_abs": apart.max(axis=1).astype(np.float64),
     }
 
 
-def _expected(log_probs: np.ndarray, gap: np.ndarray) -> np.ndarray:
+def _gap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """The difference, 0 where both are -inf: equally impossible."""
+    with np.errstate(invalid="ignore"):
+        gap = np.subtract(first, second)
+    # Arrays with a `where` take several times as long.
+    return np.where(first == second, 0, gap) if np.isnan(gap).any() else gap
+
+
+def _expected(values: Exponentials, gap: np.ndarray) -> np.ndarray:
     """Sum of p * gap, where an impossible token (p = 0) adds nothing."""
-    probabilities = np.exp(log_probs)
-    products = np.multiply(probabilities, gap, out=np.zeros_like(gap), where=probabilities > 0)
-    return np.maximum(products.sum(axis=1), 0.0)
+    with np.errstate(invalid="ignore"):
+        sums = np.einsum("mv,mv->m", values.weights, gap)
+    if np.isnan(sums).any():
+        possible = np.where(values.weights > 0, gap, 0.0)
+        sums = np.einsum("mv,mv->m", values.weights, possible)
+    return np.maximum(sums / values.totals, 0.0)

@@ -11,8 +11,11 @@ from fillmask_ui.evaluation.schemes import SCHEMES, CrossEntropy, Scheme, make_s
 from fillmask_ui.masking import MaskRecipe, generator
 from fillmask_ui.options import check_options, option
 
-# Raised when the same choices give other numbers than before.
-PROTOCOL_VERSION = 1
+# Raised when the same choices give other numbers than before. 2: dynamically quantized models are
+# scaled text by text. Under 1 they were by batch, so that the size of the batches moved the fourth
+# digit and stood in the signature; numbers of all other models are the same under both.
+PROTOCOL_VERSION = 2
+PROTOCOLS = (1, 2)  # those whose stored runs can be read
 
 
 @dataclass(frozen=True, init=False)
@@ -35,12 +38,12 @@ class EvaluationConfig:
     max_tokens: int | None = option(
         None, "Cut longer texts; the model's limit.", metavar="N", least=3
     )
-    # Changes the numbers a little: those of a dynamically quantized model, whose activations are
-    # scaled by batch, in the fourth digit, others in the last.
-    batch_tokens: int = option(
-        1024, "Tokens of a padded batch: speed and memory.", metavar="N", least=1
+    # None: what is fast on this machine. No number depends on it but in the last digits.
+    batch_tokens: int | None = option(
+        None, "Tokens of a padded batch; measured where it pays.", metavar="N", least=1
     )
     scheme: Scheme = field(default_factory=CrossEntropy)  # the metric with its own options
+    protocol: int = PROTOCOL_VERSION  # by which it is measured; older ones stand in stored runs
 
     def __init__(
         self,
@@ -48,12 +51,14 @@ class EvaluationConfig:
         *,
         seed: int = 42,
         max_tokens: int | None = None,
-        batch_tokens: int = 1024,
+        batch_tokens: int | None = None,
         scheme: Scheme | None = None,
+        protocol: int = PROTOCOL_VERSION,
         **own: Any,
     ) -> None:
         values = {"seed": seed, "max_tokens": max_tokens, "batch_tokens": batch_tokens}
-        vars(self).update(metric=metric, scheme=scheme or make_scheme(metric, own), **values)
+        scheme = scheme or make_scheme(metric, own)
+        vars(self).update(metric=metric, scheme=scheme, protocol=protocol, **values)
         check_options(self)
         generator(seed, 0)  # refuses a negative one
 
@@ -83,16 +88,18 @@ class EvaluationConfig:
         """What has to be equal for two figures to be comparable.
 
         >>> print(EvaluationConfig("pseudo-perplexity", max_tokens=512).signature)
-        metric:pseudo-perplexity|within-word:no|max:512|batch:1024|v:1
+        metric:pseudo-perplexity|within-word:no|max:512|v:2
         """
         parts = [f"metric:{self.metric}", *self.scheme.signature]
         if self.scheme.seeded:
             parts.append(f"seed:{self.seed}")
-        parts += [f"max:{self.max_tokens or 'model'}", f"batch:{self.batch_tokens}"]
-        return "|".join([*parts, f"v:{PROTOCOL_VERSION}"])
+        parts.append(f"max:{self.max_tokens or 'model'}")
+        if self.protocol == 1:
+            parts.append(f"batch:{self.batch_tokens}")
+        return "|".join([*parts, f"v:{self.protocol}"])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values: `__init__` by name.
+        """Plain JSON-ready values: `__init__` by name, but for `protocol`.
 
         The options of the other metrics are there with their defaults, as they always were.
         """

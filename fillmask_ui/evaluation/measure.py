@@ -1,25 +1,34 @@
 """evaluate(): a generator of measured texts.
 
 It yields, the caller decides: store the row, draw the bar, stop. What a text yields depends on
-the texts before it only through the batch that it shares, and batches are formed alike whether or
-not some texts are already done: a resumed run repeats the numbers to the last digit.
+other texts only through the rounding of the batch that it shares, and batches are formed alike
+whether or not some texts are already done, whatever the number of threads: a resumed run repeats
+the numbers to the last digit, in the same order.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import itertools
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 from fillmask_ui.batching import windows
 from fillmask_ui.errors import OptionError
-from fillmask_ui.evaluation.batches import score_window
+from fillmask_ui.evaluation.batches import LOGIT_BYTES, Batch, BatchScorer, Scores
 from fillmask_ui.evaluation.config import EvaluationConfig
 from fillmask_ui.evaluation.prepare import NOT_COMPARABLE, Masks, Prepared, SeededMasks, prepare
 from fillmask_ui.evaluation.rows import EvaluatedText
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Example, SkippedText
+from fillmask_ui.workers import Budget, in_order
 
-# A window is so many batches of work, or so many texts.
-_WINDOW_BATCHES = 64
+# A window is so much work, or so many texts.
+_WINDOW_TOKENS = 2**16
 _WINDOW_TEXTS = 512
+
+# Of a model that does not say what is fast, and of evaluations too small to find out.
+DEFAULT_BATCH_TOKENS = 512
+# Work of the first window, in tokens, from which on finding out pays.
+_WORTH_MEASURING = 2**15
 
 
 @dataclass(frozen=True)
@@ -27,6 +36,7 @@ class Heartbeat:
     """A sign of life between rows."""
 
     texts: float  # through so far, skipped and done ones too; those under way by share of the work
+    batch_tokens: int  # of the padded batches, where it was left open
 
 
 def evaluate(
@@ -38,7 +48,7 @@ def evaluate(
     masks: Masks | None = None,
     done: Collection[int] = (),
     heartbeat: bool = False,
-) -> Iterator[EvaluatedText | SkippedText | Heartbeat]:
+) -> Generator[EvaluatedText | SkippedText | Heartbeat]:
     """Measure a model, and a second one on identical masks, text by text.
 
     Args:
@@ -76,9 +86,10 @@ def evaluate(
         text if isinstance(text, Example) else Example(index, text)
         for index, text in enumerate(examples)
     )
-    for row in _measure(lanes, texts, config, frozenset(done)):
-        if heartbeat or not isinstance(row, Heartbeat):
-            yield row
+    with closing(_measure(lanes, texts, config, frozenset(done))) as rows:
+        for row in rows:
+            if heartbeat or not isinstance(row, Heartbeat):
+                yield row
 
 
 def check_models(
@@ -111,22 +122,68 @@ class _Lane:
     masks: Masks
 
 
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """A batch on its way, or a text that is left out."""
+
+    what: Batch | SkippedText
+    scorer: BatchScorer
+    waits: bool = False  # whether its rows wait for those of the model
+    texts: float = 0.0  # as of `Heartbeat`, after it
+
+    def perform(self) -> tuple["_Step", Scores]:
+        return self, self.scorer.score(self.what) if isinstance(self.what, Batch) else []
+
+
 def _measure(
     lanes: Sequence[_Lane], texts: Iterable[Example], config: EvaluationConfig, done: frozenset[int]
-) -> Iterator[EvaluatedText | SkippedText | Heartbeat]:
-    """Window by window; of two lanes each text has a row that carries the other lane's."""
+) -> Generator[EvaluatedText | SkippedText | Heartbeat]:
+    """Row by row; of two lanes each text has a row that carries the other lane's."""
+    items = _prepare_all(lanes, texts, config)
+    cut = windows(items, _size, max_size=_WINDOW_TOKENS, max_items=_WINDOW_TEXTS)
+    first = next(cut, [])
+    models = [model for lane in lanes for model in lane.models]
+    batch_tokens = config.batch_tokens or _batch_tokens(models, sum(map(_size, first)))
+    workers = min(getattr(model, "concurrent_calls", 1) for model in models)
+    budget = Budget(LOGIT_BYTES)
+    scorers = [BatchScorer(lane.models, batch_tokens, workers, budget) for lane in lanes]
+    steps = _steps(itertools.chain([first], cut), scorers, done)
+    others: dict[int, EvaluatedText] = {}
+    with closing(in_order(_Step.perform, steps, workers)) as performed:
+        for step, scores in performed:
+            if isinstance(step.what, SkippedText):
+                yield step.what
+                continue
+            for row in step.scorer.finished(step.what, scores, done):
+                if step.waits:
+                    others[row.id] = row
+                else:
+                    yield replace(row, other=others.pop(row.id, None))
+            yield Heartbeat(step.texts, batch_tokens)
 
-    def size_of(item: tuple[Prepared, ...] | SkippedText) -> int:
-        if isinstance(item, SkippedText):
-            return 0
-        return sum(part.hidden.view_count * len(part.hidden.ids) for part in item)
 
-    cut = windows(
-        _prepare_all(lanes, texts, config),
-        size_of,
-        max_size=_WINDOW_BATCHES * config.batch_tokens,
-        max_items=_WINDOW_TEXTS,
-    )
+def _batch_tokens(models: Sequence[MaskedLM], work: int) -> int:
+    """What is fast for all of them, where the first window has work that is worth asking."""
+    asked = [getattr(model, "best_batch_tokens", None) for model in models]
+    if work < _WORTH_MEASURING or not all(asked):
+        return DEFAULT_BATCH_TOKENS
+    return min(measured() for measured in asked if measured)
+
+
+_Item = tuple[Prepared, ...] | SkippedText
+
+
+def _size(item: _Item) -> int:
+    """Tokens that the models read."""
+    if isinstance(item, SkippedText):
+        return 0
+    return sum(part.hidden.view_count * len(part.hidden.ids) for part in item)
+
+
+def _steps(
+    cut: Iterable[list[_Item]], scorers: Sequence[BatchScorer], done: frozenset[int]
+) -> Iterator[_Step]:
+    """Window by window: what is left out, then the batches, those of the second lane first."""
     before = 0
     for number, window in enumerate(cut):
         ready = []
@@ -134,24 +191,17 @@ def _measure(
             if not isinstance(item, SkippedText):
                 ready.append(item)
             elif item.id not in done:
-                yield item
-        others: dict[int, EvaluatedText] = {}
-        # The second lane first: its rows wait for those of the model.
-        for turn, place in enumerate(reversed(range(len(lanes)))):
-            own = [item[place] for item in ready]
-            for row in score_window(lanes[place].models, own, config, number, done):
-                if isinstance(row, float):
-                    yield Heartbeat(before + (turn + row) / len(lanes) * len(window))
-                elif place:
-                    others[row.id] = row
-                else:
-                    yield replace(row, other=others.pop(row.id, None))
+                yield _Step(item, scorers[0])
+        for turn, place in enumerate(reversed(range(len(scorers)))):
+            for batch in scorers[place].batches([item[place] for item in ready], number, done):
+                share = (turn + batch.through) / len(scorers)
+                yield _Step(batch, scorers[place], place > 0, before + share * len(window))
         before += len(window)
 
 
 def _prepare_all(
     lanes: Sequence[_Lane], texts: Iterable[Example], config: EvaluationConfig
-) -> Iterator[tuple[Prepared, ...] | SkippedText]:
+) -> Iterator[_Item]:
     """Each text once per lane, or why it is left out of all of them."""
     for text in texts:
         made = [prepare(text, lane.models[0].vocabulary, config, lane.masks) for lane in lanes]
@@ -177,6 +227,23 @@ _PROBES = (
 
 def same_tokenizer(first: Vocabulary, second: Vocabulary) -> bool:
     """Equal strings for all ids, equal special tokens, and equal tokens for a few hard texts."""
+    if not _COMPARED or _COMPARED[0].first is not first or _COMPARED[0].second is not second:
+        _COMPARED[:] = [_Compared(first, second, _same_tokenizer(first, second))]
+    return _COMPARED[0].alike
+
+
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    first: Vocabulary
+    second: Vocabulary
+    alike: bool
+
+
+# The last pair: a run asks about it several times, and each looks at every token.
+_COMPARED: list[_Compared] = []
+
+
+def _same_tokenizer(first: Vocabulary, second: Vocabulary) -> bool:
     if first is second:
         return True
     ids = ("size", "mask_id", "pad_id", "special_ids")

@@ -40,8 +40,8 @@ class ModelChoice:
     device: str | None = option(None, "PyTorch device, such as cpu or cuda:0.")
     # what PyTorch computes in: float32 where None, bfloat16, float16 or float64
     dtype: str | None = option(None, "PyTorch weights: float32, float16 or bfloat16.")
-    # of one model call, None for the runtime's own choice; PyTorch has one for the whole process
-    threads: int | None = option(None, "Threads of one model call.", least=1)
+    # that the model computes with, None for all cores; calls at a time share them on PyTorch
+    threads: int | None = option(None, "Threads that the model computes with.", least=1)
     # of ONNX Runtime: none, basic, extended or all; numbers may depend on it. For Python alone.
     graph_optimization: str = "all"
 

@@ -68,7 +68,10 @@ class OnnxMaskedLM(RuntimeModel):
             source = self._read(key)
         else:
             self._identify_beside(source.files, _PACKAGES)
-            self._use(source, self._open(source))
+            session = self._open(source)
+            self._await_vocabulary()
+            self._use(source, session)
+            self._width_note()
         self.runs_alone = source.scales_by_call
         sees_mask = "attention_mask" in self._feeds.roles.values()
         blind = not sees_mask and self._length
@@ -96,6 +99,7 @@ class OnnxMaskedLM(RuntimeModel):
         graph = read_graph(self._files.weights[0], self._files.folder, self._name)
         self._identify_beside(graph.source.files, _PACKAGES)
         session = self._open(graph.source)
+        self._await_vocabulary()
         whole = self._recognise(session, graph.source)
         self._use(whole, session)
         wanted = self._probe_logits()

@@ -21,12 +21,15 @@ from fillmask_ui.errors import ModelError, ModelOutputError
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.configuration import ModelConfig
 from fillmask_ui.models.files import ModelFiles
+from fillmask_ui.models.tuning import Tuned
 from fillmask_ui.models.vocabulary import TokenizerVocabulary
 from fillmask_ui.models.weights import total_bytes, weights_sha256
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import ModelSignature
+from fillmask_ui.workers import sharing
 
-# Where a call computes the logits of all positions [B, T, V], they are at most this large.
+# Where calls compute the logits of all positions [B, T, V], those of all calls at a time are
+# at most this large.
 _RUN_BYTES = 256 << 20
 
 # How far logits at the asked positions may be from those of the whole model on the probe, relative
@@ -43,12 +46,11 @@ _ARM = ("asimddp", "i8mm", "bf16", "sve")
 _CPUINFO = Path("/proc/cpuinfo")
 
 
-class RuntimeModel(ABC):
+class RuntimeModel(Tuned, ABC):
     """`MaskedLM` over a library that runs it, which a subclass names."""
 
     signature: ModelSignature
     max_tokens: int
-    runs_alone = False  # whether each text is a call of its own, so that a batch gains nothing
     memory_bytes: int  # estimate of what the loaded weights take
     _width: int  # V
     _batch: int | None = None  # the only B of a call, None for any
@@ -64,16 +66,17 @@ class RuntimeModel(ABC):
         choice: ModelChoice,
     ) -> None:
         self._files, self._config, self._name = files, config, files.name
+        self.threads = choice.threads
         # The libraries that open weights do so on one core and without Python's lock: what else
         # has to be read is read beside them.
         with ThreadPoolExecutor(2, "load") as self._beside:
             self._reading = self._beside.submit(read_vocabulary)
             self._load(choice)
 
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """The tokenizer."""
-        return self._reading.result()
+    def _await_vocabulary(self) -> None:
+        """To be called when the weights are open, before `vocabulary` is used."""
+        self._tokenizer = self._reading.result()
+        self.vocabulary: Vocabulary = self._tokenizer
 
     @abstractmethod
     def _load(self, choice: ModelChoice) -> None:
@@ -125,7 +128,7 @@ class RuntimeModel(ABC):
         for group in groups:
             tokens = self._length or int(lengths[group].max(initial=1))
             text_bytes = max(1, tokens * self._width * self._logit_bytes)
-            size = self._batch or max(1, _RUN_BYTES // text_bytes)
+            size = self._batch or max(1, _RUN_BYTES // sharing() // text_bytes)
             yield from (group[start : start + size] for start in range(0, len(group), size))
 
     def _probe_batch(self) -> PaddedBatch:
@@ -156,13 +159,12 @@ class RuntimeModel(ABC):
 
         `packages` run the weights at `paths`, and a note "" is left out.
         """
-        tokenizer = self._reading.result()
-        limits = (tokenizer.limit, self._config.usable_positions, self._length)
+        limits = (self._tokenizer.limit, self._config.usable_positions, self._length)
         known = [limit for limit in limits if limit]
         self.max_tokens = min(known, default=_DEFAULT_TOKENS)
         commit = f"commit {self._files.commit}" if self._files.commit else ""
         guess = "" if known else f"longest text unknown, taken to be {_DEFAULT_TOKENS} tokens"
-        running = (*packages, *tokenizer.packages)
+        running = (*packages, *self._tokenizer.packages)
         self.signature = ModelSignature(
             name=self._name,
             architecture=self._config.model_type,

@@ -4,6 +4,7 @@ Axes: B texts, T tokens, M asked positions, V vocabulary, H hidden size.
 """
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,17 @@ from fillmask_ui.errors import ModelError, OptionError, first_line, unknown
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.files import ModelFiles
 from fillmask_ui.models.quiet import quiet_transformers
-from fillmask_ui.models.runtime import RuntimeModel
+from fillmask_ui.models.runtime import FULL_LOGITS, TOLERANCE, RuntimeModel
 from fillmask_ui.models.weights import refuse_missing, stored_precision
-
-# What can be computed in, and how far logits at the asked positions may be from those of the full
-# model on the probe, relative to the largest: half precision rounds as the number of rows is.
-_TOLERANCE = {"float64": 1e-4, "float32": 1e-4, "bfloat16": 5e-2, "float16": 5e-3}
+from fillmask_ui.workers import sharing
 
 _PACKAGES = ("torch", "transformers")
 
 # transformers swaps functions of torch while it builds a model: one thread at a time.
 _BUILDING = threading.Lock()
+
+# What torch takes by itself: the cores, or OMP_NUM_THREADS.
+_THREADS = torch.get_num_threads()
 
 
 class TorchMaskedLM(RuntimeModel):
@@ -34,20 +35,18 @@ class TorchMaskedLM(RuntimeModel):
         if choice.provider:
             raise OptionError("provider belongs to the runtime onnx, not to torch")
         dtype = choice.dtype or "float32"
-        if dtype not in _TOLERANCE:
-            raise OptionError(unknown("dtype", dtype, _TOLERANCE))
+        if dtype not in TOLERANCE:
+            raise OptionError(unknown("dtype", dtype, TOLERANCE))
         self._device = torch_device(choice.device)
-        if choice.threads is not None:
-            torch.set_num_threads(choice.threads)
         self._identify_beside(self._files.weights, _PACKAGES)
         stored = stored_precision(self._files.weights)
         self._model = _read(self._files, getattr(torch, dtype), self._device).eval()
+        self._await_vocabulary()
         self._width = int(self._model.config.get_text_config().vocab_size)
         width_note = self._width_note()
         # What this thread asks for at the moment: several may be inside the model at a time.
         self._asked = threading.local()
-        self._cut_head(_TOLERANCE[dtype])
-        full = "logits are computed at all positions: this architecture's head cannot be cut"
+        self._cut_head(TOLERANCE[dtype])
         parameters = list(self._model.parameters())
         self.memory_bytes = sum(p.numel() * p.element_size() for p in parameters)
         self._sign(
@@ -57,10 +56,11 @@ class TorchMaskedLM(RuntimeModel):
             parameters=sum(p.numel() for p in parameters),
             paths=self._files.weights,
             packages=_PACKAGES,
-            notes=(full if self._logit_bytes else "", width_note),
+            notes=(FULL_LOGITS if self._logit_bytes else "", width_note),
         )
 
     def _run(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        _use_threads(max(1, (self.threads or _THREADS) // sharing()))
         positions = self._tensor(rows), self._tensor(cols)
         if not self._logit_bytes:
             self._asked.positions = positions
@@ -84,33 +84,59 @@ class TorchMaskedLM(RuntimeModel):
     def _tensor(self, values: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int64)).to(self._device)
 
-    def _keep_asked(self, _module: torch.nn.Module, args: tuple[Any, ...]) -> Any:
-        """Pre-hook of the vocabulary projection: hidden states [B, T, H] -> [1, M, H]."""
+    def _keep_asked(self, hidden: torch.Tensor) -> torch.Tensor | None:
+        """Hidden states [B, T, H] -> [1, M, H] while positions are asked, else None."""
         positions = getattr(self._asked, "positions", None)
-        if positions is None or not args or args[0].dim() != 3:
+        if positions is None or not isinstance(hidden, torch.Tensor) or hidden.dim() != 3:
             return None
-        return (args[0][positions].unsqueeze(0), *args[1:])
+        return hidden[positions].unsqueeze(0)
+
+    def _behind_base(self, _module: torch.nn.Module, _args: Any, output: Any) -> Any:
+        """Hook of the encoder, in front of the whole head."""
+        kept = self._keep_asked(output[0])
+        if kept is None:
+            return None
+        if isinstance(output, tuple):
+            return (kept, *output[1:])
+        output.last_hidden_state = kept
+        return output
+
+    def _before_projection(self, _module: torch.nn.Module, args: tuple[Any, ...]) -> Any:
+        """Pre-hook of the vocabulary projection, the last step of the head."""
+        kept = self._keep_asked(args[0]) if args else None
+        return None if kept is None else (kept, *args[1:])
 
     def _cut_head(self, tolerance: float) -> None:
-        """Compute logits at the asked positions alone, if the probe in full says the same."""
+        """Compute the head at the asked positions alone, as early as the full model agrees."""
         self._logit_bytes = 4
         probe = self._probe_batch()
         rows, cols = np.nonzero(probe.attention_mask)
         asked = (probe.input_ids, probe.attention_mask, rows[1:], cols[1:])
         full = self.logits_at(*asked)
         limit = tolerance * max(1.0, float(np.abs(full).max()))
-        projection = self._model.get_output_embeddings()
-        if projection is None:
-            return
-        hook = projection.register_forward_pre_hook(self._keep_asked)
-        self._logit_bytes = 0
-        try:
-            difference = np.abs(self.logits_at(*asked) - full).max()
-        except (ModelError, ValueError):  # a head that needs all positions at once
-            difference = np.inf
-        if difference > limit:
-            hook.remove()
+        base, projection = self._model.base_model, self._model.get_output_embeddings()
+        hooks: list[Callable[[], Any]] = []
+        if base is not self._model:
+            hooks.append(lambda: base.register_forward_hook(self._behind_base))
+        if projection is not None:
+            hooks.append(lambda: projection.register_forward_pre_hook(self._before_projection))
+        for place in hooks:
+            placed = place()
+            self._logit_bytes = 0
+            try:
+                difference = np.abs(self.logits_at(*asked) - full).max()
+            except (ModelError, ValueError):  # what follows needs all positions at once
+                difference = np.inf
+            if difference <= limit:
+                return
+            placed.remove()
             self._logit_bytes = 4
+
+
+def _use_threads(count: int) -> None:
+    """Threads of what this thread computes; torch has a number for each that calls it."""
+    if torch.get_num_threads() != count:
+        torch.set_num_threads(count)
 
 
 def torch_device(wanted: str | None) -> torch.device:

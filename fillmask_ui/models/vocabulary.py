@@ -230,9 +230,12 @@ def _visible_span(text: str, token: str, start: int, end: int) -> Span:
     (Span(start=2, end=5), Span(start=0, end=0))
     """
     covered = text[start:end]
-    if covered.strip():
+    own = covered.strip()
+    if own == covered and token not in ("▁", "Ġ"):  # nearly all
+        return Span(start, end)
+    if own:
         start = end - len(covered.lstrip())
-        end = start if token in ("▁", "Ġ") else start + len(covered.strip())
+        end = start if token in ("▁", "Ġ") else start + len(own)
     return Span(start, end)
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.evaluation import EvaluatedText, Summary, summarize
+from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, Summary, summarize
+from fillmask_ui.evaluation.config import PROTOCOL_VERSION
 from fillmask_ui.evaluation.prepare import NOT_COMPARABLE
 from fillmask_ui.intervals import Limits
 from fillmask_ui.records import SkippedText
@@ -38,17 +39,35 @@ def compare(run_a: Run | Path, run_b: Run | Path, *, limits: Limits | None = Non
     """
     first = run_a if isinstance(run_a, Run) else Run(run_a)
     second = run_b if isinstance(run_b, Run) else Run(run_b)
-    config, other = first.info.config, second.info.config
-    if config.signature != other.signature:
-        raise DataError(
-            f"the runs measured different things: {first.info.name} has {config.signature}, "
-            f"{second.info.name} has {other.signature}; evaluate both alike"
-        )
+    config = _common_config(first, second)
     return summarize(
         paired(first, second),
         config=config,
         vocabulary_size=max(run.info.model["vocabulary_size"] for run in (first, second)),
         limits=limits or first.info.limits,
+    )
+
+
+def _common_config(first: Run, second: Run) -> EvaluationConfig:
+    """What both runs measured; those of an older protocol count as of today where they may."""
+    infos = first.info, second.info
+    own, other = (info.config for info in infos)
+    if own.signature == other.signature:
+        return own
+    now, other_now = (info.config_now for info in infos)
+    if now.signature == other_now.signature:
+        return now
+    if own.protocol != other.protocol:
+        old = min(infos, key=lambda info: info.config.protocol)
+        if old.config_now.protocol != PROTOCOL_VERSION:
+            raise DataError(
+                f"{old.name} measured a quantized model by protocol {old.config.protocol}, whose "
+                "numbers depend on the size of the batches; by protocol "
+                f"{PROTOCOL_VERSION} they do not, so the two do not compare: evaluate it again"
+            )
+    raise DataError(
+        f"the runs measured different things: {first.info.name} has {own.signature}, "
+        f"{second.info.name} has {other.signature}; evaluate both alike"
     )
 
 

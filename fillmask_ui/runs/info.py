@@ -3,13 +3,13 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig
-from fillmask_ui.evaluation.config import PROTOCOL_VERSION
+from fillmask_ui.evaluation.config import PROTOCOL_VERSION, PROTOCOLS
 from fillmask_ui.intervals import Limits
 from fillmask_ui.protocol import MaskedLM
 
@@ -41,11 +41,19 @@ class RunInfo:
         """Plain JSON-ready values."""
         return {
             "format": FORMAT,
-            "protocol": PROTOCOL_VERSION,
+            "protocol": self.config.protocol,
             **vars(self),
             "config": self.config.to_dict(),
             "limits": asdict(self.limits),
         }
+
+    @property
+    def config_now(self) -> EvaluationConfig:
+        """The config of today that gives the numbers of this run; its own where none does."""
+        models = [model for model in (self.model, self.baseline) if model]
+        if any(str(model["precision"]).startswith("int") for model in models):
+            return self.config
+        return replace(self.config, protocol=PROTOCOL_VERSION)
 
     @property
     def signature(self) -> str:
@@ -105,7 +113,7 @@ def read_info(folder: Path) -> RunInfo:
             f"reads format {FORMAT}: open it with the version that wrote it (fillmask-ui {maker}) "
             "or evaluate again"
         )
-    if values.get("protocol") != PROTOCOL_VERSION:
+    if values.get("protocol") not in PROTOCOLS:
         raise DataError(
             f"run {folder.name} was measured by protocol {values.get('protocol')!r}, this version "
             f"of fillmask-ui measures by protocol {PROTOCOL_VERSION}; their figures do not "
@@ -115,7 +123,9 @@ def read_info(folder: Path) -> RunInfo:
         stored = {name: values[name] for name in RunInfo.__dataclass_fields__}
         stored |= {
             "name": folder.absolute().name,  # a folder that was copied or renamed is its own run
-            "config": EvaluationConfig.from_dict(values["config"]),
+            "config": EvaluationConfig.from_dict(
+                {**values["config"], "protocol": values["protocol"]}
+            ),
             "limits": Limits(**values["limits"]),
             "notes": tuple(values["notes"]),
         }

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 
 from fillmask_ui.errors import DataError, FillmaskError
 from fillmask_ui.evaluation import EvaluatedText, Heartbeat, Masks, RunningSummary, evaluate
+from fillmask_ui.evaluation.config import PROTOCOL_VERSION
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, ModelSignature, SkippedText
 from fillmask_ui.runs.info import DONE, FAILED, RUNNING, STOPPED, RunInfo, write_info
@@ -71,13 +72,19 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
             baseline=baseline,
             masks=masks,
             done=self._stored.keys(),
-            heartbeat=heartbeat,
+            heartbeat=True,
         )
         try:
-            for row in rows:
-                if not isinstance(row, Heartbeat):
-                    self._append(row)
-                yield row
+            with contextlib.closing(rows):
+                for row in rows:
+                    if not isinstance(row, Heartbeat):
+                        self._append(row)
+                    elif self.info.config.batch_tokens is None:
+                        # A resumed run goes on with the batches that it began with.
+                        config = replace(self.info.config, batch_tokens=row.batch_tokens)
+                        self._set(config=config)
+                    if heartbeat or not isinstance(row, Heartbeat):
+                        yield row
             self._set(state=DONE, result=self.running.summary().to_dict())
         except GeneratorExit:
             self._set(state=STOPPED)
@@ -184,6 +191,13 @@ def start(store: RunStore, info: RunInfo) -> Recorder:
 def resume(store: RunStore, name: str) -> Recorder:
     """A stopped run, open for writing; a `DataError` if it is unknown, being written or broken."""
     run = store.open(name)
+    now = run.info.config_now.protocol
+    if run.info.state != DONE and now != PROTOCOL_VERSION:
+        raise DataError(
+            f"run {run.info.name} measures a quantized model by protocol {now}, and this version "
+            f"of fillmask-ui by protocol {PROTOCOL_VERSION}, which scales it text by text: the "
+            "rest would have other numbers; start a new run"
+        )
     return _open(run.folder, run.info)
 
 

@@ -9,14 +9,17 @@ from evaluated import ALL_CONFIGS, MODEL, TEXTS, all_logits, measured
 from table_model import TOKENS, TableModel, TableVocabulary, letter_vocabulary
 from torch.nn.functional import cross_entropy
 
+from fillmask_ui import scoring
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import (
     EvaluationConfig,
     Heartbeat,
     RunningSummary,
     evaluate,
+    measure,
     summarize,
 )
+from fillmask_ui.evaluation.batches import LOGIT_BYTES
 from fillmask_ui.masking import KINDS, MaskRecipe
 from fillmask_ui.records import Example
 from fillmask_ui.runs.collator_masks import CollatorMasks
@@ -183,21 +186,17 @@ def test_heartbeats_come_with_every_batch_and_end_at_the_number_of_texts(other):
 
 def test_memory_of_logits_is_bounded():
     model = TableModel(width=200, max_tokens=60)
-    from fillmask_ui.evaluation import batches
-
-    most = batches._LOGIT_BYTES // (4 * 200)
+    most = LOGIT_BYTES // (4 * 200)
     long = "cat " * 58
     list(evaluate(model, [long] * 9, EvaluationConfig("pseudo-perplexity", batch_tokens=10**9)))
     assert max(positions for _, positions in model.calls) <= most
 
 
 def test_positions_beyond_the_bound_are_asked_in_parts(monkeypatch):
-    from fillmask_ui.evaluation import batches
-
     config = EvaluationConfig("uniform", seed=3)
     expected = measured(evaluate(TableModel(seed=1), TEXTS, config))
-    monkeypatch.setattr(batches, "_LOGIT_BYTES", 4 * len(TOKENS) * 5)
-    monkeypatch.setattr(batches, "_SCORED_AT_ONCE", len(TOKENS) * 2)
+    monkeypatch.setattr(measure, "LOGIT_BYTES", 4 * len(TOKENS) * 5)
+    monkeypatch.setattr(scoring, "CHUNK_LOGITS", len(TOKENS) * 2)
     model = TableModel(seed=1)
     found = measured(evaluate(model, TEXTS, config))
     assert max(positions for _, positions in model.calls) == 5

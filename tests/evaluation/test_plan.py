@@ -73,7 +73,7 @@ def test_configs_of_before_hold_the_options_of_all_metrics():
         "batch_tokens": 1024,
     }
     assert EvaluationConfig.from_dict(values) == EvaluationConfig(
-        "suffix", suffix_tokens=3, max_tokens=512
+        "suffix", suffix_tokens=3, max_tokens=512, batch_tokens=1024
     )
 
 

@@ -77,6 +77,7 @@ def test_the_projection_runs_on_asked_positions_alone(family, loaded):
     """Each of these heads can be cut; the hook must see M rows, not B x T."""
     model = loaded(family, "torch")
     assert model.signature.notes == ()
+    assert model._model.base_model._forward_hooks  # already the head's first step does
     projection = model._model.get_output_embeddings()
     seen = []
     handle = projection.register_forward_hook(lambda _m, args, _out: seen.append(args[0].shape))

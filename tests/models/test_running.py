@@ -10,6 +10,7 @@ from tiny_models import batch_of
 
 from fillmask_ui.errors import ModelError
 from fillmask_ui.models import load_model
+from fillmask_ui.workers import in_order
 
 
 @pytest.mark.parametrize("runtime", ["onnx", "torch"])
@@ -54,3 +55,28 @@ def test_an_error_of_the_runtime_is_one_line(tiny_models, monkeypatch, said, sho
     monkeypatch.setattr(model, "_model", fail)
     with pytest.raises(ModelError, match=rf"failed on 1 x 4 tokens: {shown}$"):
         model.logits_at(*batch_of(model.vocabulary, ["a [MASK]"]))
+
+
+def test_torch_threads_are_shared_among_the_threads_that_call(loaded, monkeypatch):
+    import torch
+
+    usual = torch.get_num_threads()
+    model = loaded("bert", "torch")
+    monkeypatch.setattr(model, "threads", 4)
+    batch = batch_of(model.vocabulary, ["a [MASK] cat"])
+    expected = model.logits_at(*batch)
+    before = torch.get_num_threads()
+    assert before == 4
+    for workers, each in ((2, 2), (4, 1), (3, 1)):
+
+        def ask(_):
+            np.testing.assert_allclose(model.logits_at(*batch), expected, atol=1e-5)
+            return torch.get_num_threads()
+
+        assert set(in_order(ask, range(12), workers)) == {each}
+        assert torch.get_num_threads() == before
+    model.threads = 1
+    model.logits_at(*batch)
+    assert torch.get_num_threads() == 1
+    assert model.concurrent_calls == 1
+    torch.set_num_threads(usual)

@@ -106,7 +106,10 @@ def test_it_ends_like_one_that_never_stopped(stored, machine):
         *("eval", "-m", "table", "--dataset", "texts.txt", "--metric", "pseudo-perplexity"),
         *("--batch-tokens", "100", "--baseline", "letters", "--json"),
     )
-    assert {**parsed(resumed.stdout)[0], "run": ""} == {**parsed(whole.stdout)[0], "run": ""}
+    found, wanted = parsed(resumed.stdout)[0], parsed(whole.stdout)[0]
+    assert "|batch:100|v:1|" in found["signature"]
+    found["signature"] = found["signature"].replace("|batch:100|v:1|", "|v:2|")
+    assert differing({**wanted, "run": ""}, {**found, "run": ""}) == []
 
 
 def test_other_versions_do_not_go_on(stored):
@@ -117,6 +120,43 @@ def test_other_versions_do_not_go_on(stored):
     refused = call("eval", "--resume", STOPPED)
     assert refused.code == 1
     assert "the model is not the one that the run has: versions was" in refused.stderr
+
+
+def quantized(folder: Path) -> None:
+    """As if the run had measured an int8 model, whose numbers protocol 2 has changed."""
+    path = folder / "run.json"
+    values = json.loads(path.read_text())
+    values["model"]["precision"] = "int8"
+    path.write_text(json.dumps(values))
+
+
+def test_a_quantized_model_does_not_go_on_by_another_protocol(stored, machine):
+    as_if_written_here(stored / STOPPED, machine)
+    quantized(stored / STOPPED)
+    refused = call("eval", "--resume", STOPPED)
+    assert refused.code == 1
+    assert "measures a quantized model by protocol 1" in refused.stderr
+    assert call("runs", "show", STOPPED).code == 0
+    quantized(stored / SHELL)  # which is done
+    assert "is done already" in call("eval", "--resume", SHELL).stderr
+
+
+def test_a_run_of_today_compares_with_one_of_before(stored):
+    """In full precision no number has changed, whatever the batches; quantized ones have."""
+    fresh = call(
+        *("eval", "-m", "noisy", "--dataset", "texts.txt", "--batch-tokens", "7", "--json")
+    )
+    assert fresh.code == 0, fresh.stderr
+    name = json.loads(fresh.stdout)["run"]
+    compared = parsed(call("runs", "compare", SHELL, name, "--json").stdout)
+    before = parsed(call("runs", "compare", SHELL, PYTHON, "--json").stdout)
+    names = {"run": SHELL, "baseline_run": ""}
+    assert differing([before[0] | names], [compared[0] | names]) == []
+    quantized(stored / SHELL)
+    refused = call("runs", "compare", SHELL, name)
+    assert refused.code == 1
+    assert f"{SHELL} measured a quantized model by protocol 1" in refused.stderr
+    assert call("runs", "compare", SHELL, PYTHON).code == 0  # both are of before
 
 
 def test_changed_texts_do_not_go_on(stored, machine, workshop, tmp_path, monkeypatch):

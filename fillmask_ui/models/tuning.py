@@ -1,0 +1,132 @@
+"""Which batches a model runs fastest on this machine: measured once, then remembered.
+
+Axes: B texts, T tokens.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from fillmask_ui.models.cache import read_entry, write_entry
+from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.workers import in_order
+
+# Calls at a time: beyond a few they gain nothing and hold the more logits.
+MOST_CALLS = 4
+
+CANDIDATES = (256, 512, 1024, 2048)  # tokens of a batch
+DEFAULT = 512  # where measuring would take too long, which is where batches matter least
+# The smallest batch within this of the best: it takes the least memory and padding.
+_GOOD_ENOUGH = 1.03
+_SECONDS = 0.8
+# Of the texts that are measured; of these one token in seven is asked, as in cross-entropy.
+_TEXT_TOKENS = 128
+
+
+class Tuned(MaskedLM):
+    """What a model says of itself for whoever has much work for it."""
+
+    threads: int | None = None  # as the user chose; None for all cores
+    runs_alone = False  # whether each text is a call of its own, so that a batch gains nothing
+
+    @property
+    def concurrent_calls(self) -> int:
+        """How many threads should call the model at a time."""
+        return min(self.threads or MOST_CALLS, cores(), MOST_CALLS)
+
+    def best_batch_tokens(self) -> int:
+        """Tokens of a padded batch that are fast; measured in about a second, or remembered."""
+        if self.runs_alone:
+            return DEFAULT
+        key = _key(self)
+        known = _recall(key)
+        if known is None:
+            known = measure_batch_tokens(self, self.concurrent_calls)
+            write_entry(str(known).encode(), "batches", key)
+        return known
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def measure_batch_tokens(
+    model: MaskedLM,
+    workers: int,
+    candidates: Sequence[int] = CANDIDATES,
+    seconds: float = _SECONDS,
+) -> int:
+    """The smallest of the candidates that is about as fast as the best of them.
+
+    Rounds in which each candidate has equal work, until the time is over; of each its median. Of a
+    model whose first round would take longer the answer is `DEFAULT`.
+    """
+    length = min(_TEXT_TOKENS, model.max_tokens)
+    sizes = {max(1, size // length): size for size in reversed(candidates)}  # texts: tokens
+    most = max(sizes) * workers
+
+    def round_seconds(texts: int, in_all: int) -> float:
+        begun = time.perf_counter()
+        calls = [texts] * max(1, in_all // texts)
+        for _ in in_order(lambda rows: _call(model, rows, length), calls, workers):
+            pass
+        return (time.perf_counter() - begun) / (len(calls) * texts)
+
+    # The first call of a size allocates; it also tells how long a round will take.
+    expected = round_seconds(min(sizes), workers * min(sizes)) * most * len(sizes)
+    if expected > 2 * seconds:
+        return DEFAULT
+    spent: dict[int, list[float]] = {texts: [] for texts in sizes}  # seconds a text
+    end = time.perf_counter() + seconds
+    while True:
+        for texts, times in spent.items():
+            times.append(round_seconds(texts, most))
+        if time.perf_counter() > end:
+            break
+    medians = {sizes[texts]: statistics.median(times) for texts, times in spent.items()}
+    limit = _GOOD_ENOUGH * min(medians.values())
+    return min(size for size, own in medians.items() if own <= limit)
+
+
+def _call(model: MaskedLM, texts: int, length: int) -> None:
+    """One call on made-up texts of one length: only its time counts."""
+    vocabulary = model.vocabulary
+    ids = np.random.default_rng(0).integers(0, vocabulary.size, (texts, length))  # [B, T]
+    ids[:, 1:-1:7] = vocabulary.mask_id
+    rows, cols = np.nonzero(ids == vocabulary.mask_id)
+    model.logits_at(ids, np.ones_like(ids), rows, cols)
+
+
+def _key(model: Tuned) -> str:
+    """All that the answer depends on: the model, what runs it, the machine."""
+    signature = model.signature
+    parts = [
+        signature.sha256,
+        signature.device,
+        signature.precision,
+        sorted(signature.versions.items()),
+        signature.cpu_features,
+        signature.notes,
+        model.threads,
+        cores(),
+        platform.node(),
+        platform.machine(),
+        CANDIDATES,
+    ]
+    return json.dumps(parts)
+
+
+def _recall(key: str) -> int | None:
+    """What was measured before; None where there is nothing that can be read."""
+    entry = read_entry("batches", key) or b""
+    return int(entry) if entry.isdigit() and int(entry) in CANDIDATES else None

@@ -1,0 +1,159 @@
+"""evaluate on several threads: the same rows, errors that arrive, nothing left behind."""
+
+import threading
+
+import numpy as np
+import pytest
+from table_model import TableModel, TableVocabulary, letter_vocabulary, sample_texts
+
+from fillmask_ui.errors import ModelOutputError, OptionError
+from fillmask_ui.evaluation import EvaluationConfig, check_models, evaluate, measure
+from fillmask_ui.records import Example
+from fillmask_ui.runs import RunStore, prepare_info, resume, start
+
+TEXTS = ["", *sample_texts(60, seed=7), "zzz"]
+PAIRS = {
+    "one model": None,
+    "one tokenizer": {"seed": 1, "noise": 0.3},
+    "two tokenizers": {"seed": 2, "vocabulary": letter_vocabulary()},
+}
+
+
+def shared(workers, model_class=TableModel, **options):
+    model = model_class(**options)
+    model.concurrent_calls = workers
+    return model
+
+
+def workers_alive():
+    return [one for one in threading.enumerate() if one.name.startswith("fillmask")]
+
+
+@pytest.mark.parametrize("other", PAIRS.values(), ids=PAIRS)
+def test_rows_are_the_same_whatever_the_number_of_threads(other):
+    """In the same order too."""
+    config = EvaluationConfig("pseudo-perplexity", batch_tokens=40)
+    found = []
+    for workers in (1, 2, 4):
+        baseline = None if other is None else shared(workers, **other)
+        rows = [*evaluate(shared(workers, seed=1), TEXTS, config, baseline=baseline)]
+        assert len(rows) == len(TEXTS)
+        found.append([row.to_dict() if hasattr(row, "to_dict") else row for row in rows])
+    assert found[0] == found[1] == found[2]
+    assert not workers_alive()
+
+
+def test_calls_run_at_a_time_and_texts_are_read_by_the_caller():
+    meeting = threading.Barrier(2)
+    readers = set()
+
+    class Meets(TableModel):
+        def logits_at(self, *asked):
+            meeting.wait(10)  # nobody gets past it alone
+            return super().logits_at(*asked)
+
+    def stream():
+        for index in range(8):
+            readers.add(threading.current_thread())
+            yield Example(index, "the cat sat on the mat.")
+
+    config = EvaluationConfig("uniform", batch_tokens=1)
+    assert len([*evaluate(shared(2, Meets), stream(), config)]) == 8
+    assert readers == {threading.current_thread()}
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_a_broken_model_says_so_and_leaves_no_thread(workers):
+    class Breaks(TableModel):
+        def logits_at(self, *asked):
+            logits = super().logits_at(*asked)
+            if len(self.calls) > 5:
+                logits[0] = np.nan
+            return logits
+
+    config = EvaluationConfig("uniform", batch_tokens=1)
+    with pytest.raises(ModelOutputError, match="NaN at 1 of"):
+        list(evaluate(shared(workers, Breaks), TEXTS, config))
+    assert not workers_alive()
+
+
+def test_whoever_stops_leaves_no_thread():
+    model = shared(3)
+    rows = evaluate(model, TEXTS, EvaluationConfig("uniform", batch_tokens=1))
+    next(rows)
+    next(rows)
+    rows.close()
+    assert not workers_alive()
+    assert len(model.calls) < 15
+
+
+def test_logits_of_all_threads_share_one_bound(monkeypatch):
+    """Also where a text alone takes nearly all of it."""
+    bound = 12 * 4 * TableModel().signature.vocabulary_size
+    monkeypatch.setattr(measure, "LOGIT_BYTES", bound)
+    lock, held, most = threading.Lock(), 0, 0
+
+    class Watched(TableModel):
+        def logits_at(self, *asked):
+            nonlocal held, most
+            with lock:
+                held += len(asked[2])
+                most = max(most, held)
+            threading.Event().wait(0.001)
+            with lock:
+                held -= len(asked[2])
+            return super().logits_at(*asked)
+
+    config = EvaluationConfig("uniform", seed=3)
+    expected = [row.to_dict() for row in evaluate(TableModel(seed=1), TEXTS[1:-1], config)]
+    model = shared(4, Watched, seed=1)
+    rows = [row.to_dict() for row in evaluate(model, TEXTS[1:-1], config)]
+    assert sorted(rows, key=lambda row: row["id"]) == sorted(expected, key=lambda row: row["id"])
+    assert 12 // 4 < max(positions for _, positions in model.calls) <= 12
+    assert most <= 12
+
+
+def test_two_tokenizers_are_compared_once_in_a_run(tmp_path):
+    class Counted(TableVocabulary):
+        asked = 0
+
+        def token(self, token_id):
+            Counted.asked += 1
+            return super().token(token_id)
+
+    first, second = TableModel(vocabulary=Counted()), TableModel(seed=2, vocabulary=Counted())
+    config = check_models(first, second, EvaluationConfig("uniform"))
+    once = Counted.asked
+    assert once == 2 * first.vocabulary.size
+    check_models(first, second, config)
+    rows = evaluate(first, ["zzz"], config, baseline=second)  # nothing to score
+    assert [row.reason for row in rows] == ["only special or unknown tokens"]
+    assert Counted.asked == once
+    other = TableModel(seed=3, vocabulary=letter_vocabulary())
+    with pytest.raises(OptionError, match="different tokenizers"):
+        check_models(first, other, config)
+    check_models(first, second, config)
+
+
+def test_a_run_stores_its_batches_and_goes_on_with_them(tmp_path):
+    store, asked = RunStore(tmp_path), []
+
+    class Tuned(TableModel):
+        def best_batch_tokens(self):
+            asked.append(self)
+            return 100 if len(asked) == 1 else 1000
+
+    texts = ["the cat sat on the mat. " * 10] * 600
+    with start(store, prepare_info(EvaluationConfig("uniform"), Tuned())) as recorder:
+        rows = recorder.measure(Tuned(), texts)
+        for _ in range(4):
+            next(rows)
+        rows.close()
+    stored = store.open("latest").info
+    assert (stored.state, stored.config.batch_tokens) == ("stopped", 100)
+    model = Tuned()
+    with resume(store, "latest") as recorder:
+        assert len([*recorder.measure(model, texts)]) == 596
+    assert len(asked) == 1
+    assert max(rows * tokens for (rows, tokens), _ in model.calls) <= 100
+    assert "batch" not in store.open("latest").info.signature
