@@ -60,9 +60,12 @@ class Vocabulary(Protocol):
 class MaskedLM(Protocol):
     """A masked language model."""
 
-    vocabulary: Vocabulary  # its tokenizer
     signature: ModelSignature  # every choice that shapes its numbers
     max_tokens: int  # longest text in tokens, special tokens included
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Its tokenizer."""
 
     def logits_at(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray

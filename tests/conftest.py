@@ -1,6 +1,9 @@
 """Fixtures that all tests share, and which tests are quick."""
 
+import atexit
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -8,6 +11,11 @@ import pytest
 if "PYTEST_XDIST_WORKER" in os.environ:
     # The workers fill the cores: threads of each would only wait for those of the others.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+if "FILLMASK_UI_CACHE" not in os.environ:
+    # What is kept from start to start: not in the home of whoever runs the tests.
+    os.environ["FILLMASK_UI_CACHE"] = tempfile.mkdtemp(prefix="fillmask-ui-cache-")
+    atexit.register(shutil.rmtree, os.environ["FILLMASK_UI_CACHE"], ignore_errors=True)
 
 pytest_plugins = ["tiny_models", "loopback_hub"]
 
@@ -27,6 +35,7 @@ SLOW_FIXTURES = {
 }
 # Tests that start processes, train, simulate or measure memory.
 SLOW_PLACES = (
+    "bench",
     "cli",
     "cloze",
     "evaluation/test_intervals.py",
@@ -52,14 +61,6 @@ SLOW_PLACES = (
 
 # Rooms whose import takes seconds.
 SLOW_ROOMS = ("fillmask_ui/training", "fillmask_ui/onnx_tools")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def no_cache_of_the_user(tmp_path_factory):
-    """What the package remembers of this machine stays out of the user's cache folder."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 def _in_slow_place(path: Path) -> bool:

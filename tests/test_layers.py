@@ -14,6 +14,7 @@ ROOMS = [
     "ui",
     "show",
     "training",
+    "bench",
     "runs",
     "texts",
     "models",
@@ -39,8 +40,8 @@ HEAVY = {
     "gradio": ("ui/",),
     "plotly": ("show/charts/",),
     "jinja2": ("show/render",),
-    "onnxruntime": ("models/onnx", "onnx_tools/"),
-    "torch": ("models/torch", "training/", "onnx_tools/", "runs/collator_masks"),
+    "onnxruntime": ("models/onnx", "onnx_tools/", "bench/products"),
+    "torch": ("models/torch", "training/", "onnx_tools/", "runs/collator_masks", "bench/peers"),
     "datasets": ("texts/",),
     "pyarrow": ("texts/", "runs/"),
 }

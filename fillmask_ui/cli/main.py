@@ -22,6 +22,7 @@ _COMMANDS = {
     "report": "Write a run as one HTML page: figures, charts with their tables, worst tokens.",
     "train": "Train a masked language model on text, from weights or from scratch.",
     "package": "Make a folder to ship of a trained model.",
+    "bench": "Measure this machine's speed, also of what is usually used instead.",
     "runs": "Evaluation runs: list, show, compare, delete, export.",
 }
 

@@ -31,7 +31,7 @@ def available_models() -> tuple[AvailableModel, ...]:
 
     folder = asset("model")
     weights, graph = folder / "model.safetensors", folder / "onnx" / "model.onnx"
-    small = read_graph(folder / "onnx" / "model_int8.onnx", folder, "embedded:int8").files
+    small = read_graph(folder / "onnx" / "model_int8.onnx", folder, "embedded:int8").homes.files
     torch_note = "" if has_torch() else "needs PyTorch: pip install 'fillmask-ui[torch]'"
     embedded = [
         ("embedded", ("onnx", "torch"), [weights, graph], "full precision"),

@@ -1,24 +1,22 @@
-"""What an ONNX file says about itself before it runs; the only file here that imports onnx.
-
-Weights may lie outside the graph's own file ("external data"). ONNX Runtime refuses those outside
-the directory of the graph. In a model folder the graph may lie in `onnx/` and share the weights
-of `model.safetensors` one level up: then the locations are rewritten relative to the folder, and
-the graph is handed over as bytes. Nothing outside the folder is ever read.
-"""
+"""What an ONNX file says about itself before it runs; the only file here that imports onnx."""
 
 import math
-import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from functools import cached_property
+from pathlib import Path
 
 import onnx
 from google.protobuf.message import DecodeError
 from onnx import GraphProto, ModelProto, TensorProto
 
 from fillmask_ui.errors import ModelError, first_line
+from fillmask_ui.models.graph_files import GraphSource, Homes, find_homes
+from fillmask_ui.models.runtime import TOLERANCE
+from fillmask_ui.onnx_tools.external import point_into
+from fillmask_ui.onnx_tools.gather import gather_asked
 
 _FLOATS = {1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"}
 _BYTES = (2, 3, 17, 18, 19, 20)  # (u)int8 and the float8 kinds
@@ -28,51 +26,82 @@ _QUANTIZED_OPS = re.compile(
     r"DequantizeLinear|DynamicQuantize(Linear|MatMul)|MatMulInteger(ToFloat)?"
     r"|Q(Attention|Gemm|LinearMatMul)"
 )
-# The hub's client puts a file of this name into the store that repositories of its cache share.
-_STORE_MARK = ".huggingface-shared-blobs"
+_SCALED_BY_CALL = ("DynamicQuantizeLinear", "DynamicQuantizeMatMul", "QAttention")
 
 
-@dataclass(frozen=True)
-class GraphSource:
-    """An ONNX file, ready to be opened."""
+@dataclass(frozen=True, eq=False)
+class ParsedGraph:
+    """An ONNX file of a model, looked into."""
 
-    files: tuple[Path, ...]  # the file, then all others that hold its weights
-    precision: str  # `float32`, `float16`, `bfloat16`, `int8` or `int4`, of the stored weights
-    parameters: int | None  # number of weights; None for quantized graphs, where scales mix in
-    content: bytes | None = None  # the graph, where it must not be opened by path
-    weights_folder: Path | None = None  # what external locations in `content` are relative to
+    model: ModelProto  # without weights that lie elsewhere; changed when it is cut
+    homes: Homes
+
+    @cached_property
+    def source(self) -> GraphSource:
+        """The graph as it is, ready to be opened."""
+        graph = self.model.graph
+        tensors = list(_tensors(graph))
+        precision = _precision(graph, tensors)
+        sizes = (math.prod(tensor.dims) for tensor in tensors if tensor.data_type in _FLOATS)
+        parameters = sum(size for size in sizes if size > 1)  # single numbers are part of the code
+        source = GraphSource(
+            files=self.homes.files,
+            precision=precision,
+            parameters=None if precision.startswith("int") else parameters,
+            scales_by_call=any(node.op_type in _SCALED_BY_CALL for node in graph.node),
+        )
+        if not self.homes.refused:
+            return source
+        content = self._light.SerializeToString()
+        return replace(source, content=content, weights_folder=self.homes.folder)
+
+    @property
+    def tolerance(self) -> float:
+        """How far logits of a cut graph may be from those of the whole, relative to the largest."""
+        kinds = {tensor.name: tensor.data_type for tensor in self.model.graph.initializer}
+        halves = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+        products = (node for node in self.model.graph.node if node.op_type in ("MatMul", "Gemm"))
+        in_half = any(kinds.get(name) in halves for node in products for name in node.input)
+        return TOLERANCE["float16" if in_half else "float32"]
+
+    def cut(self, whole: GraphSource, *, deep: bool) -> GraphSource | None:
+        """`onnx_tools.gather.gather_asked`, ready to be opened; its weights stay where they are."""
+        cut = gather_asked(self._light, whole.logits, deep=deep)
+        if cut is None:
+            return None
+        return replace(
+            whole,
+            content=cut.SerializeToString(),
+            weights_folder=self.homes.folder,
+            logits=cut.graph.output[0].name,
+            logit_bytes=0,
+        )
+
+    @cached_property
+    def _light(self) -> ModelProto:
+        """The graph with all its large weights elsewhere, relative to the folder of all files."""
+        targets = self.homes.targets
+        for tensor in _tensors(self.model.graph):
+            for entry in tensor.external_data:
+                if entry.key == "location":
+                    entry.value = targets[entry.value]
+        point_into(self.model, self.homes.path, targets[""])
+        return self.model
 
 
-def read_graph(path: Path, root: Path, name: str) -> GraphSource:
+def read_graph(path: Path, root: Path, name: str) -> ParsedGraph:
     """Look into an ONNX file of a model, whose weights must be there and in the folder `root`."""
     model = _parse(path)
-    tensors = list(_tensors(model.graph))
-    external = [tensor for tensor in tensors if tensor.data_location == TensorProto.EXTERNAL]
-    homes = {loc: _inside(path, root, loc, name) for loc in set(map(_location, external))}
-    precision = _precision(model.graph, tensors)
-    sizes = (math.prod(tensor.dims) for tensor in tensors if tensor.data_type in _FLOATS)
-    parameters = sum(size for size in sizes if size > 1)  # single numbers are part of the code
-    source = GraphSource(
-        files=(path, *sorted(set(homes.values()))),
-        precision=precision,
-        parameters=None if precision.startswith("int") else parameters,
-    )
-    if not any(".." in Path(loc).parts or home.is_symlink() for loc, home in homes.items()):
-        return source
-    # ONNX Runtime follows links before it checks that a location is below the folder.
-    real = {location: home.resolve() for location, home in homes.items()}
-    folder = Path(os.path.commonpath([home.parent for home in real.values()]))
-    for tensor in external:
-        target = real[_location(tensor)].relative_to(folder).as_posix()
-        for entry in tensor.external_data:
-            if entry.key == "location":
-                entry.value = target
-    return replace(source, content=model.SerializeToString(), weights_folder=folder)
+    return ParsedGraph(model, find_homes(path, root, _locations(model), name))
 
 
 def external_locations(path: Path) -> set[str]:
     """Where an ONNX file says that its weights lie, relative to its own folder."""
-    tensors = _tensors(_parse(path).graph)
+    return _locations(_parse(path))
+
+
+def _locations(model: ModelProto) -> set[str]:
+    tensors = _tensors(model.graph)
     return {_location(t) for t in tensors if t.data_location == TensorProto.EXTERNAL}
 
 
@@ -103,52 +132,6 @@ def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
 
 def _location(tensor: TensorProto) -> str:
     return next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
-
-
-def _inside(path: Path, root: Path, location: str, name: str) -> Path:
-    """Where an external location lies, if that is inside the model's folder."""
-    relative = PurePosixPath(location.replace("\\", "/"))
-    target, base = _without_dots(path.parent / relative), _without_dots(root)
-    if (
-        not location
-        or relative.is_absolute()
-        or not target.is_relative_to(base)
-        or not (target.resolve().is_relative_to(base.resolve()) or _is_hub_blob(target, base))
-    ):
-        raise ModelError(
-            f"{path} takes its weights from {location!r}, outside the folder of {name}: that is "
-            "never read; put the weights into the model's folder and export again"
-        )
-    if not target.is_file():
-        raise ModelError(
-            f"{path} takes its weights from {location!r}, and that file is missing: copy it "
-            f"together with the .onnx, into {target.parent}"
-        )
-    return root / target.relative_to(base)
-
-
-def _without_dots(path: Path) -> Path:
-    """The absolute path, `..` taken out by the names alone, before any link is followed."""
-    return Path(os.path.normpath(path.absolute()))
-
-
-def _is_hub_blob(path: Path, folder: Path) -> bool:
-    """Whether a file of a snapshot in the hub's cache is kept where the client keeps it.
-
-    That is in `blobs/` beside `snapshots/`. Newer clients keep one copy for all repositories in a
-    marked store of the cache; what lies in `blobs/` is then itself a link.
-    """
-    if folder.parent.name != "snapshots":
-        return False
-    repository = folder.parent.parent
-    blobs, store = repository / "blobs", repository.parent / "blobs"
-    real = path.resolve()
-    if real.is_relative_to(blobs.resolve()):
-        return True
-    if not path.is_symlink() or not (store / _STORE_MARK).is_file():
-        return False
-    first = _without_dots(path.parent / path.readlink())
-    return first.parent.resolve() == blobs.resolve() and real.is_relative_to(store.resolve())
 
 
 def _precision(graph: GraphProto, tensors: Sequence[TensorProto]) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -80,17 +81,17 @@ def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None
 
     report(LoadProgress("tokenizer", f"reading the tokenizer of {files.name}"))
     if parsed.kind == "embedded" and choice.tokenizer is None:
-        vocabulary = load_own_vocabulary(tokenizer)
+        read_vocabulary = partial(load_own_vocabulary, tokenizer)
     else:
-        vocabulary = load_vocabulary(tokenizer, files.name)
+        read_vocabulary = partial(load_vocabulary, tokenizer, files.name)
     report(LoadProgress("weights", f"reading the weights of {files.name}"))
     if files.runtime == "onnx":
         from fillmask_ui.models.onnx import OnnxMaskedLM
 
-        return OnnxMaskedLM(files, vocabulary, config, choice)
+        return OnnxMaskedLM(files, read_vocabulary, config, choice)
     from fillmask_ui.models.torch import TorchMaskedLM
 
-    return TorchMaskedLM(files, vocabulary, config, choice)
+    return TorchMaskedLM(files, read_vocabulary, config, choice)
 
 
 def _with_implied(parsed: Reference, choice: ModelChoice) -> ModelChoice:

@@ -7,8 +7,9 @@ import importlib
 import platform
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from fillmask_ui.errors import ModelError, ModelOutputError
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.configuration import ModelConfig
 from fillmask_ui.models.files import ModelFiles
-from fillmask_ui.models.tuning import Tuned
+from fillmask_ui.models.tuning import best_batch_tokens, concurrent_calls
 from fillmask_ui.models.vocabulary import TokenizerVocabulary
 from fillmask_ui.models.weights import total_bytes, weights_sha256
 from fillmask_ui.protocol import Vocabulary
@@ -31,6 +32,11 @@ from fillmask_ui.workers import sharing
 # at most this large.
 _RUN_BYTES = 256 << 20
 
+# How far logits at the asked positions may be from those of the whole model on the probe, relative
+# to the largest: half precision rounds as the number of rows is.
+TOLERANCE = {"float64": 1e-4, "float32": 1e-4, "bfloat16": 5e-2, "float16": 5e-3}
+FULL_LOGITS = "logits are computed at all positions: this architecture's head cannot be cut"
+
 # Longest text where neither tokenizer, config nor weights say one: that of BERT.
 _DEFAULT_TOKENS = 512
 
@@ -40,11 +46,12 @@ _ARM = ("asimddp", "i8mm", "bf16", "sve")
 _CPUINFO = Path("/proc/cpuinfo")
 
 
-class RuntimeModel(Tuned, ABC):
+class RuntimeModel(ABC):
     """`MaskedLM` over a library that runs it, which a subclass names."""
 
     signature: ModelSignature
     max_tokens: int
+    runs_alone = False  # whether each text is a call of its own, so that a batch gains nothing
     memory_bytes: int  # estimate of what the loaded weights take
     _width: int  # V
     _batch: int | None = None  # the only B of a call, None for any
@@ -55,15 +62,31 @@ class RuntimeModel(Tuned, ABC):
     def __init__(
         self,
         files: ModelFiles,
-        vocabulary: TokenizerVocabulary,
+        read_vocabulary: Callable[[], TokenizerVocabulary],
         config: ModelConfig,
         choice: ModelChoice,
     ) -> None:
-        self.vocabulary: Vocabulary = vocabulary
-        self._tokenizer, self._files, self._config = vocabulary, files, config
-        self._name = files.name
+        self._files, self._config, self._name = files, config, files.name
         self.threads = choice.threads
-        self._load(choice)
+        # The libraries that open weights do so on one core and without Python's lock: what else
+        # has to be read is read beside them.
+        with ThreadPoolExecutor(2, "load") as self._beside:
+            self._reading = self._beside.submit(read_vocabulary)
+            self._load(choice)
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The tokenizer."""
+        return self._reading.result()
+
+    @property
+    def concurrent_calls(self) -> int:
+        """How many threads should call at a time where there is much work."""
+        return concurrent_calls(self.threads)
+
+    def best_batch_tokens(self) -> int:
+        """Tokens of a padded batch that are fast here; measured in about a second or remembered."""
+        return best_batch_tokens(self, self.threads)
 
     @abstractmethod
     def _load(self, choice: ModelChoice) -> None:
@@ -73,16 +96,26 @@ class RuntimeModel(Tuned, ABC):
     def _run(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         """`logits_at` of one group of texts: float32 [M, V], NaN and all, or a ModelError."""
 
+    def _identify_beside(self, paths: Sequence[Path], packages: Sequence[str]) -> None:
+        """Begin what `_sign` will need: the hash of the weights and the versions of packages."""
+        self._hashing = self._beside.submit(weights_sha256, paths)
+        self._beside.submit(lambda: [_version(package) for package in packages])
+
     def logits_at(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> np.ndarray:
         rows, cols = np.asarray(rows, dtype=np.int64), np.asarray(cols, dtype=np.int64)
-        logits = np.empty((len(rows), self._width), dtype=np.float32)  # [M, V]
-        for texts in self._calls(np.unique(rows), used_lengths(attention_mask, rows, cols)):
-            asked = np.flatnonzero(np.isin(rows, texts))
-            batch = PaddedBatch(input_ids[texts], attention_mask[texts])
-            logits[asked] = self._run(batch, np.searchsorted(texts, rows[asked]), cols[asked])
-        broken = np.isnan(logits).any(axis=1)  # [M]
+        calls = list(self._calls(np.unique(rows), used_lengths(attention_mask, rows, cols)))
+        if len(calls) == 1 and len(calls[0]) == len(input_ids):
+            batch = PaddedBatch(input_ids, attention_mask)
+            logits = self._run(batch, rows, cols).astype(np.float32, copy=False)  # [M, V]
+        else:
+            logits = np.empty((len(rows), self._width), dtype=np.float32)
+            for texts in calls:
+                asked = np.flatnonzero(np.isin(rows, texts))
+                batch = PaddedBatch(input_ids[texts], attention_mask[texts])
+                logits[asked] = self._run(batch, np.searchsorted(texts, rows[asked]), cols[asked])
+        broken = np.isnan(logits.max(axis=1))  # [M]; NaN wins every max
         if broken.any():
             raise ModelOutputError(
                 f"{self._name} returned NaN at {int(broken.sum())} of {len(logits)} positions, so "
@@ -90,6 +123,12 @@ class RuntimeModel(Tuned, ABC):
                 "broken quantization: use the full-precision model"
             )
         return logits
+
+    def prepared_call(
+        self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
+    ) -> Callable[[], object]:
+        """A `logits_at` with its inputs ready, to be timed."""
+        return partial(self.logits_at, input_ids, attention_mask, rows, cols)
 
     def _calls(self, texts: np.ndarray, lengths: np.ndarray) -> Iterator[np.ndarray]:
         """Texts that are asked about [B'], of lengths [B], in groups that are one call each."""
@@ -126,24 +165,27 @@ class RuntimeModel(Tuned, ABC):
     ) -> None:
         """Set `max_tokens` and the signature, of which device, precision and parameters are parts.
 
+        To be called behind `_identify_beside`.
+
         `packages` run the weights at `paths`, and a note "" is left out.
         """
-        limits = (self._tokenizer.limit, self._config.usable_positions, self._length)
+        tokenizer = self._reading.result()
+        limits = (tokenizer.limit, self._config.usable_positions, self._length)
         known = [limit for limit in limits if limit]
         self.max_tokens = min(known, default=_DEFAULT_TOKENS)
         commit = f"commit {self._files.commit}" if self._files.commit else ""
         guess = "" if known else f"longest text unknown, taken to be {_DEFAULT_TOKENS} tokens"
-        running = (*packages, *self._tokenizer.packages)
+        running = (*packages, *tokenizer.packages)
         self.signature = ModelSignature(
             name=self._name,
             architecture=self._config.model_type,
             runtime=self._files.runtime,
-            sha256=weights_sha256(paths),
+            sha256=self._hashing.result(),
             size_bytes=total_bytes(paths),
             vocabulary_size=self._width,
             max_tokens=self.max_tokens,
             versions={"fillmask-ui": __version__, **{own: _version(own) for own in running}},
-            cpu_features=_cpu_features(),
+            cpu_features=cpu_features(),
             notes=tuple(note for note in (commit, *notes, guess) if note),
             **parts,
         )
@@ -162,7 +204,7 @@ def used_lengths(attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray)
 
 
 @cache
-def _cpu_features() -> tuple[str, ...]:
+def cpu_features() -> tuple[str, ...]:
     """What Linux tells in /proc/cpuinfo; elsewhere the architecture's name stands in."""
     text = _CPUINFO.read_text(encoding="utf-8", errors="replace") if _CPUINFO.is_file() else ""
     line = re.search(r"^(?:flags|Features)\s*:(.*)", text, re.MULTILINE)
@@ -171,6 +213,7 @@ def _cpu_features() -> tuple[str, ...]:
     return found or (platform.machine() or "unknown",)
 
 
+@cache
 def _version(package: str) -> str:
     # Slow to import, and `--help` imports this module.
     from importlib import metadata

@@ -15,13 +15,11 @@ from fillmask_ui.errors import ModelError, OptionError, first_line, unknown
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.files import ModelFiles
 from fillmask_ui.models.quiet import quiet_transformers
-from fillmask_ui.models.runtime import RuntimeModel
+from fillmask_ui.models.runtime import FULL_LOGITS, TOLERANCE, RuntimeModel
 from fillmask_ui.models.weights import refuse_missing, stored_precision
 from fillmask_ui.workers import sharing
 
-# What can be computed in, and how far logits at the asked positions may be from those of the full
-# model on the probe, relative to the largest: half precision rounds as the number of rows is.
-_TOLERANCE = {"float64": 1e-4, "float32": 1e-4, "bfloat16": 5e-2, "float16": 5e-3}
+_PACKAGES = ("torch", "transformers")
 
 # transformers swaps functions of torch while it builds a model: one thread at a time.
 _BUILDING = threading.Lock()
@@ -37,17 +35,17 @@ class TorchMaskedLM(RuntimeModel):
         if choice.provider:
             raise OptionError("provider belongs to the runtime onnx, not to torch")
         dtype = choice.dtype or "float32"
-        if dtype not in _TOLERANCE:
-            raise OptionError(unknown("dtype", dtype, _TOLERANCE))
+        if dtype not in TOLERANCE:
+            raise OptionError(unknown("dtype", dtype, TOLERANCE))
         self._device = torch_device(choice.device)
+        self._identify_beside(self._files.weights, _PACKAGES)
         stored = stored_precision(self._files.weights)
         self._model = _read(self._files, getattr(torch, dtype), self._device).eval()
         self._width = int(self._model.config.get_text_config().vocab_size)
         width_note = self._width_note()
         # What this thread asks for at the moment: several may be inside the model at a time.
         self._asked = threading.local()
-        self._cut_head(_TOLERANCE[dtype])
-        full = "logits are computed at all positions: this architecture's head cannot be cut"
+        self._cut_head(TOLERANCE[dtype])
         parameters = list(self._model.parameters())
         self.memory_bytes = sum(p.numel() * p.element_size() for p in parameters)
         self._sign(
@@ -56,8 +54,8 @@ class TorchMaskedLM(RuntimeModel):
             precision=stored if dtype == "float32" else f"{stored} computed in {dtype}",
             parameters=sum(p.numel() for p in parameters),
             paths=self._files.weights,
-            packages=("torch", "transformers"),
-            notes=(full if self._logit_bytes else "", width_note),
+            packages=_PACKAGES,
+            notes=(FULL_LOGITS if self._logit_bytes else "", width_note),
         )
 
     def _run(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
@@ -126,7 +124,7 @@ class TorchMaskedLM(RuntimeModel):
             self._logit_bytes = 0
             try:
                 difference = np.abs(self.logits_at(*asked) - full).max()
-            except (ModelError, ValueError):  # what follows needs all positions at once
+            except (ModelError, ValueError, TypeError, AttributeError):  # made in another way
                 difference = np.inf
             if difference <= limit:
                 return

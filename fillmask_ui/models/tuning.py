@@ -5,20 +5,16 @@ Axes: B texts, T tokens.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
 import statistics
-import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
-from tempfile import NamedTemporaryFile
+from collections.abc import Sequence
 
 import numpy as np
 
+from fillmask_ui.models.cache import read_entry, write_entry
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.workers import in_order
 
@@ -34,24 +30,19 @@ _SECONDS = 0.8
 _TEXT_TOKENS = 128
 
 
-class Tuned(MaskedLM):
-    """What a model says of itself for whoever has much work for it."""
+def concurrent_calls(threads: int | None) -> int:
+    """How many threads should call a model at a time; `threads` is the user's choice, if any."""
+    return min(threads or MOST_CALLS, cores(), MOST_CALLS)
 
-    threads: int | None = None  # as the user chose; None for all cores
 
-    @property
-    def concurrent_calls(self) -> int:
-        """How many threads should call the model at a time."""
-        return min(self.threads or MOST_CALLS, cores(), MOST_CALLS)
-
-    def best_batch_tokens(self) -> int:
-        """Tokens of a padded batch that are fast; measured in about a second, or remembered."""
-        path = cache_root(os.environ, sys.platform, Path.home()) / "batches" / f"{_key(self)}.json"
-        known = _recall(path)
-        if known is None:
-            known = measure_batch_tokens(self, self.concurrent_calls)
-            _remember(path, known)
-        return known
+def best_batch_tokens(model: MaskedLM, threads: int | None) -> int:
+    """Tokens of a padded batch that are fast; measured in about a second, or remembered."""
+    key = _key(model, threads)
+    known = _known(read_entry("batches", key))
+    if known is None:
+        known = measure_batch_tokens(model, concurrent_calls(threads))
+        write_entry(str(known).encode(), "batches", key)
+    return known
 
 
 def cores() -> int:
@@ -59,21 +50,6 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def cache_root(environment: Mapping[str, str], platform: str, home: Path) -> Path:
-    """Where a `sys.platform` has what can be made again at any time.
-
-    >>> cache_root({}, "linux", Path("/home/ada")).as_posix()
-    '/home/ada/.cache/fillmask-ui'
-    """
-    if environment.get("XDG_CACHE_HOME"):
-        cache = Path(environment["XDG_CACHE_HOME"])
-    elif platform == "win32":
-        cache = Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    else:
-        cache = home / ("Library/Caches" if platform == "darwin" else ".cache")
-    return cache / "fillmask-ui"
 
 
 def measure_batch_tokens(
@@ -123,8 +99,8 @@ def _call(model: MaskedLM, texts: int, length: int) -> None:
     model.logits_at(ids, np.ones_like(ids), rows, cols)
 
 
-def _key(model: Tuned) -> str:
-    """A hash of all that the answer depends on: the model, what runs it, the machine."""
+def _key(model: MaskedLM, threads: int | None) -> str:
+    """All that the answer depends on: the model, what runs it, the machine."""
     signature = model.signature
     parts = [
         signature.sha256,
@@ -133,28 +109,14 @@ def _key(model: Tuned) -> str:
         sorted(signature.versions.items()),
         signature.cpu_features,
         signature.notes,
-        model.threads,
+        threads,
         cores(),
         platform.node(),
-        platform.machine(),
         CANDIDATES,
     ]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+    return json.dumps(parts)
 
 
-def _recall(path: Path) -> int | None:
-    """What was measured before; None where there is nothing that can be read."""
-    try:
-        known = json.loads(path.read_text("utf-8"))["batch_tokens"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return known if known in CANDIDATES else None
-
-
-def _remember(path: Path, batch_tokens: int) -> None:
-    """In one step: a reader finds the whole file or none. Without a cache it is measured again."""
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile("w", dir=path.parent, suffix=".new", delete=False) as file:
-            json.dump({"batch_tokens": batch_tokens}, file)
-        Path(file.name).replace(path)
+def _known(entry: bytes | None) -> int | None:
+    """What was remembered, if it is one of today's candidates."""
+    return next((size for size in CANDIDATES if entry == str(size).encode()), None)

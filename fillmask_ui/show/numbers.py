@@ -64,3 +64,15 @@ def cell_text(value: Any) -> str:
     if not math.isfinite(value):
         return "" if math.isnan(value) else f"{'-' * (value < 0)}infinite"
     return f"{value:,.4f}" if 0.001 <= abs(value) < 1e6 or value == 0 else f"{value:.4g}"
+
+
+def three_digits(value: float | None) -> str:
+    """A measured figure of any size, to three digits or more; nothing for None.
+
+    >>> three_digits(3195.4), three_digits(32.68), three_digits(4.0316), three_digits(0.95)
+    ('3,195', '32.7', '4.03', '0.950')
+    """
+    if value is None:
+        return ""
+    places = next((n for n, least in enumerate((100, 10, 1)) if abs(value) >= least), 3)
+    return f"{value:,.{places}f}"

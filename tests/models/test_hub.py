@@ -192,7 +192,8 @@ def test_external_data_in_the_store_that_repositories_share(
     (snapshot,) = (cache / "models--org--tiny" / "snapshots").iterdir()
     graph = snapshot / "onnx" / "big.onnx"
     weights = stored[outside["onnx/big.weights"]]
-    assert read_graph(graph, snapshot, "org/tiny").weights_folder == weights.parent.resolve()
+    source = read_graph(graph, snapshot, "org/tiny").source
+    assert weights.parent.resolve().is_relative_to(source.weights_folder)
     # What another repository fetched is not for this one's graphs, by name or by a link.
     (snapshot / "onnx" / "straight").symlink_to(weights)
     up = "/".join([".."] * 4)

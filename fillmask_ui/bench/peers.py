@@ -1,0 +1,204 @@
+"""What is usually used instead, on PyTorch and on the same weights; the only file of this room that
+imports torch.
+
+Each peer is as it is written elsewhere, with full logits [B, T, V], but gets more than it would
+have: the hidden tokens of this project ready-made, inference mode, and all cores.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fillmask_ui.batching import pad
+from fillmask_ui.bench.flops import EncoderShape
+from fillmask_ui.bench.texts import prepared, sentence
+from fillmask_ui.bench.timing import Timing, evaluation_timing, timed
+from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.evaluation.prepare import Prepared
+from fillmask_ui.models.quiet import quiet_transformers
+from fillmask_ui.models.vocabulary import load_vocabulary
+
+
+class Peer(ABC):
+    """A float32 model of transformers on the CPU, and the tokenizer beside it."""
+
+    name: ClassVar[str]  # what rows call it
+    work: ClassVar[str]  # `sentence`, or the metric that it measures
+
+    def __init__(self, folder: Path, max_tokens: int, shape: EncoderShape | None) -> None:
+        """Load the weights of a folder in Hugging Face layout; longer texts are cut."""
+        import torch
+
+        with quiet_transformers():
+            from transformers import AutoModelForMaskedLM
+
+            # The type is named, as transformers would compute in the one that is stored.
+            self._model = AutoModelForMaskedLM.from_pretrained(
+                folder, dtype=torch.float32, use_safetensors=True, local_files_only=True
+            ).eval()
+        self._vocabulary = load_vocabulary(folder, str(folder))
+        self.max_tokens, self._shape = max_tokens, shape
+
+
+class EvaluatingPeer(Peer):
+    """A peer that measures texts."""
+
+    work = "cross-entropy"
+
+    def evaluation(self, texts: Sequence[str], metric: str) -> Timing:
+        """One pass over the texts; they are tokenized and hidden before the clock starts."""
+        import torch
+
+        config = EvaluationConfig(metric, max_tokens=self.max_tokens)
+        ready = prepared(self._vocabulary, texts, config)
+        sizes = [(len(item.hidden.ids), len(item.hidden.cols)) for item in ready]
+        with torch.inference_mode():
+            seconds, total = timed(lambda: self._summed_nll(ready), 1)
+        loss = total / sum(asked for _, asked in sizes)
+        return evaluation_timing(seconds, loss, sizes, metric, self._shape)
+
+    @abstractmethod
+    def _summed_nll(self, texts: Sequence[Prepared]) -> float:
+        """Losses of all hidden tokens, summed, in nats."""
+
+
+class PublishedLoop(EvaluatingPeer):
+    """The published evaluator: a text at a time, the loss of the full logits [1, T, V]."""
+
+    name = "published loop"
+
+    def _summed_nll(self, texts: Sequence[Prepared]) -> float:
+        import torch
+        from torch.nn.functional import cross_entropy
+
+        total = 0.0
+        for text in texts:
+            ids = torch.from_numpy(text.hidden.input_ids)
+            logits = self._model(input_ids=ids[None]).logits[0]  # [T, V]
+            labels = torch.from_numpy(_labels(text))
+            total += cross_entropy(logits, labels, reduction="sum").item()
+        return total
+
+
+class TrainerLoop(EvaluatingPeer):
+    """As `Trainer.evaluate`: eight texts in their order, padded; the model's own loss."""
+
+    name = "Trainer-style loop"
+    batch_size: ClassVar[int] = 8
+
+    def _summed_nll(self, texts: Sequence[Prepared]) -> float:
+        import torch
+
+        total = 0.0
+        for start in range(0, len(texts), self.batch_size):
+            group = texts[start : start + self.batch_size]
+            batch = pad([text.hidden.input_ids for text in group], self._vocabulary.pad_id)
+            labels = torch.full(batch.input_ids.shape, -100)  # [B, T]
+            for row, text in zip(labels, group, strict=True):
+                row[: len(text.hidden.ids)] = torch.from_numpy(_labels(text))
+            output = self._model(
+                input_ids=torch.from_numpy(batch.input_ids),
+                attention_mask=torch.from_numpy(batch.attention_mask),
+                labels=labels,
+            )
+            total += output.loss.item() * int((labels != -100).sum())
+        return total
+
+
+class OnePassPerToken(EvaluatingPeer):
+    """Pseudo-perplexity as it is defined: for each token a forward pass with it alone hidden."""
+
+    name = "one pass per token"
+    work = "pseudo-perplexity"
+
+    def _summed_nll(self, texts: Sequence[Prepared]) -> float:
+        import torch
+
+        total = 0.0
+        for text in texts:
+            for place, (col, true_id) in enumerate(
+                zip(text.hidden.cols, text.hidden.true_ids, strict=True)
+            ):
+                ids = torch.from_numpy(text.hidden.view(place))
+                logits = self._model(input_ids=ids[None]).logits[0]  # [T, V]
+                total -= logits[col].log_softmax(-1)[true_id].item()
+        return total
+
+
+class Minicons(EvaluatingPeer):
+    """The scorer of the library minicons, a text at a time with all its hidden variants."""
+
+    name = "minicons"
+    work = "pseudo-perplexity"
+
+    def __init__(self, folder: Path, max_tokens: int, shape: EncoderShape | None) -> None:
+        super().__init__(folder, max_tokens, shape)
+        from minicons.scorer import MaskedLMScorer
+
+        self._scorer = MaskedLMScorer(self._model, "cpu", tokenizer=_tokenizer(folder))
+
+    def _summed_nll(self, texts: Sequence[Prepared]) -> float:
+        scores = (
+            self._scorer.sequence_score([text.row.text], reduction=lambda own: own.sum().item())
+            for text in texts
+        )
+        return -sum(score for (score,) in scores)
+
+
+class FillMaskPipeline(Peer):
+    """The fill-mask pipeline of transformers."""
+
+    name = "fill-mask pipeline"
+    work = "sentence"
+
+    def __init__(self, folder: Path, max_tokens: int, shape: EncoderShape | None) -> None:
+        super().__init__(folder, max_tokens, shape)
+        with quiet_transformers():
+            from transformers import pipeline
+
+            own: Any = _tokenizer(folder)
+            self._ask: Any = pipeline("fill-mask", self._model, tokenizer=own, device="cpu")
+
+    def sentence(self, texts: Sequence[str], tokens: int, runs: int) -> Timing | None:
+        """Five candidates for the mask of a sentence; None where there is no such sentence."""
+        text = None
+        if tokens <= self.max_tokens:
+            text = sentence(self._vocabulary, texts, tokens)
+        if text is None:
+            return None
+        seconds, candidates = timed(lambda: self._ask(text, top_k=5), runs)
+        return Timing(seconds, 1, -math.log(candidates[0]["score"]))
+
+
+PEERS: dict[str, type[Peer]] = {
+    peer.name: peer
+    for peer in (FillMaskPipeline, PublishedLoop, TrainerLoop, OnePassPerToken, Minicons)
+}
+
+
+def installed_peers() -> list[type[Peer]]:
+    """All but those whose library is missing; PyTorch is taken to be there."""
+    missing = importlib.util.find_spec("minicons") is None
+    return [peer for peer in PEERS.values() if not (missing and peer is Minicons)]
+
+
+def _tokenizer(folder: Path) -> Any:
+    """The tokenizer as transformers loads it."""
+    with quiet_transformers():
+        from transformers import AutoTokenizer
+
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+
+
+def _labels(text: Prepared) -> np.ndarray:
+    """int64 [T], the true tokens at hidden positions, elsewhere -100, which torch ignores."""
+    labels = np.full(len(text.hidden.ids), -100)
+    labels[text.hidden.cols] = text.hidden.true_ids
+    return labels

@@ -1,0 +1,89 @@
+"""`fillmask-ui bench`: this machine's speed, also of what is usually used instead."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import TimeElapsedColumn
+
+from fillmask_ui.bench.config import DEFAULT_MODELS, BenchConfig
+from fillmask_ui.bench.measure import Step, run_bench
+from fillmask_ui.bench.report import Report
+from fillmask_ui.cli.options import option, with_options
+from fillmask_ui.cli.terminal import print_json, print_line, print_table, progress_bar
+from fillmask_ui.errors import OptionError
+from fillmask_ui.show.bench import headings, machine_line, markdown, works, write_page
+
+
+@with_options
+def bench(
+    *,
+    model: Annotated[
+        list[str] | None,
+        option(
+            "A model to measure; repeat for several. embedded and embedded:int8 by default.",
+            "--model",
+            "-m",
+            metavar="REF",
+        ),
+    ] = None,
+    config: BenchConfig,
+    plot: Annotated[
+        Path | None, option("Write charts as an HTML page.", metavar="FILE.html")
+    ] = None,
+    as_markdown: Annotated[bool, option("Print Markdown tables.", "--markdown")] = False,
+    as_json: Annotated[bool, option("Print one JSON object.", "--json")] = False,
+) -> None:
+    """Measure this machine's speed, also of what is usually used instead."""
+    if as_json and as_markdown:
+        raise OptionError("--json and --markdown were both given: choose one")
+    if plot is not None and not plot.parent.is_dir():
+        raise OptionError(f"no folder {str(plot.parent)!r} to write {plot.name!r} into: make it")
+    report = _measured(replace(config, models=tuple(model or DEFAULT_MODELS)))
+    for note in report.notes:
+        sys.stderr.write(f"{note}\n")
+    if plot is not None:
+        write_page(report, plot)
+        sys.stderr.write(f"{plot} ({plot.stat().st_size / 1e6:.1f} MB)\n")
+    if as_json:
+        print_json(report.to_dict())
+    elif as_markdown:
+        typer.echo(markdown(report))
+    else:
+        print_line(machine_line(report))
+        for kind in works(report):
+            print_table(headings(kind.table), kind.table.rows, kind.title)
+
+
+def _measured(config: BenchConfig) -> Report:
+    """Run to the end, with progress on standard error."""
+
+    def values(step: Step) -> dict[str, Any]:
+        return {"description": step.what, "completed": step.done, "total": step.total}
+
+    steps = run_bench(config)
+    with closing(steps), progress_bar(values, _lines(), TimeElapsedColumn()) as show:
+        for step in steps:
+            show(step)
+            if step.report is not None:
+                return step.report
+    raise AssertionError("the last step has the report")
+
+
+def _lines() -> Callable[[Step], None]:
+    """In a pipe a line for each work when it begins, whoever does it."""
+    seen: set[str] = set()
+
+    def show(step: Step) -> None:
+        work = step.what.partition(": ")[0]
+        if work not in seen:
+            sys.stderr.write(f"{100 * step.done / step.total:.0f} % {work}\n")
+        seen.add(work)
+
+    return show

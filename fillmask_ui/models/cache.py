@@ -1,0 +1,63 @@
+"""What is worth keeping from one start to the next, in the user's cache folder.
+
+An entry is one file that is put in place whole and carries its own hash: processes that write the
+same entry at a time do not disturb each other, and a torn or damaged file counts as missing. A
+folder that cannot be written means that nothing is kept.
+"""
+
+import contextlib
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+_DIGEST_BYTES = 32
+
+
+def cache_folder(environment: Mapping[str, str], platform: str, home: Path) -> Path:
+    """`FILLMASK_UI_CACHE`, or where a `sys.platform` has what can be made again.
+
+    >>> cache_folder({}, "linux", Path("/home/ada")).as_posix()
+    '/home/ada/.cache/fillmask-ui'
+    """
+    if environment.get("FILLMASK_UI_CACHE"):
+        return Path(environment["FILLMASK_UI_CACHE"]).expanduser()
+    if platform == "win32":
+        kept = Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    elif platform == "darwin":
+        kept = home / "Library" / "Caches"
+    else:
+        kept = Path(environment.get("XDG_CACHE_HOME") or home / ".cache")
+    return kept / "fillmask-ui"
+
+
+def read_entry(kind: str, *key: str) -> bytes | None:
+    """What was kept of a kind under a key; None if there is nothing whole."""
+    try:
+        stored = _path(kind, key).read_bytes()
+    except OSError:
+        return None
+    digest, content = stored[:_DIGEST_BYTES], stored[_DIGEST_BYTES:]
+    return content if hashlib.sha256(content).digest() == digest else None
+
+
+def write_entry(content: bytes, kind: str, *key: str) -> None:
+    """Keep something; where that is not possible it will be made again."""
+    path = _path(kind, key)
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=".draft-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(content).digest() + content)
+            Path(draft).replace(path)
+        except OSError:
+            Path(draft).unlink()
+            raise
+
+
+def _path(kind: str, key: tuple[str, ...]) -> Path:
+    name = hashlib.sha256("\0".join(key).encode()).hexdigest()[:32]
+    return cache_folder(os.environ, sys.platform, Path.home()) / kind / name

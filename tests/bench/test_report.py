@@ -1,0 +1,96 @@
+"""Rows, tables, Markdown and the page of a benchmark."""
+
+import numpy as np
+import pytest
+
+from fillmask_ui.bench.report import Report, Samples, rows_of
+from fillmask_ui.show.bench import headings, markdown, works, write_page
+from fillmask_ui.show.charts.bench import bench_charts
+
+MACHINE = {
+    "cpu": "<Some CPU>",
+    "cores": 2,
+    "features": ["avx2"],
+    "system": "Linux 6 x86_64",
+    "python": "3.11.7",
+    "versions": {"numpy": "2.0"},
+    "gflops": 150.0,
+}
+SENTENCES = [f"one sentence of {tokens} tokens" for tokens in (8, 32)]
+
+
+@pytest.fixture
+def report():
+    rng = np.random.default_rng(0)
+    samples = [
+        Samples(work, subject, unit, peer, (place + rng.random(9)).tolist(), 3.25)
+        for work, unit in (("cross-entropy", "tokens/s"), *((work, "ms") for work in SENTENCES))
+        for place, (subject, peer) in enumerate([("one", False), ("two", False), ("loop", True)], 1)
+    ]
+    samples.append(Samples("load time", "one", "s", False, [0.5]))
+    samples.append(Samples("load time", "never ran", "s"))
+    return Report(MACHINE, rows_of(samples), ("a note",))
+
+
+def test_medians_spreads_and_percentiles_are_those_of_numpy():
+    values = [5.0, 1.0, 9.0, 2.0]
+    (row,) = rows_of([Samples("w", "a", "ms", values=values)])
+    assert row.median == 3.5
+    assert row.spread == np.subtract(*np.percentile(values, [75, 25]))
+    assert (row.p95, row.p99) == tuple(np.percentile(values, [95, 99]))
+
+
+def test_ratios_say_how_many_times_faster(report):
+    rows = {(row.work, row.subject): row for row in report.rows}
+    for (work, subject), row in rows.items():
+        for other, ratio in row.ratios.items():
+            assert ratio * rows[work, other].ratios[subject] == pytest.approx(1)
+    fast, slow = rows["cross-entropy", "loop"], rows["cross-entropy", "one"]
+    assert fast.ratios["one"] == fast.median / slow.median > 1
+    quick, late = rows[SENTENCES[0], "one"], rows[SENTENCES[0], "loop"]
+    assert quick.ratios["loop"] == late.median / quick.median > 1
+
+
+def test_json_has_percentiles_of_sentences_alone(report):
+    keys = {"work", "subject", "median", "unit", "spread", "loss", "ratios"}
+    for row in report.to_dict()["rows"]:
+        assert set(row) == keys | ({"p95", "p99"} if row["unit"] == "ms" else set())
+    alone = report.to_dict()["rows"][-1]
+    assert (alone["subject"], alone["spread"], alone["loss"]) == ("one", None, None)
+
+
+def test_a_table_per_kind_of_work_against_the_peer(report):
+    kinds = works(report)
+    assert [kind.title for kind in kinds] == [
+        "cross-entropy",
+        "one sentence, text in to records out",
+        "load time",
+    ]
+    sentences = kinds[1].table
+    assert sentences.columns[:2] == ("size", "subject")
+    assert headings(sentences)[:3] == ["size", "subject", ">median (ms)"]
+    assert sentences.columns[-1] == "against loop"
+    assert [row[0] for row in sentences.rows] == ["8 tokens"] * 3 + ["32 tokens"] * 3
+    ratio = report.rows[3].ratios["loop"]
+    assert sentences.rows[0][-1] == f"{ratio:.2f}x"
+
+
+def test_markdown_is_a_table_of_each(report):
+    text = markdown(report)
+    assert "### Cross-entropy" in text
+    assert "| subject | median (tokens/s) | spread | loss (nats) | against loop |" in text
+    assert text.startswith("<Some CPU>, 2 cores (avx2), Linux 6 x86_64, 150 GFLOP/s")
+    assert text.endswith("a note")
+
+
+def test_charts_show_the_medians(report, tmp_path):
+    charts = bench_charts(report)
+    assert [chart.title for chart in charts] == list(dict.fromkeys(r.work for r in report.rows))
+    bars = charts[0].figure.data[0]
+    assert list(bars.x) == [row.median for row in report.rows[:3]]
+    assert [row[1] for row in charts[0].table.rows] == list(bars.x)
+    write_page(report, tmp_path / "bench.html")
+    page = (tmp_path / "bench.html").read_text()
+    assert "&lt;Some CPU&gt;" in page
+    assert "a note" in page
+    assert page.count('class="plotly-graph-div"') == len(charts)
