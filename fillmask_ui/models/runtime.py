@@ -21,7 +21,7 @@ from fillmask_ui.errors import ModelError, ModelOutputError
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.configuration import ModelConfig
 from fillmask_ui.models.files import ModelFiles
-from fillmask_ui.models.tuning import Tuned
+from fillmask_ui.models.tuning import DEFAULT, best_batch_tokens, concurrent_calls
 from fillmask_ui.models.vocabulary import TokenizerVocabulary
 from fillmask_ui.models.weights import total_bytes, weights_sha256
 from fillmask_ui.protocol import Vocabulary
@@ -46,12 +46,13 @@ _ARM = ("asimddp", "i8mm", "bf16", "sve")
 _CPUINFO = Path("/proc/cpuinfo")
 
 
-class RuntimeModel(Tuned, ABC):
+class RuntimeModel(ABC):
     """`MaskedLM` over a library that runs it, which a subclass names."""
 
     signature: ModelSignature
     max_tokens: int
     memory_bytes: int  # estimate of what the loaded weights take
+    runs_alone = False  # whether each text is a call of its own, so that a batch gains nothing
     _width: int  # V
     _batch: int | None = None  # the only B of a call, None for any
     _length: int | None = None  # the only T of a call, None for any
@@ -77,6 +78,15 @@ class RuntimeModel(Tuned, ABC):
         """To be called when the weights are open, before `vocabulary` is used."""
         self._tokenizer = self._reading.result()
         self.vocabulary: Vocabulary = self._tokenizer
+
+    @property
+    def concurrent_calls(self) -> int:
+        """How many threads should call at a time where there is much work."""
+        return concurrent_calls(self.threads)
+
+    def best_batch_tokens(self) -> int:
+        """Tokens of a padded batch that are fast here; measured in about a second or remembered."""
+        return DEFAULT if self.runs_alone else best_batch_tokens(self, self.threads)
 
     @abstractmethod
     def _load(self, choice: ModelChoice) -> None:

@@ -30,27 +30,19 @@ _SECONDS = 0.8
 _TEXT_TOKENS = 128
 
 
-class Tuned(MaskedLM):
-    """What a model says of itself for whoever has much work for it."""
+def concurrent_calls(threads: int | None) -> int:
+    """How many threads should call a model at a time; `threads` is the user's choice, if any."""
+    return min(threads or MOST_CALLS, cores(), MOST_CALLS)
 
-    threads: int | None = None  # as the user chose; None for all cores
-    runs_alone = False  # whether each text is a call of its own, so that a batch gains nothing
 
-    @property
-    def concurrent_calls(self) -> int:
-        """How many threads should call the model at a time."""
-        return min(self.threads or MOST_CALLS, cores(), MOST_CALLS)
-
-    def best_batch_tokens(self) -> int:
-        """Tokens of a padded batch that are fast; measured in about a second, or remembered."""
-        if self.runs_alone:
-            return DEFAULT
-        key = _key(self)
-        known = _recall(key)
-        if known is None:
-            known = measure_batch_tokens(self, self.concurrent_calls)
-            write_entry(str(known).encode(), "batches", key)
-        return known
+def best_batch_tokens(model: MaskedLM, threads: int | None) -> int:
+    """Tokens of a padded batch that are fast; measured in about a second, or remembered."""
+    key = _key(model, threads)
+    known = _known(read_entry("batches", key))
+    if known is None:
+        known = measure_batch_tokens(model, concurrent_calls(threads))
+        write_entry(str(known).encode(), "batches", key)
+    return known
 
 
 def cores() -> int:
@@ -107,7 +99,7 @@ def _call(model: MaskedLM, texts: int, length: int) -> None:
     model.logits_at(ids, np.ones_like(ids), rows, cols)
 
 
-def _key(model: Tuned) -> str:
+def _key(model: MaskedLM, threads: int | None) -> str:
     """All that the answer depends on: the model, what runs it, the machine."""
     signature = model.signature
     parts = [
@@ -117,16 +109,14 @@ def _key(model: Tuned) -> str:
         sorted(signature.versions.items()),
         signature.cpu_features,
         signature.notes,
-        model.threads,
+        threads,
         cores(),
         platform.node(),
-        platform.machine(),
         CANDIDATES,
     ]
     return json.dumps(parts)
 
 
-def _recall(key: str) -> int | None:
-    """What was measured before; None where there is nothing that can be read."""
-    entry = read_entry("batches", key) or b""
-    return int(entry) if entry.isdigit() and int(entry) in CANDIDATES else None
+def _known(entry: bytes | None) -> int | None:
+    """What was remembered, if it is one of today's candidates."""
+    return next((size for size in CANDIDATES if entry == str(size).encode()), None)
