@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 import sys
+import threading
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from itertools import chain
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
 from fillmask_ui.cli.options import Json, option, with_options
 from fillmask_ui.cli.terminal import load, print_line, print_table, wide_console
 from fillmask_ui.errors import DataError, OptionError, TextError
-from fillmask_ui.filling import fill, split_words
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.records import Filling
-from fillmask_ui.texts.lines import file_bytes, is_file, standard_input
 
 
 @with_options
@@ -41,6 +40,10 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """Show the most probable words at each mask, with probability and NLL."""
+    # `--help` needs none of this.
+    from fillmask_ui.filling import fill, split_words
+    from fillmask_ui.texts.lines import is_file
+
     k = parse_top_k(top_k)
     words = split_words(candidates)
     if candidates.strip() and not words:
@@ -53,6 +56,9 @@ def predict(
         )
     if file is not None and file != "-" and not is_file(file):
         raise OptionError(f"no file {file!r}: give an existing text file, or - for standard input")
+    if not as_json:
+        # What draws the tables comes in while the weights are read, which leaves a core idle.
+        threading.Thread(target=import_module, args=("rich.table",)).start()
     loaded = load(model)
     failed = False
     of_file = () if file is None else _file_texts(file, needed=not given)
@@ -93,6 +99,8 @@ def _file_texts(file: str, *, needed: bool) -> Iterator[str]:
     Raises:
         DataError: if it cannot be read, is not UTF-8, or has no text and one is needed.
     """
+    from fillmask_ui.texts.lines import file_bytes, standard_input
+
     data = standard_input() if file == "-" else file_bytes(file, name=repr(file))
     for line in data.lines():
         if line.strip():
@@ -104,6 +112,8 @@ def _file_texts(file: str, *, needed: bool) -> Iterator[str]:
 
 def print_filling(filling: Filling, *, bits: bool) -> None:
     """The tables of one text."""
+    from rich.text import Text
+
     console = wide_console()
     unit, scale = ("bits", 1 / math.log(2)) if bits else ("nats", 1.0)
     chance = (">probability", f">NLL ({unit})")

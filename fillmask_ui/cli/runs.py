@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fillmask_ui import runs as core
-from fillmask_ui.cli.eval_output import print_figures, run_values
 from fillmask_ui.cli.options import Json, option
 from fillmask_ui.cli.terminal import print_json, print_table
 from fillmask_ui.errors import FillmaskError, OptionError
-from fillmask_ui.runs.export import FORMATS, write_text
-from fillmask_ui.show.numbers import cell_text
+
+if TYPE_CHECKING:
+    from fillmask_ui.runs import RunStore
 
 RunName = Annotated[
     str, typer.Argument(metavar="RUN", help="Name, the beginning of one, or latest.")
@@ -26,14 +25,19 @@ runs = typer.Typer(
 )
 
 
-def store() -> core.RunStore:
+# What works on runs is imported by the commands: `--help` needs none of it.
+def store() -> RunStore:
     """Where runs are kept: `FILLMASK_UI_RUNS`, else the platform's place for user data."""
-    return core.RunStore(core.default_root(os.environ, sys.platform, Path.home()))
+    from fillmask_ui.runs import RunStore, default_root
+
+    return RunStore(default_root(os.environ, sys.platform, Path.home()))
 
 
 @runs.command("list")
 def list_runs(as_json: Json = False) -> None:
     """List all runs, oldest first."""
+    from fillmask_ui.show.numbers import cell_text
+
     found = store()
     entries = []
     for name in found.names():
@@ -70,6 +74,8 @@ def list_runs(as_json: Json = False) -> None:
 @runs.command()
 def show(run: RunName, as_json: Json = False) -> None:
     """Show the figures of a run, computed from its rows."""
+    from fillmask_ui.cli.eval_output import print_figures, run_values
+
     opened = store().open(run)
     summary, info = opened.summary(), opened.info
     if as_json:
@@ -87,9 +93,12 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare two runs over the same texts and masks: paired change and verdict."""
+    from fillmask_ui.cli.eval_output import print_figures
+    from fillmask_ui.runs import compare as compare_runs
+
     found = store()
     first, second = found.open(run), found.open(baseline)
-    summary = core.compare(first, second)
+    summary = compare_runs(first, second)
     if as_json:
         names = {"run": first.info.name, "baseline_run": second.info.name}
         print_json(summary.to_dict() | names)
@@ -128,9 +137,12 @@ def export(
     ] = None,
 ) -> None:
     """Export the rows of a run."""
+    from fillmask_ui.runs.export import FORMATS, write_text
+    from fillmask_ui.runs.export import export as export_rows
+
     opened = store().open(run)
     if output is not None:
-        count = core.export(opened, output, file_format)
+        count = export_rows(opened, output, file_format)
         typer.echo(f"{output}: {count:,} records of run {opened.info.name}")
         return
     chosen = file_format or "csv"

@@ -1,6 +1,7 @@
 """What commands show: JSON and tables on standard output, progress on standard error.
 
-Text of a user or a model is never markup. In a pipe tables are wide, and there are no bars.
+Text of a user or a model is never markup. In a pipe tables are wide, and there are no bars. What
+draws them is imported when something is drawn: `--help` needs none of it.
 """
 
 from __future__ import annotations
@@ -8,21 +9,20 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-from rich import progress as bars
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from fillmask_ui.models import LoadProgress, load_choice
-from fillmask_ui.models.choice import ModelChoice
-from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.texts.lines import is_folder
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import ProgressColumn
+
+    from fillmask_ui.models import LoadProgress
+    from fillmask_ui.models.choice import ModelChoice
+    from fillmask_ui.protocol import MaskedLM
 
 
 def print_json(values: Mapping[str, Any]) -> None:
@@ -32,12 +32,16 @@ def print_json(values: Mapping[str, Any]) -> None:
 
 def wide_console() -> Console:
     """The terminal, or in a pipe lines of at least 140 characters, for the tables."""
+    from rich.console import Console
+
     console = Console()
     return console if sys.stdout.isatty() else Console(width=max(console.width, 140))
 
 
 def print_line(text: str, style: str = "") -> None:
     """A line of any length, which is not folded."""
+    from rich.text import Text
+
     wide_console().print(Text(text, style), soft_wrap=True)
 
 
@@ -55,6 +59,9 @@ def print_table(
     │ cat  │ 12.5000 │
     └──────┴─────────┘
     """
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(title=title, title_justify="left")
     for heading in columns:
         name = heading.removeprefix(">")
@@ -70,7 +77,7 @@ def print_table(
 def progress_bar(
     values: Callable[[Any], dict[str, Any]],
     in_pipe: Callable[[Any], None],
-    *columns: bars.ProgressColumn,
+    *columns: ProgressColumn,
     transient: bool = True,
     **task: Any,
 ) -> Iterator[Callable[[Any], None]]:
@@ -83,6 +90,9 @@ def progress_bar(
     if not sys.stderr.isatty():
         yield in_pipe
         return
+    from rich import progress as bars
+    from rich.console import Console
+
     columns = (bars.TextColumn("{task.description}", markup=False), bars.BarColumn(), *columns)
     with bars.Progress(*columns, console=Console(stderr=True), transient=transient) as progress:
         own = progress.add_task(**{"description": "", "visible": False, **task})
@@ -96,6 +106,9 @@ def progress_bar(
 
 def load(choice: ModelChoice) -> MaskedLM:
     """The chosen model, with the progress of a download on standard error."""
+    from fillmask_ui.models.load import load_choice
+    from fillmask_ui.texts.lines import is_folder
+
     if choice.reference.endswith(".onnx") or (choice.reference and is_folder(choice.reference)):
         # Its name in signatures is without `./` before and `/` behind, as a shell completes it.
         choice = replace(choice, reference=str(Path(choice.reference).expanduser()))
@@ -103,14 +116,27 @@ def load(choice: ModelChoice) -> MaskedLM:
         return load_choice(choice, show)
 
 
-def download_progress() -> AbstractContextManager[Callable[[LoadProgress], None]]:
+@contextmanager
+def download_progress() -> Iterator[Callable[[LoadProgress], None]]:
     """A function to pass as `on_progress`; the bar appears with the first report."""
 
     def values(progress: LoadProgress) -> dict[str, Any]:
-        # Reading a file from the disk is too short for a bar.
-        if progress.stage != "download":
-            return {}
         done, total = progress.done_bytes or 0, progress.total_bytes
         return {"description": progress.message, "completed": done, "total": total}
 
-    return progress_bar(values, lambda _: None, bars.DownloadColumn(), bars.TimeRemainingColumn())
+    with ExitStack() as opened:
+        bar: Callable[[LoadProgress], None] | None = None
+
+        def show(progress: LoadProgress) -> None:
+            nonlocal bar
+            # Reading a file from the disk is too short for a bar.
+            if progress.stage != "download":
+                return
+            if bar is None:
+                from rich.progress import DownloadColumn, TimeRemainingColumn
+
+                columns = (DownloadColumn(), TimeRemainingColumn())
+                bar = opened.enter_context(progress_bar(values, lambda _: None, *columns))
+            bar(progress)
+
+        yield show

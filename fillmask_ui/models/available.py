@@ -6,6 +6,12 @@ from fillmask_ui.assets import asset
 from fillmask_ui.models.files import ONNX, has_torch, names_in
 from fillmask_ui.models.weights import total_bytes
 
+# What each embedded variant is loaded from, and the runtimes that load it, the default one first.
+_EMBEDDED = {
+    "embedded": (("onnx", "torch"), ("model.safetensors", "onnx/model.onnx")),
+    "embedded:int8": (("onnx",), ("model.safetensors", "onnx/model_int8.onnx")),
+    "embedded:torch": (("torch",), ("model.safetensors",)),
+}
 _INT8_NOTE = "smaller and faster; its numbers differ a little and may depend on the CPU"
 
 
@@ -26,21 +32,15 @@ def available_models() -> tuple[AvailableModel, ...]:
     >>> [model.reference for model in available_models()][:3]
     ['embedded', 'embedded:int8', 'embedded:torch']
     """
-    from fillmask_ui.models.graph import read_graph
     from fillmask_ui.models.hub import cached_models
 
-    folder = asset("model")
-    weights, graph = folder / "model.safetensors", folder / "onnx" / "model.onnx"
-    small = read_graph(folder / "onnx" / "model_int8.onnx", folder, "embedded:int8").homes.files
     torch_note = "" if has_torch() else "needs PyTorch: pip install 'fillmask-ui[torch]'"
-    embedded = [
-        ("embedded", ("onnx", "torch"), [weights, graph], "full precision"),
-        ("embedded:int8", ("onnx",), small, _INT8_NOTE),
-        ("embedded:torch", ("torch",), [weights], torch_note or "the same weights on PyTorch"),
-    ]
+    notes = ("full precision", _INT8_NOTE, torch_note or "the same weights on PyTorch")
     models = [
-        AvailableModel(reference, runtimes, total_bytes(paths), "embedded", note)
-        for reference, runtimes, paths, note in embedded
+        AvailableModel(
+            reference, runtimes, total_bytes(map(asset("model").joinpath, files)), "embedded", note
+        )
+        for (reference, (runtimes, files)), note in zip(_EMBEDDED.items(), notes, strict=True)
     ]
     for reference, snapshot in cached_models().items():
         names = names_in(snapshot.snapshot_path)

@@ -4,7 +4,6 @@ WordPiece marks what continues a word (`##ing`); byte-level BPE and Unigram mark
 (`Ġthe`, `▁the`), and byte-level BPE also spells every byte as one printable character.
 """
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -37,12 +36,12 @@ class Marks:
         >>> Marks.of(["[MASK]", "play", "##ing", "##ed"]).style
         'pieces'
         """
-        counts = Counter(
-            style
-            for token in tokens
-            for style, mark in _MARKS.items()
-            if token.startswith(mark) and (style != "pieces" or len(token) > 2)
-        )
+        # One string operation for most tokens, as few begin with a mark.
+        starts = tuple(_MARKS.values())
+        marked = [entry for entry in tokens if entry.startswith(starts) and entry != "##"]
+        counts = {
+            style: sum(entry.startswith(mark) for entry in marked) for style, mark in _MARKS.items()
+        }
         best = max(_MARKS, key=lambda style: counts[style])
         return cls(best if counts[best] else "none")
 

@@ -39,12 +39,12 @@ class TokenizerVocabulary:
     special_ids: frozenset[int]  # ids of all special tokens
     limit: int | None  # the tokenizer's own longest text in tokens, None where it has no sane one
     packages: tuple[str, ...]  # whose versions take part in the result
+    marks: Marks  # how its strings mark where words begin
     size: int = field(init=False)  # number of tokens, gaps between ids counted
 
     def __post_init__(self) -> None:
         self.size = max(self.ids.values()) + 1
         self._tokens = {token_id: token for token, token_id in self.ids.items()}
-        self._marks = Marks.of(self.ids)
 
     def encode(self, text: str) -> Encoding:
         _refuse_surrogates(text)
@@ -54,7 +54,7 @@ class TokenizerVocabulary:
 
     def encode_word(self, word: str, before: str = " ") -> tuple[int, ...]:
         _refuse_surrogates(word)
-        if self._marks.is_marked(word) and word in self.ids:
+        if self.marks.is_marked(word) and word in self.ids:
             return (self.ids[word],)
         if not word.strip():
             return ()
@@ -83,10 +83,10 @@ class TokenizerVocabulary:
 
     def word(self, token_id: int) -> str:
         token = self.token(token_id)
-        return self._marks.word(token) if self._is_text(token_id) else token
+        return self.marks.word(token) if self._is_text(token_id) else token
 
     def is_continuation(self, token_id: int) -> bool:
-        return self._is_text(token_id) and self._marks.is_continuation(self.token(token_id))
+        return self._is_text(token_id) and self.marks.is_continuation(self.token(token_id))
 
     def _is_text(self, token_id: int) -> bool:
         return token_id in self._tokens and token_id not in self.special_ids
@@ -128,6 +128,7 @@ def load_vocabulary(source: Path, name: str) -> TokenizerVocabulary:
         special_ids=frozenset(tokenizer.all_special_ids),
         limit=int(limit) if limit and 0 < limit < _NO_LIMIT else None,
         packages=("tokenizers", "transformers"),
+        marks=marks,
     )
 
 
@@ -142,9 +143,10 @@ def load_own_vocabulary(source: Path) -> TokenizerVocabulary:
     backend = Tokenizer.from_file(str(source / "tokenizer.json"))
     config = json.loads((source / "tokenizer_config.json").read_text(encoding="utf-8"))
     ids = backend.get_vocab(with_added_tokens=True)
+    marks = Marks.of(ids)
     named = {name: config[name] for name in _SPECIAL_NAMES if config.get(name)}
     return TokenizerVocabulary(
-        split=_fast_splitter(backend, Marks.of(ids)),
+        split=_fast_splitter(backend, marks),
         ids=ids,
         mask_token=named["mask_token"],
         mask_id=ids[named["mask_token"]],
@@ -153,6 +155,7 @@ def load_own_vocabulary(source: Path) -> TokenizerVocabulary:
         special_ids=frozenset(ids[token] for token in named.values()),
         limit=config["model_max_length"],
         packages=("tokenizers",),
+        marks=marks,
     )
 
 

@@ -89,14 +89,18 @@ def test_every_option_of_a_metric_is_one_of_eval():
     assert wanted | {"--mask-probability"} <= given
 
 
-def test_help_loads_no_numpy():
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [(["--help"], "eval"), (["predict", "--help"], "--top-k"), (["runs", "--help"], "compare")],
+)
+def test_help_loads_no_numpy(arguments, shown):
     code = (
         "import sys, atexit; atexit.register(lambda: print('numpy' in sys.modules));"
-        "sys.argv = ['fillmask-ui', '--help'];"
+        f"sys.argv = ['fillmask-ui', *{arguments!r}];"
         "from fillmask_ui.cli.main import run; run()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "eval" in done.stdout
+    assert shown in done.stdout
     assert done.stdout.splitlines()[-1] == "False"
 
 

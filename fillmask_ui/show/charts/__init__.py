@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import plotly.offline
-
 from fillmask_ui.evaluation import MeanSoFar, Summary
 from fillmask_ui.show.charts import groups, losses
 from fillmask_ui.show.charts.chart import Chart, Subject
@@ -94,7 +92,9 @@ CHARTS = {
 
 def chart_library() -> str:
     """The whole of plotly.js, to be put into one script element."""
-    return plotly.offline.get_plotlyjs()
+    from plotly.offline import get_plotlyjs
+
+    return str(get_plotlyjs())
 
 
 def charts(

@@ -5,15 +5,18 @@ figure serves the light and the dark theme. Each has a description in words unde
 which the page reads out to those who cannot see it; a table always stands beside it.
 """
 
+from __future__ import annotations
+
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import plotly.graph_objects as go
+from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.evaluation import MeanSoFar, Summary
 from fillmask_ui.show.figures import Names, Table, models_of
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 # Mid-tones that keep a contrast of 3 to 1 or more on white and on near black.
 ACCENT = "#0d9488"
@@ -29,19 +32,17 @@ _AXIS = {
     "fixedrange": True,
     "title": {"standoff": 8, "font": {"size": 13}},
 }
-LOOK = go.layout.Template(
-    layout={
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "margin": {"l": 48, "r": 16, "t": 12, "b": 44, "pad": 4},
-        "font": {"family": _FONT, "size": 13},
-        "hoverlabel": {"font": {"family": _FONT}},
-        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
-        "dragmode": False,
-        "xaxis": _AXIS,
-        "yaxis": _AXIS,
-    }
-)
+_LOOK = {
+    "paper_bgcolor": "rgba(0,0,0,0)",
+    "plot_bgcolor": "rgba(0,0,0,0)",
+    "margin": {"l": 48, "r": 16, "t": 12, "b": 44, "pad": 4},
+    "font": {"family": _FONT, "size": 13},
+    "hoverlabel": {"font": {"family": _FONT}},
+    "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+    "dragmode": False,
+    "xaxis": _AXIS,
+    "yaxis": _AXIS,
+}
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,12 @@ def new_figure(
         diagonal: end of the line from 0 on which both axes are equal; None for none.
         **layout: of plotly, such as `yaxis_type`.
     """
-    look: dict[str, Any] = {"template": LOOK, "height": 320, "meta": {"description": description}}
+    # Slow to import, and the page is built with every chart's place before any is drawn.
+    import plotly.graph_objects as go
+
+    template = go.layout.Template(layout=_LOOK)
+    look: dict[str, Any] = {"template": template, "height": 320}
+    look["meta"] = {"description": description}
     look |= {"xaxis_title_text": x or None, "yaxis_title_text": y or None, "showlegend": legend}
     if legend:
         look["margin_t"] = 40

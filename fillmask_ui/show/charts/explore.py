@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import plotly.graph_objects as go
-
 from fillmask_ui.records import Candidate, MaskFilling
 from fillmask_ui.show.charts.chart import ACCENT, MUTED, SECOND, label, new_figure
 from fillmask_ui.show.numbers import in_unit, percent
 
 if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
     from fillmask_ui.training.recipe import LogRow
 
 MAX_BARS = 30
