@@ -33,7 +33,6 @@ def build_app(
         public: offer only the models at hand and keep the queue short.
     """
     session = Session(store or ModelStore(), default_model, public=public)
-    session.preload()
     with gr.Blocks(
         title=TITLE, analytics_enabled=False, delete_cache=(3600, 3600), fill_width=False
     ) as demo:
@@ -48,6 +47,8 @@ def build_app(
                 remember = f"window.fillmask.remember_tab('{name}', '{TABS[0][0]}')"
                 tab.select(None, js=f"() => {{ {remember}; }}")
         on_link("", lambda link: gr.Tabs(selected=tab_of(link.get("tab", ""))), [tabs])
+    # Only once the page answers: until then the two would hold each other up.
+    demo.extra_startup_events.append(session.preload)
     demo.queue(max_size=64 if public else None, default_concurrency_limit=4, api_open=not public)
     return demo
 

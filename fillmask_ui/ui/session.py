@@ -18,6 +18,7 @@ from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.progress import ProgressCallback
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Filling, ScoredWord
+from fillmask_ui.show.charts.chart import new_figure
 
 # Far above any model's limit in tokens, far below what would keep a tokenizer busy.
 MAX_CHARACTERS = 50_000
@@ -50,13 +51,14 @@ class Session:
         self._answers: OrderedDict[tuple, tuple[Any, int]] = OrderedDict()  # and its size
         self._lock = threading.Lock()
 
-    def preload(self) -> None:
-        """Begin to load the default model, so that the first visitor need not wait for it."""
+    async def preload(self) -> None:
+        """Begin to load what the first answer needs, so that no visitor has to wait for it."""
 
         def load() -> None:
             # Whoever then asks for the model is told what is wrong with it.
             with contextlib.suppress(FillmaskError):
                 self.store.get(self.default_model)
+            new_figure("")  # the first figure takes the import of plotly with it
 
         threading.Thread(target=load, daemon=True, name="preload").start()
 
