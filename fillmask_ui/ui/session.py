@@ -10,12 +10,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from fillmask_ui.errors import FillmaskError, ModelError, OptionError, TextError
 from fillmask_ui.filling import fill, score_candidate_at, score_candidates
 from fillmask_ui.models import ModelStore, available_models
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.progress import ProgressCallback
+from fillmask_ui.models.shared import SharedModel
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Filling, ScoredWord
 from fillmask_ui.show.charts.chart import new_figure
@@ -49,6 +51,8 @@ class Session:
         self.default_model = default_model
         self.public = public
         self._answers: OrderedDict[tuple, tuple[Any, int]] = OrderedDict()  # and its size
+        # By the id of the model; each lives as long as somebody asks.
+        self._shared: WeakValueDictionary[int, SharedModel] = WeakValueDictionary()
         self._lock = threading.Lock()
 
     async def preload(self) -> None:
@@ -98,7 +102,14 @@ class Session:
         check_text(text, words)
 
         def make() -> Filling:
-            return fill(model, text, top_k=top_k, candidates=words, joint=joint, most_work=MAX_WORK)
+            return fill(
+                self._sharing(model),
+                text,
+                top_k=top_k,
+                candidates=words,
+                joint=joint,
+                most_work=MAX_WORK,
+            )
 
         def size(filling: Filling) -> int:
             return sum(len(mask.candidates) + len(mask.scored) for mask in filling.masks)
@@ -112,7 +123,7 @@ class Session:
     ) -> tuple[tuple[ScoredWord, ...], ...]:
         """`score_candidates` within the page's limits."""
         check_text(text, words)
-        return score_candidates(model, text, words, most_work=MAX_WORK)
+        return score_candidates(self._sharing(model), text, words, most_work=MAX_WORK)
 
     def score_at(self, model: MaskedLM, text: str, word: str, mask: int) -> ScoredWord:
         """`score_candidate_at` within the page's limits, remembered; other masks cost nothing."""
@@ -120,9 +131,16 @@ class Session:
         return self._remembered(
             model,
             (text, word, mask),
-            lambda: score_candidate_at(model, text, word, mask, most_work=MAX_WORK),
+            lambda: score_candidate_at(self._sharing(model), text, word, mask, most_work=MAX_WORK),
             lambda _: 1,
         )
+
+    def _sharing(self, model: MaskedLM) -> MaskedLM:
+        """The model for whoever asks now: predictions of several visitors may share a batch."""
+        with self._lock:
+            shared = self._shared.get(id(model)) or SharedModel(model)
+            self._shared[id(model)] = shared
+        return shared
 
     def _remembered(
         self,
