@@ -1,5 +1,6 @@
 """The page, assembled from its tabs."""
 
+import os
 from typing import Any
 
 import gradio as gr
@@ -32,6 +33,8 @@ def build_app(
         default_model: reference of the model that a visitor finds picked.
         public: offer only the models at hand and keep the queue short.
     """
+    # Gradio sums up all events after each one, for a monitor that `launch_options` switches off.
+    os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "1000")
     session = Session(store or ModelStore(), default_model, public=public)
     with gr.Blocks(
         title=TITLE, analytics_enabled=False, delete_cache=(3600, 3600), fill_width=False

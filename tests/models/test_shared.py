@@ -88,7 +88,8 @@ def test_calls_that_wait_share_a_batch(watched):
     texts = ["the [MASK] sat"] * shared.AT_A_TIME + ["a [MASK] ran", "the old [MASK] sat", "[MASK]"]
     answers = ask_behind_the_gate(sharing, texts)
     # Two that found the model free, then all others at once, filled up to the longest.
-    assert watched.calls == [(1, 5)] * shared.AT_A_TIME + [(2, 6), (1, 3)]
+    assert watched.calls[: shared.AT_A_TIME] == [(1, 5)] * shared.AT_A_TIME
+    assert sorted(watched.calls[shared.AT_A_TIME :]) == [(1, 3), (2, 6)]
     for text, answer in zip(texts, answers, strict=True):
         np.testing.assert_allclose(answer, ask(watched.model, text), atol=1e-5)
 
@@ -105,7 +106,8 @@ def test_batches_are_bounded(watched, monkeypatch, limit, value, batches):
     monkeypatch.setattr(shared, limit, value)
     sharing = SharedModel(watched)
     ask_behind_the_gate(sharing, ["the [MASK] sat"] * (shared.AT_A_TIME + 4))
-    assert watched.calls[shared.AT_A_TIME :] == batches
+    # They run side by side, so that either may be written down first.
+    assert sorted(watched.calls[shared.AT_A_TIME :]) == sorted(batches)
 
 
 def test_an_error_is_that_of_one_caller_alone(watched):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.evaluation import MeanSoFar, Summary
@@ -112,8 +113,7 @@ def new_figure(
     # Slow to import, and the page is built with every chart's place before any is drawn.
     import plotly.graph_objects as go
 
-    template = go.layout.Template(layout=_LOOK)
-    look: dict[str, Any] = {"template": template, "height": 320}
+    look: dict[str, Any] = {"template": _template(), "height": 320}
     look["meta"] = {"description": description}
     look |= {"xaxis_title_text": x or None, "yaxis_title_text": y or None, "showlegend": legend}
     if legend:
@@ -125,6 +125,13 @@ def new_figure(
             x=ends, y=ends, mode="lines", line=line, showlegend=False, hoverinfo="skip"
         )
     return figure
+
+
+@cache
+def _template() -> go.layout.Template:
+    import plotly.graph_objects as go
+
+    return go.layout.Template(layout=_LOOK)
 
 
 def label(text: str, longest: int = _LABEL_CHARACTERS) -> str:

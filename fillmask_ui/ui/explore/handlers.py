@@ -54,10 +54,10 @@ def updates(found: view.Answer) -> dict[str, Any]:
     pieces = {name: found.html.get(name, "") for name in ("strip", *view.PIECES)}
     return {
         "notice": widgets.notice_html(found.kind, found.notice),
-        **{name: gr.HTML(html, visible=bool(html)) for name, html in pieces.items()},
-        "chart": gr.Plot(found.figure, visible=some),
-        "downloads": gr.Row(visible=some),
-        "panel": gr.Accordion(visible=some),
+        **{name: gr.update(value=html, visible=bool(html)) for name, html in pieces.items()},
+        "chart": gr.update(value=found.figure, visible=some),
+        "downloads": gr.update(visible=some),
+        "panel": gr.update(visible=some),
         "selected": found.selected,
         "filling": found.filling,
         "draft": found.draft,
