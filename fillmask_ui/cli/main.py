@@ -77,6 +77,8 @@ def run() -> None:
         # A pipe on Windows or in a C locale is not UTF-8, and words are not ASCII.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    # Nearly all that a command allocates at its start stays: to search it for cycles is in vain.
+    gc.set_threshold(50_000)
     try:
         if (name := "".join(sys.argv[1:2])) in _COMMANDS:
             # Nothing is left for the page's own options, which take a while to be read.

@@ -42,7 +42,6 @@ def predict(
     """Show the most probable words at each mask, with probability and NLL."""
     # `--help` needs none of this.
     from fillmask_ui.filling import fill, split_words
-    from fillmask_ui.texts.lines import is_file
 
     k = parse_top_k(top_k)
     words = split_words(candidates)
@@ -54,8 +53,8 @@ def predict(
             "no text was given: write one in quotes, as in: "
             'fillmask-ui predict "The capital of France is [MASK]." or name a --file'
         )
-    if file is not None and file != "-" and not is_file(file):
-        raise OptionError(f"no file {file!r}: give an existing text file, or - for standard input")
+    if file is not None:
+        _check_file(file)
     if not as_json:
         # What draws the tables comes in while the weights are read, which leaves a core idle.
         threading.Thread(target=import_module, args=("rich.table",)).start()
@@ -91,6 +90,13 @@ def parse_top_k(value: str) -> int | None:
         return int(value)
     except ValueError:
         raise OptionError(f"--top-k was {value!r}: give a number from 1 to 100, or 'all'") from None
+
+
+def _check_file(file: str) -> None:
+    from fillmask_ui.texts.lines import is_file
+
+    if file != "-" and not is_file(file):
+        raise OptionError(f"no file {file!r}: give an existing text file, or - for standard input")
 
 
 def _file_texts(file: str, *, needed: bool) -> Iterator[str]:

@@ -107,13 +107,19 @@ def progress_bar(
 def load(choice: ModelChoice) -> MaskedLM:
     """The chosen model, with the progress of a download on standard error."""
     from fillmask_ui.models.load import load_choice
-    from fillmask_ui.texts.lines import is_folder
 
-    if choice.reference.endswith(".onnx") or (choice.reference and is_folder(choice.reference)):
+    reference = choice.reference
+    if reference.endswith(".onnx") or (reference != "embedded" and _is_folder(reference)):
         # Its name in signatures is without `./` before and `/` behind, as a shell completes it.
-        choice = replace(choice, reference=str(Path(choice.reference).expanduser()))
+        choice = replace(choice, reference=str(Path(reference).expanduser()))
     with download_progress() as show:
         return load_choice(choice, show)
+
+
+def _is_folder(reference: str) -> bool:
+    from fillmask_ui.texts.lines import is_folder
+
+    return bool(reference) and is_folder(reference)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from fillmask_ui.models.graph_files import GraphSource, Homes, find_homes
 from fillmask_ui.models.runtime import TOLERANCE
 from fillmask_ui.onnx_tools.external import point_into
 from fillmask_ui.onnx_tools.gather import gather_asked
+from fillmask_ui.onnx_tools.stored import read_as_stored
 
 _FLOATS = {1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"}
 _BYTES = (2, 3, 17, 18, 19, 20)  # (u)int8 and the float8 kinds
@@ -69,6 +70,7 @@ class ParsedGraph:
         cut = gather_asked(self._light, whole.logits, deep=deep)
         if cut is None:
             return None
+        read_as_stored(cut)
         return replace(
             whole,
             content=cut.SerializeToString(),
