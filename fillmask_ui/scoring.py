@@ -224,9 +224,12 @@ def entropy_nats(log_probs: np.ndarray) -> np.ndarray:
     array([0.69314718])
     """
     probabilities = np.exp(log_probs)
-    # An impossible token adds nothing: p ln p tends to 0 as p does.
-    finite = np.where(probabilities > 0, log_probs, 0.0)
-    return -(probabilities * finite).sum(axis=1)
+    products = np.einsum("mv,mv->m", probabilities, log_probs)
+    if np.isnan(products).any():
+        # An impossible token adds nothing: p ln p tends to 0 as p does.
+        finite = np.where(probabilities > 0, log_probs, 0.0)
+        products = np.einsum("mv,mv->m", probabilities, finite)
+    return -products
 
 
 def top_k(log_probs: np.ndarray, k: int | None) -> TopK:

@@ -113,10 +113,12 @@ class RuntimeModel(ABC):
             logits = self._run(batch, rows, cols).astype(np.float32, copy=False)  # [M, V]
         else:
             logits = np.empty((len(rows), self._width), dtype=np.float32)
-            for texts in calls:
-                asked = np.flatnonzero(np.isin(rows, texts))
-                batch = PaddedBatch(input_ids[texts], attention_mask[texts])
-                logits[asked] = self._run(batch, np.searchsorted(texts, rows[asked]), cols[asked])
+            for own in calls:
+                place = np.full(len(input_ids), -1)  # [B], in the call
+                place[own] = np.arange(len(own))
+                asked = np.flatnonzero(place[rows] >= 0)
+                batch = PaddedBatch(input_ids[own], attention_mask[own])
+                logits[asked] = self._run(batch, place[rows[asked]], cols[asked])
         broken = np.isnan(logits.max(axis=1))  # [M]; NaN wins every max
         if broken.any():
             raise ModelOutputError(
