@@ -25,6 +25,7 @@ from fillmask_ui.filling.joint import joint_fillings
 from fillmask_ui.filling.prompt import encode_masked, mask_positions
 from fillmask_ui.filling.words import (
     ROWS_PER_CALL,
+    exponentials_at,
     log_probabilities_at,
     split_into_tokens,
     tokens_read,
@@ -91,9 +92,10 @@ def fill(
     masks: list[MaskFilling] = []
     for start in range(0, len(positions), ROWS_PER_CALL):
         chunk = positions[start : start + ROWS_PER_CALL]
-        log_probs = log_probabilities_at(model, [encoding.ids] * len(chunk), chunk)  # [M, V]
+        values = exponentials_at(model, [encoding.ids] * len(chunk), chunk)
+        log_probs = values.log_probabilities  # [M, V]
         top = scoring.top_k(log_probs, top_k)
-        entropies = scoring.entropy_nats(log_probs).tolist()
+        entropies = values.entropy_nats.tolist()
         for row, position in enumerate(chunk):
             best = _candidates(model.vocabulary, top.token_ids[row], top.nll_nats[row])
             own = log_probs[row : row + 1]

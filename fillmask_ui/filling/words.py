@@ -27,13 +27,18 @@ def log_probabilities_at(
         return np.concatenate(
             [log_probabilities_at(model, texts[cut], positions[cut]) for cut in cuts]
         )
+    return exponentials_at(model, texts, positions).log_probabilities
+
+
+def exponentials_at(
+    model: MaskedLM, texts: Sequence[Sequence[int]], positions: Sequence[int]
+) -> scoring.Exponentials:
+    """The distributions at one position of each of at most `ROWS_PER_CALL` texts."""
     distinct = {ids: row for row, ids in enumerate(dict.fromkeys(tuple(ids) for ids in texts))}
     batch = pad([np.array(ids) for ids in distinct], model.vocabulary.pad_id)  # [B, T]
     rows = np.array([distinct[tuple(ids)] for ids in texts], dtype=np.int64)  # [M]
     cols = np.array(positions, dtype=np.int64)  # [M]
-    return scoring.log_probabilities(
-        model.logits_at(batch.input_ids, batch.attention_mask, rows, cols)
-    )
+    return scoring.exponentials(model.logits_at(batch.input_ids, batch.attention_mask, rows, cols))
 
 
 @dataclass(frozen=True)
