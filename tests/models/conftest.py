@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_models import TinyModels, batch_of, export_onnx, texts_for
+from tiny_models import TinyModels, batch_of, export_onnx, quiet, texts_for
 
 from fillmask_ui.models import load_model
 from fillmask_ui.protocol import MaskedLM
@@ -47,6 +47,31 @@ def variant(tiny_models, tmp_path):
         return folder
 
     return make
+
+
+@pytest.fixture
+def quantize_qdq(loaded):
+    """`quantize_qdq(source, target, **options)`: static int8, calibrated on a few texts."""
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
+
+    reference = loaded("bert", "torch")
+    batch = batch_of(reference.vocabulary, texts_for("bert", "[MASK]"))
+
+    class Reader(CalibrationDataReader):
+        def __init__(self) -> None:
+            zeros = np.zeros_like(batch.input_ids)
+            names = ("input_ids", "attention_mask", "token_type_ids")
+            values = (batch.input_ids, batch.attention_mask, zeros)
+            self.left = [dict(zip(names, values, strict=True))]
+
+        def get_next(self):
+            return self.left.pop() if self.left else None
+
+    def change(source: Path, target: Path, **options) -> None:
+        with quiet():
+            quantize_static(source, target, Reader(), quant_format=QuantFormat.QDQ, **options)
+
+    return change
 
 
 @pytest.fixture

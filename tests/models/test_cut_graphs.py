@@ -133,27 +133,8 @@ def test_int8_as_onnxruntime_fuses_it(variant):
     check(folder, alone=True)
 
 
-def test_qdq(variant, loaded):
-    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
-
-    reference = loaded("bert", "torch")
-    batch = batch_of(reference.vocabulary, texts_for("bert", "[MASK]"))
-
-    class Reader(CalibrationDataReader):
-        def __init__(self) -> None:
-            zeros = np.zeros_like(batch.input_ids)
-            names = ("input_ids", "attention_mask", "token_type_ids")
-            values = (batch.input_ids, batch.attention_mask, zeros)
-            self.left = [dict(zip(names, values, strict=True))]
-
-        def get_next(self):
-            return self.left.pop() if self.left else None
-
-    def change(source: Path, target: Path) -> None:
-        with quiet():
-            quantize_static(source, target, Reader(), quant_format=QuantFormat.QDQ)
-
-    check(variant(change))
+def test_qdq(variant, quantize_qdq):
+    check(variant(quantize_qdq))
 
 
 def test_four_bit(variant):

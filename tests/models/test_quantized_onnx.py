@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,37 +28,13 @@ def test_dynamic_int8(variant, loaded, family):
     close_to_full(model, loaded(family, "torch"), family)
 
 
-def test_qdq(variant, loaded):
-    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
-
-    reference = loaded("bert", "torch")
-    batch = batch_of(reference.vocabulary, texts_for("bert", "[MASK]"))
-
-    class Reader(CalibrationDataReader):
-        def __init__(self) -> None:
-            zeros = np.zeros_like(batch.input_ids)
-            names = ("input_ids", "attention_mask", "token_type_ids")
-            values = (batch.input_ids, batch.attention_mask, zeros)
-            self.left = [dict(zip(names, values, strict=True))]
-
-        def get_next(self):
-            return self.left.pop() if self.left else None
-
-    def change(source: Path, target: Path) -> None:
-        with quiet():
-            quantize_static(
-                source,
-                target,
-                Reader(),
-                quant_format=QuantFormat.QDQ,
-                op_types_to_quantize=["MatMul"],
-            )
-
+def test_qdq(variant, loaded, quantize_qdq):
+    change = partial(quantize_qdq, op_types_to_quantize=["MatMul"])
     model = load_model(variant(change))
     operators = {n.op_type for n in onnx.load(variant(change) / "model.onnx").graph.node}
     assert "DequantizeLinear" in operators
     assert model.signature.precision == "int8"
-    close_to_full(model, reference, "bert")
+    close_to_full(model, loaded("bert", "torch"), "bert")
 
 
 def test_four_bit(variant, loaded):
