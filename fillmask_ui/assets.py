@@ -1,9 +1,11 @@
-"""Where the files that ship with the project lie.
+"""Where files lie: those that ship with the project, and those that it keeps for its user.
 
-In a clone and an editable install they are `assets/` beside the package; a wheel carries them
-inside the package as `_assets/`.
+In a clone and an editable install the shipped ones are `assets/` beside the package; a wheel
+carries them inside the package as `_assets/`.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from fillmask_ui.errors import ModelError
@@ -23,3 +25,42 @@ def asset(name: str) -> Path:
         f"the shipped asset {name!r} is missing from this installation; "
         "reinstall with: pip install --force-reinstall fillmask-ui"
     )
+
+
+@dataclass(frozen=True)
+class UserFolder:
+    """A folder in the home of a user, by the conventions of each platform."""
+
+    variable: str  # of the environment that names another one
+    xdg: str  # variable of the XDG base directories, and what stands in for it
+    unix: str
+    mac: str
+    inner: str  # path behind these
+
+    def path(self, environment: Mapping[str, str], platform: str, home: Path) -> Path:
+        """The folder on a `sys.platform`.
+
+        >>> CACHE.path({}, "linux", Path("/home/ada")).as_posix()
+        '/home/ada/.cache/fillmask-ui'
+        >>> RUNS.path({}, "darwin", Path("/home/ada")).as_posix()
+        '/home/ada/Library/Application Support/fillmask-ui/runs'
+        """
+        if environment.get(self.variable):
+            return Path(environment[self.variable]).expanduser()
+        if platform == "win32":
+            base = Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local")
+        elif platform == "darwin":
+            base = home / self.mac
+        else:
+            base = Path(environment.get(self.xdg) or home / self.unix)
+        return base / self.inner
+
+
+CACHE = UserFolder("FILLMASK_UI_CACHE", "XDG_CACHE_HOME", ".cache", "Library/Caches", "fillmask-ui")
+RUNS = UserFolder(
+    "FILLMASK_UI_RUNS",
+    "XDG_DATA_HOME",
+    ".local/share",
+    "Library/Application Support",
+    "fillmask-ui/runs",
+)

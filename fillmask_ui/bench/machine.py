@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 from importlib import metadata
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fillmask_ui import __version__
+from fillmask_ui.models.tuning import cores
 
 _CPUINFO = Path("/proc/cpuinfo")
 _PACKAGES = ("onnxruntime", "numpy", "torch", "transformers")
@@ -17,10 +17,9 @@ _PACKAGES = ("onnxruntime", "numpy", "torch", "transformers")
 
 def machine() -> dict[str, Any]:
     """CPU, the cores that this process may use, system, Python and the versions of libraries."""
-    affinity = getattr(os, "sched_getaffinity", None)
     return {
         "cpu": _cpu(),
-        "cores": len(affinity(0)) if affinity else os.cpu_count(),
+        "cores": cores(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "python": platform.python_version(),
         "versions": {"fillmask-ui": __version__, **_versions()},

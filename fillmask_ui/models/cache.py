@@ -10,27 +10,11 @@ import hashlib
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
+from fillmask_ui.assets import CACHE
+
 _DIGEST_BYTES = 32
-
-
-def cache_folder(environment: Mapping[str, str], platform: str, home: Path) -> Path:
-    """`FILLMASK_UI_CACHE`, or where a `sys.platform` has what can be made again.
-
-    >>> cache_folder({}, "linux", Path("/home/ada")).as_posix()
-    '/home/ada/.cache/fillmask-ui'
-    """
-    if environment.get("FILLMASK_UI_CACHE"):
-        return Path(environment["FILLMASK_UI_CACHE"]).expanduser()
-    if platform == "win32":
-        kept = Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    elif platform == "darwin":
-        kept = home / "Library" / "Caches"
-    else:
-        kept = Path(environment.get("XDG_CACHE_HOME") or home / ".cache")
-    return kept / "fillmask-ui"
 
 
 def read_entry(kind: str, *key: str) -> bytes | None:
@@ -60,4 +44,4 @@ def write_entry(content: bytes, kind: str, *key: str) -> None:
 
 def _path(kind: str, key: tuple[str, ...]) -> Path:
     name = hashlib.sha256("\0".join(key).encode()).hexdigest()[:32]
-    return cache_folder(os.environ, sys.platform, Path.home()) / kind / name
+    return CACHE.path(os.environ, sys.platform, Path.home()) / kind / name

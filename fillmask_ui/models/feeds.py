@@ -46,6 +46,11 @@ class Feeds:
     pad_id: int  # fills up texts
     first_position: int  # position id of a text's first token
 
+    @property
+    def sees_mask(self) -> bool:
+        """Whether the graph is told what is padding."""
+        return "attention_mask" in self.roles.values()
+
     def arrays(self, input_ids: np.ndarray, attention_mask: np.ndarray) -> dict[str, np.ndarray]:
         """Token ids as the graph wants them.
 

@@ -195,7 +195,7 @@ class _Rewriting:
         if node.op_type in _PRODUCTS:
             return self._columns(node)
         if node.op_type == "Reshape":
-            return next((w for w in self._widths_behind(value)), None) or self._width(node.input[0])
+            return next(self._widths_behind(value), None) or self._width(node.input[0])
         if node.op_type not in _BY_ROW | {"DynamicQuantizeLinear"} or node.op_type in _REDUCE:
             return None
         for name in node.input:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
+from fillmask_ui.assets import RUNS
 from fillmask_ui.errors import DataError, unknown
 from fillmask_ui.evaluation import EvaluatedText, Summary, summarize
 from fillmask_ui.records import SkippedText
@@ -126,15 +127,7 @@ def default_root(environment: Mapping[str, str], platform: str, home: Path) -> P
     >>> default_root({}, "linux", Path("/home/ada")).as_posix()
     '/home/ada/.local/share/fillmask-ui/runs'
     """
-    if environment.get("FILLMASK_UI_RUNS"):
-        return Path(environment["FILLMASK_UI_RUNS"]).expanduser()
-    if platform == "win32":
-        data = Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    elif platform == "darwin":
-        data = home / "Library" / "Application Support"
-    else:
-        data = Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share")
-    return data / "fillmask-ui" / "runs"
+    return RUNS.path(environment, platform, home)
 
 
 def _slug(name: str) -> str:

@@ -17,8 +17,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from tiny_models import FAMILIES, batch_of, quiet, texts_for
 
+from fillmask_ui.assets import CACHE
 from fillmask_ui.models import load_model
-from fillmask_ui.models.cache import cache_folder, read_entry, write_entry
+from fillmask_ui.models.cache import read_entry, write_entry
 from fillmask_ui.models.runtime import FULL_LOGITS
 from fillmask_ui.onnx_tools.gather import ASKED, gather_asked
 
@@ -386,4 +387,4 @@ def test_an_entry_with_another_key_is_another(own_cache):
     ],
 )
 def test_cache_folder(environment, platform, folder):
-    assert cache_folder(environment, platform, Path("/home/ada")).as_posix() == folder
+    assert CACHE.path(environment, platform, Path("/home/ada")).as_posix() == folder

@@ -10,57 +10,13 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
+from explore_page import Explorer, version
 from playwright.sync_api import expect
 
 from fillmask_ui.filling import fill
 from fillmask_ui.ui.explore.tab import EXAMPLES
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>${alert(3)} {{value}} <b>bold</b>"
-
-
-class Explorer:
-    """The Explore tab through the eyes of who sits before it."""
-
-    def __init__(self, page, served):
-        self.page, self.served = page, served
-        self.sentence = page.get_by_label("Sentence", exact=False).locator("visible=true").first
-        self.strip = page.get_by_role("toolbar", name="Tokens of the sentence")
-        self.notice = page.locator("#notice .fm-notice")
-        self.table = page.locator("#candidates table")
-        self.rows = self.table.locator("tbody tr")
-        self.details = page.locator("#details")
-        self.bars = page.locator("#chart .barlayer .point path")
-
-    def open(self, **parameters):
-        self.page.goto(f"{self.served.url}?{urlencode(parameters)}")
-        return self
-
-    def open_details(self):
-        expect(self.details).to_be_visible()
-        self.details.get_by_role("button", name="Details").click()
-
-    def see(self, text):
-        """Wait until the strip shows just this text, then until the table does too."""
-        expect(self.strip).to_have_attribute("data-version", version(text))
-        if "[MASK]" in text:
-            expect(self.rows.first).to_have_attribute("data-key", re.compile(version(text)))
-        return self
-
-    def numbers(self):
-        """Rank, token, id, probability and NLL of every row, as the page holds them."""
-        return self.page.evaluate(
-            """() => [...document.querySelectorAll("#candidates tbody tr")].map((row) => {
-                const cells = [...row.cells];
-                const value = (i) => Number(cells[i].dataset.value);
-                return [value(0), cells[2].innerText, value(3), value(4), value(5)];
-            })"""
-        )
-
-
-def version(text):
-    from fillmask_ui.ui.explore.view import version_of
-
-    return version_of(text)
 
 
 def of_mask(mask):
