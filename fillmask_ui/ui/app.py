@@ -22,6 +22,13 @@ TABS = (
     ("guide", "Guide", lambda _: gr.Markdown(widgets.static("guide.md"), elem_classes="fm-guide")),
 )
 
+# What every page loads, in this order; a feature of its own has files of its own.
+STYLES = (
+    *("page.css", "explore.css", "lenses.css", "guess.css", "present.css", "tour.css"),
+    "evaluate.css",
+)
+SCRIPTS = ("page.js", "explore.js", "lenses.js", "guess.js", "present.js", "tour.js")
+
 
 def build_app(
     store: ModelStore | None = None, default_model: str = "embedded", *, public: bool = False
@@ -69,8 +76,8 @@ def launch_options(public: bool = False) -> dict[str, Any]:
     """What `demo.launch` is to be called with; `public` for a page that strangers can reach."""
     return {
         "theme": theme(),
-        "css": widgets.static("page.css") + widgets.static("evaluate.css"),
-        "head": f"<script>{widgets.static('page.js')}</script>",
+        "css": "".join(widgets.static(name) for name in STYLES),
+        "head": f"<script>{''.join(widgets.static(name) for name in SCRIPTS)}</script>",
         "run_history": False,
         "ssr_mode": False,
         "enable_monitoring": False,

@@ -1,0 +1,1 @@
+// Guess first: the guesses of a class, and what the model guessed.

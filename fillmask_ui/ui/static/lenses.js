@@ -1,0 +1,1 @@
+// Words tinted as their losses come in, and what the model wanted in their place.

@@ -1,0 +1,1 @@
+// Presenting: keys, and a list of sentences of the lecturer's own.

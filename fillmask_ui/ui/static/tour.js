@@ -1,0 +1,1 @@
+// A tour of five steps for a first visit.
