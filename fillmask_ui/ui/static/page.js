@@ -2,14 +2,15 @@
 (() => {
   const page = (window.fillmask ??= {});
 
-  function change(parameters) {
+  // Parameters of the address; null takes one away.
+  const change = (page.change_address = (parameters) => {
     const url = new URL(window.location.href);
     for (const [name, value] of Object.entries(parameters)) {
       if (value === null) url.searchParams.delete(name);
       else url.searchParams.set(name, value);
     }
     history.replaceState(history.state, "", url);
-  }
+  });
 
   // A page as it opens needs no parameters; any other names its text, model and k in full.
   page.remember = (state, plain, most_characters) => {
@@ -56,11 +57,22 @@
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
   };
 
-  const stored = () => {
+  // What this browser remembers; storage can be forbidden, and then a choice lasts as long as the
+  // page. Null takes an entry away.
+  page.recall = (name) => {
     try {
-      return localStorage.getItem("fillmask-theme");
+      return localStorage.getItem(name);
     } catch {
-      return null; // storage can be forbidden
+      return null;
+    }
+  };
+  page.keep = (name, value) => {
+    try {
+      if (value === null) localStorage.removeItem(name);
+      else localStorage.setItem(name, value);
+      return true;
+    } catch {
+      return false;
     }
   };
 
@@ -69,18 +81,13 @@
   page.set_theme = (dark, keep) => {
     document.body.classList.toggle("dark", dark);
     document.documentElement.style.colorScheme = dark ? "dark" : "light";
-    if (!keep) return;
-    try {
-      localStorage.setItem("fillmask-theme", dark ? "dark" : "light");
-    } catch {
-      // the choice then lasts as long as the page
-    }
+    if (keep) page.keep("fillmask-theme", dark ? "dark" : "light");
   };
 
   // A theme asked for in the address wins over the one chosen last.
   page.start_theme = () => {
     const asked = new URL(window.location.href).searchParams.get("__theme");
-    const chosen = asked ?? stored();
+    const chosen = asked ?? page.recall("fillmask-theme");
     page.set_theme(chosen ? chosen === "dark" : page.dark(), false);
   };
 })();
