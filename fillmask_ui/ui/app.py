@@ -7,7 +7,7 @@ import gradio as gr
 
 from fillmask_ui.models import ModelStore
 from fillmask_ui.show.render import render
-from fillmask_ui.ui import api, widgets
+from fillmask_ui.ui import api, tour, widgets
 from fillmask_ui.ui.evaluate import tab as evaluate
 from fillmask_ui.ui.explore import tab as explore
 from fillmask_ui.ui.links import on_link
@@ -27,7 +27,7 @@ STYLES = (
     *("page.css", "explore.css", "lenses.css", "guess.css", "present.css", "tour.css"),
     "evaluate.css",
 )
-SCRIPTS = ("page.js", "explore.js", "lenses.js", "guess.js", "present.js", "tour.js")
+SCRIPTS = ("page.js", "explore.js", "strip.js", "lenses.js", "guess.js", "present.js", "tour.js")
 
 
 def build_app(
@@ -49,6 +49,7 @@ def build_app(
         api.build(session)  # first, so that no event of a tab takes one of its names
         header = render("page/header.html", title=TITLE)
         widgets.html_block(header, js_on_load=widgets.static("header.js"), elem_id="header")
+        tour.build()
         with gr.Tabs(elem_id="tabs") as tabs:
             for name, label, build in TABS:
                 with gr.Tab(label, id=name) as tab:
@@ -56,7 +57,8 @@ def build_app(
                 # The tab that is open stands in the address, but for the first.
                 remember = f"window.fillmask.remember_tab('{name}', '{TABS[0][0]}')"
                 tab.select(None, js=f"() => {{ {remember}; }}")
-        on_link("", lambda link: gr.Tabs(selected=tab_of(link.get("tab", ""))), [tabs])
+        opened = on_link("", lambda link: gr.Tabs(selected=tab_of(link.get("tab", ""))), [tabs])
+        opened.then(None, js="() => { window.fillmask.loaded = true; }")
     # Only once the page answers: until then the two would hold each other up.
     demo.extra_startup_events.append(session.preload)
     demo.queue(max_size=64 if public else None, default_concurrency_limit=4, api_open=not public)

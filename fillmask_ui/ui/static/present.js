@@ -15,7 +15,6 @@
   let panel = null; // `.fm-present`
   let own = []; // sentences of the reader's own
   let place = -1; // of the sentence shown, in `sentences()`; -1 where it is none of them
-  let top_k = BARS; // of the page, while `BARS` are presented
   let hiding = page.recall(HIDE) === "yes"; // whether an answer waits for Space
   let revealed = null; // the sentence whose answer was shown
   let inert = []; // what the mode took out of reach
@@ -25,6 +24,12 @@
   const lines = (text) => {
     const all = text.split(/\r\n|\r|\n/).map((line) => line.trim());
     return all.filter(Boolean).slice(0, MOST_SENTENCES);
+  };
+
+  const most = () => Number(panel.dataset.mostCharacters);
+  const link = () => {
+    const value = own.join("\n");
+    return value && value.length <= most() ? value : null;
   };
 
   // ---- The mode
@@ -50,11 +55,10 @@
     document.body.classList.add("fm-presenting");
     // Where the browser forbids it, the page's own window is filled.
     document.documentElement.requestFullscreen?.().catch(() => {});
-    top_k = page.explore.state.top_k;
-    if (top_k !== BARS) page.explore.change({ top_k: BARS }, { push: false });
-    stage().tabIndex = -1;
-    stage().focus({ preventScroll: true });
-    page.change_address({ present: "1" });
+    // The rest of the page is out of reach, the button of the mode, too.
+    if (!stage().contains(document.activeElement)) document.activeElement?.blur();
+    page.explore.overrides.top_k = BARS;
+    page.explore.change({});
     shown();
     wake();
   }
@@ -67,11 +71,11 @@
     document.body.classList.remove("fm-presenting", "fm-veiled", "fm-awake");
     foot().hidden = true;
     panel.append(foot());
-    stage().removeAttribute("tabindex");
     if (document.fullscreenElement) document.exitFullscreen();
-    if (top_k !== BARS) page.explore.change({ top_k }, { push: false });
+    delete page.explore.overrides.top_k;
+    page.explore.change({});
     page.change_address({ present: null });
-    by_id("present").focus();
+    by_id("present").focus({ preventScroll: true });
   }
 
   function go(to) {
@@ -79,7 +83,7 @@
     if (!all[to]) return;
     place = to;
     revealed = null;
-    page.explore.change({ text: all[to], hidden: [], base: all[to], selected: 0 }, { push: true });
+    page.explore.change({ text: all[to], selected: 0, other: "" }, { push: true });
     veil();
     wake();
   }
@@ -122,6 +126,8 @@
       const found = sentences().indexOf(text);
       if (found >= 0) place = found;
     }
+    // Back may have come to an address from before the mode.
+    page.change_address({ present: "1", list: link() });
     veil();
     fit();
   }
@@ -137,19 +143,17 @@
 
   function keep(text, { store }) {
     own = lines(text);
-    place = sentences().indexOf(page.explore?.state.text);
+    place = sentences().indexOf(page.explore.state.text);
     const value = own.join("\n");
     const kept = !store || page.keep(OWN, value || null);
-    const most = Number(panel.dataset.mostCharacters);
-    const linked = value.length <= most;
-    page.change_address({ list: value && linked ? value : null });
+    page.change_address({ list: link() });
     const count = own.length === 1 ? "1 sentence" : `${own.length.toLocaleString("en")} sentences`;
     by_id("fm-own-said").textContent = !own.length
       ? "None yet: the examples are shown."
       : [
           own.length === MOST_SENTENCES ? `The first ${count}.` : `${count}.`,
           kept ? "" : "This browser keeps nothing: they last as long as the page.",
-          linked ? "" : `Too long for the link: ${value.length} characters, and it takes ${most}.`,
+          link() ? "" : `Too long for the link: ${value.length} characters, and it takes ${most()}.`,
         ].join(" ");
   }
 
