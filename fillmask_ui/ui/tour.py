@@ -12,9 +12,10 @@ from fillmask_ui.ui import widgets
 class Step:
     """One card of the tour."""
 
-    target: str  # CSS selector of what it is about; the first that is visible
+    target: str  # CSS selectors of what it is about; the first that is visible
     title: str
     text: str
+    beside: str = ""  # CSS selector of what the card stands at the right of, else near the target
 
 
 STEPS = (
@@ -23,6 +24,7 @@ STEPS = (
         "Type a sentence, or pick an example",
         "Write [MASK] or ___ where a word is hidden. The model guesses that word from the words "
         "on both sides, while you type.",
+        beside="#examples",
     ),
     Step(
         "#strip",

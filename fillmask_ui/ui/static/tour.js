@@ -15,6 +15,7 @@
   const find = (selectors) =>
     selectors
       .split(", ")
+      .filter(Boolean)
       .map((selector) => document.querySelector(selector))
       .find(visible);
   const target = () => find(steps()[step].dataset.target);
@@ -23,8 +24,8 @@
   const meets = (a, b) =>
     a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
 
-  // Below, above, right or left of the target: the first place inside the page, off the target and
-  // the sentence box. On a narrow screen a sheet at the bottom, or at the top where the sentence
+  // Below, above, right or left of the target, or at the right of what the step names: the first
+  // place inside the page, off the target and the sentence box. On a narrow screen a sheet at the bottom, or at the top where the sentence
   // box is at the bottom.
   function place() {
     if (step < 0) return;
@@ -44,14 +45,17 @@
       card.classList.toggle("fm-tour-top", meets(card.getBoundingClientRect(), sentence));
       return;
     }
+    const beside = find(steps()[step].dataset.beside)?.getBoundingClientRect();
     const box = about?.getBoundingClientRect() ?? sentence;
     const right = document.documentElement.clientWidth - GAP;
     const across = Math.max(GAP, Math.min(box.left, right - width));
     const places = [
+      ...(beside ? [{ left: beside.right + GAP, top: beside.top }] : []),
       { left: across, top: box.bottom + GAP },
       { left: across, top: box.top - GAP - height },
       { left: box.right + GAP, top: box.top },
       { left: box.left - GAP - width, top: box.top },
+      { left: sentence.right + GAP, top: box.bottom + GAP },
       { left: right - width, top: sentence.bottom + GAP },
     ].map((at) => ({ ...at, right: at.left + width, bottom: at.top + height }));
     const inside = (at) => at.left >= 0 && at.right <= right + GAP && at.top + scrollY >= 0;
