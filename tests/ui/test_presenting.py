@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
+from urllib.parse import urlencode
 
 import pytest
 from explore_page import version
 from playwright.sync_api import expect
 
-from fillmask_ui.ui.explore.tab import EXAMPLES
-
+SENTENCES = (
+    "Water freezes when it gets very [MASK].",
+    "The cat sat on the [MASK].",
+    "The opposite of hot is [MASK].",
+)
 OWN = ("The nurse said that [MASK] was tired.", "The doctor said that [MASK] was tired.")
-LONG = " ".join(["Nobody in the [MASK] village had asked whether that was what they wanted."] * 3)
+PLAIN = "Nobody in the village had ever asked them whether that was what they wanted to do."
+LONG = f"{PLAIN} {PLAIN} A [MASK] treats patients and a [MASK] teaches children."
 
 
 class Lecture:
@@ -20,7 +26,6 @@ class Lecture:
     def __init__(self, page, url):
         self.page, self.url = page, url
         self.stage, self.count = page.locator("#stage"), page.locator(".fm-present-count")
-        self.words = page.locator("#bars .fm-bar-row:not(.fm-rest) .fm-bar-word")
         self.own = page.get_by_label("One sentence per line")
 
     def open(self, query=""):
@@ -28,6 +33,10 @@ class Lecture:
         self.page.locator("#strip [data-place]").first.wait_for()
         self.page.wait_for_function("window.fillmask.loaded")
         return self
+
+    def open_list(self):
+        """With `SENTENCES` as the list and the first of them as the sentence."""
+        return self.open("?" + urlencode({"text": SENTENCES[0], "list": "\n".join(SENTENCES)}))
 
     def start(self):
         self.page.keyboard.press("p")
@@ -91,7 +100,7 @@ def open_page(browser, served):
 
 @pytest.mark.parametrize(("width", "height"), [(1920, 1080), (1280, 720)])
 def test_a_lecture_hall_can_read_it(open_page, width, height):
-    lecture = open_page(width, height).open().start().see(EXAMPLES[0])
+    lecture = open_page(width, height).open_list().start().see(SENTENCES[0])
     page = lecture.page
     box = lecture.stage.bounding_box()
     assert (box["x"], box["y"], box["width"], box["height"]) == (0, 0, width, height)
@@ -111,7 +120,7 @@ def test_a_lecture_hall_can_read_it(open_page, width, height):
             control,
         ), control
     lecture.page.keyboard.press("p")
-    lecture.see_mode(False).see(EXAMPLES[0], bars=10)
+    lecture.see_mode(False).see(SENTENCES[0], bars=10)
     expect(page.locator("[inert]")).to_have_count(0)
     expect(page.locator("#present")).to_be_focused()
 
@@ -122,42 +131,43 @@ def test_long_sentences_wrap_at_48_pixels_or_more(open_page, width, height):
     lecture.open("?text=" + LONG).start().see(LONG)
     assert lecture.pixels(".fm-strip") >= 48
     assert lecture.outside() == []
-    lecture.open("?text=" + " ".join([LONG] * 4)).start().see(" ".join([LONG] * 4))
+    longest = f"{PLAIN} {PLAIN} {PLAIN} {PLAIN} {LONG}"
+    lecture.open(f"?text={longest}").start().see(longest)
     assert lecture.pixels(".fm-strip") >= 48  # the strip scrolls, the bars stay
     assert lecture.outside() == []
 
 
 def test_it_fits_a_phone(open_page):
-    lecture = open_page(390, 844, has_touch=True).open()
+    lecture = open_page(390, 844, has_touch=True).open_list()
     lecture.page.get_by_role("button", name="Present").click()
-    lecture.see_mode(True).see(EXAMPLES[0])
+    lecture.see_mode(True).see(SENTENCES[0])
     assert lecture.outside() == []
     lecture.page.get_by_role("button", name="next sentence").click()
-    lecture.see(EXAMPLES[1])
+    lecture.see(SENTENCES[1])
     lecture.page.get_by_role("button", name="leave presenting").click()
     lecture.see_mode(False)
 
 
-def test_keys_go_through_the_examples_and_clicks_hide_words(open_page):
-    lecture = open_page().open().start().see(EXAMPLES[0])
+def test_keys_go_through_the_sentences_and_clicks_hide_words(open_page):
+    lecture = open_page().open_list().start().see(SENTENCES[0])
     page = lecture.page
-    expect(lecture.count).to_have_text(f"1 / {len(EXAMPLES)}")
+    expect(lecture.count).to_have_text(f"1 / {len(SENTENCES)}")
     page.keyboard.press("ArrowLeft")  # there is none before the first
     page.keyboard.press("ArrowRight")
-    lecture.see(EXAMPLES[1])
+    lecture.see(SENTENCES[1])
     page.keyboard.press("PageDown")
-    lecture.see(EXAMPLES[2])
+    lecture.see(SENTENCES[2])
     page.keyboard.press("PageUp")
-    lecture.see(EXAMPLES[1])
-    expect(lecture.count).to_have_text(f"2 / {len(EXAMPLES)}")
-    assert EXAMPLES[1] == "The cat sat on the [MASK]."
+    lecture.see(SENTENCES[1])
+    expect(lecture.count).to_have_text(f"2 / {len(SENTENCES)}")
     page.locator("#strip button", has_text="cat").click()
     lecture.see("The [MASK] sat on the [MASK].")
     page.keyboard.press("ArrowRight")  # though a word has the focus
-    lecture.see(EXAMPLES[2])
+    lecture.see(SENTENCES[2])
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
-    expect(page.locator("#strip button").nth(1)).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    expect(page.locator("#strip button.fm-token", has_text="of")).to_be_focused()
     page.go_back()
     lecture.see("The [MASK] sat on the [MASK].").see_mode(True)
     assert lecture.parameter("present") == "1"
@@ -241,7 +251,7 @@ def test_without_storage_a_list_lasts_as_long_as_the_page(open_page):
 
 
 def test_answers_wait_for_space(open_page):
-    lecture = open_page().open().start().see(EXAMPLES[0])
+    lecture = open_page().open_list().start().see(SENTENCES[0])
     page = lecture.page
     answers = page.locator("#bars .fm-bar-word, #bars .fm-bar-fill, #bars .fm-bar-value, .fm-guess")
     expect(answers.locator("visible=true")).to_have_count(19)
@@ -250,12 +260,12 @@ def test_answers_wait_for_space(open_page):
     page.keyboard.press(" ")
     expect(answers.locator("visible=true")).to_have_count(19)
     page.keyboard.press("ArrowRight")
-    lecture.see(EXAMPLES[1])
+    lecture.see(SENTENCES[1])
     expect(answers.locator("visible=true")).to_have_count(0)
     # A click on a blank bar shows it and writes no word.
     page.locator("#bars .fm-bar").first.click()
     expect(answers.locator("visible=true")).to_have_count(19)
-    lecture.see(EXAMPLES[1])
+    lecture.see(SENTENCES[1])
     page.locator("#strip button", has_text="cat").click()
     lecture.see("The [MASK] sat on the [MASK].")
     expect(answers.locator("visible=true")).to_have_count(0)
@@ -277,7 +287,7 @@ def test_full_screen_ends_with_the_mode(open_page):
 
 @pytest.mark.parametrize("motion", ["reduce", "no-preference"])
 def test_bars_move_unless_the_reader_prefers_stillness(open_page, motion):
-    lecture = open_page(reduced_motion=motion).open().start().see(EXAMPLES[0])
+    lecture = open_page(reduced_motion=motion).open_list().start().see(SENTENCES[0])
     seconds = lecture.style("#bars .fm-bar-fill", "transitionDuration")
     help_seconds = lecture.style(".fm-present-help", "transitionDuration")
     still = motion == "reduce"
@@ -286,10 +296,22 @@ def test_bars_move_unless_the_reader_prefers_stillness(open_page, motion):
 
 
 def test_the_button_presents_from_another_tab(open_page):
-    lecture = open_page().open()
+    lecture = open_page().open_list()
     page = lecture.page
     page.get_by_role("tab", name="Guide").click()
     page.keyboard.press("p")  # a key for what is not in sight does nothing
     lecture.see_mode(False)
     page.get_by_role("button", name="Present").click()
-    lecture.see_mode(True).see(EXAMPLES[0])
+    lecture.see_mode(True).see(SENTENCES[0])
+
+
+def test_without_a_list_the_examples_are_shown(open_page):
+    lecture = open_page().open()
+    examples = json.loads(lecture.page.locator(".fm-present").get_attribute("data-examples"))
+    assert len(examples) > 3
+    lecture.start()
+    expect(lecture.count).to_have_text(f"1 / {len(examples)}")
+    lecture.page.keyboard.press("ArrowRight")
+    expect(lecture.count).to_have_text(f"2 / {len(examples)}")
+    strip = lecture.page.locator("#strip [data-version]")
+    expect(strip).to_have_attribute("data-version", version(examples[1]))
