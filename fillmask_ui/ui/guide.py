@@ -19,7 +19,7 @@ KEYS = (
 )
 
 
-def build(session: Session) -> None:
+def build(_: Session) -> None:
     """Create the tab."""
     guide = render("page/guide.html", schemes=SCHEMES.values(), limits=Limits(), keys=KEYS)
     widgets.html_block(guide, js_on_load=widgets.static("guide.js"))
