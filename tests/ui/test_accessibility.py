@@ -62,8 +62,8 @@ class Audit:
     def __init__(self, page):
         self.page, self.found = page, []
 
-    def look(self, state):
-        self.found += violations(self.page, state, KNOWN)
+    def look(self, state, **options):
+        self.found += violations(self.page, state, KNOWN, **options)
 
     def report(self):
         return "\n".join(map(str, self.found))
@@ -107,7 +107,7 @@ def test_evaluate_in_all_its_states(page, tmp_path):
     page.locator("#evaluate input[type=file]").set_input_files(upload(tmp_path))
     page.get_by_label("Number of texts").fill("0")
     page.get_by_role("button", name="More options").click()
-    audit.look("more options")
+    audit.look("more options", within="#evaluate .fm-input")
     choose(page, "Model A", "table")
     finished(page, run)
     audit.look("a run")
@@ -117,10 +117,10 @@ def test_evaluate_in_all_its_states(page, tmp_path):
     audit.look("two models")
     page.locator("#worst-tokens tbody tr").first.locator("td.fm-number").first.click()
     expect(page.locator(".fm-sides").first).to_be_visible()
-    audit.look("one token")
+    audit.look("one token", within="#evaluate-tokens")
     page.get_by_role("button", name="Stored runs").click()
     expect(page.locator("#run-list tbody tr")).to_have_count(2)
-    audit.look("stored runs")
+    audit.look("stored runs", within="#runs")
     assert not audit.found, audit.report()
 
 
@@ -135,6 +135,7 @@ def finished(page, run):
     run.click()
     figures = page.locator("#evaluate-figures")
     expect(figures).to_contain_text("Signature")
+    expect(page.locator("#worst-tokens tbody tr").first).to_be_visible()
     expect(run).to_be_enabled()
 
 

@@ -15,7 +15,7 @@ from table_model import SPECIAL, TableModel, TableVocabulary
 
 from fillmask_ui.filling import fill
 from fillmask_ui.records import Candidate, MaskFilling, ScoredPart, ScoredWord
-from fillmask_ui.show.render import render, text_html
+from fillmask_ui.show.render import text_html
 from fillmask_ui.ui import widgets
 from fillmask_ui.ui.explore import strip, view
 from fillmask_ui.ui.explore.editing import Draft

@@ -16,6 +16,7 @@ function open(tab) {
 }
 
 function choose(chip) {
+  if (chip === chosen) return; // another set may be looked through meanwhile
   chosen = chip;
   for (const other of chips) other.setAttribute("aria-pressed", String(other === chip));
   question.textContent = chip?.dataset.question ?? "";
@@ -51,8 +52,8 @@ element.addEventListener("keydown", (event) => {
 });
 
 // The sentence can also come from a link, from Back, or be typed.
-document.addEventListener("fillmask:answer", (event) => {
-  const { text } = event.detail;
+document.addEventListener("fillmask:answer", () => {
+  const { text } = window.fillmask.explore.state;
   const same = chips.filter((chip) => states.get(chip).text === text);
   if (same.length) choose(same.includes(chosen) ? chosen : same[0]);
   else if (chosen && !made_of(text, states.get(chosen).text)) choose(null);
