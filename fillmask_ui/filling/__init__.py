@@ -7,6 +7,7 @@ from fillmask_ui.filling.predict import (
     fill,
     score_candidate_at,
     score_candidates,
+    unscorable,
 )
 from fillmask_ui.filling.prompt import (
     check_length,
@@ -40,5 +41,6 @@ __all__ = [
     "split_words",
     "summarize_surprise",
     "surprise_windows",
+    "unscorable",
     "write_token",
 ]
