@@ -42,6 +42,8 @@ def test_every_other_word_by_hand(mask, position):
         assert own.kl_nats == pytest.approx(expected.item(), abs=1e-9)
         change = (without - whole)[found.target.token_id].item()
         assert own.change_nats == pytest.approx(change, abs=1e-9)
+        expected = without[found.target.token_id].exp().item()
+        assert own.probability == pytest.approx(expected, rel=1e-9)
 
 
 def test_what_the_model_does_not_see_does_not_matter():
@@ -55,11 +57,13 @@ def test_what_the_model_does_not_see_does_not_matter():
 def test_the_true_word_is_followed_where_it_is_one_token():
     found = filling.occlude(MODEL, TEXT, word="dog")
     assert found.target.word == "dog"
+    assert found.is_true
     (scored,) = filling.score_candidates(MODEL, TEXT, ["dog"])[0]
     assert (found.target.rank, found.target.nll_nats) == (scored.rank, scored.nll_nats)
     best = filling.occlude(MODEL, TEXT).target
     for other in ("walking", "☃", "quick" + "s" * 80):
-        assert filling.occlude(MODEL, TEXT, word=other).target == best
+        found = filling.occlude(MODEL, TEXT, word=other)
+        assert (found.target, found.is_true) == (best, False)
 
 
 def test_windows_of_occlusion():

@@ -38,6 +38,7 @@ class OccludedWord:
     word: TextWord
     kl_nats: float  # KL(P of the whole text || P with this word hidden), 0 or more
     change_nats: float  # log-probability of the token in question without the word, less with it
+    probability: float  # of the token in question without the word
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Occlusion:
 
     position: int  # index of the mask in the token sequence, special tokens counted
     target: Candidate  # the token in question, as the whole text gives it
+    is_true: bool  # whether that is the true word, not the first candidate
     words: tuple[OccludedWord, ...]  # from left to right
 
 
@@ -91,19 +93,22 @@ def occlusion_windows(
     encoding = encode_masked(model, text)
     position = mask_position(encoding, model.vocabulary, mask)
     whole = log_probabilities_at(model, [encoding.ids], [position])  # [1, V]
-    target = _target(model, encoding, position, word, whole)
+    true = _true(model, encoding, position, word, whole)
+    best = scoring.top_k(whole, 1)
+    target = true or candidates_of(model.vocabulary, best.token_ids[0], best.nll_nats[0])[0]
     words = text_words(encoding, model.vocabulary)[start:]
     if not words:
-        yield Occlusion(position, target, ())
+        yield Occlusion(position, target, true is not None, ())
     for window in windows(
         words, lambda _: len(encoding), max_size=window_tokens, max_items=ROWS_PER_CALL
     ):
         hidden = [_without(encoding, own, model.vocabulary.mask_id) for own in window]
         log_probs = log_probabilities_at(model, hidden, [position] * len(window))  # [M, V]
         kls = kl_nats(whole, log_probs).tolist()
-        changes = (log_probs[:, target.token_id] + target.nll_nats).tolist()
-        rows = zip(window, kls, changes, strict=True)
-        yield Occlusion(position, target, tuple(OccludedWord(*row) for row in rows))
+        own = log_probs[:, target.token_id]  # [M]
+        rows = zip(window, kls, (own + target.nll_nats).tolist(), np.exp(own).tolist(), strict=True)
+        lost = tuple(OccludedWord(*row) for row in rows)
+        yield Occlusion(position, target, true is not None, lost)
 
 
 def kl_nats(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -122,18 +127,16 @@ def _without(encoding: Encoding, word: TextWord, mask_id: int) -> list[int]:
     return [mask_id if i in word.tokens else own for i, own in enumerate(encoding.ids)]
 
 
-def _target(
+def _true(
     model: MaskedLM, encoding: Encoding, position: int, word: str, whole: np.ndarray
-) -> Candidate:
-    """The token of the true word where it is one, else the first candidate."""
-    best = scoring.top_k(whole, 1)
-    found = candidates_of(model.vocabulary, best.token_ids[0], best.nll_nats[0])[0]
+) -> Candidate | None:
+    """The true word where it is one token."""
     try:
         split = split_into_tokens(model, encoding, position, [word] if word else [])
     except (OptionError, TextError):  # it cannot be spelled, or is too long
-        return found
+        return None
     ids = np.array([own.ids[0] for own in split if len(own.ids) == 1], dtype=np.int64)
     if not len(ids):
-        return found
+        return None
     (true,) = candidates_of(model.vocabulary, ids, scoring.target_nll_nats(whole, ids))
     return replace(true, rank=int(scoring.ranks(whole, ids)[0]))

@@ -140,7 +140,12 @@ def sentence_surprise(model: MaskedLM, text: str) -> SentenceSurprise:
 
 
 def surprise_windows(
-    model: MaskedLM, text: str, *, start: int = 0, window_tokens: int = WINDOW_TOKENS
+    model: MaskedLM,
+    text: str,
+    *,
+    start: int = 0,
+    window_tokens: int = WINDOW_TOKENS,
+    most_work: int | None = None,
 ) -> Iterator[tuple[WordSurprise, ...]]:
     """`sentence_surprise` as it is computed: some words at a time, at least one.
 
@@ -149,16 +154,24 @@ def surprise_windows(
         text: without masks.
         start: number of the first word wanted, as `text_words` counts them, from 0.
         window_tokens: tokens that the model reads for one window, unless one word takes more.
+        most_work: tokens that the model may be made to read for one word; None for any number.
 
     Raises:
-        TextError, ModelOutputError: as `sentence_surprise`, before the first window.
+        TextError: as `sentence_surprise`, and at a word that takes more than `most_work`.
+        ModelOutputError: as `sentence_surprise`.
     """
     encoding = encode_unmasked(model, text)
     words = text_words(encoding, model.vocabulary)[start:]
 
     def cost(word: TextWord) -> int:
         parts = len(word.tokens)
-        return parts * len(encoding) + (len(encoding) - parts + 1 if parts > 1 else 0)
+        tokens = parts * len(encoding) + (len(encoding) - parts + 1 if parts > 1 else 0)
+        if most_work is not None and tokens > most_work:
+            raise TextError(
+                f"the word {word.text[:40]!r} has {parts:,} sub-tokens, which makes the model read "
+                f"{tokens:,} tokens, and here {most_work:,} are allowed: shorten it"
+            )
+        return tokens
 
     for window in windows(words, cost, max_size=window_tokens, max_items=ROWS_PER_CALL):
         yield _surprises(model, encoding, window)
