@@ -170,7 +170,9 @@
   }
 
   document.addEventListener("click", (event) => {
+    const zoom = event.target.closest?.("#pair-view [data-zoom]")?.dataset.zoom;
     const { id } = event.target.closest?.("#mattered, #compare") ?? {};
+    if (zoom) page.explore.change({ zoom: Number(zoom) });
     if (id === "mattered") {
       page.explore.change({ lens: state().lens ? "" : "mattered" }, { push: true });
     } else if (id === "compare") {
