@@ -99,14 +99,11 @@ def differing_words(first: str, second: str) -> tuple[str, str]:
     ('first sentence', 'second sentence')
     """
     left, right = (re.findall(r"\[\w+\]|<\w+>|\w+|[^\w\s]", text) for text in (first, second))
-    changes = [
-        change
-        for change in SequenceMatcher(None, left, right, autojunk=False).get_opcodes()
-        if change[0] != "equal"
+    changes = SequenceMatcher(None, left, right, autojunk=False).get_opcodes()
+    parts = [
+        (" ".join(left[a:b]), " ".join(right[c:d])) for tag, a, b, c, d in changes if tag != "equal"
     ]
-    names = (
-        " … ".join(" ".join(left[a:b]) for _, a, b, _, _ in changes),
-        " … ".join(" ".join(right[a:b]) for _, _, _, a, b in changes),
-    )
-    few = all(0 < len(name) <= _MAX_NAME and not set(name) & set("[<") for name in names)
-    return names if few and names[0] != names[1] else ("first sentence", "second sentence")
+    names = (" … ".join(own for own, _ in parts), " … ".join(own for _, own in parts))
+    plain = all(own and other and not set(own + other) & set("[<") for own, other in parts)
+    short = parts and max(map(len, names)) <= _MAX_NAME
+    return names if plain and short else ("first sentence", "second sentence")

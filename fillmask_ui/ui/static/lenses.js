@@ -100,7 +100,7 @@
   function open(button) {
     clearTimeout(closing);
     const html = seen?.words.get(button.dataset.token)?.html;
-    if (!html) return close();
+    if (!html || byId("stage").classList.contains("fm-guessing")) return close();
     if (anchor !== button) close();
     anchor = button;
     anchor.setAttribute("aria-describedby", "lens-pop");
@@ -180,8 +180,9 @@
       // One begins with the same sentence, to change a word of it.
       const other = comparing ? state().other || page.explore.answer.base : "";
       byId("other").value = other;
-      page.explore.change({ other }, { push: true });
+      byId("pair").hidden = !comparing;
       if (comparing) byId("other").focus();
+      page.explore.change({ other }, { push: true });
     }
   });
 
