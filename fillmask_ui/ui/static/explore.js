@@ -211,6 +211,7 @@
   explore.notice = notice;
 
   function show(answer, action) {
+    const held = document.activeElement;
     const focus = focused(action);
     explore.answer = answer;
     notice(answer);
@@ -227,7 +228,7 @@
     stage.setAttribute("aria-busy", String(dirty));
     stage.dataset.model = answer.model;
     document.dispatchEvent(new CustomEvent("fillmask:answer", { detail: answer }));
-    focus?.()?.focus({ preventScroll: true });
+    if (!held?.isConnected) focus?.()?.focus({ preventScroll: true });
   }
 
   // Bars of words that stay move from their old length to the new one.

@@ -165,7 +165,10 @@
 
   function show_pair({ html = "", hint = "", error = "" }) {
     byId("pair-hint").textContent = hint || error;
-    byId("pair-view").innerHTML = html;
+    const view = byId("pair-view");
+    const zoom = view.contains(document.activeElement) && document.activeElement.dataset.zoom;
+    view.innerHTML = html;
+    if (zoom) view.querySelector(`[data-zoom="${zoom}"]`)?.focus({ preventScroll: true });
     byId("stage").classList.toggle("fm-paired", html !== "");
   }
 
