@@ -213,6 +213,7 @@
   explore.notice = notice;
 
   function show(answer, action) {
+    const held = document.activeElement;
     const focus = focused(action);
     explore.answer = answer;
     notice(answer);
@@ -229,7 +230,7 @@
     stage.setAttribute("aria-busy", String(dirty));
     stage.dataset.model = answer.model;
     document.dispatchEvent(new CustomEvent("fillmask:answer", { detail: answer }));
-    if (document.activeElement === document.body) focus?.()?.focus({ preventScroll: true });
+    if (!held?.isConnected) focus?.()?.focus({ preventScroll: true });
   }
 
   // Bars of words that stay move from their old length to the new one.
