@@ -58,7 +58,7 @@ class Guesses:
         0.6931
         """
         share = self.share(word)
-        return -math.log(share) if share else math.inf
+        return -math.log(share) + 0.0 if share else math.inf  # + 0.0 turns -0.0 into 0.0
 
     def nll_with_one_more(self, word: str) -> float:
         """`nll_nats` as if one more had guessed it; of percents, as if 1 % of the class had.
@@ -69,7 +69,7 @@ class Guesses:
         3.1781
         """
         own = self.share(word) * self.people
-        return -math.log((own + 1) / (self.people + (not self.percent)))
+        return math.log((self.people + (not self.percent)) / (own + 1))
 
 
 def key(word: str) -> str:

@@ -28,6 +28,7 @@ STYLES = (
     "evaluate.css",
 )
 SCRIPTS = ("page.js", "explore.js", "strip.js", "lenses.js", "guess.js", "present.js", "tour.js")
+SCRIPTS += ("loss.js", "explain.js")
 
 
 def build_app(

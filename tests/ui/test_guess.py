@@ -1,16 +1,14 @@
-"""Guess first: the class beside the model, in Python and in a browser."""
+"""Guess first: the class beside the model."""
 
 import json
 import math
 
 import pytest
 import torch
-from playwright.sync_api import expect
 
 from fillmask_ui.filling.guesses import parse_guesses
 from fillmask_ui.ui.explore import guess
 from fillmask_ui.ui.explore.question import Question
-from tests.explore_page import Explorer
 from tests.table_model import TableModel
 
 TEXT = "the [MASK] sat on the mat."

@@ -124,7 +124,9 @@ def compare(session: Session, question: Question, said: Guesses, truth: str) -> 
         parts = len(own.parts) if own else 1
         pairs.append(Pair(word, kind, said.share(word), own and own.probability, parts))
     # Two spellings may be one token, which counts once.
-    known = {one.parts[0].token_id: one.probability for one in scored.values() if len(one.parts) == 1}
+    known = {
+        one.parts[0].token_id: one.probability for one in scored.values() if len(one.parts) == 1
+    }
     others = [c for c in candidates if c.token_id not in known][:MODEL_WORDS]
     pairs += [Pair(c.word.strip() or c.token, "model", 0.0, c.probability) for c in others]
     rest = 1.0 - math.fsum([*known.values(), *(c.probability for c in others)])

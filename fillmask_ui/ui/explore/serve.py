@@ -12,7 +12,7 @@ from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Filling
 from fillmask_ui.ui.background import Waiting
-from fillmask_ui.ui.explore import editing, view
+from fillmask_ui.ui.explore import editing, guess, view
 from fillmask_ui.ui.explore.question import Action, Question
 from fillmask_ui.ui.explore.strip import version_of
 from fillmask_ui.ui.session import Session
@@ -127,4 +127,4 @@ def whole_vocabulary(session: Session, question: Question) -> Filling:
 
 
 # By the name under which the browser calls them; each takes the session and JSON values.
-SERVED = {"answer": answer, "download": download}
+SERVED = {"answer": answer, "download": download, "guess": guess.guess, "guesses": guess.guesses}

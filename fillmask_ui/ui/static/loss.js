@@ -3,7 +3,7 @@
 (() => {
   const WIDTH = 240; // of the plot, in units of the drawing
   const HEIGHT = 130;
-  const MARGIN = { left: 46, top: 14, right: 16, bottom: 36 };
+  const MARGIN = { left: 46, top: 24, right: 16, bottom: 36 };
   const MOST_NATS = 60; // as far as the curve is drawn
   // Where the axis of losses ends, in the reader's unit; twice that where a loss lies beyond.
   const TOPS = { nats: { end: 7, step: 1 }, bits: { end: 10, step: 2 } };
@@ -35,7 +35,7 @@
     clip.append(svg("rect", { x: 0, y: -4, width: WIDTH + 4, height: HEIGHT + 4 }));
     const ticks = svg("g", { class: "fm-loss-ticks" });
     const dots = svg("g");
-    const unit = svg("text", { x: -MARGIN.left + 2, y: -4 });
+    const unit = svg("text", { x: -MARGIN.left + 2, y: -12 });
     const plot = svg("g", { transform: `translate(${MARGIN.left},${MARGIN.top})` });
     const axis = svg("g", { class: "fm-loss-ticks" });
     for (const share of [0, 0.25, 0.5, 0.75, 1]) {
