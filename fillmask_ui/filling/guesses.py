@@ -2,9 +2,9 @@
 
 Definition. The guesses are a distribution over words: the share of a word is how many said it,
 divided by how many spoke. Its loss on the true word is -ln of that word's share, the cross-entropy
-that a language model is trained with. Nobody's guess has no share and an infinite loss. Rivals: a
-distance between the two distributions, which does not ask who was right; the share of right guesses,
-which does not ask how sure anybody was.
+that a language model is trained with; it is infinite for a word that nobody guessed. Rivals: a
+distance between the distributions of two guessers, which does not ask who was right; the share of
+right guesses, which does not ask how sure anybody was.
 """
 
 import math

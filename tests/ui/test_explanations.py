@@ -90,7 +90,7 @@ def test_touch_and_the_edge_of_a_narrow_screen(browser, served):
     page.locator("#candidates .fm-explain", has_text="Cumulative").tap()
     expect(tip).to_have_text(EXPLANATIONS["cumulative"])
     box = tip.bounding_box()
-    assert 0 <= box["x"] and box["x"] + box["width"] <= 390
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 390
     page.locator("h1").tap()
     expect(tip).to_be_hidden()
     page.context.close()

@@ -52,7 +52,7 @@ class Losses:
 
     def formula(self, unit: str) -> str:
         """How `one_more` comes about for a word that nobody guessed."""
-        guesses = f"{self.said.people:g}"
+        guesses = f"{self.said.people:,.10g}"
         share = f"1 / {guesses}" if self.said.percent else f"(0 + 1) / ({guesses} + 1)"
         return f"{'−log₂' if unit == 'bits' else '−ln'}({share})"
 
@@ -66,7 +66,7 @@ class Comparison:
     left_out: tuple[str, ...]  # words that the model cannot spell
 
 
-def guesses(session: Session, values: Mapping[str, Any]) -> dict[str, Any]:
+def guesses(_: Session, values: Mapping[str, Any]) -> dict[str, Any]:
     """What was typed in `guesses` as a list of words with amounts, or what is wrong with it."""
     try:
         found = _typed(values)
@@ -121,8 +121,8 @@ def compare(session: Session, question: Question, said: Guesses, truth: str) -> 
     pairs = []
     for same, word in words.items():
         own, kind = scored.get(word), "truth" if truth and same == key(truth) else "guess"
-        parts = len(own.parts) if own else 1
-        pairs.append(Pair(word, kind, said.share(word), own and own.probability, parts))
+        probability, parts = (own.probability, len(own.parts)) if own else (None, 1)
+        pairs.append(Pair(word, kind, said.share(word), probability, parts))
     # Two spellings may be one token, which counts once.
     known = {
         one.parts[0].token_id: one.probability for one in scored.values() if len(one.parts) == 1

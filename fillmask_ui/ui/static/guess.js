@@ -1,6 +1,6 @@
 // Guess first: while it is on, what the model expects is absent until the class has guessed.
 (() => {
-  const page = (window.fillmask ??= {});
+  const page = window.fillmask;
   const byId = (id) => document.getElementById(id);
   const panel = (selector) => byId("guess").querySelector(selector);
   const blank = () => ({ guesses: [], percent: false, truth: "", revealed: false });
@@ -10,8 +10,8 @@
   const concealed = new Map(); // elements that name the hidden word -> how to make them do so again
   let work = Promise.resolve(); // what was typed is read in the order in which it was typed
 
-  const answer = () => page.explore?.answer;
-  const here = () => (guessing.masks[answer()?.selected ?? 0] ??= blank());
+  let answer = null; // the latest that shows a sentence
+  const here = () => (guessing.masks[answer?.selected ?? 0] ??= blank());
 
   // ---- What is typed
 
@@ -24,10 +24,18 @@
     panel(".fm-guess-error").textContent = text;
   }
 
+  async function ask(name, values) {
+    try {
+      return await page.explore.call(name, values);
+    } catch {
+      return { error: "The page cannot reach its server. Try again." };
+    }
+  }
+
   function add(typed, done = () => {}) {
     const record = here();
     work = work.then(async () => {
-      const found = await page.explore.call("guesses", { guesses: `${listed(record)}\n${typed}` });
+      const found = await ask("guesses", { guesses: `${listed(record)}\n${typed}` });
       error(found.error);
       if (found.error) return;
       Object.assign(record, { guesses: found.guesses, percent: found.percent });
@@ -40,7 +48,7 @@
     await work;
     const record = here();
     const values = { guesses: listed(record), truth: record.truth };
-    const found = await page.explore.call("guess", values);
+    const found = await ask("guess", values);
     if (record !== here()) return; // another mask or sentence by now
     error(found.error);
     if (found.error) return;
@@ -90,7 +98,7 @@
 
   function show() {
     const stage = byId("stage");
-    const possible = Boolean(answer()?.mask);
+    const possible = Boolean(answer?.mask);
     const on = guessing.on && possible;
     const record = here();
     const hides = on && !record.revealed;
@@ -104,7 +112,7 @@
     if (!on) return;
     panel(".fm-guess-entry").hidden = record.revealed;
     panel(".fm-guess-shown").hidden = !record.revealed;
-    panel(".fm-guess-truth").hidden = Boolean(answer().hidden?.[answer().selected]);
+    panel(".fm-guess-truth").hidden = Boolean(answer.hidden?.[answer.selected]);
     panel('[name="truth"]').value = record.truth;
     chips(record);
     byId("guess-count").textContent = count(record);
@@ -118,16 +126,17 @@
   }
 
   document.addEventListener("fillmask:answer", ({ detail }) => {
-    if (!byId("guess")) return;
-    concealed.clear(); // the elements are new
+    // An error leaves what was there before, which stays hidden.
+    if (detail.kind !== "error" || detail.mask) answer = detail;
+    if (!answer) return;
     // Another model writes its masks otherwise.
-    const sentence = (detail.base ?? "").replace(/\[MASK\]|<mask>/gi, "[MASK]");
+    const sentence = (answer.base ?? "").replace(/\[MASK\]|<mask>/gi, "[MASK]");
     if (sentence !== guessing.sentence) {
       Object.assign(guessing, { sentence, masks: {} });
       error("");
     }
     show();
-    if (guessing.on && detail.mask && here().revealed) reveal();
+    if (guessing.on && answer.mask && here().revealed) reveal();
   });
 
   // ---- Clicks and keys
@@ -145,7 +154,7 @@
       show();
     },
     clear: () => {
-      guessing.masks[answer().selected] = blank();
+      guessing.masks[answer.selected] = blank();
       error("");
       show();
       panel('[name="word"]').focus();
@@ -184,5 +193,5 @@
     if (event.target.matches?.('#guess [name="truth"]')) here().truth = event.target.value;
   });
 
-  page.guessing = guessing;
+  page.explore.guessing = guessing;
 })();
