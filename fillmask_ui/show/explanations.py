@@ -11,7 +11,7 @@ EXPLANATIONS = {
     "rank": "Place among all tokens of the vocabulary; 1 is the most probable.",
     "word_rank": "Place of the word among all tokens; a word of several tokens has none.",
     "probability": "How much the model expects this word here; over all words it adds up to 100 %.",
-    "word_probability": "Of the whole word: the product over its tokens, each given those before it.",
+    "word_probability": "Of the whole word: the product over its tokens, each given those before.",
     "loss": "Minus the logarithm of the probability (NLL): 0 if certain, more for a surprise.",
     "word_loss": "Minus the logarithm of the word's probability: the sum over its sub-tokens.",
     "cumulative": "Probability of this word and all better ones together.",

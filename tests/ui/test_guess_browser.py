@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from tests.explore_page import Explorer
@@ -175,3 +176,31 @@ def test_markup_is_text(page, served):
     guessing.reveal.click()
     expect(guessing.result).to_contain_text("<img src=x")
     assert page.locator("#guess img").count() == 0
+
+
+def test_an_error_reveals_nothing(page, served):
+    guessing = Guessing(page, served)
+    guessing.toggle.click()
+    guessing.add("floor").see("floor 1")
+    page.evaluate("fillmask.explore.change({ model: '/no/such/model' })")
+    expect(page.locator("#notice .fm-error")).to_be_visible()
+    expect(page.locator("#bars")).to_be_hidden()
+    guessing.see("floor 1")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_axe_finds_nothing_of_ours(page, served, dark):
+    guessing = Guessing(page, served, __theme="dark" if dark else "light")
+    guessing.toggle.click()
+    guessing.add("floor, 猫").see("floor 1", "猫 1")
+    guessing.reveal.press("Tab")
+    found = violations(page)
+    guessing.reveal.click()
+    expect(guessing.result).to_contain_text("The model cannot spell 猫")
+    assert found + violations(page) == []
+
+
+def violations(page):
+    """Rules broken inside the stage, each with the elements that break it."""
+    report = Axe().run(page, context="#stage").response
+    return [(v["id"], [n["html"][:90] for n in v["nodes"]]) for v in report["violations"]]
