@@ -108,7 +108,7 @@
     stage.classList.toggle("fm-revealed", on && record.revealed);
     byId("guess-first").hidden = !possible;
     byId("guess-first").setAttribute("aria-pressed", String(guessing.on));
-    byId("guess").hidden = !on;
+    panel(".fm-guess-panel").hidden = !on;
     if (!on) return;
     panel(".fm-guess-entry").hidden = record.revealed;
     panel(".fm-guess-shown").hidden = !record.revealed;
