@@ -30,29 +30,6 @@ def command_line(text, *options):
     return json.loads(done.stdout)
 
 
-@pytest.fixture
-def page(browser, served):
-    """A new visitor's page. No foreign host is asked, no script error or dialog comes up."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(15_000)
-    expect.set_options(timeout=15_000)
-    page = context.new_page()
-    hosts, trouble = set(), []
-    page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
-    page.on("pageerror", lambda error: trouble.append(str(error)))
-    page.on("dialog", lambda dialog: (trouble.append(dialog.message), dialog.dismiss()))
-    page.on("console", lambda m: trouble.append(m.text) if m.type == "error" else None)
-    yield page
-    context.close()
-    assert hosts - {""} == {urlsplit(served.url).netloc}
-    assert trouble == []
-
-
-@pytest.fixture
-def explorer(page, served):
-    return Explorer(page, served)
-
-
 def test_type_mask_fill_switch_and_read_back(explorer, page):
     """Types, masks by click, fills by click, switches model and theme; numbers as on the shell."""
     explorer.open().see(EXAMPLES[0])
@@ -169,7 +146,7 @@ def test_bad_texts_are_answered_in_words_and_stay_in_the_box(explorer, page):
         assert same, "the text must stay in the box"
     for text in (
         "😀 is [MASK] 👩‍👩‍👧",
-        "She said שלום to the [MASK] today.",
+        "Say שלום to [MASK] today.",
         "a null \x00 byte [MASK]",
     ):
         explorer.sentence.fill(text)

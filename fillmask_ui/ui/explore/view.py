@@ -91,9 +91,9 @@ class Answer:
 
 
 def sendable(text: str) -> str:
-    """A text without halves of characters, which no JSON can carry.
+    r"""A text without halves of characters, which no JSON can carry.
 
-    >>> sendable("half \\ud800 😀")
+    >>> sendable("half \ud800 😀")
     'half � 😀'
     """
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
