@@ -12,7 +12,7 @@ from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Filling
 from fillmask_ui.ui.background import Waiting
-from fillmask_ui.ui.explore import editing, view
+from fillmask_ui.ui.explore import editing, guess, view
 from fillmask_ui.ui.explore.mattered import mattered
 from fillmask_ui.ui.explore.pairs import pair
 from fillmask_ui.ui.explore.question import Action, Question
@@ -136,4 +136,6 @@ SERVED = {
     "surprise": surprise,
     "mattered": mattered,
     "pair": pair,
+    "guess": guess.guess,
+    "guesses": guess.guesses,
 }
