@@ -3,6 +3,7 @@
 from fillmask_ui.filling.predict import (
     MAX_TOP_K,
     fill,
+    fill_at,
     score_candidate_at,
     score_candidates,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "MAX_TOP_K",
     "check_length",
     "fill",
+    "fill_at",
     "filled_text",
     "mask_positions",
     "mask_range",
