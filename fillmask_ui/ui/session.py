@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from fillmask_ui.errors import FillmaskError, ModelError, OptionError, TextError
-from fillmask_ui.filling import fill, score_candidate_at, score_candidates
+from fillmask_ui.filling import fill, fill_at, score_candidate_at, score_candidates
 from fillmask_ui.models import ModelStore, available_models
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.progress import ProgressCallback
 from fillmask_ui.models.shared import SharedModel
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.records import Filling, ScoredWord
+from fillmask_ui.records import Filling, MaskFilling, ScoredWord
 from fillmask_ui.show.charts.chart import new_figure
 
 # Far above any model's limit in tokens, far below what would keep a tokenizer busy.
@@ -133,6 +133,17 @@ class Session:
             (text, word, mask),
             lambda: score_candidate_at(self._sharing(model), text, word, mask, most_work=MAX_WORK),
             lambda _: 1,
+        )
+
+    def fill_at(
+        self, model: MaskedLM, ids: tuple[int, ...], position: int, target: int, *, top_k: int
+    ) -> MaskFilling:
+        """`fill_at`, remembered; of what a run has read, which is within the model's limits."""
+        return self._remembered(
+            model,
+            (ids, position, target, top_k),
+            lambda: fill_at(self._sharing(model), ids, position, target, top_k=top_k),
+            lambda mask: len(mask.candidates),
         )
 
     def _sharing(self, model: MaskedLM) -> MaskedLM:
