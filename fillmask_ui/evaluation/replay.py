@@ -70,12 +70,12 @@ def with_stored(mask: MaskFilling, scores: TokenScores, entry: int) -> MaskFilli
     (true,) = mask.scored
     known = {int(scores.top_ids[entry]): (best, float(-np.log(best)))}
     known[true.parts[0].token_id] = probability, nll
-    candidates = []
-    for candidate in mask.candidates:
-        if candidate.token_id in known:
-            own = known[candidate.token_id]
-            candidate = replace(candidate, probability=own[0], nll_nats=own[1])
-        candidates.append(candidate)
+    candidates = [
+        replace(c, probability=known[c.token_id][0], nll_nats=known[c.token_id][1])
+        if c.token_id in known
+        else c
+        for c in mask.candidates
+    ]
     stored = replace(
         true,
         nll_nats=nll,

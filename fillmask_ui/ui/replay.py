@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from fillmask_ui.errors import FillmaskError, ModelError
+from fillmask_ui.errors import DataError, FillmaskError, ModelError
 from fillmask_ui.evaluation.replay import Reading, replay, with_stored
+from fillmask_ui.filling import normalise_masks
+from fillmask_ui.masking import KINDS
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import MaskFilling
-from fillmask_ui.runs.tokens import MeasuredToken
+from fillmask_ui.runs.tokens import MeasuredToken, TokenPlace
+from fillmask_ui.ui.links import MAX_TEXT_CHARACTERS
 
 if TYPE_CHECKING:
     from fillmask_ui.models.progress import ProgressCallback
@@ -62,3 +66,124 @@ def replayed(
             "or what runs it has changed since. The candidates are those of today."
         )
     return Replayed(token, model, reading, with_stored(found, token.scores, token.entry), changed)
+
+
+@dataclass(frozen=True)
+class Alone:
+    """The same text with this one token hidden, as Explore shows any sentence."""
+
+    text: str  # with the mask
+    number: int  # of the mask, from 0; others may have stood in the text before it
+    hidden: str  # what stood there; blank where a mask cannot bring it back
+
+
+def alone(token: MeasuredToken, mask_token: str, most: int = MAX_TEXT_CHARACTERS) -> Alone:
+    """The text with this one token hidden; of a much longer one about `most` characters."""
+    text = token.row.text
+    start, end = token.row.spans[token.entry].tolist()
+    # Some tokenizers count the blank before a word as part of it.
+    while start < end and text[start].isspace():
+        start += 1
+    left, word, right = text[:start], text[start:end], text[end:]
+    # A part of a word is another token than the same letters alone.
+    part = word[:1].isalnum() and (left[-1:].isalnum() or right[:1].isalnum())
+    if len(text) > most:
+        left, right = left[-most // 2 :], right[: most // 2]
+    left = normalise_masks(left, mask_token)
+    return Alone(f"{left}{mask_token}{right}", left.count(mask_token), "" if part else word)
+
+
+def link_of(place: TokenPlace) -> dict[str, str]:
+    """The parameters of a link to a token of a run."""
+    named = {"run": place.run, "other": place.other, "example": str(place.example)}
+    side = "B" if place.side else ""
+    link = {**named, "token": str(place.position), "side": side}
+    return {name: value for name, value in link.items() if value}
+
+
+def read_place(values: Mapping[str, Any]) -> TokenPlace:
+    """The inverse of `link_of`.
+
+    Raises:
+        DataError: if a number is none.
+    """
+    numbers = [str(values.get(name, "")) for name in ("example", "token")]
+    if not all(number.isdecimal() and len(number) < 10 for number in numbers):
+        raise DataError("the link names no token of a run: open one in the Evaluate tab")
+    run, other = (str(values.get(name) or "") for name in ("run", "other"))
+    return TokenPlace(run, int(numbers[0]), int(numbers[1]), other, int(values.get("side") == "B"))
+
+
+@dataclass(frozen=True)
+class ReadToken:
+    """A token as the model read it."""
+
+    position: int  # in the tokens of the text
+    shown: str  # what the model read
+    token: str  # the same as the vocabulary writes it
+    # `special`, `plain`; of those scored in this reading `mask`, `random` or `unchanged`; `apart`
+    # was hidden in a reading of its own, `along` is a mask here that was scored in another
+    state: str
+    joined: bool  # whether it continues the word to its left
+    number: int = 0  # of the hidden tokens, from 1; 0 for one that was not hidden
+    true: str = ""  # the hidden word
+    nll_nats: float = 0.0  # of the hidden word, in the run
+    rank: int = 0  # of the hidden word, in the run
+    guess: str = ""  # the model's best token, in the run
+    guess_probability: float = 0.0
+
+
+def read_tokens(replayed: Replayed, around: int | None = None) -> list[ReadToken]:
+    """The text as the model read it when the token was scored.
+
+    Args:
+        replayed: the token.
+        around: how many tokens to each side are wanted; None for all.
+    """
+    reading, row, scores = replayed.reading, replayed.token.row, replayed.token.scores
+    vocabulary = replayed.model.vocabulary
+    first = 0 if around is None else max(0, reading.position - around)
+    last = len(reading.ids) if around is None else reading.position + around + 1
+    entries = {int(col): entry for entry, col in enumerate(row.cols)}
+    asked = {int(entry) for entry in reading.asked}
+
+    def word(token_id: int) -> str:
+        return vocabulary.word(token_id).strip() or vocabulary.token(token_id)
+
+    found = []
+    for position, read in enumerate(reading.ids[first:last].tolist(), first):
+        true_id, entry = int(row.ids[position]), entries.get(position)
+        token = ReadToken(
+            position,
+            word(read),
+            vocabulary.token(read),
+            "special" if true_id in vocabulary.special_ids else "plain",
+            vocabulary.is_continuation(true_id),
+        )
+        if entry is not None:
+            state = "along" if read == vocabulary.mask_id else "apart"
+            token = replace(
+                token,
+                state=KINDS[row.kinds[entry]] if entry in asked else state,
+                number=entry + 1,
+                true=word(true_id),
+                nll_nats=float(scores.nll_nats[entry]),
+                rank=int(scores.ranks[entry]),
+                guess=scores.top_tokens[entry],
+                guess_probability=float(scores.top_probabilities[entry]),
+            )
+        found.append(token)
+    return found
+
+
+def reading_values(replayed: Replayed, around: int | None = None) -> dict[str, Any]:
+    """What `page/reading.html` shows of a reading: its tokens, the chosen one, what was hidden."""
+    tokens, row = read_tokens(replayed, around), replayed.token.row
+    kinds = [KINDS[row.kinds[entry]] for entry in replayed.reading.asked]
+    return {
+        "tokens": tokens,
+        "chosen": next(t for t in tokens if t.position == replayed.reading.position),
+        "counts": {kind: kinds.count(kind) for kind in KINDS},
+        "hidden": len(row.cols),
+        "truncated": row.truncated,
+    }

@@ -20,6 +20,7 @@ from fillmask_ui.models.progress import ProgressCallback
 from fillmask_ui.models.shared import SharedModel
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Filling, MaskFilling, ScoredWord
+from fillmask_ui.runs import RunStore
 from fillmask_ui.show.charts.chart import new_figure
 
 # Far above any model's limit in tokens, far below what would keep a tokenizer busy.
@@ -50,6 +51,8 @@ class Session:
         self.store = store
         self.default_model = default_model
         self.public = public
+        # The runs that a visitor may see, by who it is; set by the tab that makes them.
+        self.stored_runs: Callable[[str], RunStore] | None = None
         self._answers: OrderedDict[tuple, tuple[Any, int]] = OrderedDict()  # and its size
         # By the id of the model; each lives as long as somebody asks.
         self._shared: WeakValueDictionary[int, SharedModel] = WeakValueDictionary()
