@@ -6,6 +6,7 @@ from fillmask_ui.filling.predict import (
     fill_at,
     score_candidate_at,
     score_candidates,
+    unscorable,
 )
 from fillmask_ui.filling.prompt import (
     check_length,
@@ -29,5 +30,6 @@ __all__ = [
     "score_candidate_at",
     "score_candidates",
     "split_words",
+    "unscorable",
     "write_token",
 ]

@@ -14,8 +14,8 @@ from fillmask_ui.evaluation import EvaluatedText, TokenExample
 from fillmask_ui.evaluation.tallies import LargestTokens
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs.tokens import MeasuredToken
-from fillmask_ui.show.charts.explore import candidate_names
 from fillmask_ui.show.render import render
+from fillmask_ui.show.words import candidate_names
 from fillmask_ui.ui.replay import reading_values, replayed
 
 if TYPE_CHECKING:
@@ -123,7 +123,9 @@ def side_by_side_html(
     panels: list[dict[str, Any]] = []
     for letter, token in zip("AB", tokens, strict=False):
         again = replayed(session, token, top_k=TOP_K, on_progress=on_progress)
-        true, names = again.mask.scored[0], candidate_names(again.mask.candidates)
+        true, names = again.mask.scored[0], candidate_names(
+            again.mask.candidates, again.model.vocabulary
+        )
         reading = reading_values(again, _TOKENS_AROUND)
         read = [token.token for token in reading["tokens"]]
         loss = f"Loss in the run: {true.nll_nats:.4f} nats, rank {true.rank:,}."
