@@ -64,8 +64,7 @@
     return found;
   }
 
-  function to_link() {
-    const state = explore.state;
+  function to_link(state) {
     const link = {};
     for (const [field, name] of Object.entries(LINK)) link[name] = String(state[field] ?? "");
     link.hidden = state.hidden?.some(Boolean) ? JSON.stringify(state.hidden) : "";
@@ -75,12 +74,10 @@
   }
 
   function remember(push) {
-    const names = Object.entries(LINK);
-    const opened = Object.fromEntries(names.map(([field, name]) => [name, plain[field]]));
     if (push) stepped_at = Date.now();
     const step = (history.state?.step ?? 0) + (push ? 1 : 0);
     const state = { ...history.state, step, explore: { ...explore.state } };
-    page.remember(to_link(), opened, MOST_CHARACTERS, state, push);
+    page.remember(to_link(explore.state), to_link(plain), MOST_CHARACTERS, state, push);
   }
 
   // Sets fields of the state, as a click or a link does; `push` makes a step to come back from.

@@ -15,7 +15,7 @@
   // A page as it opens needs no parameters; any other names its text, model and k in full.
   page.remember = (link, plain, most_characters, state, push) => {
     const names = Object.keys(link);
-    const same = (name) => String(link[name] ?? "") === String(plain[name] || "");
+    const same = (name) => link[name] === plain[name];
     const untouched = names.every(same);
     const kept = {};
     for (const name of names) {
