@@ -47,11 +47,11 @@ class MeasuredToken:
         return dict(getattr(self.info, self.which))
 
 
-def measured_tokens(store: RunStore, place: TokenPlace) -> tuple[MeasuredToken, ...]:
+def measured_tokens(store: RunStore, place: TokenPlace) -> tuple[MeasuredToken | None, ...]:
     """The token at a place as each model met it: A, and B where there are two.
 
     Where the two have different tokenizers, the other model's token is the first that shares a
-    character with it.
+    character with it, or None if none does.
 
     Raises:
         DataError: if a run is gone, has no such text, or did not hide that token.
@@ -81,6 +81,7 @@ def measured_tokens(store: RunStore, place: TokenPlace) -> tuple[MeasuredToken, 
         overlap = (text.spans[:, 0] < end) & (text.spans[:, 1] > start)
         same = np.array_equal(text.ids, own.ids) and np.array_equal(text.cols, own.cols)
         places = entries if same else np.flatnonzero(overlap)
-        if len(places):
-            found.append(MeasuredToken(info, which, text, scores, int(places[0])))
+        entry = int(places[0]) if len(places) else None
+        token = None if entry is None else MeasuredToken(info, which, text, scores, entry)
+        found.append(token)
     return tuple(found)

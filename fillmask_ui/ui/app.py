@@ -25,9 +25,12 @@ TABS = (
 # What every page loads, in this order; a feature of its own has files of its own.
 STYLES = (
     *("page.css", "explore.css", "lenses.css", "guess.css", "present.css", "tour.css"),
-    "evaluate.css",
+    *("evaluate.css", "replay.css"),
 )
-SCRIPTS = ("page.js", "explore.js", "strip.js", "lenses.js", "guess.js", "present.js", "tour.js")
+SCRIPTS = (
+    *("page.js", "explore.js", "strip.js", "lenses.js", "guess.js", "present.js", "tour.js"),
+    "replay.js",
+)
 
 
 def build_app(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from fillmask_ui.errors import DataError, FillmaskError, ModelError
+from fillmask_ui.errors import FillmaskError, ModelError
 from fillmask_ui.evaluation.replay import Reading, replay, with_stored
 from fillmask_ui.filling import normalise_masks
 from fillmask_ui.masking import KINDS
@@ -46,13 +46,10 @@ def replayed(
     Raises:
         FillmaskError: if the run does not say which model it had, or that is gone or replaced.
     """
-    choice = token.choice
     try:
-        model = session.model(choice, on_progress)
+        model = session.model(token.choice, on_progress)
     except FillmaskError as error:
-        raise ModelError(
-            f"run {token.info.name} measured {choice.reference}, which cannot be had now: {error}"
-        ) from error
+        raise cannot_be_had(token, error) from error
     scheme = token.info.config.scheme
     reading = replay(token.row, scheme, model.vocabulary, token.entry)
     found = session.fill_at(
@@ -66,6 +63,12 @@ def replayed(
             "or what runs it has changed since. The candidates are those of today."
         )
     return Replayed(token, model, reading, with_stored(found, token.scores, token.entry), changed)
+
+
+def cannot_be_had(token: MeasuredToken, error: FillmaskError) -> ModelError:
+    """What to say where the model of a run is gone."""
+    measured = f"run {token.info.name} measured {token.signature['name']}"
+    return ModelError(f"{measured}, which cannot be had now: {error}")
 
 
 @dataclass(frozen=True)
@@ -94,24 +97,24 @@ def alone(token: MeasuredToken, mask_token: str, most: int = MAX_TEXT_CHARACTERS
 
 
 def link_of(place: TokenPlace) -> dict[str, str]:
-    """The parameters of a link to a token of a run."""
-    named = {"run": place.run, "other": place.other, "example": str(place.example)}
-    side = "B" if place.side else ""
-    link = {**named, "token": str(place.position), "side": side}
+    """The parameters of a link to a token of a run.
+
+    >>> link_of(TokenPlace("a-run", example=3, position=7))
+    {'run': 'a-run', 'example': '3', 'token': '7'}
+    """
+    named = {"run": place.run, "run_b": place.other, "example": str(place.example)}
+    link = {**named, "token": str(place.position), "side": "B" if place.side else ""}
     return {name: value for name, value in link.items() if value}
 
 
-def read_place(values: Mapping[str, Any]) -> TokenPlace:
-    """The inverse of `link_of`.
-
-    Raises:
-        DataError: if a number is none.
-    """
-    numbers = [str(values.get(name, "")) for name in ("example", "token")]
-    if not all(number.isdecimal() and len(number) < 10 for number in numbers):
-        raise DataError("the link names no token of a run: open one in the Evaluate tab")
-    run, other = (str(values.get(name) or "") for name in ("run", "other"))
-    return TokenPlace(run, int(numbers[0]), int(numbers[1]), other, int(values.get("side") == "B"))
+def read_place(values: Mapping[str, Any]) -> TokenPlace | None:
+    """The inverse of `link_of`, of values that anybody may have sent; None where they name none."""
+    run, other, example, token, side = (
+        str(values.get(name) or "") for name in ("run", "run_b", "example", "token", "side")
+    )
+    if not run or not all(n.isdecimal() and len(n) < 10 for n in (example, token)):
+        return None
+    return TokenPlace(run, int(example), int(token), other, int(side == "B"))
 
 
 @dataclass(frozen=True)

@@ -191,7 +191,7 @@ def test_a_token_opens_in_explore_where_it_stands_in_the_run(done):
     place = {"run": page.selection.run, "example": str(token.id), "token": str(token.position)}
     assert view.explore_state(page.selection, token) == place
     other = replace(page.selection, other="another")
-    assert view.explore_state(other, token) == {**place, "other": "another"}
+    assert view.explore_state(other, token) == {**place, "run_b": "another"}
 
 
 def test_a_row_of_tokens_can_be_chosen_by_keyboard(done):

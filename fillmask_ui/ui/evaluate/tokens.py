@@ -123,8 +123,9 @@ def side_by_side_html(
     panels: list[dict[str, Any]] = []
     for letter, token in zip("AB", tokens, strict=False):
         again = replayed(session, token, top_k=TOP_K, on_progress=on_progress)
-        true, names = again.mask.scored[0], candidate_names(
-            again.mask.candidates, again.model.vocabulary
+        true, names = (
+            again.mask.scored[0],
+            candidate_names(again.mask.candidates, again.model.vocabulary),
         )
         reading = reading_values(again, _TOKENS_AROUND)
         read = [token.token for token in reading["tokens"]]

@@ -214,8 +214,8 @@ def side_by_side(desk: Desk, selection: Selection, token: TokenExample) -> Itera
 
     def ask(report: ProgressCallback) -> str:
         try:
-            found = measured_tokens(desk.store, place_of(selection, token))
-            return side_by_side_html(desk.session, found, report)
+            met = measured_tokens(desk.store, place_of(selection, token))
+            return side_by_side_html(desk.session, [own for own in met if own], report)
         except FillmaskError as error:
             return error_html(error)
 

@@ -1,0 +1,21 @@
+// A token of a run: what each hidden token of its sentence was, and which experiment is shown.
+(() => {
+  const page = (window.fillmask ??= {});
+
+  document.addEventListener("click", (event) => {
+    const choice = event.target.closest?.("#replay [data-set]");
+    if (choice) page.explore.change(JSON.parse(choice.dataset.set), { push: true });
+  });
+
+  // The line below the sentence is about the token under the pointer or the focus, else the chosen.
+  function tell(event) {
+    const strip = document.querySelector("#strip .fm-reading");
+    if (!strip) return;
+    const there = event.target.closest?.("#strip .fm-reading button");
+    const button = there ?? strip.querySelector('[aria-pressed="true"]');
+    const about = button.querySelector(".fm-sr").textContent;
+    strip.parentElement.querySelector(".fm-read-line").textContent = `${button.dataset.number}: ${about}`;
+  }
+  document.addEventListener("mouseover", tell);
+  document.addEventListener("focusin", tell);
+})();
