@@ -13,8 +13,8 @@
     if (!strip) return;
     const there = event.target.closest?.("#strip .fm-reading button");
     const button = there ?? strip.querySelector('[aria-pressed="true"]');
-    const about = button.querySelector(".fm-sr").textContent;
-    strip.parentElement.querySelector(".fm-read-line").textContent = `${button.dataset.number}: ${about}`;
+    const line = strip.parentElement.querySelector(".fm-read-line");
+    line.textContent = `${button.dataset.shown}: ${button.querySelector(".fm-sr").textContent.trim()}`;
   }
   document.addEventListener("mouseover", tell);
   document.addEventListener("focusin", tell);
