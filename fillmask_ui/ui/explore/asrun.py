@@ -77,9 +77,10 @@ def answer(session: Session, question: Question, place: TokenPlace) -> dict[str,
         found = show(session, replace(question, model=reference), opened)
     except FillmaskError as error:
         plain = view.answer(session, replace(question, run=None)).to_dict()
-        return {**plain, "kind": "error", "notice": error_message(error), "text": question.text}
-    settings = {"text": found.draft.text, "model": reference}
-    return {**found.to_dict(), "text": found.draft.text, "set": settings}
+        text = view.sendable(question.text)
+        return {**plain, "kind": "error", "notice": error_message(error), "text": text}
+    text = view.sendable(found.draft.text)
+    return {**found.to_dict(), "text": text, "set": {"text": text, "model": reference}}
 
 
 def _runs_of(session: Session, visitor: str) -> RunStore:

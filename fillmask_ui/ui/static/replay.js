@@ -14,7 +14,8 @@
     const there = event.target.closest?.("#strip .fm-reading button");
     const button = there ?? strip.querySelector('[aria-pressed="true"]');
     const line = strip.parentElement.querySelector(".fm-read-line");
-    line.textContent = `${button.dataset.shown}: ${button.querySelector(".fm-sr").textContent.trim()}`;
+    const about = button.querySelector(".fm-read-about").textContent;
+    line.textContent = `${button.dataset.shown}: ${about}`;
   }
   document.addEventListener("mouseover", tell);
   document.addEventListener("focusin", tell);
