@@ -15,7 +15,7 @@ class Step:
     target: str  # CSS selectors of what it is about; the first that is visible
     title: str
     text: str
-    beside: str = ""  # CSS selector of what the card stands at the right of, else near the target
+    below: str = ""  # CSS selector of what the card stands below, else near the target
 
 
 STEPS = (
@@ -24,7 +24,7 @@ STEPS = (
         "Type a sentence, or pick an example",
         "Write [MASK] or ___ where a word is hidden. The model guesses that word from the words "
         "on both sides, while you type.",
-        beside="#examples",
+        below="#own-sentences",
     ),
     Step(
         "#strip",
@@ -56,4 +56,6 @@ STEPS = (
 def build() -> gr.HTML:
     """The card of the tour; near the top of the page, as that is its place in the order of tabs."""
     card = render("page/tour.html", steps=STEPS)
-    return widgets.html_block(card, js_on_load="window.fillmask.tour.mount(element);")
+    return widgets.html_block(
+        card, js_on_load="window.fillmask.tour.mount(element);", elem_id="tour"
+    )

@@ -80,7 +80,7 @@ class Example:
 
     def state(self) -> dict[str, Any]:
         """What the page is to show, by the names of its state."""
-        hidden = list(self.hidden) or [None] * self.text.count(MASK)
+        hidden: list[str | None] = [*self.hidden] or [None] * self.text.count(MASK)
         shown = {"text": self.text, "hidden": hidden, "words": self.words}
         return shown | {"other": self.other, "selected": 0}
 

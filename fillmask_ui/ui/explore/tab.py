@@ -42,6 +42,7 @@ def build(session: Session) -> None:
                 placeholder="The capital of France is [MASK].",
                 elem_id="sentence",
             )
+        with gr.Column(elem_classes="fm-start", min_width=280):
             inputs["model"] = widgets.model_picker(session, elem_id="model")
             examples = render("page/explore/examples.html", sets=EXAMPLE_SETS)
             widgets.html_block(

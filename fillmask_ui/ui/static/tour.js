@@ -24,9 +24,9 @@
   const meets = (a, b) =>
     a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
 
-  // Below, above, right or left of the target, or at the right of what the step names: the first
-  // place inside the page, off the target and the sentence box. On a narrow screen a sheet at the bottom, or at the top where the sentence
-  // box is at the bottom.
+  // Below what the step names, or below, above, right or left of the target: the first place inside
+  // the page, off the target and the sentence box. On a narrow screen a sheet at the bottom, or at
+  // the top where the sentence box is at the bottom.
   function place() {
     if (step < 0) return;
     if (!exploring() && step === steps().length - 1) return end(); // went on to Evaluate
@@ -45,12 +45,12 @@
       card.classList.toggle("fm-tour-top", meets(card.getBoundingClientRect(), sentence));
       return;
     }
-    const beside = find(steps()[step].dataset.beside)?.getBoundingClientRect();
+    const above = find(steps()[step].dataset.below)?.getBoundingClientRect();
     const box = about?.getBoundingClientRect() ?? sentence;
     const right = document.documentElement.clientWidth - GAP;
     const across = Math.max(GAP, Math.min(box.left, right - width));
     const places = [
-      ...(beside ? [{ left: beside.right + GAP, top: beside.top }] : []),
+      ...(above ? [{ left: above.left, top: above.bottom + GAP }] : []),
       { left: across, top: box.bottom + GAP },
       { left: across, top: box.top - GAP - height },
       { left: box.right + GAP, top: box.top },
