@@ -16,6 +16,8 @@ from fillmask_ui.runs import RunStore
 
 TEXTS = ["the cat sat on the old mat and the red dog ran to a river."]
 MIXED = EvaluationConfig(recipe=MaskRecipe(0.7, 0.4, 0.3, 0.3), seed=3)
+# What Gradio logs where a page is reloaded while an event is on its way.
+LEFT = ("AbortError", "Connection errored out")
 CHOICES = {"model": {"reference": "table"}, "baseline": {"reference": "noisy"}}
 
 
@@ -58,7 +60,7 @@ def page(browser):
     page.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
     yield page
     context.close()
-    assert faults == []
+    assert [fault for fault in faults if not any(own in fault for own in LEFT)] == []
 
 
 class Opened:
