@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fillmask_ui.records import Candidate, MaskFilling
 from fillmask_ui.show.charts.chart import ACCENT, MUTED, SECOND, label, new_figure
+from fillmask_ui.show.names import piece_name
 from fillmask_ui.show.numbers import in_unit, percent
 
 if TYPE_CHECKING:
@@ -21,15 +22,14 @@ _BAR_PIXELS = 26
 def candidate_names(candidates: Sequence[Candidate]) -> list[str]:
     """What to call each candidate: its word, or its raw token where the word would mislead.
 
-    That is where a token continues the word to its left, is blank, or shares its word with
-    another candidate.
+    That is where it is blank, or another candidate has the same name. What continues the word to
+    its left begins with three dots.
     """
-    words = [candidate.word for candidate in candidates]
-
-    def misleads(token: str, word: str) -> bool:
-        return token.startswith("##") or not word.strip() or words.count(word) > 1
-
-    return [c.token if misleads(c.token, c.word) else c.word for c in candidates]
+    names = [piece_name(c.word, continues=c.token.startswith("##")) for c in candidates]
+    return [
+        c.token if not c.word.strip() or names.count(name) > 1 else name
+        for c, name in zip(candidates, names, strict=True)
+    ]
 
 
 def candidates_figure(

@@ -16,6 +16,7 @@ from fillmask_ui.filling import normalise_masks
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import SkippedText
 from fillmask_ui.show.charts.explore import candidate_names
+from fillmask_ui.show.names import TokenNames
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.links import MAX_TEXT_CHARACTERS
 
@@ -87,6 +88,11 @@ def _values(row: EvaluatedText, wanted: TokenFilter) -> np.ndarray:
     return np.where(fits & ~np.isnan(values), values, -np.inf)
 
 
+def token_names(found: FoundTokens) -> TokenNames:
+    """What the tokens of a table are called."""
+    return TokenNames(name for t in found.tokens for name in (t.token, t.top_token))
+
+
 def tokens_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> str:
     """The tokens as a table: a click on the token opens Explore, one on the row shows more.
 
@@ -103,6 +109,7 @@ def tokens_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> str:
         low=wanted.low,
         high=f"{wanted.high:g}" if wanted.high < math.inf else "any",
         pair=pair,
+        names=token_names(found),
         around=_CONTEXT,
     )
 
