@@ -1,4 +1,4 @@
-"""What was measured, how good it is and what that means: in plain sentences, for page and report."""
+"""What was measured, how good it is and what that means, in plain sentences."""
 
 import math
 from collections.abc import Mapping
@@ -39,8 +39,8 @@ def _alone(summary: Summary, label: str) -> str:
     if not math.isfinite(mean):
         return f"{label} gave one of the {_HIDDEN} no chance at all: its mean loss is infinite."
     return (
-        f"{label} gave the {summary.model.tokens:,} {_HIDDEN} {percent(exp(-mean))} on average (the "
-        f"geometric mean): a loss of {mean:.2f} nats, as unsure as among {among(mean)}."
+        f"{label} gave the {summary.model.tokens:,} {_HIDDEN} {percent(exp(-mean))} on average "
+        f"(the geometric mean): a loss of {mean:.2f} nats, as unsure as among {among(mean)}."
     )
 
 

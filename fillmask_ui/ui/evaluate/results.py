@@ -29,13 +29,16 @@ def names_of(summary: Summary) -> Names:
     return ("A",) if summary.baseline is None else ("A", "B")
 
 
-def figures_html(summary: Summary, info: RunInfo, *, final: bool = True, link: str = "") -> str:
+def figures_html(
+    summary: Summary, info: RunInfo, *, final: bool = True, so_far: str = "", link: str = ""
+) -> str:
     """The story of what was measured: a verdict, a sentence, the figure that counts.
 
     Args:
         summary: so far, or at the end.
         info: of the run.
-        final: whether the run is over.
+        final: whether nothing is added for now.
+        so_far: what a verdict is said of where texts are missing.
         link: that opens the page with this result; blank for none.
     """
     names = names_of(summary)
@@ -49,8 +52,9 @@ def figures_html(summary: Summary, info: RunInfo, *, final: bool = True, link: s
         models=models_of(summary),
         names=names,
         labels=labels,
-        story=story_text(summary, tuple(called), final=final),
+        story=story_text(summary, tuple(called), final=final and not so_far),
         link=link,
+        so_far=so_far,
         masked=kinds.get("mask") if UNCHANGED_ALARM in summary.alarms else None,
         change=change_text(summary),
         outlook=outlook_text(summary),
