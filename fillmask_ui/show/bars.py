@@ -80,7 +80,8 @@ def bars_of(
             ids.add(token_id)
             total += word.probability
     left = vocabulary_size - len(ids)
-    return (*bars, Bar("all other words", max(0.0, 1.0 - total), "rest", note=f"{left:,} of them"))
+    rest = max(0.0, 1.0 - total) if left else 0.0
+    return (*bars, Bar("all other words", rest, "rest", note=f"{left:,} of them"))
 
 
 def _others(hidden: ScoredWord | None, asked: Sequence[ScoredWord]) -> list[ScoredWord]:

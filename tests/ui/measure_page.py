@@ -1,6 +1,6 @@
-"""How quick the page is on this machine: medians of 20, from a key, a click or the address to bars.
+"""How quick the page is on this machine: from a key, a click or the address to bars.
 
-PYTHONPATH=tests python tests/ui/measure_page.py [URL]    (serves a page of its own if none is given)
+PYTHONPATH=tests python tests/ui/measure_page.py [URL]    (serves its own page if none is given)
 """
 
 from __future__ import annotations
