@@ -54,6 +54,7 @@ def figures_html(
         labels=labels,
         story=story_text(summary, tuple(called), final=final and not so_far),
         link=link,
+        final=final,
         so_far=so_far,
         masked=kinds.get("mask") if UNCHANGED_ALARM in summary.alarms else None,
         change=change_text(summary),
