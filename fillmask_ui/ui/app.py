@@ -29,7 +29,7 @@ STYLES = (
 )
 SCRIPTS = (
     *("page.js", "explore.js", "strip.js", "explain.js", "loss.js"),
-    *("lenses.js", "guess.js", "present.js", "tour.js", "replay.js"),
+    *("lenses.js", "guess.js", "present.js", "tour.js", "replay.js", "evaluate.js"),
 )
 
 

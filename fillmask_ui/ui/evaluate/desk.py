@@ -11,7 +11,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,8 +30,9 @@ from fillmask_ui.runs import (
     perform,
     perform_rest,
 )
-from fillmask_ui.runs.compare import paired
+from fillmask_ui.runs.compare import compared_info, paired
 from fillmask_ui.runs.plan import model_choice
+from fillmask_ui.show.report import write_report
 from fillmask_ui.ui.evaluate.form import Values, plan_of
 from fillmask_ui.ui.evaluate.job import Job
 from fillmask_ui.ui.evaluate.tokens import FoundTokens, TokenFilter, find_tokens
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from fillmask_ui.ui.session import Session
 
 LISTED_RUNS = 200
+REPORT = "report"  # the file that is a page
 _KEPT_RESULTS = 6
 # Jobs that measure at a time; the others wait.
 SLOTS, PUBLIC_SLOTS = 2, 1
@@ -259,18 +261,26 @@ class Desk:
         drop_upload(run.info.texts, store, self._bench.files_in_use())
         return gone
 
-    def download(self, name: str, file_format: str) -> Path:
+    def download(self, selection: Selection, file_format: str) -> Path:
         """A run as a file to download, in place of the visitor's last one of this format.
+
+        Args:
+            selection: the run; only a report is also of the one that it is compared with.
+            file_format: `report` for a page, else as of `runs.export`.
 
         Raises:
             DataError: if it is unknown, or the disk is full.
         """
-        run = self.store.open(name)
+        run = self.store.open(selection.run)
         folder = Path(tempfile.mkdtemp(dir=self._bench.scratch))
         self._drop_download(file_format)
         self._downloads[file_format] = folder
-        target = folder / f"{run.info.name}.{file_format}"
-        export(run, target, file_format)
+        if file_format == REPORT:
+            target = folder / f"{run.info.name}.html"
+            write_report(run, target, self._other(selection))
+        else:
+            target = folder / f"{run.info.name}.{file_format}"
+            export(run, target, file_format)
         return target
 
     def _drop_download(self, file_format: str) -> None:
@@ -294,9 +304,7 @@ def _result(folder: Path, _rows: int, other: Path | None = None, _other_rows: in
     run = Run(folder)
     if other is not None:
         second = Run(other)
-        name = f"{run.info.name} and {second.info.name}"
-        info = replace(run.info, baseline=second.info.model, name=name)
-        return Result(info, compare(run, second), ())
+        return Result(compared_info(run, second), compare(run, second), ())
     running = RunningSummary(
         config=run.info.config,
         vocabulary_size=run.info.model["vocabulary_size"],

@@ -15,7 +15,7 @@ from fillmask_ui.evaluation.tallies import LargestTokens
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs.tokens import MeasuredToken
 from fillmask_ui.show.render import render
-from fillmask_ui.show.words import candidate_names
+from fillmask_ui.show.words import TokenNames, candidate_names
 from fillmask_ui.ui.replay import reading_values, replayed
 
 if TYPE_CHECKING:
@@ -87,6 +87,11 @@ def _values(row: EvaluatedText, wanted: TokenFilter) -> np.ndarray:
     return np.where(fits & ~np.isnan(values), values, -np.inf)
 
 
+def token_names(found: FoundTokens) -> TokenNames:
+    """What the tokens of a table are called."""
+    return TokenNames(name for t in found.tokens for name in (t.token, t.top_token))
+
+
 def tokens_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> str:
     """The tokens as a table: a click on the token opens Explore, one on the row shows more.
 
@@ -103,6 +108,7 @@ def tokens_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> str:
         low=wanted.low,
         high=f"{wanted.high:g}" if wanted.high < math.inf else "any",
         pair=pair,
+        names=token_names(found),
         around=_CONTEXT,
     )
 

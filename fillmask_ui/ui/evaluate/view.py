@@ -16,7 +16,13 @@ from fillmask_ui.show.render import render
 from fillmask_ui.ui.background import Done, run_in_background
 from fillmask_ui.ui.evaluate.desk import Desk, Result, Selection
 from fillmask_ui.ui.evaluate.job import Job, JobStatus, follow
-from fillmask_ui.ui.evaluate.results import figures_html, names_of, progress_html
+from fillmask_ui.ui.evaluate.results import (
+    all_figures_html,
+    figures_html,
+    names_of,
+    progress_html,
+    worst_html,
+)
 from fillmask_ui.ui.evaluate.tokens import (
     DIFFERENT,
     SHOWN,
@@ -26,6 +32,7 @@ from fillmask_ui.ui.evaluate.tokens import (
     side_by_side_html,
     tokens_html,
 )
+from fillmask_ui.ui.links import link_to
 from fillmask_ui.ui.replay import link_of
 from fillmask_ui.ui.widgets import error_html, notice_html
 
@@ -44,6 +51,7 @@ class TokenTable:
     """A table of tokens."""
 
     html: str = ""  # the table; blank to take it off the page
+    worst: str = ""  # HTML of its first few tokens in their sentences
     found: tuple[TokenExample, ...] = ()  # the tokens of its rows, for clicks
     order: str = WORST  # what comes first, see `TokenFilter`
     pair: bool = False  # whether two models saw the tokens
@@ -64,7 +72,8 @@ class Update:
 
     notice: str | None = None  # HTML of the message
     busy: bool | None = None  # whether a job runs
-    figures: str | None = None  # HTML
+    figures: str | None = None  # HTML of the story of what was measured
+    every: str | None = None  # HTML of all figures; blank to take it off the page
     # by name; those that are missing here are taken off the page
     charts: Mapping[str, Chart] | None = None
     tokens: TokenTable | None = None  # the table of tokens
@@ -102,6 +111,7 @@ def followed(desk: Desk, statuses: Iterable[JobStatus]) -> Iterator[Update]:
             yield replace(
                 progress,
                 figures=figures_html(drawn, status.info, final=False),
+                every="",
                 charts=_charts(drawn, status.history, live=True),
                 tokens=TokenTable(),
                 # What is asked of a stored run must not be answered from the one before.
@@ -124,7 +134,7 @@ def _final_page(desk: Desk, status: JobStatus, info: RunInfo) -> Update:
         pass  # nothing was measured: the notice says why
     else:
         status = replace(status, seen=result.summary.texts + sum(result.summary.skipped.values()))
-        page = _page(result, selection)
+        page = _page(desk, result, selection)
     notice = progress_html(status)
     return replace(page, notice=notice, busy=False, runs=run_list(desk, info.name))
 
@@ -141,25 +151,39 @@ def stored(desk: Desk, selection: Selection) -> Update:
         return Update(notice=error_html(error))
     words = _OF_STATE.get(run.state, "").format(error=run.info.error)
     return replace(
-        _page(result, selection),
+        _page(desk, result, selection),
         notice=notice_html("hint" if words else "none", words),
         runs=run_list(desk, selection.run),
     )
 
 
-def _page(result: Result, selection: Selection) -> Update:
+def _page(desk: Desk, result: Result, selection: Selection) -> Update:
     summary = result.summary
     pair = bool(summary.most_different)
     wanted = TokenFilter(DIFFERENT if pair else WORST)
     first = summary.most_different if pair else summary.worst
     found = FoundTokens(first[:SHOWN], summary.model.tokens, summary.texts)
     return Update(
-        figures=figures_html(summary, result.info),
+        figures=figures_html(summary, result.info, link=_link(desk, selection)),
+        every=all_figures_html(summary, result.info),
         charts=_charts(summary, result.history),
         tokens=_token_table(found, wanted, pair=pair),
         selection=selection,
         side="",
     )
+
+
+def _link(desk: Desk, selection: Selection) -> str:
+    """Opens the page with this result; none on a public page, whose runs are each visitor's own."""
+    if desk.session.public:
+        return ""
+    other = {"other": selection.other} if selection.other else {}
+    return link_to("evaluate", run=selection.run, **other)
+
+
+def linked(link: Mapping[str, str]) -> Selection:
+    """What an address asks to show."""
+    return Selection(link.get("run", ""), link.get("other", ""))
 
 
 def _charts(
@@ -170,8 +194,8 @@ def _charts(
 
 
 def _token_table(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> TokenTable:
-    html = tokens_html(found, wanted, pair=pair)
-    return TokenTable(html, found.tokens, wanted.order, pair)
+    html, worst = tokens_html(found, wanted, pair=pair), worst_html(found, wanted, pair=pair)
+    return TokenTable(html, worst, found.tokens, wanted.order, pair)
 
 
 def chosen_tokens(
