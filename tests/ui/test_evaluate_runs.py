@@ -6,7 +6,7 @@ import time
 import pytest
 from evaluate_page import (
     TEXTS,
-    VISITOR,
+    arrived,
     begun,
     finish,
     models,
@@ -83,13 +83,13 @@ def test_an_upload_stays_for_a_job_that_has_no_run_yet(tmp_path, monkeypatch):
     monkeypatch.setattr(desks, "SLOTS", 1)
     known = models()
     bench = workbench(tmp_path / "runs", known=known)
-    desk = bench.desk(VISITOR)
+    desk = arrived(bench)
     name = finish(begun(desk, tmp_path))[-1].info.name
     known["table"].free_calls = len(known["table"].calls)
     other = upload(tmp_path, ["a cat sat on the mat"] * 9, "other.txt")
-    first = bench.desk("one").begin(uploaded(tmp_path, upload=other))
+    first = arrived(bench, "one").begin(uploaded(tmp_path, upload=other))
     assert known["table"].reached.wait(30)
-    waiting = bench.desk("two").begin(uploaded(tmp_path))
+    waiting = arrived(bench, "two").begin(uploaded(tmp_path))
     desk.delete(name)
     known["table"].open.set()
     assert [finish(job)[-1].state for job in (first, waiting)] == ["done", "done"]
@@ -121,12 +121,12 @@ def test_a_run_is_a_file_to_download(tmp_path, file_format):
 
 def test_files_to_download_do_not_pile_up(tmp_path):
     bench = workbench(tmp_path / "runs")
-    desk = bench.desk(VISITOR)
+    desk = arrived(bench)
     name = finish(begun(desk, tmp_path))[-1].info.name
     table = desk.download(name, "csv")
     files = [desk.download(name, "json") for _ in range(3)]
     assert [path.exists() for path in (table, *files)] == [True, False, False, True]
-    bench.forget(VISITOR)
+    desk.clear()
     assert not table.exists()
     assert not files[-1].exists()
 
@@ -145,23 +145,23 @@ def test_a_pair_of_runs_that_is_cut_says_so(tmp_path, monkeypatch):
 def test_visitors_of_a_public_page_do_not_see_each_other(tmp_path):
     bench = workbench(tmp_path / "runs", public=True)
     choices = uploaded(tmp_path, samples=10, max_tokens=PUBLIC_TOKENS // 2)
-    name = finish(bench.desk("one").begin(choices))[-1].info.name
-    assert [run.info.name for run in bench.desk("one").runs().runs] == [name]
-    assert bench.desk("two").runs().runs == []
+    name = finish(arrived(bench, "one").begin(choices))[-1].info.name
+    assert [run.info.name for run in arrived(bench, "one").runs().runs] == [name]
+    assert arrived(bench, "two").runs().runs == []
     with pytest.raises(DataError):
-        bench.desk("two").result(Selection(name))
+        arrived(bench, "two").result(Selection(name))
     for strange in ("", "../one", "a/b"):
         with pytest.raises(DataError, match="reload"):
-            bench.desk(strange).runs()
+            arrived(bench, strange).runs()
 
 
 def test_what_visitors_left_hours_ago_is_removed(tmp_path):
     bench = workbench(tmp_path / "runs", public=True)
     choices = uploaded(tmp_path, samples=5, max_tokens=64)
-    finish(bench.desk("old").begin(choices))
-    finish(bench.desk("new").begin(choices))
+    finish(arrived(bench, "old").begin(choices))
+    finish(arrived(bench, "new").begin(choices))
     long_ago = time.time() - LEFT_SECONDS - 60
-    os.utime(bench.desk("old").store.root, (long_ago, long_ago))
-    finish(bench.desk("new").begin(choices))
-    assert bench.desk("old").runs().runs == []
-    assert len(bench.desk("new").runs().runs) == 2
+    os.utime(arrived(bench, "old").store.root, (long_ago, long_ago))
+    finish(arrived(bench, "new").begin(choices))
+    assert arrived(bench, "old").runs().runs == []
+    assert len(arrived(bench, "new").runs().runs) == 2

@@ -23,13 +23,14 @@ def names_of(summary: Summary) -> Names:
     return ("A",) if summary.baseline is None else ("A", "B")
 
 
-def figures_html(summary: Summary, info: RunInfo, *, final: bool = True) -> str:
+def figures_html(summary: Summary, info: RunInfo, *, final: bool = True, so_far: str = "") -> str:
     """Everything that was measured, in figures.
 
     Args:
         summary: so far, or at the end.
         info: of the run.
-        final: whether the run is over; a signature and all figures belong to the end.
+        final: whether nothing is added for now; a signature and all figures belong to the end.
+        so_far: what a verdict is said of where texts are missing, see `so_far_text`.
     """
     names = names_of(summary)
     kinds = {group.name: group for group in summary.model.by_kind}
@@ -41,11 +42,27 @@ def figures_html(summary: Summary, info: RunInfo, *, final: bool = True) -> str:
         names=names,
         unchanged=UNCHANGED_ALARM if UNCHANGED_ALARM in summary.alarms else "",
         masked=kinds.get("mask"),
+        so_far=so_far,
         change=change_text(summary),
         outlook=outlook_text(summary),
         alarms=[sentence(alarm) for alarm in summary.alarms if alarm != UNCHANGED_ALARM],
         tables=[figures_table(summary, names), comparison_table(summary)] if final else [],
     )
+
+
+def so_far_text(summary: Summary, expected: int | None) -> str:
+    """How many texts the figures of an unfinished run are of.
+
+    Args:
+        summary: so far.
+        expected: texts in all; None where that is not known.
+    """
+    seen = summary.texts + sum(summary.skipped.values())
+    return f"so far, {seen:,}{_of(expected)} texts"
+
+
+def _of(expected: int | None) -> str:
+    return f" of {expected:,}" if expected else ""
 
 
 def sentence(message: str) -> str:
@@ -59,7 +76,7 @@ def sentence(message: str) -> str:
 
 def progress_html(status: JobStatus) -> str:
     """How far a job is, in words and as a bar."""
-    total = f" of {status.expected:,}" if status.expected else ""
+    total = _of(status.expected)
     notes = " ".join(sentence(note) for note in (status.info.notes if status.info else ()))
     if status.state == "waiting":
         return notice_html("busy", status.message, status.fraction)
