@@ -12,20 +12,19 @@ class Explorer:
     def __init__(self, page, served):
         self.page, self.served = page, served
         self.sentence = page.get_by_label("Sentence", exact=False).locator("visible=true").first
-        self.strip = page.get_by_role("toolbar", name="Tokens of the sentence")
+        self.strip = page.get_by_role("toolbar", name="Words of the sentence")
         self.notice = page.locator("#notice .fm-notice")
         self.table = page.locator("#candidates table")
         self.rows = self.table.locator("tbody tr")
         self.details = page.locator("#details")
-        self.bars = page.locator("#chart .barlayer .point path")
+        self.bars = page.locator("#bars .fm-bar-row")
 
     def open(self, **parameters):
         self.page.goto(f"{self.served.url}?{urlencode(parameters)}")
         return self
 
     def open_details(self):
-        expect(self.details).to_be_visible()
-        self.details.get_by_role("button", name="Details").click()
+        self.details.get_by_text("Details", exact=True).click()
 
     def see(self, text):
         """Wait until the strip shows just this text, then until the table does too."""
@@ -46,6 +45,6 @@ class Explorer:
 
 
 def version(text):
-    from fillmask_ui.ui.explore.view import version_of
+    from fillmask_ui.ui.explore.strip import version_of
 
     return version_of(text)

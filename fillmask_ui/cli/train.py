@@ -69,7 +69,7 @@ def train(
     way, saves and stops.
     """
     need_torch()
-    from fillmask_ui.show.charts.explore import loss_figure
+    from fillmask_ui.show.charts.training import loss_figure
     from fillmask_ui.training.run import RunRequest, prepare, read_log
 
     texts = tuple(map(CorpusPart.parse, text))

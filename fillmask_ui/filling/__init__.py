@@ -5,6 +5,7 @@ from fillmask_ui.filling.predict import (
     fill,
     score_candidate_at,
     score_candidates,
+    unscorable,
 )
 from fillmask_ui.filling.prompt import (
     check_length,
@@ -27,5 +28,6 @@ __all__ = [
     "score_candidate_at",
     "score_candidates",
     "split_words",
+    "unscorable",
     "write_token",
 ]

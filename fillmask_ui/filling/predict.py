@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fillmask_ui import scoring
-from fillmask_ui.errors import OptionError
+from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.filling.joint import joint_fillings
 from fillmask_ui.filling.prompt import encode_masked, mask_positions
 from fillmask_ui.filling.words import (
@@ -136,6 +136,27 @@ def score_candidates(
         raise OptionError("no candidate words were given: separate them by commas, as in: cat, dog")
     filling = fill(model, text, top_k=1, candidates=words, joint=0, most_work=most_work)
     return tuple(mask.scored for mask in filling.masks)
+
+
+def unscorable(model: MaskedLM, text: str, words: Sequence[str]) -> dict[str, str]:
+    """Which of some words cannot be scored at the masks of a text, and why, in words.
+
+    Raises:
+        TextError: if the text itself cannot be predicted.
+    """
+    encoding = encode_masked(model, text)
+    positions = mask_positions(encoding, model.vocabulary)
+
+    def problem(word: str) -> str:
+        try:
+            for position in positions:
+                split_into_tokens(model, encoding, position, [word])
+        except FillmaskError as error:
+            return str(error)
+        return ""
+
+    problems = {word: problem(word) for word in words}
+    return {word: why for word, why in problems.items() if why}
 
 
 def score_candidate_at(

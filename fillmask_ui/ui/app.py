@@ -27,7 +27,7 @@ STYLES = (
     *("page.css", "explore.css", "lenses.css", "guess.css", "present.css", "tour.css"),
     "evaluate.css",
 )
-SCRIPTS = ("page.js", "explore.js", "lenses.js", "guess.js", "present.js", "tour.js")
+SCRIPTS = ("page.js", "explore.js", "strip.js", "lenses.js", "guess.js", "present.js", "tour.js")
 
 
 def build_app(
@@ -56,7 +56,8 @@ def build_app(
                 # The tab that is open stands in the address, but for the first.
                 remember = f"window.fillmask.remember_tab('{name}', '{TABS[0][0]}')"
                 tab.select(None, js=f"() => {{ {remember}; }}")
-        on_link("", lambda link: gr.Tabs(selected=tab_of(link.get("tab", ""))), [tabs])
+        opened = on_link("", lambda link: gr.Tabs(selected=tab_of(link.get("tab", ""))), [tabs])
+        opened.then(None, js="() => { window.fillmask.loaded = true; }")
     # Only once the page answers: until then the two would hold each other up.
     demo.extra_startup_events.append(session.preload)
     demo.queue(max_size=64 if public else None, default_concurrency_limit=4, api_open=not public)

@@ -1,7 +1,8 @@
-"""Slow tasks of an event: run in a thread, with news of them while they run."""
+"""Slow tasks behind the page: run in a thread, with news of them while they run."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -11,37 +12,6 @@ Result = TypeVar("Result")
 
 # Quicker answers come without any sign of waiting, slower ones say what is going on.
 PATIENCE_SECONDS = 0.4
-
-
-@dataclass
-class Turns:
-    """The order of one visitor's questions, kept in a `gr.State`.
-
-    Questions are numbered by the page. An answer that comes after the answer to a later question
-    is dropped, and a question that was given up is answered no more.
-    """
-
-    asked: int = 0
-    answered: int = 0
-    given_up: int = 0
-
-    def ask(self, number: int) -> None:
-        self.asked = max(self.asked, number)
-
-    def give_up(self) -> None:
-        """No question that has come in so far needs an answer."""
-        self.given_up = self.asked
-
-    def wants(self, number: int) -> bool:
-        """Whether the question still needs its answer."""
-        return number >= self.answered and number > self.given_up
-
-    def answer(self, number: int) -> bool:
-        """Whether the answer may be shown; from then on no earlier one may."""
-        if not self.wants(number):
-            return False
-        self.answered = number
-        return True
 
 
 @dataclass(frozen=True)
@@ -59,31 +29,67 @@ class Done(Generic[Result]):
     result: Result
 
 
+class Task(Generic[Result]):
+    """Work in a thread that is given what takes each step of loading a model."""
+
+    def __init__(self, work: Callable[[ProgressCallback], Result]) -> None:
+        self._latest = Waiting()
+        self._future = Future[Result]()
+        threading.Thread(target=self._run, args=[work], daemon=True, name="page-task").start()
+
+    def _run(self, work: Callable[[ProgressCallback], Result]) -> None:
+        try:
+            self._future.set_result(work(self._report))
+        except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+            self._future.set_exception(error)
+
+    def _report(self, step: LoadProgress) -> None:
+        self._latest = Waiting(step.message, step.fraction)
+
+    def wait(self, seconds: float = PATIENCE_SECONDS) -> Waiting | Done[Result]:
+        """Its state after at most so long; what it raised is raised."""
+        wait([self._future], seconds)
+        return Done(self._future.result()) if self._future.done() else self._latest
+
+
 def run_in_background(
-    task: Callable[[ProgressCallback], Result],
+    work: Callable[[ProgressCallback], Result],
 ) -> Iterator[Waiting | Done[Result]]:
     """Run a slow task in a thread: `Waiting` now and then, `Done` at its end.
 
     Who stops listening does not stop the task: a model that is being loaded for one visitor is
-    soon asked for by another. The task is given what takes each step of loading a model.
-
-    Raises:
-        RuntimeError: if the task raised; what it raised is on the server's log.
+    soon asked for by another. What the task raises is raised here.
     """
-    latest, outcome = Waiting(), list[Result]()
+    task = Task(work)
+    while isinstance(state := task.wait(), Waiting):
+        yield state
+    yield state
 
-    def report(step: LoadProgress) -> None:
-        nonlocal latest
-        latest = Waiting(step.message, step.fraction)
 
-    thread = threading.Thread(
-        target=lambda: outcome.append(task(report)), daemon=True, name="page-task"
-    )
-    thread.start()
-    thread.join(PATIENCE_SECONDS)
-    while thread.is_alive():
-        yield latest
-        thread.join(PATIENCE_SECONDS)
-    if not outcome:
-        raise RuntimeError("the page's task failed; the log of the server says why")
-    yield Done(outcome[0])
+class Tasks(Generic[Result]):
+    """Tasks that are asked about again and again, each begun once; safe to use from threads."""
+
+    def __init__(self) -> None:
+        self._running: dict[Hashable, Task[Result]] = {}
+        self._lock = threading.Lock()
+
+    def wait(
+        self, key: Hashable, work: Callable[[ProgressCallback], Result]
+    ) -> Waiting | Done[Result]:
+        """The state of the task of this key, which is begun if it does not run.
+
+        Once it has ended, who asks next begins it anew; what it raised is raised.
+        """
+        with self._lock:
+            task = self._running.get(key) or Task(work)
+            self._running[key] = task
+        ended = True
+        try:
+            state = task.wait()
+            ended = isinstance(state, Done)
+            return state
+        finally:
+            if ended:
+                with self._lock:
+                    if self._running.get(key) is task:
+                        del self._running[key]

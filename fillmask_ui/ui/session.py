@@ -21,6 +21,7 @@ from fillmask_ui.models.shared import SharedModel
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Filling, ScoredWord
 from fillmask_ui.show.charts.chart import new_figure
+from fillmask_ui.ui.background import Done, Tasks, Waiting
 
 # Far above any model's limit in tokens, far below what would keep a tokenizer busy.
 MAX_CHARACTERS = 50_000
@@ -53,6 +54,7 @@ class Session:
         self._answers: OrderedDict[tuple, tuple[Any, int]] = OrderedDict()  # and its size
         # By the id of the model; each lives as long as somebody asks.
         self._shared: WeakValueDictionary[int, SharedModel] = WeakValueDictionary()
+        self._loading = Tasks[MaskedLM]()
         self._lock = threading.Lock()
 
     async def preload(self) -> None:
@@ -88,6 +90,10 @@ class Session:
                 f"{', '.join(dict.fromkeys(offered))}"
             )
         return self.store.get(reference, on_progress)
+
+    def model_soon(self, choice: ModelChoice | str) -> Waiting | Done[MaskedLM]:
+        """`model` without waiting for a load: how far it is, for who asks again in a moment."""
+        return self._loading.wait(choice, lambda report: self.model(choice, report))
 
     def fill(
         self,

@@ -33,6 +33,16 @@ _COLOURS = {
     "button_secondary_border_color": ("*neutral_300", "*neutral_700"),
     "slider_color": ("*primary_600", "*primary_500"),
 }
+# Relative to the page's own size of letters, which grows with the screen.
+_TEXT = gr.themes.sizes.Size(
+    xxs="0.65rem",
+    xs="0.75rem",
+    sm="0.85rem",
+    md="1rem",
+    lg="1.1rem",
+    xl="1.35rem",
+    xxl="1.65rem",
+)
 
 
 def _fonts(name: str, *fallbacks: str) -> list[fonts.Font | str]:
@@ -49,6 +59,7 @@ def theme() -> gr.themes.Base:
         secondary_hue=gr.themes.colors.amber,
         neutral_hue=gr.themes.colors.stone,
         radius_size=gr.themes.sizes.radius_md,
+        text_size=_TEXT,
         font=_fonts("IBM Plex Sans", "system-ui", "sans-serif"),
         font_mono=_fonts("IBM Plex Mono", "ui-monospace", "monospace"),
     ).set(**_SHAPES, **light, **dark)

@@ -9,7 +9,7 @@ from small_training import run, small
 
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.onnx_tools.export import export_onnx
-from fillmask_ui.show.charts.explore import loss_figure
+from fillmask_ui.show.charts.training import loss_figure
 from fillmask_ui.training.blend import SHARES, copy_weights
 from fillmask_ui.training.corpus import CorpusPart
 from fillmask_ui.training.optimizer import Optimizers

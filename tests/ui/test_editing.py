@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from table_model import TableVocabulary
 
 from fillmask_ui.filling import mask_positions
+from fillmask_ui.filling.text_words import text_words
 from fillmask_ui.models.vocabulary import load_vocabulary
 from fillmask_ui.ui.explore import editing
 from fillmask_ui.ui.explore.editing import Draft
@@ -20,7 +21,7 @@ def vocabulary(request, tiny_models):
 
 def first_words(vocabulary, text):
     encoding = vocabulary.encode(text)
-    return encoding, [i for i in range(len(encoding)) if editing.can_hide(encoding, vocabulary, i)]
+    return encoding, [word.tokens[0] for word in text_words(encoding, vocabulary)]
 
 
 @pytest.mark.parametrize("text", ["The cat sat on the mat.", "MKTAYIAKQR", "A souvenir, 12 cafés!"])

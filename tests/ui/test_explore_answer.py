@@ -1,26 +1,26 @@
 """What the Explore tab shows, from plain inputs."""
 
+import json
 import math
-from dataclasses import replace
+import threading
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from table_model import TableModel
 
 from fillmask_ui.errors import FillmaskError, ModelError, NetworkError, OptionError
 from fillmask_ui.filling import fill, score_candidates
-from fillmask_ui.models import ModelStore
+from fillmask_ui.models import LoadProgress, ModelStore
+from fillmask_ui.ui.explore import serve
 from fillmask_ui.ui.explore.editing import Draft
-from fillmask_ui.ui.explore.handlers import (
-    ALL_TOKENS,
-    MAX_WHOLE_MASKS,
-    clicked_candidate,
-    clicked_token,
-    downloaded,
-    whole_vocabulary,
-)
-from fillmask_ui.ui.explore.view import MAX_STRIP_TOKENS, Question, answer, version_of
+from fillmask_ui.ui.explore.question import Action, Question
+from fillmask_ui.ui.explore.serve import ALL_TOKENS, MAX_WHOLE_MASKS, acted, whole_vocabulary
+from fillmask_ui.ui.explore.strip import MAX_STRIP_TOKENS, version_of
+from fillmask_ui.ui.explore.view import answer
 from fillmask_ui.ui.session import MAX_CHARACTERS, MAX_WORDS, Session
 
 TEXT = "the cat [MASK] on the mat."
@@ -31,9 +31,6 @@ def test_an_answer_is_what_fill_says(session):
     found = answer(session, Question(TEXT, top_k=7, words="ran, walked"))
     assert found.kind == "none"
     assert found.filling == fill(TableModel(), TEXT, top_k=7, candidates=["ran", "walked"])
-    assert list(found.figure.data[0].x) == [
-        c.probability for c in found.filling.masks[0].candidates
-    ]
     for candidate in found.filling.masks[0].candidates:
         assert f'data-value="{candidate.probability!r}"' in found.html["candidates"]
         assert f'data-value="{candidate.nll_nats!r}"' in found.html["candidates"]
@@ -55,7 +52,6 @@ def test_the_loss_of_a_hidden_word_is_torchs_cross_entropy(session):
     in_bits = answer(session, Question(TEXT, draft=draft, unit="bits"))
     assert f"loss {float(loss) / math.log(2):.3f} bits" in in_bits.html["stats"]
     assert "sat (hidden word)" in found.html["scored"]
-    assert found.choices == ("Mask 1 (sat)",)
 
 
 def test_a_hidden_word_of_several_tokens_is_scored_whole(session):
@@ -76,10 +72,11 @@ def test_bits_are_nats_over_ln_2(session):
 def test_the_mask_shown_is_the_one_selected(session):
     first, second = (answer(session, Question(TWO, selected=i)) for i in (0, 1))
     assert (first.selected, second.selected) == (0, 1)
-    assert first.choices == ("Mask 1", "Mask 2")
+    assert first.html["choices"].count("<button") == 2
     assert second.filling == first.filling
     masks = first.filling.masks
-    assert list(second.figure.data[0].x) == [c.probability for c in masks[1].candidates]
+    for candidate in masks[1].candidates:
+        assert f'data-value="{candidate.probability!r}"' in second.html["bars"]
     for joint in first.filling.joint:
         assert f'data-value="{joint.nll_nats!r}"' in first.html["joint"]
     assert answer(session, Question(TWO, selected=9)).selected == 0
@@ -89,13 +86,12 @@ def test_the_mask_shown_is_the_one_selected(session):
 def test_a_blank_text_gets_a_hint(session, text):
     found = answer(session, Question(text))
     assert (found.kind, found.filling, found.html) == ("hint", None, {})
-    assert "[MASK]" in found.notice
+    assert "Write a sentence" in found.notice
 
 
-def test_no_mask_is_a_hint_and_words_stay_clickable(session):
+def test_a_sentence_without_a_mask_is_to_be_measured_and_its_words_can_be_clicked(session):
     found = answer(session, Question("the cat sat."))
-    assert found.kind == "hint"
-    assert "No word is hidden" in found.notice
+    assert (found.kind, found.measurable) == ("none", True)
     assert found.html["strip"].count('data-action="hide"') == 4
 
 
@@ -125,9 +121,36 @@ def test_a_word_that_cannot_be_scored_costs_no_prediction(session, words):
     assert found.filling == fill(TableModel(), TEXT, top_k=10)
 
 
+def test_words_that_cannot_be_scored_are_named_and_the_others_scored(session):
+    found = answer(session, Question(TEXT, words="ran, [MASK], walked"))
+    assert "'[MASK]'" in found.notice
+    assert found.filling == fill(TableModel(), TEXT, top_k=10, candidates=["ran", "walked"])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("zebra [MASK] giraffe.", "knows no word of this sentence"),
+        ("zebra giraffe", "knows no word"),
+        ("zebra giraffe the [MASK] lion", "knows only 1 of the 4 words"),
+    ],
+)
+def test_a_sentence_of_words_that_the_model_does_not_know_is_not_answered(session, text, said):
+    found = answer(session, Question(text))
+    assert found.kind == "hint"
+    assert said in found.notice
+    assert found.filling is None
+    assert not found.measurable
+    assert "fm-unknown" in found.html["strip"]
+
+
+def test_half_of_the_words_are_enough(session):
+    assert answer(session, Question("the zebra [MASK]")).filling is not None
+
+
 @pytest.mark.parametrize("k", [0, -1, 10**9])
 def test_top_k_stays_within_the_sliders_range(session, k):
-    found = answer(session, Question(TEXT, top_k=k))
+    found = answer(session, Question.read({"text": TEXT, "top_k": k}))
     size = TableModel().signature.vocabulary_size
     assert len(found.filling.masks[0].candidates) == (1 if k < 1 else min(100, size))
 
@@ -211,57 +234,115 @@ def test_what_is_kept_is_bounded_by_its_candidates(session, monkeypatch):
     assert not session._answers
 
 
-def test_a_click_on_a_token_hides_it_and_shows_its_mask(session):
+def after(question, do, **where):
+    version = where.pop("version", version_of(question.text))
+    return acted(question, Action(do, version=version, **where), TableModel())
+
+
+def test_a_click_on_a_token_hides_it_and_shows_its_mask():
     text = "the [MASK] sat on the mat."
-    click = clicked_token(session, Question(text), 6, "hide", version_of(text))
+    click = after(Question(text), "hide", token=6)
     assert click.draft == Draft("the [MASK] sat on the [MASK].", (None, "mat"))
-    assert click.selected == 1
-    back = clicked_token(
-        session,
-        Question(click.draft.text, draft=click.draft),
-        1,
-        "restore",
-        version_of(click.draft.text),
-    )
+    assert (click.text, click.selected) == (click.draft.text, 1)
+    back = after(Question(click.text, draft=click.draft), "restore", token=1)
     assert back.draft == Draft(text, (None,))
 
 
-def test_a_click_on_the_number_of_a_mask_selects_it(session):
-    click = clicked_token(session, Question(TWO), 1, "choose", version_of(TWO))
+def test_a_click_on_the_number_of_a_mask_selects_it():
+    click = after(Question(TWO), "choose", token=1)
     assert (click.draft.text, click.selected) == (TWO, 1)
 
 
-@pytest.mark.parametrize("action", ["hide", "restore"])
-def test_a_click_on_an_older_strip_does_nothing(session, action):
+@pytest.mark.parametrize("do", ["hide", "restore", "choose", "fill"])
+def test_a_click_on_an_older_strip_does_nothing(do):
     question = Question("the cat sat.", draft=Draft("the [MASK] sat.", ("cat",)))
-    click = clicked_token(session, question, 2, action, version_of("the dog sat."))
-    assert click.draft.text == question.text
+    click = after(question, do, token=2, key="0:7", version=version_of("the dog sat."))
+    assert click == question
 
 
-def test_a_click_on_a_row_fills_its_word_in(session):
+def test_a_click_on_a_row_fills_its_word_in():
     cat, mat = (TableModel().vocabulary.ids[word] for word in ("cat", "mat"))
-    version = version_of(TWO)
-    one = clicked_candidate(session, Question(TWO), f"{version}:1:{mat}")
+    one = after(Question(TWO), "fill", key=f"1:{mat}")
     assert one.draft == Draft("the [MASK] sat on the mat.", (None,))
-    both = clicked_candidate(session, Question(TWO), f"{version}:all:{cat},{mat}")
+    both = after(Question(TWO), "fill", key=f"all:{cat},{mat}")
     assert both.draft == Draft("the cat sat on the mat.")
 
 
-@pytest.mark.parametrize("key", ["", ":", "0:0:7", "{v}", "{v}:0:", "{v}:0:x", "{v}:0:-1",
-                                 "{v}:0:99999999", "{v}:7:7", "{v}:<b>:7", "{v}:all:"])  # fmt: skip
-def test_a_click_with_a_wrong_key_does_nothing(session, key):
-    click = clicked_candidate(session, Question(TWO), key.format(v=version_of(TWO)))
-    assert click.draft.text == TWO
+@pytest.mark.parametrize("key", ["", ":", "0:", "0:x", "0:-1", "0:99999999", "7:7", "<b>:7",
+                                 "all:", "9" * 5000 + ":7", "0:" + "9" * 5000])  # fmt: skip
+def test_a_click_with_a_wrong_key_does_nothing(key):
+    assert after(Question(TWO), "fill", key=key).draft.text == TWO
 
 
-def test_the_keys_in_table_and_chart_fill_in(session):
+def test_the_keys_in_table_and_bars_fill_in(session):
     found = answer(session, Question(TWO, selected=1))
     best = found.filling.masks[1].candidates[0]
-    key = found.figure.data[0].customdata[0]
-    assert f'data-key="{key}"' in found.html["candidates"]
-    filled = clicked_candidate(session, Question(TWO), key)
-    ids = TableModel().vocabulary.encode(filled.draft.text).ids
-    assert best.token_id in ids
+    key = f"1:{best.token_id}"
+    for piece in ("candidates", "bars"):
+        assert f'data-key="{version_of(TWO)}:{key}"' in found.html[piece]
+    filled = after(Question(TWO), "fill", key=key)
+    assert best.token_id in TableModel().vocabulary.encode(filled.draft.text).ids
+
+
+def test_the_browser_is_given_plain_values(session):
+    """What `json` cannot write, such as an infinite loss, must not reach the browser."""
+    found = serve.answer(session, {"text": TWO, "base": TWO, "hidden": ["cat", None]})
+    again = json.loads(json.dumps(found, allow_nan=False))
+    mask = fill(TableModel(), TWO, top_k=10).masks[0]
+    assert again["mask"]["candidates"][0]["probability"] == mask.candidates[0].probability
+    assert again["mask"]["perplexity"] == mask.perplexity
+    total = again["mask"]["rest"] + sum(c["probability"] for c in again["mask"]["candidates"])
+    assert math.isclose(total, 1)
+    assert again["truth"]["word"] == "cat"
+    assert (again["masks"], again["hidden"]) == (2, ["cat", None])
+
+
+def test_a_click_is_carried_out_before_it_is_answered(session):
+    click = {"do": "hide", "token": 2, "version": version_of("the cat sat.")}
+    found = serve.answer(session, {"text": "the cat sat.", "action": click})
+    assert (found["text"], found["hidden"]) == ("the [MASK] sat.", ["cat"])
+    assert found["mask"] is not None
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        *({}, {"text": None}, {"text": 7, "top_k": "many"}, {"text": TEXT, "hidden": "cat"}),
+        *({"text": TEXT, "top_k": float("nan")}, {"text": TEXT, "hidden": [{}, 1, None]}),
+        {"text": TEXT, "action": {"do": [], "token": "x", "key": None}, "selected": -5},
+        {"text": TEXT, "unit": [], "zoom": "1", "lens": {}, "other": 3, "model": 4},
+    ],
+)
+def test_whatever_is_sent_is_answered(session, values):
+    assert serve.answer(session, values)["kind"] in ("none", "hint")
+
+
+@given(st.dictionaries(st.sampled_from([f.name for f in fields(Question)]), st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=4,
+)))  # fmt: skip
+def test_any_json_is_a_question(values):
+    found = Question.read(values)
+    assert 1 <= found.top_k <= 100
+    assert found.selected >= 0
+
+
+def test_a_model_that_loads_long_is_asked_for_again():
+    gate = threading.Event()
+
+    def load(choice, on_progress):
+        on_progress(LoadProgress("download", "fetching", 1, 4))
+        assert gate.wait(30)
+        return TableModel()
+
+    slow = Session(ModelStore(loader=load), "table")
+    waiting = serve.answer(slow, {"text": TEXT})
+    assert waiting == {"kind": "busy", "notice": "fetching", "fraction": 0.25}
+    gate.set()
+    while (found := serve.answer(slow, {"text": TEXT}))["kind"] == "busy":
+        pass
+    assert found["kind"] == "none"
 
 
 def test_the_whole_vocabulary_adds_up_to_one(session):
@@ -281,15 +362,18 @@ def test_the_whole_vocabulary_adds_up_to_one(session):
 def test_a_file_of_all_tokens_that_cannot_be_had_is_said(session, text, said):
     with pytest.raises(FillmaskError, match=said):
         whole_vocabulary(session, Question(text))
-    found = downloaded(session, ALL_TOKENS, Question(text), None)
-    assert found["file"] == ""
-    assert said in found["notice"]
+    found = serve.download(session, {"label": ALL_TOKENS, "text": text})
+    assert said in found["error"]
 
 
-def test_a_text_without_a_strip_says_nothing_of_clicks():
+def test_an_unknown_file_is_an_error_in_words(session):
+    assert "no file" in serve.download(session, {"label": "<b>", "text": TEXT})["error"]
+    assert "hide a word" in serve.download(session, {"label": "CSV", "text": "the cat"})["error"]
+
+
+def test_a_text_without_a_strip_can_still_be_measured():
     model = TableModel(max_tokens=2000)
     session = Session(ModelStore(loader=lambda *_, **__: model), "table")
     found = answer(session, Question("cat " * MAX_STRIP_TOKENS))
     assert found.html["strip"] == ""
-    assert "No word is hidden" in found.notice
-    assert "click" not in found.notice
+    assert found.measurable

@@ -17,8 +17,9 @@ from fillmask_ui.filling import fill
 from fillmask_ui.records import Candidate, MaskFilling, ScoredPart, ScoredWord
 from fillmask_ui.show.render import render, text_html
 from fillmask_ui.ui import widgets
-from fillmask_ui.ui.explore import view
+from fillmask_ui.ui.explore import strip, view
 from fillmask_ui.ui.explore.editing import Draft
+from fillmask_ui.ui.explore.question import Question
 
 EVIL = "<script>alert(1)</script>\"><img src=x onerror=alert(2)>${alert(3)}{{value}}'&amp;"
 TWO = "the [MASK] sat on the [MASK]."
@@ -33,11 +34,12 @@ def all_html(text=f"the [MASK] {EVIL} [MASK]."):
     filling = fill(model, text, top_k=None, candidates=["the"])
     draft = Draft(filling.encoding.text, (EVIL, None))
     scored = ScoredWord(EVIL, 1.0, math.exp(-1), None, (ScoredPart(1, EVIL, 0.5),) * 2)
-    yield view.strip_html(draft, filling.encoding, model.vocabulary, filling)
+    yield strip.strip_html(draft, filling.encoding, model.vocabulary, filling)
     asked = replace(filling.masks[0], scored=(scored,))
     filling = replace(filling, masks=(asked, filling.masks[1]))
     for unit in ("nats", "bits"):
-        shown = view.mask_html(filling, unit=unit, hidden=scored, names=[EVIL, ""])
+        question = Question("", unit=unit)
+        shown = view.mask_html(filling, model, question=question, hidden=scored, names=[EVIL, ""])
         yield from shown.values()
     yield widgets.notice_html("error", EVIL)
     yield render("page/chips.html", texts=[EVIL], label=EVIL)
@@ -55,7 +57,7 @@ def test_text_of_others_is_never_markup():
 def test_special_tokens_stay_visible():
     model = evil_model()
     filling = fill(model, "the [MASK].", top_k=None)
-    text = Tags(view.mask_html(filling)["candidates"]).text
+    text = Tags(view.mask_html(filling, model, question=Question(""))["candidates"]).text
     for token in (*SPECIAL, "<b>"):
         assert token in text
 
@@ -98,22 +100,27 @@ def test_csv_and_json_survive_strange_tokens():
     assert json.loads(filling.to_json()) == filling.to_dict()
 
 
-def test_the_strip_shows_what_the_model_sees():
+def test_the_strip_shows_the_words_of_the_sentence_and_what_they_are_made_of():
     model = TableModel()
-    encoding = model.vocabulary.encode("zebra quickly [MASK].")
-    source = view.strip_html(Draft(encoding.text, ("cat",)), encoding, model.vocabulary, selected=0)
-    assert [t for t in re.findall(r">([^<>]+)<", source) if t.strip()] == [
-        *("[CLS]", "[UNK]", "quick", "ly", "MASK", ".", "[SEP]")
+    encoding = model.vocabulary.encode("Zebra quickly [MASK].")
+    draft = Draft(encoding.text, ("cat",))
+    source = strip.strip_html(draft, encoding, model.vocabulary, selected=0)
+    items = strip.strip_items(encoding, model.vocabulary)
+    assert [item.shown for item in items] == [
+        *("[CLS]", "Zebra", "quickly", "[MASK]", ".", "[SEP]")
     ]
-    assert source.count('data-action="hide"') == 4
-    assert 'aria-label="mask 1: put cat back"' in source
+    assert items[2].pieces == ("quick", "ly")
+    assert [item.unknown for item in items] == [False, True, False, False, False, False]
+    assert [item.joined for item in items if item.shown == "."] == [True]
+    assert source.count('data-action="hide"') == 3
+    assert "put cat back" in Tags(source).text
     assert "fm-mask-number" not in source  # one mask needs no number
 
 
 def test_a_long_text_is_not_made_into_buttons():
     model = TableModel(max_tokens=5000)
-    encoding = model.vocabulary.encode("cat " * view.MAX_STRIP_TOKENS)
-    assert view.strip_html(Draft(encoding.text), encoding, model.vocabulary) == ""
+    encoding = model.vocabulary.encode("cat " * strip.MAX_STRIP_TOKENS)
+    assert strip.strip_html(Draft(encoding.text), encoding, model.vocabulary) == ""
 
 
 @pytest.mark.parametrize("token", ["the", "sat"])
@@ -122,7 +129,7 @@ def test_the_row_of_the_hidden_word_is_marked(token):
     filling = fill(model, TWO, top_k=None)
     part = ScoredPart(model.vocabulary.ids[token], token, 1.0)
     hidden = ScoredWord(token, 1.0, 0.4, 3, (part,))
-    source = view.mask_html(filling, hidden=hidden)["candidates"]
+    source = view.mask_html(filling, model, question=Question(""), hidden=hidden)["candidates"]
     (marked,) = re.findall(r'<tr class="fm-marked".*?</tr>', source)
     assert f'<code dir="auto">{token}</code>' in marked
 
@@ -132,5 +139,6 @@ def test_an_impossible_token_has_infinite_loss_and_no_probability():
     impossible = Candidate(2, 6, "a", "a", 0.0, math.inf)
     filling = fill(TableModel(), "the [MASK].", top_k=2)
     filling = replace(filling, masks=(MaskFilling(1, 0.0, (certain, impossible)),))
-    source = view.mask_html(filling, unit="bits")["candidates"]
+    question = Question("", unit="bits")
+    source = view.mask_html(filling, TableModel(), question=question)["candidates"]
     assert Tags(source).text.endswith("2aa60inf100.0%")

@@ -16,8 +16,8 @@ from fillmask_ui.filling import normalise_masks
 from fillmask_ui.masking import KINDS
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import SkippedText
-from fillmask_ui.show.charts.explore import candidate_names
 from fillmask_ui.show.render import render
+from fillmask_ui.show.words import candidate_names
 from fillmask_ui.ui.links import MAX_TEXT_CHARACTERS
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def side_by_side_html(session: Session, token: TokenExample, models: Sequence[Ma
     for letter, model, loss in zip("AB", models, losses, strict=False):
         prompt = masked(token, model.vocabulary.mask_token)
         mask = session.fill(model, prompt.text, top_k=TOP_K, joint=0).masks[prompt.number]
-        names = candidate_names(mask.candidates)
+        names = candidate_names(mask.candidates, model.vocabulary)
         panels.append(
             {
                 "caption": f"{letter}: {model.signature.name}",

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fillmask_ui.filling import mask_positions, mask_range, normalise_masks, write_token
+from fillmask_ui.filling.text_words import text_words
 from fillmask_ui.protocol import Vocabulary
-from fillmask_ui.records import Encoding
 
 
 @dataclass(frozen=True)
@@ -86,20 +86,18 @@ def _count_words(parts: list[str], mask_token: str) -> int:
 
 
 def hide(draft: Draft, vocabulary: Vocabulary, token: int) -> Draft:
-    """Put a mask in place of a token, or of its whole word where that keeps the rest as it is.
+    """Put a mask in place of the word that a token belongs to.
 
-    A piece of a WordPiece word cannot be hidden alone: text has no way to write the `##ing` that
-    would be left, so the word goes as a whole. The token counts in the encoded text; special
-    tokens and masks leave the draft as it is.
+    The token counts in the encoded text; special tokens and masks leave the draft as it is.
     """
     encoding = vocabulary.encode(draft.text)
-    if not 0 <= token < len(encoding) or not can_hide(encoding, vocabulary, token):
+    word = next((w for w in text_words(encoding, vocabulary) if token in w.tokens), None)
+    if word is None:
         return draft
-    start, end = _hidden_range(encoding, token)
     masks = mask_positions(encoding, vocabulary)
     hidden = draft.words(len(masks))
-    hidden.insert(sum(encoding.spans[p].start < start for p in masks), draft.text[start:end])
-    text = draft.text[:start] + vocabulary.mask_token + draft.text[end:]
+    hidden.insert(sum(encoding.spans[p].start < word.start for p in masks), word.text)
+    text = draft.text[: word.start] + vocabulary.mask_token + draft.text[word.end :]
     return Draft(text, tuple(hidden))
 
 
@@ -131,24 +129,3 @@ def fill_all(draft: Draft, vocabulary: Vocabulary, token_ids: Iterable[int]) -> 
     for token_id in token_ids:
         draft = fill_in(draft, vocabulary, 0, token_id)
     return draft
-
-
-def can_hide(encoding: Encoding, vocabulary: Vocabulary, token: int) -> bool:
-    """Whether a token stands for characters of the text and is no mask."""
-    start, end = _hidden_range(encoding, token)
-    return not encoding.special[token] and encoding.ids[token] != vocabulary.mask_id and start < end
-
-
-def _hidden_range(encoding: Encoding, token: int) -> tuple[int, int]:
-    """First character that goes with a token and one past the last, in the encoded text."""
-    first = last = token
-    word = encoding.word_ids[token]
-    if word is not None:
-        members = [i for i, other in enumerate(encoding.word_ids) if other == word]
-        if any(encoding.tokens[i].startswith("##") for i in members):
-            first, last = members[0], members[-1]
-    start, end = encoding.spans[first].start, encoding.spans[last].end
-    # Some tokenizers count the blank before a word as part of it.
-    while start < end and encoding.text[start].isspace():
-        start += 1
-    return start, end

@@ -2,7 +2,6 @@
 
 import contextlib
 import csv
-import hashlib
 import io
 import itertools
 from collections.abc import Mapping, Sequence
@@ -10,39 +9,25 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from fillmask_ui.errors import FillmaskError, OptionError, TextError
-from fillmask_ui.filling import MAX_TOP_K, check_length, mask_positions, split_words
-from fillmask_ui.models.progress import ProgressCallback
-from fillmask_ui.protocol import MaskedLM, Vocabulary
-from fillmask_ui.records import Encoding, Filling, ScoredWord
-from fillmask_ui.show.charts.explore import MAX_BARS, candidate_names, candidates_figure
+from fillmask_ui.filling import check_length, split_words, unscorable
+from fillmask_ui.filling.text_words import text_words
+from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.records import Encoding, Filling, ScoredWord, finite
+from fillmask_ui.show.bars import MAX_BARS, bars_of, single_id
 from fillmask_ui.show.render import render
-from fillmask_ui.ui.explore.editing import Draft, can_hide, carried
+from fillmask_ui.ui.explore.editing import Draft, carried
+from fillmask_ui.ui.explore.question import Question
+from fillmask_ui.ui.explore.strip import strip_html, version_of
 from fillmask_ui.ui.session import Session, check_text
 from fillmask_ui.ui.widgets import error_message
 
-UNITS = ("nats", "bits")
 # What is shown of one mask; each is a template.
-PIECES = ("choices", "stats", "chart_note", "candidates", "scored", "joint", "details")
-# A longer text is read in the box, not as a thousand buttons.
-MAX_STRIP_TOKENS = 600
-_WELCOME = "Write a sentence and hide a word with [MASK] or ___, or start from an example."
+PIECES = ("choices", "bars", "stats", "candidates", "scored", "joint", "details")
+_WELCOME = "Write a sentence, or start from an example."
 _CSV_COLUMNS = (
     *("mask", "position", "rank", "word", "token", "token_id"),
     *("probability", "nll_nats", "nll_bits", "cumulative_probability"),
 )
-
-
-@dataclass(frozen=True)
-class Question:
-    """The inputs of the tab at one moment."""
-
-    text: str  # of the sentence box
-    model: str = ""  # reference of the model picked; blank for the page's default
-    top_k: int = 10  # candidates wanted
-    words: str = ""  # candidate words as typed, separated by commas
-    unit: str = UNITS[0]  # one of `UNITS`
-    selected: int = 0  # number of the mask to show, from 0
-    draft: Draft = field(default_factory=Draft)  # of the latest answer
 
 
 @dataclass(frozen=True)
@@ -52,39 +37,80 @@ class Answer:
     kind: Literal["none", "hint", "error"]  # of the notice
     notice: str = ""  # a message to the reader
     draft: Draft = field(default_factory=Draft)  # the text and the words behind its masks
+    model: str = ""  # name and precision of the model that answered
     filling: Filling | None = None  # all figures, for the downloads
     selected: int = 0  # number of the mask shown, from 0
-    choices: tuple[str, ...] = ()  # one short name per mask
-    figure: Any | None = None  # best candidates of the mask shown, a plotly figure
+    hidden: ScoredWord | None = None  # the word behind that mask, where it is known
+    measurable: bool = False  # whether it is a sentence without a mask that can be measured
     html: Mapping[str, str] = field(default_factory=dict)  # `strip`, and `PIECES` of the mask
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready values, as the browser takes them."""
+        mask = self.filling.masks[self.selected] if self.filling else None
+        return {
+            "kind": self.kind,
+            "notice": self.notice,
+            "base": self.draft.text,
+            "hidden": list(self.draft.hidden),
+            "version": version_of(self.draft.text),
+            "model": self.model,
+            "selected": self.selected,
+            "masks": len(self.draft.hidden),
+            "mask": mask
+            and finite(
+                {
+                    "candidates": [
+                        {
+                            "id": c.token_id,
+                            "word": c.word,
+                            "probability": c.probability,
+                            "nll_nats": c.nll_nats,
+                        }
+                        for c in mask.candidates
+                    ],
+                    "rest": max(0.0, 1.0 - sum(c.probability for c in mask.candidates)),
+                    "entropy_nats": mask.entropy_nats,
+                    "perplexity": mask.perplexity,
+                }
+            ),
+            "truth": self.hidden
+            and finite(
+                {
+                    "word": self.hidden.word,
+                    "probability": self.hidden.probability,
+                    "nll_nats": self.hidden.nll_nats,
+                    "rank": self.hidden.rank,
+                }
+            ),
+            "measurable": self.measurable,
+            "html": dict(self.html),
+        }
 
-def answer(
-    session: Session, question: Question, on_progress: ProgressCallback | None = None
-) -> Answer:
+
+def answer(session: Session, question: Question) -> Answer:
     """What to show; what is wrong with the inputs is said in the answer, never raised."""
     if not question.text.strip():
         return Answer("hint", _WELCOME)
     try:
         check_text(question.text)
-        model = session.model(question.model, on_progress)
+        model = session.model(question.model)
         draft = current_draft(question, model)
         encoding = model.vocabulary.encode(draft.text)
     except FillmaskError as error:
         return Answer("error", error_message(error), draft=question.draft)
     try:
-        if draft.hidden:
+        check_length(model, encoding)
+        if strange := unknown_words(encoding, model):
+            found = Answer("hint", strange)
+        elif draft.hidden:
             found = _predicted(session, model, replace(question, draft=draft))
         else:
-            check_length(model, encoding)
-            # A very long text has no strip to click on.
-            click = "click one below, or " if len(encoding) <= MAX_STRIP_TOKENS else ""
-            way = f"{click}write {model.vocabulary.mask_token} or ___ in its place."
-            found = Answer("hint", f"No word is hidden yet: {way}")
+            found = Answer("none", measurable=True)
     except FillmaskError as error:
         found = Answer("error", error_message(error))
     strip = strip_html(draft, encoding, model.vocabulary, found.filling, found.selected)
-    return replace(found, draft=draft, html={**found.html, "strip": strip})
+    name = f"{model.signature.name} · {model.signature.precision}"
+    return replace(found, draft=draft, model=name, html={**found.html, "strip": strip})
 
 
 def current_draft(question: Question, model: MaskedLM) -> Draft:
@@ -92,91 +118,71 @@ def current_draft(question: Question, model: MaskedLM) -> Draft:
     return carried(question.draft, question.text, model.vocabulary.mask_token)
 
 
+def unknown_words(encoding: Encoding, model: MaskedLM) -> str:
+    """A warning where the model can read less than half of the words; blank where it can.
+
+    What it would answer rests on hardly anything but the number of words.
+    """
+    words = text_words(encoding, model.vocabulary)
+    words = tuple(w for w in words if any(c.isalnum() for c in w.text))
+    unknown = model.vocabulary.unk_id
+    known = [w for w in words if not any(encoding.ids[i] == unknown for i in w.tokens)]
+    if not words or 2 * len(known) >= len(words):
+        return ""
+    some = f"only {len(known)} of the {len(words)} words" if known else "no word"
+    return (
+        f"This model knows {some} of this sentence, so its guesses would mean nothing. "
+        "Pick a model that was trained on this language."
+    )
+
+
 def _predicted(session: Session, model: MaskedLM, question: Question) -> Answer:
     """The answer without the strip; the question's draft is that of its text."""
-    draft = question.draft
-    top_k = max(1, min(MAX_TOP_K, int(question.top_k)))
-    notice = ""
+    draft, words, notice = question.draft, split_words(question.words), ""
     try:
-        words = split_words(question.words)
-        filling = session.fill(model, draft.text, top_k=top_k, words=words)
+        check_text(draft.text, words)
+        problems = unscorable(model, draft.text, words)
+        words = tuple(word for word in words if word not in problems)
+        notice = " ".join(f"{problem[:1].upper() + problem[1:]}." for problem in problems.values())
+        filling = session.fill(model, draft.text, top_k=question.top_k, words=words)
     except OptionError as error:
-        # A word that cannot be scored must not hide what can be predicted.
+        # Words that cannot be scored must not hide what can be predicted.
         notice = error_message(error)
-        filling = session.fill(model, draft.text, top_k=top_k)
+        filling = session.fill(model, draft.text, top_k=question.top_k)
     selected = question.selected if 0 <= question.selected < len(filling.masks) else 0
     hidden = None
     if (word := draft.word(selected)) is not None:
         # It may have no tokens or too many, or make the text too long once the mask has widened.
         with contextlib.suppress(OptionError, TextError):
             hidden = session.score_at(model, draft.text, word, selected)
-    names = tuple(
-        f"Mask {number} ({word})" if word else f"Mask {number}"
-        for number, word in enumerate(draft.words(len(filling.masks)), start=1)
+    html = mask_html(
+        filling, model, selected, question=question, hidden=hidden, names=mask_names(draft)
     )
     return Answer(
         "error" if notice else "none",
         notice,
         filling=filling,
         selected=selected,
-        choices=names,
-        figure=candidates_figure(
-            filling.masks[selected],
-            unit=question.unit,
-            marked=_single_id(hidden),
-            key_prefix=f"{version_of(draft.text)}:{selected}:",
-        ),
-        html=mask_html(filling, selected, unit=question.unit, hidden=hidden, names=names),
+        hidden=hidden,
+        html=html,
     )
 
 
-def version_of(text: str) -> str:
-    """Short name of a text, so that a click on what showed an older text is recognised."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+def mask_names(draft: Draft) -> tuple[str, ...]:
+    """One short name per mask.
 
-
-def strip_html(
-    draft: Draft,
-    encoding: Encoding,
-    vocabulary: Vocabulary,
-    filling: Filling | None = None,
-    selected: int = 0,
-) -> str:
-    """The sentence as the tokens that the model sees, each a button; nothing for a long text.
-
-    `encoding` is that of the draft's text; a `filling` gives each mask its best guess.
+    >>> mask_names(Draft("[MASK] [MASK]", ("cat", None)))
+    ('1 cat', '2')
     """
-    if len(encoding) > MAX_STRIP_TOKENS:
-        return ""
-    numbers = {place: mask for mask, place in enumerate(mask_positions(encoding, vocabulary))}
-    words = encoding.word_ids
-    tokens = [
-        {
-            "index": index,
-            "mask": numbers.get(index),
-            "shown": vocabulary.word(encoding.ids[index]).strip() or token,
-            "about": f"token {token}, id {encoding.ids[index]}",
-            "can_hide": can_hide(encoding, vocabulary, index),
-            "joined": index > 0 and words[index] is not None and words[index] == words[index - 1],
-        }
-        for index, token in enumerate(encoding.tokens)
-    ]
-    best = [mask.candidates[0] for mask in filling.masks] if filling else []
-    return render(
-        "page/strip.html",
-        tokens=tokens,
-        hidden=draft.words(len(numbers)),
-        guesses=[(candidate_names([guess])[0], guess.probability) for guess in best],
-        selected=selected,
-        version=version_of(draft.text),
-    )
+    return tuple(f"{n} {word}" if word else str(n) for n, word in enumerate(draft.hidden, start=1))
 
 
 def mask_html(
     filling: Filling,
+    model: MaskedLM,
     selected: int = 0,
     *,
-    unit: str = UNITS[0],
+    question: Question,
     hidden: ScoredWord | None = None,
     names: Sequence[str] = (),
 ) -> dict[str, str]:
@@ -184,23 +190,23 @@ def mask_html(
 
     `hidden` is the word behind the mask where that is known, `names` are those of all masks.
     """
+    mask = filling.masks[selected]
+    signature = filling.signature
     values = {
         "filling": filling,
         "selected": selected,
-        "mask": filling.masks[selected],
-        "unit": unit,
+        "mask": mask,
+        "bars": bars_of(mask, selected, model.vocabulary, signature.vocabulary_size, hidden),
+        "left_out": max(0, len(mask.candidates) - MAX_BARS),
+        "vocabulary": model.vocabulary,
+        "unit": question.unit,
+        "zoom": question.zoom,
         "hidden": hidden,
-        "hidden_id": _single_id(hidden),
+        "hidden_id": single_id(hidden),
         "names": names,
         "version": version_of(filling.encoding.text),
-        "max_bars": MAX_BARS,
     }
     return {piece: render(f"page/{piece}.html", **values) for piece in PIECES}
-
-
-def _single_id(word: ScoredWord | None) -> int | None:
-    """The token of a word that is just one."""
-    return word.parts[0].token_id if word and len(word.parts) == 1 else None
 
 
 def filling_csv(filling: Filling) -> str:

@@ -1,1 +1,322 @@
 // The Explore tab in the browser: its state, its questions to the server, its history.
+//
+// One question is on its way at a time; what changes meanwhile is asked next, and only as it is
+// then, so that no question is asked whose answer nobody would see. Clicks wait for their turn, so
+// that none is lost.
+(() => {
+  const page = (window.fillmask ??= {});
+  // Field of the state -> parameter of a link.
+  const LINK = {
+    ...{ text: "text", model: "model", top_k: "k", words: "words", unit: "unit" },
+    ...{ hidden: "hidden", selected: "mask", zoom: "zoom", other: "with", lens: "lens" },
+  };
+  const MOST_CHARACTERS = 2_000; // servers and chat programs cut addresses at about 8,000
+  const PIECES = ["strip", "choices", "bars", "stats", "candidates", "scored", "joint", "details"];
+  const SLOW_MS = 700;
+
+  let plain = {}; // the state as the page opens
+  let server = null;
+  let stage = null;
+  let synced = false; // whether the controls hold the state, so that they may change it
+  let dirty = false; // whether the state is not asked about yet
+  let asked = 0; // number of the latest question
+  let sent_at = 0; // when it went, 0 when nothing is on its way
+  let shown = 0; // number of the question whose answer stands on the page
+  let typed_at = 0;
+  let stepped_at = 0; // when the latest step of the history was made
+  const clicks = [];
+
+  const explore = (page.explore = { state: {}, answer: null, apply: null });
+  const byId = (id) => document.getElementById(id);
+  const place = (piece) => byId(piece)?.querySelector(`[data-piece="${piece}"]`) ?? byId(piece);
+
+  // ---- The state, from links, controls and clicks
+
+  // A text that is new as a whole brings the words behind its masks along, or knows none.
+  function merge(changes) {
+    const fresh = "text" in changes && changes.text !== explore.state.text;
+    const words = fresh ? { base: changes.text, hidden: [] } : {};
+    Object.assign(explore.state, words, changes);
+  }
+
+  function from_link(parameters) {
+    const found = {};
+    for (const [field, name] of Object.entries(LINK)) {
+      if (parameters[name] !== undefined) found[field] = parameters[name];
+    }
+    if ("hidden" in found) {
+      try {
+        found.hidden = JSON.parse(found.hidden);
+      } catch {
+        delete found.hidden;
+      }
+      if (!Array.isArray(found.hidden)) delete found.hidden;
+    }
+    if ("selected" in found) found.selected = Math.max(0, Number(found.selected) - 1 || 0);
+    for (const field of ["top_k", "zoom"]) {
+      if (!(field in found)) continue;
+      const number = Number(found[field]);
+      if (!Number.isInteger(number)) delete found[field];
+      else found[field] = Math.max(1, Math.min(100, number));
+    }
+    if ("unit" in found && !["nats", "bits"].includes(found.unit)) delete found.unit;
+    if (found.model?.trim() === "") delete found.model;
+    return found;
+  }
+
+  function to_link(state) {
+    const link = {};
+    for (const [field, name] of Object.entries(LINK)) link[name] = String(state[field] ?? "");
+    link.hidden = state.hidden?.some(Boolean) ? JSON.stringify(state.hidden) : "";
+    link.mask = state.selected ? String(state.selected + 1) : "";
+    link.zoom = state.zoom > 1 ? String(state.zoom) : "";
+    return link;
+  }
+
+  function remember(push) {
+    if (push) stepped_at = Date.now();
+    const step = (history.state?.step ?? 0) + (push ? 1 : 0);
+    const state = { ...history.state, step, explore: { ...explore.state } };
+    page.remember(to_link(explore.state), to_link(plain), MOST_CHARACTERS, state, push);
+  }
+
+  // Sets fields of the state, as a click or a link does; `push` makes a step to come back from.
+  explore.change = (changes, { push = false } = {}) => {
+    merge(changes);
+    if (push) remember(true);
+    explore.apply?.();
+    stale();
+    pump();
+  };
+
+  // What the controls hold, after every key.
+  explore.typed = (values) => {
+    if (!synced) return;
+    const state = explore.state;
+    const changed = Object.keys(values).filter((name) => values[name] !== state[name]);
+    if (!changed.length) return;
+    for (const name of changed) state[name] = values[name] ?? "";
+    if (changed.includes("text")) typed_at = Date.now();
+    stale();
+    pump();
+  };
+
+  explore.controls = (names) => {
+    synced = true;
+    return names.map((name) => explore.state[name]);
+  };
+
+  // A click on the strip, a bar or a row; it counts even where others are still being answered.
+  explore.click = (action) => {
+    clicks.push(action);
+    pump();
+  };
+
+  explore.call = (name, values = {}) => server[name]({ ...explore.state, ...values });
+
+  // ---- Questions
+
+  function stale() {
+    dirty = true;
+    stage?.classList.add("fm-stale");
+    stage?.setAttribute("aria-busy", "true");
+    document.dispatchEvent(new CustomEvent("fillmask:stale"));
+  }
+
+  function pump() {
+    if (!server || sent_at) return;
+    if (dirty) return send(null);
+    while (clicks.length) {
+      const action = aimed(clicks.shift());
+      if (action) return send(action);
+    }
+  }
+
+  // The click as one on the words that stand there now, which an earlier click may have moved.
+  function aimed(click) {
+    const version = explore.answer?.version;
+    if (click.version === version) return click;
+    const there = byId("strip").querySelector(
+      `[data-place="${click.place}"][data-action="${click.do}"]`,
+    );
+    if (!there || (click.do === "hide" && there.textContent !== click.shown)) return null;
+    return { ...click, version, token: Number(there.dataset.token) };
+  }
+
+  async function send(action) {
+    const number = ++asked;
+    const text = explore.state.text;
+    dirty = false;
+    sent_at = Date.now();
+    let answer = null;
+    try {
+      answer = await explore.call("answer", { action });
+    } catch {
+      // what to do about it is below
+    }
+    if (number === asked) sent_at = 0;
+    if (number < shown) return;
+    if (answer?.kind === undefined || answer.kind === "busy") {
+      notice(answer ?? { kind: "error", notice: "The page cannot reach its server. Trying again…" });
+      if (number !== asked) return;
+      if (action) clicks.unshift(action);
+      else dirty = true;
+      setTimeout(pump, answer ? 400 : 2_000);
+      return;
+    }
+    shown = number;
+    const untouched = explore.state.text === text;
+    Object.assign(explore.state, { base: answer.base, hidden: answer.hidden });
+    if (untouched) explore.state.selected = answer.selected;
+    if (action && untouched && answer.text !== text) explore.state.text = answer.text;
+    show(answer, action);
+    if (action) explore.apply?.();
+    if (untouched) remember(Boolean(action));
+    pump();
+  }
+
+  // A question that takes long says so, and no longer holds up the next one.
+  setInterval(() => {
+    if (!sent_at || Date.now() - sent_at < SLOW_MS) return;
+    if (!byId("notice").querySelector(".fm-busy")) notice({ kind: "busy", notice: "Working…" });
+    if (!dirty) return;
+    sent_at = 0;
+    pump();
+  }, 100);
+
+  // ---- Answers
+
+  function notice({ kind, notice: text, fraction }) {
+    const line = document.createElement("div");
+    if (kind !== "none") {
+      line.className = `fm-notice fm-${kind}`;
+      line.textContent = text;
+    }
+    line.setAttribute("role", kind === "error" ? "alert" : "status");
+    if (kind === "busy") {
+      const bar = line.appendChild(document.createElement("progress"));
+      bar.setAttribute("aria-label", "progress");
+      if (typeof fraction === "number") bar.value = fraction;
+    }
+    byId("notice").replaceChildren(line);
+  }
+  explore.notice = notice;
+
+  function show(answer, action) {
+    const focus = focused(action);
+    explore.answer = answer;
+    notice(answer);
+    // An error about the sentence leaves what was there before, marked as that.
+    const kept = answer.kind === "error" && !answer.mask;
+    for (const piece of PIECES) {
+      const html = answer.html[piece];
+      if (html === undefined && kept) continue;
+      if (piece === "bars") bars(html ?? "");
+      else place(piece).innerHTML = html ?? "";
+    }
+    if (!kept) byId("tables").hidden = !answer.mask;
+    stage.classList.toggle("fm-stale", dirty || kept);
+    stage.setAttribute("aria-busy", String(dirty));
+    stage.dataset.model = answer.model;
+    document.dispatchEvent(new CustomEvent("fillmask:answer", { detail: answer }));
+    focus?.()?.focus({ preventScroll: true });
+  }
+
+  // Bars of words that stay move from their old length to the new one.
+  function bars(html) {
+    const list = byId("bars");
+    const widths = {};
+    for (const row of list.querySelectorAll("[data-bar]")) {
+      widths[row.dataset.bar] = row.querySelector(".fm-bar-fill").style.getPropertyValue("--p");
+    }
+    list.innerHTML = html;
+    const moved = [];
+    for (const row of list.querySelectorAll("[data-bar]")) {
+      const fill = row.querySelector(".fm-bar-fill");
+      const width = fill.style.getPropertyValue("--p");
+      fill.style.setProperty("--p", widths[row.dataset.bar] ?? 0);
+      moved.push([fill, width]);
+    }
+    void list.offsetWidth; // the old lengths are drawn before the new ones are set
+    for (const [fill, width] of moved) fill.style.setProperty("--p", width);
+  }
+
+  // Where the focus belongs once the element that has it is replaced.
+  function focused(action) {
+    const element = document.activeElement;
+    if (!element?.closest?.("#stage, #tables")) return null;
+    const strip = (number) => byId("strip").querySelectorAll(`[data-place="${number}"]`);
+    const { place: at, zoom, key, download } = element.dataset;
+    if (at !== undefined) return () => [...strip(at)].at(-1);
+    if (zoom) return () => stage.querySelector(`[data-zoom="${zoom}"]`);
+    if (download) return null;
+    const filled = action?.do === "fill" && action.key.split(":")[0];
+    if (!filled) {
+      const box = element.closest("#stage > *, #tables > *");
+      return () => box.querySelector(`[data-key="${key}"]`) ?? box.querySelector("button");
+    }
+    // The word that was written stands where its mask stood.
+    const number = filled === "all" ? 0 : Number(filled);
+    const masks = byId("strip").querySelectorAll(".fm-mask-word");
+    const where = masks[number]?.dataset.place;
+    return () => (where === undefined ? null : [...strip(where)].at(-1));
+  }
+
+  // ---- Clicks on what an answer shows
+
+  document.addEventListener("click", (event) => {
+    const at = (selector) => event.target.closest?.(selector);
+    const zoom = at("#bars [data-zoom]");
+    const choice = at("#choices [data-key]");
+    const file = at("[data-download]");
+    const row = at("#bars [data-key], #candidates [data-key], #scored [data-key], #joint [data-key]");
+    if (zoom) explore.change({ zoom: Number(zoom.dataset.zoom) });
+    else if (choice) explore.change({ selected: Number(choice.dataset.key) }, { push: true });
+    else if (file) save(file.dataset.download);
+    else if (row && !String(window.getSelection()).trim()) {
+      const [version, ...key] = row.dataset.key.split(":");
+      explore.click({ do: "fill", version, key: key.join(":") });
+    }
+  });
+
+  async function save(label) {
+    const file = await explore.call("download", { label });
+    if (file.error) notice({ kind: "error", notice: file.error });
+    else page.save(file.name, file.type, file.text);
+  }
+
+  // ---- History and links
+
+  // The step before, from Back or Ctrl+Z; a text field undoes its own typing first.
+  window.addEventListener("popstate", (event) => {
+    const link = Object.fromEntries(new URLSearchParams(window.location.search));
+    page.select_tab(link);
+    explore.change({ ...plain, base: "", hidden: [], ...(event.state?.explore ?? from_link(link)) });
+  });
+
+  document.addEventListener("keydown", (event) => {
+    const undo = (event.ctrlKey || event.metaKey) && !event.shiftKey && event.key === "z";
+    if (!undo || !history.state?.step || stage?.offsetParent === null) return;
+    if (event.target.matches?.("textarea, input") && typed_at > stepped_at) return;
+    event.preventDefault();
+    history.back();
+  });
+
+  page.take_links?.("explore", (parameters) => {
+    const changes = from_link(parameters);
+    if (Object.keys(changes).length) explore.change(changes, { push: true });
+  });
+
+  explore.begin = (element, functions) => {
+    stage = element;
+    server = functions;
+    plain = { ...JSON.parse(stage.dataset.plain), hidden: [], selected: 0, zoom: 1, other: "", lens: "" };
+    const link = from_link(Object.fromEntries(new URLSearchParams(window.location.search)));
+    explore.state = { ...plain, base: "", ...(history.state?.explore ?? {}), ...link };
+    if (link.hidden) explore.state.base = explore.state.text;
+    synced = !Object.keys(plain).some((name) => explore.state[name] !== plain[name]);
+    if (!synced) explore.apply?.();
+    dirty = true;
+    pump();
+  };
+})();

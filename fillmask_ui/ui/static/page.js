@@ -2,27 +2,28 @@
 (() => {
   const page = (window.fillmask ??= {});
 
-  function change(parameters) {
+  function change(parameters, state = history.state, push = false) {
     const url = new URL(window.location.href);
     for (const [name, value] of Object.entries(parameters)) {
       if (value === null) url.searchParams.delete(name);
       else url.searchParams.set(name, value);
     }
-    history.replaceState(history.state, "", url);
+    if (push) history.pushState(state, "", url);
+    else history.replaceState(state, "", url);
   }
 
   // A page as it opens needs no parameters; any other names its text, model and k in full.
-  page.remember = (state, plain, most_characters) => {
-    const names = Object.keys(plain);
-    const same = (name) => String(state[name] ?? "") === String(plain[name]);
+  page.remember = (link, plain, most_characters, state, push) => {
+    const names = Object.keys(link);
+    const same = (name) => link[name] === plain[name];
     const untouched = names.every(same);
     const kept = {};
     for (const name of names) {
       const optional = !["text", "model", "k"].includes(name) && same(name);
-      const value = String(state[name] ?? "");
+      const value = link[name];
       kept[name] = untouched || optional || value.length > most_characters ? null : value;
     }
-    change(kept);
+    change(kept, state, push);
   };
 
   // Opening a page selects its first tab, before the one asked for is known.
@@ -42,6 +43,7 @@
     }
     window.scrollTo(0, 0);
   };
+  page.select_tab = (parameters) => takers[""]?.(parameters);
   page.take_links = (tab, take) => {
     takers[tab] = take;
     if (waiting[tab]) take(waiting[tab]);
@@ -70,6 +72,7 @@
     document.body.classList.toggle("dark", dark);
     document.documentElement.style.colorScheme = dark ? "dark" : "light";
     if (!keep) return;
+    change({ __theme: null }); // the button wins over the address
     try {
       localStorage.setItem("fillmask-theme", dark ? "dark" : "light");
     } catch {

@@ -1,0 +1,130 @@
+"""What the browser calls: functions of plain JSON values that answer at once.
+
+The browser holds the state of the tab and sends it along; nothing is kept here for a visitor. So
+an answer takes no longer than the model does, and one that is overtaken is simply not looked at.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from fillmask_ui.errors import FillmaskError, OptionError
+from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.records import Filling
+from fillmask_ui.ui.background import Waiting
+from fillmask_ui.ui.explore import editing, view
+from fillmask_ui.ui.explore.question import Action, Question
+from fillmask_ui.ui.explore.strip import version_of
+from fillmask_ui.ui.session import Session
+from fillmask_ui.ui.widgets import error_message
+
+# Masks whose whole vocabulary is written to a file; each is tens of thousands of lines.
+MAX_WHOLE_MASKS = 16
+ALL_TOKENS = "CSV, all tokens"
+# Label of a button -> name of its file, its media type.
+DOWNLOADS = {
+    "CSV": ("fillmask.csv", "text/csv"),
+    "JSON": ("fillmask.json", "application/json"),
+    ALL_TOKENS: ("fillmask-all.csv", "text/csv"),
+}
+
+Json = dict[str, Any]
+
+
+def answer(session: Session, values: Mapping[str, Any]) -> Json:
+    """What the tab is to show for its state, `view.Answer` as JSON.
+
+    A click in `action` is carried out first, and the `text` it makes stands in the answer. While a
+    model is being loaded the answer is of kind `busy`, with how far that is, and asks to be asked
+    for again.
+    """
+    question = Question.read(values)
+    if question.text.strip():
+        try:
+            state = session.model_soon(question.model)
+        except FillmaskError as error:
+            return view.Answer("error", error_message(error), draft=question.draft).to_dict()
+        if isinstance(state, Waiting):
+            message = state.message or "Loading the model…"
+            return {"kind": "busy", "notice": message, "fraction": state.fraction}
+        if question.action is not None:
+            try:
+                question = acted(question, question.action, state.result)
+            except FillmaskError as error:
+                return view.Answer("error", error_message(error), draft=question.draft).to_dict()
+    return {**view.answer(session, question).to_dict(), "text": question.text}
+
+
+def acted(question: Question, action: Action, model: MaskedLM) -> Question:
+    """The question after a click; one on what showed another text changes nothing."""
+    draft, selected = view.current_draft(question, model), question.selected
+    vocabulary = model.vocabulary
+    if version_of(draft.text) != action.version:
+        return question
+    if action.do == "restore":
+        draft, selected = editing.restore(draft, vocabulary, action.token), 0
+    elif action.do == "choose":
+        selected = action.token
+    elif action.do == "fill":
+        draft, selected = _filled(draft, model, action.key), 0
+    elif (hidden := editing.hide(draft, vocabulary, action.token)) != draft:
+        # The mask just made is the one to look at: it is where the two texts part.
+        start = editing.common_length(draft.text, hidden.text)
+        draft, selected = hidden, hidden.text[:start].count(vocabulary.mask_token)
+    return replace(question, text=draft.text, draft=draft, selected=selected)
+
+
+def _filled(draft: editing.Draft, model: MaskedLM, key: str) -> editing.Draft:
+    """The draft with the tokens of a bar or row filled in; a senseless key changes nothing."""
+    mask, _, ids = key.partition(":")
+    token_ids = tuple(int(i) for i in ids.split(",") if i.isdecimal() and len(i) < 10)
+    known = all(i < model.signature.vocabulary_size for i in token_ids)
+    if not token_ids or not known:
+        return draft
+    if mask == "all":
+        return editing.fill_all(draft, model.vocabulary, token_ids)
+    if mask.isdecimal() and len(mask) < 10:
+        return editing.fill_in(draft, model.vocabulary, int(mask), token_ids[0])
+    return draft
+
+
+def download(session: Session, values: Mapping[str, Any]) -> Json:
+    """One of `DOWNLOADS`, by its `label`, for the state: its `name`, `type` and `text`.
+
+    Where it cannot be had, an `error` says why.
+    """
+    label, question = str(values.get("label")), Question.read(values)
+    if label not in DOWNLOADS:
+        return {"error": f"There is no file {label!r}."}
+    try:
+        text = _file_text(session, question, label)
+    except FillmaskError as error:
+        return {"error": error_message(error)}
+    name, kind = DOWNLOADS[label]
+    return {"name": name, "type": kind, "text": text}
+
+
+def _file_text(session: Session, question: Question, label: str) -> str:
+    if label == ALL_TOKENS:
+        return view.filling_csv(whole_vocabulary(session, question))
+    filling = view.answer(session, question).filling
+    if filling is None:
+        raise OptionError("nothing is predicted yet: hide a word first")
+    # As `fillmask-ui predict --json` prints it.
+    return filling.to_json(indent=2) if label == "JSON" else view.filling_csv(filling)
+
+
+def whole_vocabulary(session: Session, question: Question) -> Filling:
+    """All tokens at each mask of the text; refused where the file would be too large."""
+    model = session.model(question.model)
+    draft = view.current_draft(question, model)
+    if len(draft.hidden) > MAX_WHOLE_MASKS:
+        raise OptionError(
+            f"the text has {len(draft.hidden)} masks, and a file of all tokens has at most "
+            f"{MAX_WHOLE_MASKS}: leave some masks out, or download what is shown"
+        )
+    return session.fill(model, draft.text, top_k=None)
+
+
+# By the name under which the browser calls them; each takes the session and JSON values.
+SERVED = {"answer": answer, "download": download}

@@ -1,0 +1,96 @@
+"""How quick the page is on this machine: from a key, a click or the address to bars.
+
+PYTHONPATH=tests python tests/ui/measure_page.py [URL]    (serves its own page if none is given)
+"""
+
+from __future__ import annotations
+
+import socket
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from chromium import chromium
+
+TIMES = 20
+# What the page shows once it has answered the sentence in the box, and nothing else.
+ANSWERED = "() => window.fillmask?.explore?.answer && !document.querySelector('#stage.fm-stale')"
+NOUNS = ("cat", "dog", "king", "child", "river", "teacher", "train", "garden", "doctor", "bird")
+
+
+def last_key(page: Any, turn: int) -> float:
+    """Milliseconds from the last key of a sentence, typed at 140 ms per key, to its bars."""
+    box = page.locator("#sentence textarea")
+    box.fill("")
+    sentence = f"The {NOUNS[turn % len(NOUNS)]} was very [MASK] {turn}"
+    box.press_sequentially(sentence[:-1], delay=140 if turn % 5 == 0 else 20)
+    started = time.perf_counter()
+    box.press(sentence[-1])
+    page.wait_for_function(
+        "text => window.fillmask.explore.answer?.base === text"
+        " && document.querySelector('#bars .fm-bar')",
+        arg=sentence,
+        polling=5,
+    )
+    return 1000 * (time.perf_counter() - started)
+
+
+def click(page: Any, turn: int) -> float:
+    """Milliseconds from a click on a word of the strip to the bars of what it hides."""
+    noun = NOUNS[turn % len(NOUNS)]
+    page.locator("#sentence textarea").fill(f"The {noun} was very tired on day {turn}.")
+    page.wait_for_function(
+        "turn => window.fillmask.explore.answer?.base?.includes(`day ${turn}.`)", arg=turn
+    )
+    page.wait_for_timeout(1_000)  # what the sentence without a mask sets going is over
+    started = time.perf_counter()
+    page.locator("#strip button", has_text=noun).click()
+    page.wait_for_function("() => document.querySelector('#bars .fm-bar')", polling=5)
+    return 1000 * (time.perf_counter() - started)
+
+
+def load(page: Any, _turn: int) -> float:
+    """Milliseconds from the address to the first bars, in a browser that knows the page."""
+    started = time.perf_counter()
+    page.goto(page.url)
+    page.wait_for_function("() => document.querySelector('#bars .fm-bar')", polling=5)
+    return 1000 * (time.perf_counter() - started)
+
+
+def measure(page: Any, what: str, once: Callable[[Any, int], float]) -> None:
+    """Print the median and the range of `TIMES` measurements, after one that does not count."""
+    once(page, TIMES)
+    values = [once(page, turn) for turn in range(TIMES)]
+    low, middle, high = min(values), statistics.median(values), max(values)
+    print(f"{what:32}{middle:7.0f} ms  ({low:.0f} to {high:.0f}, median of {TIMES})", flush=True)
+
+
+def main(url: str | None) -> None:
+    """Measure the page at an address, or one that is served for this."""
+    demo = None
+    if url is None:
+        from fillmask_ui.ui.app import build_app, launch_options
+
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            port = listener.getsockname()[1]
+        demo = build_app()
+        options = launch_options()
+        demo.launch(server_name="127.0.0.1", server_port=port, prevent_thread_lock=True, **options)
+        url = f"http://127.0.0.1:{port}/"
+    with chromium() as browser:
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.goto(url)
+        page.wait_for_function(ANSWERED)
+        measure(page, "last key to new bars", last_key)
+        measure(page, "click on a word to new bars", click)
+        page.goto(url)
+        measure(page, "address to first bars", load)
+    if demo is not None:
+        demo.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else None)
