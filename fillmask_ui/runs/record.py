@@ -70,9 +70,7 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
             _check_same("baseline", self.info.baseline, baseline.signature)
         if isinstance(examples, Texts):
             self.check_texts(examples)
-            if not self._stored:
-                self._set(texts={**self.info.texts, "available": examples.report.available})
-        self._set(state=RUNNING, error=None)
+        self._set(state=RUNNING, error=None, texts=self._texts(examples))
         rows = evaluate(
             model,
             self._checked(examples),
@@ -92,7 +90,8 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
                     if isinstance(row, Heartbeat) and self.info.config.batch_tokens is None:
                         # A resumed run goes on with the batches that it began with.
                         config = replace(self.info.config, batch_tokens=row.batch_tokens)
-                        self._set(config=config)
+                        # By now a short file that is read in its own order was read to its end.
+                        self._set(config=config, texts=self._texts(examples))
                     if heartbeat or not isinstance(row, Heartbeat):
                         yield row
             self._set(state=DONE, result=self.running.summary().to_dict())
@@ -105,6 +104,12 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
         except BaseException as error:
             self._set(state=STOPPED, error=f"{type(error).__name__}: {error}")
             raise
+
+    def _texts(self, examples: Iterable[Example | str]) -> Mapping[str, Any]:
+        """`RunInfo.texts` with the number of rows as it was when the run began."""
+        if not isinstance(examples, Texts) or self._stored:
+            return self.info.texts
+        return {**self.info.texts, "available": examples.report.available}
 
     def check_texts(self, texts: Texts) -> None:
         """Refuse data with another number of rows than when the run began: a `DataError`.

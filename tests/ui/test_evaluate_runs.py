@@ -1,6 +1,8 @@
 """Stored runs of the Evaluate tab: kept, compared, downloaded, deleted, each visitor's own."""
 
+import json
 import os
+import re
 import time
 
 import pytest
@@ -20,10 +22,13 @@ from table_model import TableModel
 from fillmask_ui.errors import DataError
 from fillmask_ui.runs import compare
 from fillmask_ui.ui.evaluate import desk as desks
-from fillmask_ui.ui.evaluate import tokens
+from fillmask_ui.ui.evaluate import job as jobs
+from fillmask_ui.ui.evaluate import tokens, view
 from fillmask_ui.ui.evaluate.desk import LEFT_SECONDS, Selection
 from fillmask_ui.ui.evaluate.form import PUBLIC_TOKENS
 from fillmask_ui.ui.evaluate.tokens import DIFFERENT, TokenFilter
+
+PSEUDO = {"metric": "pseudo-perplexity"}
 
 
 def test_the_stored_run_shows_what_the_job_showed(tmp_path):
@@ -165,3 +170,53 @@ def test_what_visitors_left_hours_ago_is_removed(tmp_path):
     finish(arrived(bench, "new").begin(choices))
     assert arrived(bench, "old").runs().runs == []
     assert len(arrived(bench, "new").runs().runs) == 2
+
+
+def cut(desk, name, rows, state="stopped"):
+    """Leave a run with its first rows alone, as if it had been stopped there."""
+    folder = desk.store.root / name
+    lines = (folder / "rows.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "rows.jsonl").write_bytes(b"".join(lines[:rows]))
+    path = folder / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"state": state, "result": None}))
+
+
+def verdict(page):
+    assert page.figures, page.notice
+    return re.search(r"fm-verdict .*?<b>(.*?)</b>", page.figures, re.DOTALL)[1]
+
+
+@pytest.mark.parametrize("samples", [0, 40])
+def test_a_verdict_says_of_how_many_texts_it_is_until_all_are_there(tmp_path, samples):
+    desk = own_desk(tmp_path / "runs")
+    choices = {"baseline": "noisy", "samples": samples, **PSEUDO}
+    name = finish(begun(desk, tmp_path, **choices))[-1].info.name
+    assert "so far" not in verdict(view.stored(desk, Selection(name)))
+    cut(desk, name, 12)
+    stopped = verdict(view.stored(desk, Selection(name)))
+    assert stopped.endswith(f" so far, 12 of {samples or len(TEXTS)} texts:")
+
+
+def test_a_verdict_of_two_runs_says_so_where_one_is_not_done(tmp_path):
+    desk = own_desk(tmp_path / "runs")
+    names = [
+        finish(begun(desk, tmp_path, model=model, **PSEUDO))[-1].info.name
+        for model in ("table", "noisy")
+    ]
+    assert "so far" not in verdict(view.stored(desk, Selection(*names)))
+    cut(desk, names[1], 12)
+    assert "so far, 12 of 60 texts" in verdict(view.stored(desk, Selection(*names)))
+
+
+def test_a_verdict_that_grows_says_of_how_many_texts_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs, "STATUS_SECONDS", 0.0)
+    known = models()
+    known["noisy"].free_calls = 12
+    desk = own_desk(tmp_path / "runs", known=known)
+    choices = uploaded(tmp_path, baseline="noisy", **PSEUDO)
+    updates = view.job_updates(desk, lambda: desk.begin(choices))
+    page = next(update for update in updates if update.figures)
+    assert re.search(r" so far, \d+ of 60 texts:$", verdict(page))
+    known["noisy"].open.set()
+    *_, last = updates
+    assert "so far" not in verdict(last)

@@ -5,6 +5,7 @@ import math
 from fillmask_ui.evaluation import Summary
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.runs import RunInfo
+from fillmask_ui.runs.compare import ONE_RUN_ONLY
 from fillmask_ui.show.figures import (
     Names,
     change_text,
@@ -57,7 +58,8 @@ def so_far_text(summary: Summary, expected: int | None) -> str:
         summary: so far.
         expected: texts in all; None where that is not known.
     """
-    seen = summary.texts + sum(summary.skipped.values())
+    skipped = {**summary.skipped, ONE_RUN_ONLY: 0}
+    seen = summary.texts + sum(skipped.values())
     return f"so far, {seen:,}{_of(expected)} texts"
 
 
