@@ -9,7 +9,6 @@ from table_model import TableModel
 
 from fillmask_ui.models import ModelStore, load_choice
 
-
 # What Gradio says of an event that a reload breaks off.
 _BROKEN_OFF = ("AbortError: signal is aborted", "Connection errored out")
 
