@@ -7,10 +7,13 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from chromium import chromium
 from evaluate_page import rows_of
+from explore_page import Explorer
+from playwright.sync_api import expect
 from table_model import TableModel
 
 from fillmask_ui.evaluation import EvaluatedText
@@ -103,6 +106,29 @@ def browser(served: Page) -> Iterator[Any]:
     """Without one the tests fail."""
     with chromium() as running:
         yield running
+
+
+@pytest.fixture
+def page(browser: Any, served: Page) -> Iterator[Any]:
+    """A new visitor's page. No foreign host is asked, no script error or dialog comes up."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(15_000)
+    expect.set_options(timeout=15_000)
+    page = context.new_page()
+    hosts, trouble = set[str](), list[str]()
+    page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.on("dialog", lambda dialog: (trouble.append(dialog.message), dialog.dismiss()))
+    page.on("console", lambda m: trouble.append(m.text) if m.type == "error" else None)
+    yield page
+    context.close()
+    assert hosts - {""} == {urlsplit(served.url).netloc}
+    assert trouble == []
+
+
+@pytest.fixture
+def explorer(page: Any, served: Page) -> Explorer:
+    return Explorer(page, served)
 
 
 @pytest.fixture

@@ -30,29 +30,6 @@ def command_line(text, *options):
     return json.loads(done.stdout)
 
 
-@pytest.fixture
-def page(browser, served):
-    """A new visitor's page. No foreign host is asked, no script error or dialog comes up."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(60_000)
-    expect.set_options(timeout=60_000)
-    page = context.new_page()
-    hosts, trouble = set(), []
-    page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
-    page.on("pageerror", lambda error: trouble.append(str(error)))
-    page.on("dialog", lambda dialog: (trouble.append(dialog.message), dialog.dismiss()))
-    page.on("console", lambda m: trouble.append(m.text) if m.type == "error" else None)
-    yield page
-    context.close()
-    assert hosts - {""} == {urlsplit(served.url).netloc}
-    assert trouble == []
-
-
-@pytest.fixture
-def explorer(page, served):
-    return Explorer(page, served)
-
-
 def test_type_mask_fill_switch_and_read_back(explorer, page):
     """Types, masks by click, fills by click, switches model and theme; numbers as on the shell."""
     explorer.open().see(EXAMPLES[0])
@@ -60,19 +37,19 @@ def test_type_mask_fill_switch_and_read_back(explorer, page):
     explorer.sentence.fill("")
     expect(explorer.table).to_be_hidden()
     explorer.sentence.press_sequentially("The capital of Italy is Rome.", delay=5)
-    expect(explorer.notice).to_contain_text("No word is hidden yet")
+    explorer.see("The capital of Italy is Rome.")
     expect(explorer.table).to_be_hidden()
 
-    page.get_by_role("button", name="hide rome").click()
+    page.get_by_role("button", name="Rome – hide it").click()
     masked = "The capital of Italy is [MASK]."
     expect(explorer.sentence).to_have_value(masked)
     explorer.see(masked)
     assert explorer.numbers() == of_mask(command_line(masked, "--top-k", "10")["masks"][0])
     expect(page.locator("#stats")).to_contain_text("Hidden word “Rome”")
 
-    page.get_by_role("button", name="mask 1: put Rome back").click()
+    page.get_by_role("button", name="put Rome back").click()
     expect(explorer.sentence).to_have_value("The capital of Italy is Rome.")
-    page.get_by_role("button", name="hide rome").click()
+    page.get_by_role("button", name="Rome – hide it").click()
     explorer.see(masked)
 
     explorer.open_details()
@@ -141,7 +118,6 @@ def test_loading_is_shown_and_another_model_need_not_wait(explorer, page, served
 def test_bad_texts_are_answered_in_words_and_stay_in_the_box(explorer, page):
     explorer.open(text=EXAMPLES[0]).see(EXAMPLES[0])
     for text, said in (
-        ("Nothing hidden here.", "No word is hidden yet"),
         ("   ", "Write a sentence"),
         ("", "Write a sentence"),
         ("a " * 50_000 + "[MASK]", "The text has 100,006 characters"),
@@ -157,14 +133,22 @@ def test_bad_texts_are_answered_in_words_and_stay_in_the_box(explorer, page):
             [text],
         )
         expect(explorer.notice).to_contain_text(said)
-        expect(explorer.table).to_be_hidden()
+        # What was there before is marked as no longer fitting, or gone.
+        if "Write" in said:
+            expect(explorer.table).to_be_hidden()
+        else:
+            expect(explorer.stage).to_have_class(re.compile("fm-stale"))
         kind = "fm-hint" if "hidden" in said or "Write" in said else "fm-error"
         expect(explorer.notice).to_have_class(re.compile(kind))
         same = page.evaluate(
             "([text]) => document.querySelector('#sentence textarea').value === text", [text]
         )
         assert same, "the text must stay in the box"
-    for text in ("😀 is [MASK] 👩‍👩‍👧", "שלום [MASK] עולם", "a null \x00 byte [MASK]"):
+    for text in (
+        "😀 is [MASK] 👩‍👩‍👧",
+        "Say שלום to [MASK] today.",
+        "a null \x00 byte [MASK]",
+    ):
         explorer.sentence.fill(text)
         explorer.see(text)
         expect(explorer.notice).to_be_hidden()
@@ -179,10 +163,10 @@ def test_text_is_never_executed(explorer, page):
     """The page fixture fails on any dialog; here nothing may have become an element either."""
     text = f"The [MASK] {EVIL}."
     explorer.open(text=text, words="<img src=x onerror=alert(2)>").see(text)
-    page.get_by_role("button", name="hide script").first.click()
+    page.get_by_role("button", name="script – hide it").first.click()
     expect(page.locator("#scored")).to_contain_text("<img src=x onerror=alert(2)>")
     expect(page.locator("#stats")).to_contain_text("Hidden word")
-    for part in ("#strip", "#stats", "#candidates", "#scored", "#joint", "#details"):
+    for part in ("#strip", "#bars", "#stats", "#candidates", "#scored", "#joint", "#details"):
         assert page.locator(f"{part} :is(script, img, b, i)").count() == 0, part
     picker = page.get_by_role("combobox", name="Model")
     picker.fill(EVIL)
@@ -283,7 +267,7 @@ def test_several_masks_each_have_their_list_and_are_filled_together(explorer, pa
     expected = fill(served.store.get("embedded"), text, top_k=10)
     masks = expected.to_dict()["masks"]
     assert explorer.numbers() == of_mask(masks[0])
-    page.get_by_role("button", name="show candidates of mask 2").click()
+    page.get_by_role("button", name="mask 2 – show its candidates").click()
     expect(explorer.rows.first).to_have_attribute("data-key", re.compile(":1:"))
     assert explorer.numbers() == of_mask(masks[1])
     choices = page.get_by_role("group", name="Mask shown").get_by_role("button")
@@ -294,7 +278,7 @@ def test_several_masks_each_have_their_list_and_are_filled_together(explorer, pa
     expect(joint).to_have_count(len(expected.joint))
     expect(joint.first).to_contain_text(f"{expected.joint[0].nll_nats:.4f}")
     joint.first.click()
-    expect(explorer.notice).to_contain_text("No word is hidden yet")
+    expect(explorer.table).to_be_hidden()
     assert "[MASK]" not in explorer.sentence.input_value()
 
 
@@ -302,25 +286,25 @@ def test_a_click_on_a_bar_fills_its_word_in(explorer, page):
     text = "The opposite of hot is [MASK]."
     explorer.open(text=text).see(text)
     word = explorer.rows.nth(2).get_by_role("button").inner_text()
-    explorer.bars.nth(2).click(force=True)  # plotly listens on a layer above the bars
+    explorer.bars.nth(2).get_by_role("button").click()
     expect(explorer.sentence).to_have_value(f"The opposite of hot is {word}.")
-    expect(page.locator("#chart")).to_be_hidden()
+    expect(page.locator("#bars .fm-bars")).to_be_hidden()
 
 
 def test_all_of_it_works_from_the_keyboard(explorer, page):
     text = "The cat sat on the mat."
     explorer.open(text=text).see(text)
-    page.get_by_role("button", name="hide the").first.focus()
+    page.get_by_role("button", name="The – hide it", exact=True).focus()
     for key in ("ArrowRight", "ArrowRight", "ArrowLeft", "Enter"):
         page.keyboard.press(key)
     masked = "The [MASK] sat on the mat."
     expect(explorer.sentence).to_have_value(masked)
     explorer.see(masked)
-    expect(page.get_by_role("button", name="mask 1: put cat back")).to_be_focused()
+    expect(page.get_by_role("button", name="put cat back")).to_be_focused()
     page.keyboard.press("Enter")
     expect(explorer.sentence).to_have_value(text)
     explorer.see(text)
-    expect(page.get_by_role("button", name="hide cat")).to_be_focused()
+    expect(page.get_by_role("button", name="cat – hide it")).to_be_focused()
     page.keyboard.press("Enter")
     explorer.see(masked)
     button = explorer.rows.first.get_by_role("button")
@@ -328,11 +312,12 @@ def test_all_of_it_works_from_the_keyboard(explorer, page):
     button.focus()
     page.keyboard.press("Enter")
     expect(explorer.sentence).to_have_value(f"The {word} sat on the mat.")
+    expect(page.get_by_role("button", name=f"{word} – hide it", exact=True)).to_be_focused()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_narrow_screen_shows_everything_in_readable_colours(explorer, page, theme):
-    text = EXAMPLES[3]
+    text = "The [MASK] of Walden Pond is so beautifully [MASK]."
     page.set_viewport_size({"width": 390, "height": 844})
     explorer.open(text=text, words="unbelievable", __theme=theme).see(text)
     expect(explorer.bars.first).to_be_visible()
@@ -341,18 +326,17 @@ def test_a_narrow_screen_shows_everything_in_readable_colours(explorer, page, th
         explorer.sentence,
         explorer.strip,
         page.locator(".fm-table-wrap").first,
-        page.locator("#chart"),
+        page.locator("#bars"),
     ):
         box = part.bounding_box()
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= 391
     ink = page.evaluate("getComputedStyle(document.querySelector('h1')).color")
-    for label in ("#chart .ytick text", "#chart .xtick text", "#chart .bartext"):
-        fill_colour = page.locator(label).first.evaluate("text => getComputedStyle(text).fill")
-        assert fill_colour == ink, label
+    for label in (".fm-bar-word", ".fm-bar-value"):
+        colour = page.locator(label).first.evaluate("text => getComputedStyle(text).color")
+        assert colour == ink, label
     bright = sum(map(int, re.findall(r"\d+", ink)[:3])) > 3 * 128
     assert bright == (theme == "dark")
-    expect(page.get_by_role("img", name=re.compile("Bar chart of the 10 most"))).to_be_visible()
 
 
 def test_visitors_share_the_model_but_not_the_text(explorer, browser, served):

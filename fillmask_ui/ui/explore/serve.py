@@ -52,7 +52,7 @@ def answer(session: Session, values: Mapping[str, Any]) -> Json:
                 question = acted(question, question.action, state.result)
             except FillmaskError as error:
                 return view.Answer("error", error_message(error), draft=question.draft).to_dict()
-    return {**view.answer(session, question).to_dict(), "text": question.text}
+    return {**view.answer(session, question).to_dict(), "text": view.sendable(question.text)}
 
 
 def acted(question: Question, action: Action, model: MaskedLM) -> Question:

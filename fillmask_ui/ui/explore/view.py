@@ -50,8 +50,8 @@ class Answer:
         return {
             "kind": self.kind,
             "notice": self.notice,
-            "base": self.draft.text,
-            "hidden": list(self.draft.hidden),
+            "base": sendable(self.draft.text),
+            "hidden": [word and sendable(word) for word in self.draft.hidden],
             "version": version_of(self.draft.text),
             "model": self.model,
             "selected": self.selected,
@@ -85,6 +85,15 @@ class Answer:
             "measurable": self.measurable,
             "html": dict(self.html),
         }
+
+
+def sendable(text: str) -> str:
+    r"""A text without halves of characters, which no JSON can carry.
+
+    >>> sendable("half \ud800 😀")
+    'half � 😀'
+    """
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def answer(session: Session, question: Question) -> Answer:

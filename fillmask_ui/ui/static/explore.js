@@ -13,6 +13,9 @@
   const MOST_CHARACTERS = 2_000; // servers and chat programs cut addresses at about 8,000
   const PIECES = ["strip", "choices", "bars", "stats", "candidates", "scored", "joint", "details"];
   const SLOW_MS = 700;
+  const MOST_TRIES = 4;
+  const UNREACHABLE = "The page cannot reach its server. Trying again…";
+  const BROKEN = "The server does not answer this; its log says why. Change the sentence, or reload the page.";
 
   let plain = {}; // the state as the page opens
   let server = null;
@@ -22,6 +25,7 @@
   let asked = 0; // number of the latest question
   let sent_at = 0; // when it went, 0 when nothing is on its way
   let shown = 0; // number of the question whose answer stands on the page
+  let failed = 0; // questions in a row that nobody answered
   let typed_at = 0;
   let stepped_at = 0; // when the latest step of the history was made
   const clicks = [];
@@ -156,12 +160,14 @@
     }
     if (number === asked) sent_at = 0;
     if (number < shown) return;
-    if (answer?.kind === undefined || answer.kind === "busy") {
-      notice(answer ?? { kind: "error", notice: "The page cannot reach its server. Trying again…" });
+    failed = answer?.kind ? 0 : failed + 1;
+    if (failed > MOST_TRIES) return notice({ kind: "error", notice: BROKEN });
+    if (failed || answer.kind === "busy") {
+      notice(failed ? { kind: "error", notice: UNREACHABLE } : answer);
       if (number !== asked) return;
       if (action) clicks.unshift(action);
       else dirty = true;
-      setTimeout(pump, answer ? 400 : 2_000);
+      setTimeout(pump, failed ? 1_000 * failed : 400);
       return;
     }
     shown = number;
@@ -178,7 +184,9 @@
   // A question that takes long says so, and no longer holds up the next one.
   setInterval(() => {
     if (!sent_at || Date.now() - sent_at < SLOW_MS) return;
-    if (!byId("notice").querySelector(".fm-busy")) notice({ kind: "busy", notice: "Working…" });
+    if (!byId("notice").textContent.startsWith("Working")) {
+      notice({ kind: "busy", notice: "Working…" });
+    }
     if (!dirty) return;
     sent_at = 0;
     pump();
