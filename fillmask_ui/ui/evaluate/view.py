@@ -173,12 +173,12 @@ def stored(desk: Desk, selection: Selection) -> Update:
         run = desk.store.open(selection.run)
     except FillmaskError as error:
         return Update(notice=error_html(error))
-    words = [_OF_STATE.get(run.state, "").format(error=run.info.error)]
+    said = [_OF_STATE.get(run.state, "").format(error=run.info.error)]
     controls = None
     if not selection.other:
         controls = desk.controls(run.info)
-        words.append(controls.note)
-    text = " ".join(filter(None, words))
+        said.append(controls.note)
+    text = " ".join(filter(None, said))
     return replace(
         _page(result, selection),
         notice=notice_html("hint" if text else "none", text),
