@@ -21,6 +21,7 @@ class Bench:
         self.notice = page.locator("#evaluate-notice")
         self.figures = page.locator("#evaluate-figures")
         self.value = page.locator(".fm-card-value")
+        self.worst = page.locator("#evaluate-worst li")
         self.tokens = page.locator("#worst-tokens tbody tr")
         self.runs = page.locator("#run-list tbody tr")
 
@@ -42,11 +43,14 @@ class Bench:
         self.page.get_by_role("button", name="Cancel").click()
 
     def finished(self):
-        expect(self.figures).to_contain_text("Signature")
-        expect(self.tokens.first).to_be_visible()
+        expect(self.figures.locator("[data-link]")).to_be_visible()
+        expect(self.worst.first).to_be_visible()
+
+    def unfold(self, name):
+        self.page.get_by_role("button", name=re.compile(f"^{name} [▼◀]")).click()
 
     def list_runs(self):
-        self.page.get_by_role("button", name="Stored runs").click()
+        self.unfold("Stored runs")
         expect(self.page.locator("#run-list")).to_be_visible()
 
 

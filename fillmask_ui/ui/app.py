@@ -27,7 +27,10 @@ STYLES = (
     *("page.css", "explore.css", "lenses.css", "guess.css", "present.css", "tour.css"),
     "evaluate.css",
 )
-SCRIPTS = ("page.js", "explore.js", "strip.js", "lenses.js", "guess.js", "present.js", "tour.js")
+SCRIPTS = (
+    *("page.js", "explore.js", "strip.js", "lenses.js", "guess.js", "present.js", "tour.js"),
+    "evaluate.js",
+)
 
 
 def build_app(

@@ -90,6 +90,15 @@ def test_an_upload_comes_back_under_its_name(tmp_path):
     assert "texts.txt, is gone: upload it again" in gone.note
 
 
+def test_pasted_texts_come_back(tmp_path):
+    plan = plan_of(form(where="paste", pasted="a cat\n\na dog", by="paragraph"), tmp_path / "runs")
+    found = set_by(plan, tmp_path)
+    assert found.values["pasted"] == "a cat\n\na dog"
+    assert plan_of(form(**found.values), tmp_path / "runs").source == plan.source
+    Path(plan.source.where).unlink()
+    assert "paste it again" in set_by(plan, tmp_path).note
+
+
 def test_a_file_of_this_machine_is_named_by_its_path(tmp_path):
     path = upload(tmp_path)
     plan = plan_of(form(where="dataset", dataset=path), tmp_path / "runs")

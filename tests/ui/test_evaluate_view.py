@@ -60,7 +60,9 @@ def test_text_of_others_is_never_markup():
     session = Session(ModelStore(loader=lambda *_, **__: model), "table")
     sources = [
         results.figures_html(summary, info),
+        results.all_figures_html(summary, info),
         tokens.tokens_html(replace(found, tokens=(token,)), TokenFilter(), pair=True),
+        results.worst_html(replace(found, tokens=(token,)), TokenFilter(), pair=True),
         tokens.side_by_side_html(session, token, [model]),
         results.progress_html(JobStatus("failed", EVIL, info=info)),
         results.progress_html(JobStatus("waiting", EVIL)),
@@ -83,7 +85,7 @@ def test_the_figures_are_those_of_the_summary(pair):
     config = EvaluationConfig()
     summary = summarize(pair, config=config)
     info = prepare_info(config, TableModel(1), baseline=TableModel(1, noise=0.3))
-    source = results.figures_html(summary, info)
+    source = results.figures_html(summary, info) + results.all_figures_html(summary, info)
     for figures in (summary.model, summary.baseline):
         assert f"{figures.mean_nll_nats:.4f}" in Tags(source).text
         values = re.findall(r'data-value="([^"]+)"', source)
@@ -162,7 +164,7 @@ def test_the_page_after_a_run_has_everything(done):
 def test_a_stored_run_makes_the_same_page(done):
     desk, page = done
     again = view.stored(desk, page.selection)
-    assert again.figures == page.figures
+    assert (again.figures, again.every) == (page.figures, page.every)
     assert again.tokens.html == page.tokens.html
     for name, chart in page.charts.items():
         assert again.charts[name].table == chart.table

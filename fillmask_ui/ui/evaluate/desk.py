@@ -34,10 +34,11 @@ from fillmask_ui.runs import (
     perform_rest,
 )
 from fillmask_ui.runs.compare import paired
+from fillmask_ui.show.report import write_report
 from fillmask_ui.ui.evaluate.form import Values, plan_of
 from fillmask_ui.ui.evaluate.job import Job
 from fillmask_ui.ui.evaluate.set_controls import SetControls, controls_of_run
-from fillmask_ui.ui.evaluate.stored import Result, stored_result
+from fillmask_ui.ui.evaluate.stored import Result, model_choice, stored_result
 from fillmask_ui.ui.evaluate.tokens import FoundTokens, TokenFilter, find_tokens
 from fillmask_ui.ui.evaluate.uploads import drop_upload
 
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from fillmask_ui.ui.session import Session
 
 LISTED_RUNS = 200
+REPORT = "report"  # the file that is a page
 _KEPT_RESULTS = 6
 # Jobs that measure at a time; the others wait.
 SLOTS, PUBLIC_SLOTS = 2, 1
@@ -277,11 +279,11 @@ class Desk:
             DataError: if a run does not say.
         """
         run, other = self.store.open(selection.run), self._other(selection)
-        models = [_model_choice(run.info, "model")]
+        models = [model_choice(run.info, "model")]
         if other is not None:
-            models.append(_model_choice(other.info, "model"))
+            models.append(model_choice(other.info, "model"))
         elif run.info.baseline is not None:
-            models.append(_model_choice(run.info, "baseline"))
+            models.append(model_choice(run.info, "baseline"))
         return models
 
     def delete(self, name: str) -> str:
@@ -296,15 +298,24 @@ class Desk:
         drop_upload(run.info.texts, store, self._bench.files_in_use())
         return gone
 
-    def download(self, name: str, file_format: str) -> Path:
+    def download(self, selection: Selection, file_format: str) -> Path:
         """A run as a file to download, in place of the visitor's last one of this format.
+
+        Args:
+            selection: the run; only a report is also of the one that it is compared with.
+            file_format: `report` for a page, else as of `runs.export`.
 
         Raises:
             DataError: if it is unknown, or the disk is full.
         """
-        run = self.store.open(name)
-        target = self._fresh_folder(file_format) / f"{run.info.name}.{file_format}"
-        export(run, target, file_format)
+        run = self.store.open(selection.run)
+        folder = self._fresh_folder(file_format)
+        if file_format == REPORT:
+            target = folder / f"{run.info.name}.html"
+            write_report(run, target, self._other(selection))
+        else:
+            target = folder / f"{run.info.name}.{file_format}"
+            export(run, target, file_format)
         return target
 
     def controls(self, info: RunInfo) -> SetControls:
@@ -332,10 +343,3 @@ def _opened(folder: Path) -> Run | DataError:
         return Run(folder)
     except DataError as error:
         return error
-
-
-def _model_choice(info: RunInfo, which: str) -> ModelChoice:
-    choice = info.choices.get(which)
-    if not choice:
-        raise DataError(f"run {info.name} does not say how its {which} was asked for")
-    return ModelChoice.from_dict(choice)

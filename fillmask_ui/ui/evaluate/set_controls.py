@@ -12,8 +12,8 @@ from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.options import options_of
 from fillmask_ui.runs import Plan, RunInfo
 from fillmask_ui.texts import TextSource
-from fillmask_ui.ui.evaluate.form import DATASET, EMBEDDED, SHARES, UPLOAD
-from fillmask_ui.ui.evaluate.uploads import link_or_copy, uploaded_name
+from fillmask_ui.ui.evaluate.form import DATASET, EMBEDDED, PASTE, SHARES, UPLOAD
+from fillmask_ui.ui.evaluate.uploads import link_or_copy, pasted_text, uploaded_name
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,9 @@ def _texts(
     if source.kind == "stdin":
         raise DataError("its texts came from standard input: choose them again")
     if source.kind == "file":
-        path = Path(source.where)
+        path, pasted = Path(source.where), pasted_text(source.where)
+        if pasted is not None:
+            return {"where": PASTE, "pasted": pasted, "by": source.by}
         name, there = uploaded_name(path, root), path.exists()
         if name and there:
             return {

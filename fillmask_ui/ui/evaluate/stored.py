@@ -1,10 +1,13 @@
 """The figures of stored runs, as the page shows them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
+from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import History, MeanSoFar, RunningSummary, Summary
+from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.runs import Run, RunInfo, compare
+from fillmask_ui.runs.compare import compared_info
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,9 +28,7 @@ def stored_result(
     run = Run(folder)
     if other is not None:
         second = Run(other)
-        name = f"{run.info.name} and {second.info.name}"
-        info = replace(run.info, baseline=second.info.model, name=name)
-        return Result(info, compare(run, second), ())
+        return Result(compared_info(run, second), compare(run, second), ())
     running = RunningSummary(
         config=run.info.config,
         vocabulary_size=run.info.model["vocabulary_size"],
@@ -38,3 +39,11 @@ def stored_result(
         running.add(row)
         history.add(row)
     return Result(run.info, running.summary(), history.means())
+
+
+def model_choice(info: RunInfo, which: str) -> ModelChoice:
+    """How a run's `model` or `baseline` was asked for; a `DataError` if it does not say."""
+    choice = info.choices.get(which)
+    if not choice:
+        raise DataError(f"run {info.name} does not say how its {which} was asked for")
+    return ModelChoice.from_dict(choice)

@@ -17,7 +17,7 @@ from fillmask_ui.masking import KINDS
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import SkippedText
 from fillmask_ui.show.render import render
-from fillmask_ui.show.words import candidate_names
+from fillmask_ui.show.words import TokenNames, candidate_names
 from fillmask_ui.ui.links import MAX_TEXT_CHARACTERS
 
 if TYPE_CHECKING:
@@ -98,6 +98,16 @@ def _values(row: EvaluatedText, wanted: TokenFilter) -> np.ndarray:
     return np.where(fits & ~np.isnan(values), values, -np.inf)
 
 
+def token_names(found: FoundTokens) -> TokenNames:
+    """What the tokens of a table are called."""
+    return TokenNames(name for t in found.tokens for name in (t.token, t.top_token))
+
+
+def caption_of(wanted: TokenFilter) -> str:
+    """Which tokens come first, and what the model saw of them where that was chosen."""
+    return CAPTIONS[wanted.order] + (f", {SAW[wanted.saw]}" if wanted.saw else "")
+
+
 def tokens_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> str:
     """The tokens as a table: a click on the token opens Explore, one on the row shows more.
 
@@ -109,12 +119,13 @@ def tokens_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> str:
     return render(
         "page/evaluate/tokens.html",
         found=found,
-        caption=CAPTIONS[wanted.order] + (f", {SAW[wanted.saw]}" if wanted.saw else ""),
+        caption=caption_of(wanted),
         saw=SAW,
         narrowed=wanted.low > 0 or wanted.high < math.inf,
         low=wanted.low,
         high=f"{wanted.high:g}" if wanted.high < math.inf else "any",
         pair=pair,
+        names=token_names(found),
         around=_CONTEXT,
     )
 

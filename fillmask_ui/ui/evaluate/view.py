@@ -16,10 +16,12 @@ from fillmask_ui.ui.background import Done, run_in_background
 from fillmask_ui.ui.evaluate.desk import Desk, Result, Selection
 from fillmask_ui.ui.evaluate.job import Job, JobStatus, follow
 from fillmask_ui.ui.evaluate.results import (
+    all_figures_html,
     figures_html,
     names_of,
     progress_html,
     so_far_text,
+    worst_html,
 )
 from fillmask_ui.ui.evaluate.set_controls import SetControls
 from fillmask_ui.ui.evaluate.tokens import (
@@ -33,6 +35,7 @@ from fillmask_ui.ui.evaluate.tokens import (
     side_by_side_html,
     tokens_html,
 )
+from fillmask_ui.ui.links import link_to
 from fillmask_ui.ui.widgets import error_html, notice_html
 
 if TYPE_CHECKING:
@@ -50,6 +53,7 @@ class TokenTable:
     """A table of tokens."""
 
     html: str = ""  # the table; blank to take it off the page
+    worst: str = ""  # HTML of its first few tokens in their sentences
     found: tuple[TokenExample, ...] = ()  # the tokens of its rows, for clicks
     order: str = WORST  # what comes first, see `TokenFilter`
     pair: bool = False  # whether two models saw the tokens
@@ -71,7 +75,8 @@ class Update:
 
     notice: str | None = None  # HTML of the message
     busy: bool | None = None  # whether a job runs
-    figures: str | None = None  # HTML
+    figures: str | None = None  # HTML of the story of what was measured
+    every: str | None = None  # HTML of all figures; blank to take it off the page
     # by name; those that are missing here are taken off the page
     charts: Mapping[str, Chart] | None = None
     tokens: TokenTable | None = None  # the table of tokens
@@ -126,6 +131,7 @@ def followed(
                 figures=figures_html(
                     drawn, status.info, final=False, so_far=so_far_text(drawn, status.expected)
                 ),
+                every="",
                 charts=_charts(drawn, status.history, live=True),
                 tokens=TokenTable(),
                 # What is asked of a stored run must not be answered from the one before.
@@ -158,7 +164,7 @@ def _final_page(desk: Desk, status: JobStatus, info: RunInfo) -> Update:
     except FillmaskError:
         pass  # nothing was measured: the notice says why
     else:
-        page = _page(result, selection)
+        page = _page(desk, result, selection)
     notice = progress_html(status)
     return replace(page, notice=notice, busy=False, runs=run_list(desk, info.name))
 
@@ -180,14 +186,14 @@ def stored(desk: Desk, selection: Selection) -> Update:
         said.append(controls.note)
     text = " ".join(filter(None, said))
     return replace(
-        _page(result, selection),
+        _page(desk, result, selection),
         notice=notice_html("hint" if text else "none", text),
         controls=controls,
         runs=run_list(desk, selection.run),
     )
 
 
-def _page(result: Result, selection: Selection) -> Update:
+def _page(desk: Desk, result: Result, selection: Selection) -> Update:
     summary = result.summary
     pair, so_far = bool(summary.most_different), ""
     if not result.done:
@@ -197,12 +203,26 @@ def _page(result: Result, selection: Selection) -> Update:
     found = FoundTokens(first[:SHOWN], summary.model.tokens, summary.texts)
     table = replace(_token_table(found, wanted, pair=pair), kinds=len(summary.model.by_kind) > 1)
     return Update(
-        figures=figures_html(summary, result.info, so_far=so_far),
+        figures=figures_html(summary, result.info, so_far=so_far, link=_link(desk, selection)),
+        every=all_figures_html(summary, result.info),
         charts=_charts(summary, result.history),
         tokens=table,
         selection=selection,
         side="",
     )
+
+
+def _link(desk: Desk, selection: Selection) -> str:
+    """Opens the page with this result; none on a public page, whose runs are each visitor's own."""
+    if desk.session.public:
+        return ""
+    other = {"other": selection.other} if selection.other else {}
+    return link_to("evaluate", run=selection.run, **other)
+
+
+def linked(link: Mapping[str, str]) -> Selection:
+    """What an address asks to show."""
+    return Selection(link.get("run", ""), link.get("other", ""))
 
 
 def _charts(
@@ -213,8 +233,8 @@ def _charts(
 
 
 def _token_table(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> TokenTable:
-    html = tokens_html(found, wanted, pair=pair)
-    return TokenTable(html, found.tokens, wanted.order, pair)
+    html, worst = tokens_html(found, wanted, pair=pair), worst_html(found, wanted, pair=pair)
+    return TokenTable(html, worst, found.tokens, wanted.order, pair)
 
 
 def chosen_tokens(
