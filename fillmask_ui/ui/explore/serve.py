@@ -13,6 +13,7 @@ from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Filling
 from fillmask_ui.ui.background import Waiting
 from fillmask_ui.ui.explore import editing, guess, view
+from fillmask_ui.ui.explore.loss import loss_points, points_json
 from fillmask_ui.ui.explore.question import Action, Question
 from fillmask_ui.ui.explore.strip import version_of
 from fillmask_ui.ui.session import Session
@@ -88,6 +89,17 @@ def _filled(draft: editing.Draft, model: MaskedLM, key: str) -> editing.Draft:
     return draft
 
 
+def losses(session: Session, values: Mapping[str, Any]) -> Json:
+    """The points of the first masks on the curve of losses; the answer has that of one alone."""
+    question = Question.read(values)
+    found = view.answer(session, question)
+    if found.filling is None:
+        return {"points": []}
+    words, model = found.draft.hidden, session.model(question.model)
+    points = loss_points(session, model, found.filling, words, question.unit)
+    return {"version": version_of(found.draft.text), "points": points_json(points)}
+
+
 def download(session: Session, values: Mapping[str, Any]) -> Json:
     """One of `DOWNLOADS`, by its `label`, for the state: its `name`, `type` and `text`.
 
@@ -127,4 +139,10 @@ def whole_vocabulary(session: Session, question: Question) -> Filling:
 
 
 # By the name under which the browser calls them; each takes the session and JSON values.
-SERVED = {"answer": answer, "download": download, "guess": guess.guess, "guesses": guess.guesses}
+SERVED = {
+    "answer": answer,
+    "download": download,
+    "losses": losses,
+    "guess": guess.guess,
+    "guesses": guess.guesses,
+}
