@@ -88,7 +88,7 @@ def fill(
     positions = mask_positions(encoding, model.vocabulary)
     # Candidates are checked before the model runs: a typing error should not cost a pass.
     pieces = [split_into_tokens(model, encoding, p, candidates) for p in positions]
-    _check_work(sum(tokens_read(encoding, words) for words in pieces), most_work)
+    check_work(sum(tokens_read(encoding, words) for words in pieces), most_work)
     masks: list[MaskFilling] = []
     for start in range(0, len(positions), ROWS_PER_CALL):
         chunk = positions[start : start + ROWS_PER_CALL]
@@ -97,7 +97,7 @@ def fill(
         top = scoring.top_k(log_probs, top_k)
         entropies = values.entropy_nats.tolist()
         for row, position in enumerate(chunk):
-            best = _candidates(model.vocabulary, top.token_ids[row], top.nll_nats[row])
+            best = candidates_of(model.vocabulary, top.token_ids[row], top.nll_nats[row])
             own = log_probs[row : row + 1]
             scored = word_scores(model, encoding, position, pieces[start + row], own)
             masks.append(MaskFilling(position, entropies[row], best, scored))
@@ -107,7 +107,8 @@ def fill(
     return Filling(encoding, model.signature, tuple(masks), fillings)
 
 
-def _check_work(wanted: int, most: int | None) -> None:
+def check_work(wanted: int, most: int | None) -> None:
+    """Refuse candidates for which the model would read more tokens than allowed."""
     if most is not None and wanted > most:
         raise OptionError(
             f"these candidates at these masks make the model read {wanted:,} tokens, and here "
@@ -166,15 +167,15 @@ def score_candidate_at(
     encoding = encode_masked(model, text)
     position = mask_positions(encoding, model.vocabulary)[mask]
     pieces = split_into_tokens(model, encoding, position, [word])
-    _check_work(tokens_read(encoding, pieces), most_work)
+    check_work(tokens_read(encoding, pieces), most_work)
     log_probs = log_probabilities_at(model, [encoding.ids], [position])  # [1, V]
     return word_scores(model, encoding, position, pieces, log_probs)[0]
 
 
-def _candidates(
+def candidates_of(
     vocabulary: Vocabulary, token_ids: np.ndarray, nlls: np.ndarray
 ) -> tuple[Candidate, ...]:
-    """Records of one mask's top-k: int64 [K] and float64 [K], best first."""
+    """Records of some tokens at one mask: int64 [K] and float64 [K], ranked as they stand."""
     tokens = [(vocabulary.token(index), vocabulary.word(index)) for index in token_ids.tolist()]
     columns = zip(token_ids.tolist(), tokens, np.exp(-nlls).tolist(), nlls.tolist(), strict=True)
     return tuple(

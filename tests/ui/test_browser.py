@@ -14,8 +14,9 @@ from explore_page import Explorer, version
 from playwright.sync_api import expect
 
 from fillmask_ui.filling import fill
-from fillmask_ui.ui.explore.tab import EXAMPLES
+from fillmask_ui.ui.explore import examples
 
+EXAMPLES = [example.text for example in examples.EXAMPLES]
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>${alert(3)} {{value}} <b>bold</b>"
 
 

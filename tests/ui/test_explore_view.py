@@ -15,7 +15,7 @@ from table_model import SPECIAL, TableModel, TableVocabulary
 
 from fillmask_ui.filling import fill
 from fillmask_ui.records import Candidate, MaskFilling, ScoredPart, ScoredWord
-from fillmask_ui.show.render import render, text_html
+from fillmask_ui.show.render import text_html
 from fillmask_ui.ui import widgets
 from fillmask_ui.ui.explore import strip, view
 from fillmask_ui.ui.explore.editing import Draft
@@ -42,7 +42,6 @@ def all_html(text=f"the [MASK] {EVIL} [MASK]."):
         shown = view.mask_html(filling, model, question=question, hidden=scored, names=[EVIL, ""])
         yield from shown.values()
     yield widgets.notice_html("error", EVIL)
-    yield render("page/chips.html", texts=[EVIL], label=EVIL)
 
 
 def test_text_of_others_is_never_markup():

@@ -14,8 +14,11 @@ from fillmask_ui.records import Filling
 from fillmask_ui.ui.background import Waiting
 from fillmask_ui.ui.explore import editing, guess, view
 from fillmask_ui.ui.explore.loss import loss_points, points_json
+from fillmask_ui.ui.explore.mattered import mattered
+from fillmask_ui.ui.explore.pairs import pair
 from fillmask_ui.ui.explore.question import Action, Question
 from fillmask_ui.ui.explore.strip import version_of
+from fillmask_ui.ui.explore.surprise import surprise
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.widgets import error_message
 
@@ -143,6 +146,9 @@ SERVED = {
     "answer": answer,
     "download": download,
     "losses": losses,
+    "surprise": surprise,
+    "mattered": mattered,
+    "pair": pair,
     "guess": guess.guess,
     "guesses": guess.guesses,
 }

@@ -13,26 +13,18 @@ import gradio as gr
 from fillmask_ui.filling import MAX_TOP_K
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import widgets
+from fillmask_ui.ui.explore import present
+from fillmask_ui.ui.explore.examples import EXAMPLE_SETS, EXAMPLES
 from fillmask_ui.ui.explore.question import UNITS
 from fillmask_ui.ui.explore.serve import DOWNLOADS, SERVED
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.widgets import QUIET
 
-EXAMPLES = (
-    "Water freezes when it gets very [MASK].",
-    "The cat sat on the [MASK].",
-    "The opposite of hot is [MASK].",
-    "The capital of France is [MASK].",
-    "She poured the [MASK] into a cup and drank it.",
-    "A [MASK] treats patients and a [MASK] teaches children.",
-    "They sat on the [MASK] of the river to fish.",
-)
-
 
 def build(session: Session) -> None:
     """Create the tab's components and wire them."""
     plain: dict[str, Any] = {
-        "text": EXAMPLES[0],
+        "text": EXAMPLES[0].text,
         "model": session.default_model,
         "top_k": 10,
         "words": "",
@@ -51,8 +43,11 @@ def build(session: Session) -> None:
                 elem_id="sentence",
             )
             inputs["model"] = widgets.model_picker(session, elem_id="model")
-            chips = render("page/chips.html", texts=EXAMPLES, label="Examples")
-            widgets.html_block(chips, js_on_load=widgets.static("chips.js"), elem_id="examples")
+            examples = render("page/explore/examples.html", sets=EXAMPLE_SETS)
+            widgets.html_block(
+                examples, js_on_load=widgets.static("examples.js"), elem_id="examples"
+            )
+            present.build([example.text for example in EXAMPLES])
         with gr.Column(elem_classes="fm-result", min_width=280):
             widgets.html_block(
                 render("page/explore/stage.html", plain=json.dumps(plain)),

@@ -6,8 +6,11 @@ let clicked_at = 0;
 let axis = 0;
 
 function describe(chart) {
-  chart.setAttribute("role", "img");
-  chart.setAttribute("aria-label", chart.layout?.meta?.description ?? "Chart");
+  // Not the chart as a whole: its buttons are no part of an image.
+  const [image, ...others] = chart.querySelectorAll("svg.main-svg");
+  image.setAttribute("role", "img");
+  image.setAttribute("aria-label", chart.layout?.meta?.description ?? "Chart");
+  for (const other of others) other.setAttribute("aria-hidden", "true");
 }
 
 function choose(chart) {

@@ -30,7 +30,8 @@
   let stepped_at = 0; // when the latest step of the history was made
   const clicks = [];
 
-  const explore = (page.explore = { state: {}, answer: null, apply: null });
+  // What a mode of the page asks with, whatever the state holds, is in `overrides`.
+  const explore = (page.explore = { state: {}, answer: null, apply: null, overrides: {} });
   const byId = (id) => document.getElementById(id);
   const place = (piece) => byId(piece)?.querySelector(`[data-piece="${piece}"]`) ?? byId(piece);
 
@@ -116,7 +117,8 @@
     pump();
   };
 
-  explore.call = (name, values = {}) => server[name]({ ...explore.state, ...values });
+  explore.call = (name, values = {}) =>
+    server[name]({ ...explore.state, ...explore.overrides, ...values });
 
   // ---- Questions
 
@@ -211,6 +213,7 @@
   explore.notice = notice;
 
   function show(answer, action) {
+    const held = document.activeElement;
     const focus = focused(action);
     explore.answer = answer;
     notice(answer);
@@ -227,7 +230,7 @@
     stage.setAttribute("aria-busy", String(dirty));
     stage.dataset.model = answer.model;
     document.dispatchEvent(new CustomEvent("fillmask:answer", { detail: answer }));
-    focus?.()?.focus({ preventScroll: true });
+    if (!held?.isConnected) focus?.()?.focus({ preventScroll: true });
   }
 
   // Bars of words that stay move from their old length to the new one.

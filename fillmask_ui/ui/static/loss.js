@@ -139,7 +139,7 @@
     beside(points);
     if (!detail.mask || detail.masks < 2) return;
     // The other masks come later, so that nobody waits for them; until then they stay.
-    const found = await explore.call("losses").catch(() => ({ points: [] }));
+    const found = await explore.call("losses").catch(() => ({ version: detail.version, points: [] }));
     if (explore.answer === detail && found.version === detail.version) beside(found.points);
   });
 })();

@@ -1,0 +1,25 @@
+"""The Guide tab: what the page shows and how to use it."""
+
+from fillmask_ui.evaluation import SCHEMES
+from fillmask_ui.intervals import Limits
+from fillmask_ui.show.render import render
+from fillmask_ui.ui import widgets
+from fillmask_ui.ui.session import Session
+
+KEYS = (
+    (("Tab",), "goes from part to part"),
+    (("←", "→"), "in the sentence: go from word to word"),
+    (("Enter",), "hides a word, brings it back, fills it in: what a click does"),
+    (("Ctrl+Z",), "takes back the last click"),
+    (("p",), "presents, and leaves presenting"),
+    (("←", "→"), "while presenting: the sentence before, the next one"),
+    (("↓", "↑"), "while presenting: go from word to word"),
+    (("h", "Space"), "while presenting: hide the answers; show the answer"),
+    (("Esc",), "leaves presenting or the tour"),
+)
+
+
+def build(_: Session) -> None:
+    """Create the tab."""
+    guide = render("page/guide.html", schemes=SCHEMES.values(), limits=Limits(), keys=KEYS)
+    widgets.html_block(guide, js_on_load=widgets.static("guide.js"))
