@@ -5,6 +5,7 @@ from fillmask_ui.filling.pairs import pair_masks
 from fillmask_ui.filling.predict import (
     MAX_TOP_K,
     fill,
+    fill_at,
     score_candidate_at,
     score_candidates,
     unscorable,
@@ -28,6 +29,7 @@ __all__ = [
     "MAX_TOP_K",
     "check_length",
     "fill",
+    "fill_at",
     "filled_text",
     "mask_positions",
     "mask_range",

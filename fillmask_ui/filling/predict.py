@@ -32,7 +32,14 @@ from fillmask_ui.filling.words import (
     word_scores,
 )
 from fillmask_ui.protocol import MaskedLM, Vocabulary
-from fillmask_ui.records import Candidate, Filling, JointFilling, MaskFilling, ScoredWord
+from fillmask_ui.records import (
+    Candidate,
+    Filling,
+    JointFilling,
+    MaskFilling,
+    ScoredPart,
+    ScoredWord,
+)
 
 MAX_TOP_K = 100
 # Beyond this many masks a joint filling would cost minutes on a CPU.
@@ -170,6 +177,29 @@ def score_candidate_at(
     check_work(tokens_read(encoding, pieces), most_work)
     log_probs = log_probabilities_at(model, [encoding.ids], [position])  # [1, V]
     return word_scores(model, encoding, position, pieces, log_probs)[0]
+
+
+def fill_at(
+    model: MaskedLM, ids: Sequence[int], position: int, target: int, *, top_k: int
+) -> MaskFilling:
+    """What the model puts at one position of a text that is given as T token ids.
+
+    Args:
+        model: from `load_model`.
+        ids: with special tokens, as the model is to read them; not only masks can be asked about.
+        position: in [0, T).
+        target: id of a token, which is scored as the one word that was asked about.
+        top_k: tokens listed, best first.
+    """
+    values = exponentials_at(model, [ids], [position])
+    log_probs = values.log_probabilities  # [1, V]
+    top = scoring.top_k(log_probs, top_k)
+    best = candidates_of(model.vocabulary, top.token_ids[0], top.nll_nats[0])
+    nll = float(scoring.target_nll_nats(log_probs, np.array([target]))[0])
+    rank = int(scoring.ranks(log_probs, np.array([target]))[0])
+    part = ScoredPart(target, model.vocabulary.token(target), nll)
+    word = ScoredWord(model.vocabulary.word(target), nll, float(np.exp(-nll)), rank, (part,))
+    return MaskFilling(position, float(values.entropy_nats[0]), best, (word,))
 
 
 def candidates_of(

@@ -25,11 +25,11 @@ TABS = (
 # What every page loads, in this order; a feature of its own has files of its own.
 STYLES = (
     *("page.css", "explore.css", "lenses.css", "guess.css", "present.css", "tour.css"),
-    *("evaluate.css", "examples.css", "guide.css"),
+    *("evaluate.css", "examples.css", "guide.css", "replay.css"),
 )
 SCRIPTS = (
     *("page.js", "explore.js", "strip.js", "explain.js", "loss.js"),
-    *("lenses.js", "guess.js", "present.js", "tour.js"),
+    *("lenses.js", "guess.js", "present.js", "tour.js", "replay.js"),
 )
 
 

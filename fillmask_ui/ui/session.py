@@ -13,14 +13,21 @@ from typing import Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from fillmask_ui.errors import FillmaskError, ModelError, OptionError, TextError
-from fillmask_ui.filling import fill, pair_masks, score_candidate_at, score_candidates
+from fillmask_ui.filling import (
+    fill,
+    fill_at,
+    pair_masks,
+    score_candidate_at,
+    score_candidates,
+)
 from fillmask_ui.filling.pairs import MaskPair
 from fillmask_ui.models import ModelStore, available_models
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.progress import ProgressCallback
 from fillmask_ui.models.shared import SharedModel
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.records import Filling, ScoredWord
+from fillmask_ui.records import Filling, MaskFilling, ScoredWord
+from fillmask_ui.runs import RunStore
 from fillmask_ui.show.charts.chart import new_figure
 from fillmask_ui.ui.background import Done, Tasks, Waiting
 
@@ -62,6 +69,8 @@ class Session:
         self.store = store
         self.default_model = default_model
         self.public = public
+        # The runs that a visitor may see, by who it is; set by the tab that makes them.
+        self.stored_runs: Callable[[str], RunStore] | None = None
         self._answers: OrderedDict[tuple, tuple[Any, int]] = OrderedDict()  # and its size
         # By the id of the model; each lives as long as somebody asks.
         self._shared: WeakValueDictionary[int, SharedModel] = WeakValueDictionary()
@@ -201,6 +210,17 @@ class Session:
             # Beside each word stand the five that were wanted.
             self._keep(key, known, 6 * len(known.words))
         return known
+
+    def fill_at(
+        self, model: MaskedLM, ids: tuple[int, ...], position: int, target: int, *, top_k: int
+    ) -> MaskFilling:
+        """`fill_at`, remembered; of what a run has read, which is within the model's limits."""
+        return self._remembered(
+            model,
+            (ids, position, target, top_k),
+            lambda: fill_at(self._sharing(model), ids, position, target, top_k=top_k),
+            lambda mask: len(mask.candidates),
+        )
 
     def _sharing(self, model: MaskedLM) -> MaskedLM:
         """The model for whoever asks now: predictions of several visitors may share a batch."""

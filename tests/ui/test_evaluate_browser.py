@@ -130,7 +130,7 @@ def test_forty_embedded_texts_end_with_the_numbers_of_evaluate(bench):
     charts = bench.page.locator("#evaluate-charts .js-plotly-plot:visible")
     expect(charts).to_have_count(8)
     expect(bench.page.locator(".fm-chart-table:visible")).to_have_count(8)
-    # The worst token opens Explore with itself hidden, under the same model.
+    # The worst token opens Explore as the run saw it: the same loss, under the same model.
     bench.tokens.first.get_by_role("button").first.click()
     expect(bench.page.get_by_role("tab", name="Explore")).to_have_attribute("aria-selected", "true")
     sentence = bench.page.locator("#sentence textarea")
@@ -138,6 +138,7 @@ def test_forty_embedded_texts_end_with_the_numbers_of_evaluate(bench):
         re.compile(re.escape(worst.text[: worst.start][-20:]) + r"\s?\[MASK\]")
     )
     expect(bench.page.locator("#candidates tbody tr").first).to_be_visible()
+    expect(bench.page.locator("#strip .fm-read-line")).to_contain_text(f"{worst.nll_nats:.4f} nats")
 
 
 def test_cancel_answers_while_the_model_hangs_keeps_the_rows_and_resumes(bench, held, tmp_path):

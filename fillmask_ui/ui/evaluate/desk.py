@@ -31,6 +31,7 @@ from fillmask_ui.runs import (
     perform_rest,
 )
 from fillmask_ui.runs.compare import paired
+from fillmask_ui.runs.plan import model_choice
 from fillmask_ui.ui.evaluate.form import Values, plan_of
 from fillmask_ui.ui.evaluate.job import Job
 from fillmask_ui.ui.evaluate.tokens import FoundTokens, TokenFilter, find_tokens
@@ -104,6 +105,14 @@ class Workbench:
         with self._lock:
             return self._desks.setdefault(visitor, Desk(self, visitor))
 
+    def store(self, visitor: str) -> RunStore:
+        """As `Desk.store`, for whoever has no desk."""
+        if not self.session.public:
+            return RunStore(self.root)
+        if not visitor.isalnum():
+            raise DataError("this page does not know who is asking: reload it")
+        return RunStore(self.root / visitor)
+
     def forget(self, visitor: str) -> None:
         """A visitor has left: stop their job, keep nothing for them but their runs."""
         with self._lock:
@@ -148,11 +157,7 @@ class Desk:
         Raises:
             DataError: on a public page, if the visitor cannot be told from others.
         """
-        if not self.session.public:
-            return RunStore(self._bench.root)
-        if not self._visitor.isalnum():
-            raise DataError("this page does not know who is asking: reload it")
-        return RunStore(self._bench.root / self._visitor)
+        return self._bench.store(self._visitor)
 
     def begin(self, values: Values) -> Job:
         """Start what the controls ask for; a job of the visitor that runs is stopped.
@@ -235,11 +240,11 @@ class Desk:
             DataError: if a run does not say.
         """
         run, other = self.store.open(selection.run), self._other(selection)
-        models = [_model_choice(run.info, "model")]
+        models = [model_choice(run.info, "model")]
         if other is not None:
-            models.append(_model_choice(other.info, "model"))
+            models.append(model_choice(other.info, "model"))
         elif run.info.baseline is not None:
-            models.append(_model_choice(run.info, "baseline"))
+            models.append(model_choice(run.info, "baseline"))
         return models
 
     def delete(self, name: str) -> str:
@@ -282,13 +287,6 @@ def _opened(folder: Path) -> Run | DataError:
         return Run(folder)
     except DataError as error:
         return error
-
-
-def _model_choice(info: RunInfo, which: str) -> ModelChoice:
-    choice = info.choices.get(which)
-    if not choice:
-        raise DataError(f"run {info.name} does not say how its {which} was asked for")
-    return ModelChoice.from_dict(choice)
 
 
 def _result(folder: Path, _rows: int, other: Path | None = None, _other_rows: int = 0) -> Result:

@@ -32,6 +32,7 @@ def build(session: Session, root: Path | None = None) -> None:
         root: where runs are kept; None for the usual place.
     """
     bench = Workbench(session, root)
+    session.stored_runs = bench.store
     with gr.Row(elem_id="evaluate"):
         with gr.Column(elem_classes="fm-input", min_width=280):
             inputs = controls.build(session)
@@ -103,12 +104,7 @@ def _wire_tokens(bench: Workbench, parts: Parts) -> None:
             for html in view.side_by_side(desk, selection, token):
                 yield {parts["side"]: html}
             return
-        try:
-            state = view.explore_state(desk, selection, token)
-        except FillmaskError as error:
-            yield {parts["side"]: error_html(error)}
-            return
-        yield {opened: link_to("explore", **state)}
+        yield {opened: link_to("explore", **view.explore_state(selection, token))}
 
     opened, bounds = link(), [parts["low"], parts["high"]]
     gr.on(

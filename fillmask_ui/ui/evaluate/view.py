@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fillmask_ui.errors import FillmaskError, OptionError
+from fillmask_ui.errors import FillmaskError
 from fillmask_ui.evaluation import MeanSoFar, Summary, TokenExample
 from fillmask_ui.runs import RunInfo
+from fillmask_ui.runs.tokens import TokenPlace, measured_tokens
 from fillmask_ui.show.charts import Chart, charts
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.background import Done, run_in_background
@@ -22,11 +23,10 @@ from fillmask_ui.ui.evaluate.tokens import (
     WORST,
     FoundTokens,
     TokenFilter,
-    hidden_word,
-    masked,
     side_by_side_html,
     tokens_html,
 )
+from fillmask_ui.ui.replay import link_of
 from fillmask_ui.ui.widgets import error_html, notice_html
 
 if TYPE_CHECKING:
@@ -199,24 +199,14 @@ def chosen_tokens(
     return Update(tokens=_token_table(found, wanted, pair=pair), side="")
 
 
-def explore_state(desk: Desk, selection: Selection, token: TokenExample) -> dict[str, str]:
-    """What Explore is told of a token of the table: its sentence, the model A, the hidden word.
+def explore_state(selection: Selection, token: TokenExample) -> dict[str, str]:
+    """What Explore is told of a token of the table: where it stands in which run."""
+    return link_of(place_of(selection, token))
 
-    Raises:
-        FillmaskError: if the run does not say which model it had, that cannot be loaded, or Explore
-            cannot be told which it was.
-    """
-    choice = desk.models(selection)[0]
-    # How many threads measured changes nothing that a model says.
-    options = replace(choice, threads=None).given()
-    if options and not desk.session.public:
-        made = ", ".join(f"{name.replace('_', '-')} {value}" for name, value in options.items())
-        raise OptionError(
-            f"this run was made with {made}, which Explore cannot be told: click the row instead "
-            "to see what this model says"
-        )
-    prompt = masked(token, desk.session.model(choice).vocabulary.mask_token)
-    return {"text": prompt.text, "model": choice.reference, "words": hidden_word(token)}
+
+def place_of(selection: Selection, token: TokenExample) -> TokenPlace:
+    """Where a token of the table stands."""
+    return TokenPlace(selection.run, token.id, token.position, selection.other)
 
 
 def side_by_side(desk: Desk, selection: Selection, token: TokenExample) -> Iterator[str]:
@@ -224,8 +214,8 @@ def side_by_side(desk: Desk, selection: Selection, token: TokenExample) -> Itera
 
     def ask(report: ProgressCallback) -> str:
         try:
-            models = [desk.session.model(choice, report) for choice in desk.models(selection)]
-            return side_by_side_html(desk.session, token, models)
+            met = measured_tokens(desk.store, place_of(selection, token))
+            return side_by_side_html(desk.session, [own for own in met if own], report)
         except FillmaskError as error:
             return error_html(error)
 

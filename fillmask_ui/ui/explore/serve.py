@@ -12,7 +12,7 @@ from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Filling
 from fillmask_ui.ui.background import Waiting
-from fillmask_ui.ui.explore import editing, guess, view
+from fillmask_ui.ui.explore import asrun, editing, guess, view
 from fillmask_ui.ui.explore.loss import loss_points, points_json
 from fillmask_ui.ui.explore.mattered import mattered
 from fillmask_ui.ui.explore.pairs import pair
@@ -43,6 +43,8 @@ def answer(session: Session, values: Mapping[str, Any]) -> Json:
     for again.
     """
     question = Question.read(values)
+    if question.run is not None and question.action is None:
+        return asrun.answer(session, question, question.run)
     if question.text.strip():
         try:
             state = session.model_soon(question.model)

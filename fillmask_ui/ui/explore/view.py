@@ -121,8 +121,13 @@ def answer(session: Session, question: Question) -> Answer:
     except FillmaskError as error:
         found = Answer("error", error_message(error))
     strip = strip_html(draft, encoding, model.vocabulary, found.filling, found.selected)
-    name = f"{model.signature.name} · {model.signature.precision}"
+    name = model_name(model)
     return replace(found, draft=draft, model=name, html={**found.html, "strip": strip})
+
+
+def model_name(model: MaskedLM) -> str:
+    """Of the model that answered, with its precision."""
+    return f"{model.signature.name} · {model.signature.precision}"
 
 
 def current_draft(question: Question, model: MaskedLM) -> Draft:

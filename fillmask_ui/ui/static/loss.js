@@ -136,8 +136,10 @@
       points = [...kept, ...detail.losses];
       draw(detail);
     };
-    beside(points);
-    if (!detail.mask || detail.masks < 2) return;
+    // What a run hid beside its token has no dots.
+    const several = detail.mask && detail.masks > 1 && !explore.state.run;
+    beside(several ? points : []);
+    if (!several) return;
     // The other masks come later, so that nobody waits for them; until then they stay.
     const found = await explore.call("losses").catch(() => ({ version: detail.version, points: [] }));
     if (explore.answer === detail && found.version === detail.version) beside(found.points);

@@ -51,6 +51,15 @@
     delete waiting[tab];
   };
 
+  // Who asks, as the Evaluate tab is told; blank where nothing can be kept.
+  page.visitor = () => {
+    try {
+      return localStorage.getItem("fillmask-visitor") ?? "";
+    } catch {
+      return "";
+    }
+  };
+
   page.save = (name, type, content) => {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([content], { type }));
