@@ -13,6 +13,7 @@ from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Filling
 from fillmask_ui.ui.background import Waiting
 from fillmask_ui.ui.explore import asrun, editing, guess, view
+from fillmask_ui.ui.explore.loss import loss_points, points_json
 from fillmask_ui.ui.explore.mattered import mattered
 from fillmask_ui.ui.explore.pairs import pair
 from fillmask_ui.ui.explore.question import Action, Question
@@ -93,6 +94,17 @@ def _filled(draft: editing.Draft, model: MaskedLM, key: str) -> editing.Draft:
     return draft
 
 
+def losses(session: Session, values: Mapping[str, Any]) -> Json:
+    """The points of the first masks on the curve of losses; the answer has that of one alone."""
+    question = Question.read(values)
+    found = view.answer(session, question)
+    if found.filling is None:
+        return {"points": []}
+    words, model = found.draft.hidden, session.model(question.model)
+    points = loss_points(session, model, found.filling, words, question.unit)
+    return {"version": version_of(found.draft.text), "points": points_json(points)}
+
+
 def download(session: Session, values: Mapping[str, Any]) -> Json:
     """One of `DOWNLOADS`, by its `label`, for the state: its `name`, `type` and `text`.
 
@@ -135,6 +147,7 @@ def whole_vocabulary(session: Session, question: Question) -> Filling:
 SERVED = {
     "answer": answer,
     "download": download,
+    "losses": losses,
     "surprise": surprise,
     "mattered": mattered,
     "pair": pair,

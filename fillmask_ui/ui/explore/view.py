@@ -16,7 +16,7 @@ from fillmask_ui.records import Encoding, Filling, ScoredWord, finite
 from fillmask_ui.show.bars import MAX_BARS, bars_of, single_id
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.explore.editing import Draft, carried
-from fillmask_ui.ui.explore.loss import LossPoint, loss_points, points_dict
+from fillmask_ui.ui.explore.loss import LossPoint, loss_point, points_json
 from fillmask_ui.ui.explore.question import Question
 from fillmask_ui.ui.explore.strip import strip_html, version_of
 from fillmask_ui.ui.session import Session, check_text
@@ -42,7 +42,7 @@ class Answer:
     filling: Filling | None = None  # all figures, for the downloads
     selected: int = 0  # number of the mask shown, from 0
     hidden: ScoredWord | None = None  # the word behind that mask, where it is known
-    losses: tuple[LossPoint, ...] = ()  # one of each of the first masks
+    loss: LossPoint | None = None  # of that mask, on the curve of losses
     measurable: bool = False  # whether it is a sentence without a mask that can be measured
     html: Mapping[str, str] = field(default_factory=dict)  # `strip`, and `PIECES` of the mask
 
@@ -84,7 +84,7 @@ class Answer:
                     "rank": self.hidden.rank,
                 }
             ),
-            "losses": points_dict(self.losses),
+            "losses": points_json([self.loss] if self.loss else []),
             "measurable": self.measurable,
             "html": dict(self.html),
         }
@@ -181,7 +181,7 @@ def _predicted(session: Session, model: MaskedLM, question: Question) -> Answer:
         filling=filling,
         selected=selected,
         hidden=hidden,
-        losses=loss_points(session, model, filling, draft.hidden, question.unit),
+        loss=loss_point(filling, selected, hidden, question.unit),
         html=html,
     )
 
