@@ -17,10 +17,10 @@ TEXTS = [*sample_texts(40, seed=8), ""]
 CONFIG = EvaluationConfig(recipe=MaskRecipe(0.4))
 
 
-def record(store, model=None, texts=TEXTS, config=CONFIG, baseline=None):
+def record(store, model=None, texts=TEXTS, config=CONFIG, baseline=None, **fields):
     """A run, recorded to its end."""
     model = model or TableModel(1)
-    with start(store, prepare_info(config, model, baseline=baseline)) as recorder:
+    with start(store, prepare_info(config, model, baseline=baseline, **fields)) as recorder:
         rows = list(recorder.measure(model, texts, baseline=baseline))
     assert len(rows) == len(texts)
     return store.open(recorder.name)

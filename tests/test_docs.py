@@ -104,6 +104,7 @@ def keys(value):
     [
         ("predict", "predict-joint"),
         ("predict", "predict-candidates"),
+        ("surprise", "surprise"),
         ("models", "models"),
         ("eval", "eval-baseline"),
         ("eval", "eval-pseudo-perplexity"),

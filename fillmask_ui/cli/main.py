@@ -18,6 +18,7 @@ from fillmask_ui.errors import FillmaskError, OptionError, TextError
 # Each in a module of its name, and what `--help` says of it: the modules load numpy, and more.
 _COMMANDS = {
     "predict": "Show the most probable words at each mask, with probability and NLL.",
+    "surprise": "Show the loss of every word, each hidden in turn, and what the model wanted.",
     "models": "List the models at hand: the embedded ones and those in the local cache.",
     "eval": "Measure the loss of a model over texts: cross-entropy, pseudo-perplexity, and more.",
     "report": "Write a run as one HTML page: figures, charts with their tables, worst tokens.",
@@ -90,7 +91,7 @@ def run() -> None:
         raise SystemExit(2 if isinstance(error, OptionError | TextError) else 1) from None
     except SystemExit as exit_:
         # The reader has gone (`| head`), of which typer makes a 1: all is done where that is all.
-        printing = sys.argv[1:2] in (["predict"], ["models"], ["runs"])
+        printing = sys.argv[1:2] in (["predict"], ["surprise"], ["models"], ["runs"])
         if printing and isinstance(exit_.__context__, BrokenPipeError):
             raise SystemExit(0) from None
         raise

@@ -32,7 +32,14 @@ from fillmask_ui.filling.words import (
     word_scores,
 )
 from fillmask_ui.protocol import MaskedLM, Vocabulary
-from fillmask_ui.records import Candidate, Filling, JointFilling, MaskFilling, ScoredWord
+from fillmask_ui.records import (
+    Candidate,
+    Filling,
+    JointFilling,
+    MaskFilling,
+    ScoredPart,
+    ScoredWord,
+)
 
 MAX_TOP_K = 100
 # Beyond this many masks a joint filling would cost minutes on a CPU.
@@ -88,7 +95,7 @@ def fill(
     positions = mask_positions(encoding, model.vocabulary)
     # Candidates are checked before the model runs: a typing error should not cost a pass.
     pieces = [split_into_tokens(model, encoding, p, candidates) for p in positions]
-    _check_work(sum(tokens_read(encoding, words) for words in pieces), most_work)
+    check_work(sum(tokens_read(encoding, words) for words in pieces), most_work)
     masks: list[MaskFilling] = []
     for start in range(0, len(positions), ROWS_PER_CALL):
         chunk = positions[start : start + ROWS_PER_CALL]
@@ -97,7 +104,7 @@ def fill(
         top = scoring.top_k(log_probs, top_k)
         entropies = values.entropy_nats.tolist()
         for row, position in enumerate(chunk):
-            best = _candidates(model.vocabulary, top.token_ids[row], top.nll_nats[row])
+            best = candidates_of(model.vocabulary, top.token_ids[row], top.nll_nats[row])
             own = log_probs[row : row + 1]
             scored = word_scores(model, encoding, position, pieces[start + row], own)
             masks.append(MaskFilling(position, entropies[row], best, scored))
@@ -107,7 +114,8 @@ def fill(
     return Filling(encoding, model.signature, tuple(masks), fillings)
 
 
-def _check_work(wanted: int, most: int | None) -> None:
+def check_work(wanted: int, most: int | None) -> None:
+    """Refuse candidates for which the model would read more tokens than allowed."""
     if most is not None and wanted > most:
         raise OptionError(
             f"these candidates at these masks make the model read {wanted:,} tokens, and here "
@@ -166,15 +174,38 @@ def score_candidate_at(
     encoding = encode_masked(model, text)
     position = mask_positions(encoding, model.vocabulary)[mask]
     pieces = split_into_tokens(model, encoding, position, [word])
-    _check_work(tokens_read(encoding, pieces), most_work)
+    check_work(tokens_read(encoding, pieces), most_work)
     log_probs = log_probabilities_at(model, [encoding.ids], [position])  # [1, V]
     return word_scores(model, encoding, position, pieces, log_probs)[0]
 
 
-def _candidates(
+def fill_at(
+    model: MaskedLM, ids: Sequence[int], position: int, target: int, *, top_k: int
+) -> MaskFilling:
+    """What the model puts at one position of a text that is given as T token ids.
+
+    Args:
+        model: from `load_model`.
+        ids: with special tokens, as the model is to read them; not only masks can be asked about.
+        position: in [0, T).
+        target: id of a token, which is scored as the one word that was asked about.
+        top_k: tokens listed, best first.
+    """
+    values = exponentials_at(model, [ids], [position])
+    log_probs = values.log_probabilities  # [1, V]
+    top = scoring.top_k(log_probs, top_k)
+    best = candidates_of(model.vocabulary, top.token_ids[0], top.nll_nats[0])
+    nll = float(scoring.target_nll_nats(log_probs, np.array([target]))[0])
+    rank = int(scoring.ranks(log_probs, np.array([target]))[0])
+    part = ScoredPart(target, model.vocabulary.token(target), nll)
+    word = ScoredWord(model.vocabulary.word(target), nll, float(np.exp(-nll)), rank, (part,))
+    return MaskFilling(position, float(values.entropy_nats[0]), best, (word,))
+
+
+def candidates_of(
     vocabulary: Vocabulary, token_ids: np.ndarray, nlls: np.ndarray
 ) -> tuple[Candidate, ...]:
-    """Records of one mask's top-k: int64 [K] and float64 [K], best first."""
+    """Records of some tokens at one mask: int64 [K] and float64 [K], ranked as they stand."""
     tokens = [(vocabulary.token(index), vocabulary.word(index)) for index in token_ids.tolist()]
     columns = zip(token_ids.tolist(), tokens, np.exp(-nlls).tolist(), nlls.tolist(), strict=True)
     return tuple(

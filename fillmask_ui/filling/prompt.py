@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from fillmask_ui.errors import TextError
+from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding
 
@@ -57,6 +57,16 @@ def check_length(model: MaskedLM, encoding: Encoding) -> None:
 def mask_positions(encoding: Encoding, vocabulary: Vocabulary) -> tuple[int, ...]:
     """Token indices of the masks, from left to right."""
     return tuple(i for i, token_id in enumerate(encoding.ids) if token_id == vocabulary.mask_id)
+
+
+def mask_position(encoding: Encoding, vocabulary: Vocabulary, mask: int) -> int:
+    """Token index of one mask, counted from the left, from 0; an `OptionError` if there is none."""
+    positions = mask_positions(encoding, vocabulary)
+    if not 0 <= mask < len(positions):
+        raise OptionError(
+            f"mask {mask} was asked for and the text has {len(positions)}: they count from 0"
+        )
+    return positions[mask]
 
 
 def mask_range(encoding: Encoding, vocabulary: Vocabulary, mask: int) -> tuple[int, int]:

@@ -31,17 +31,23 @@ def text_words(encoding: Encoding, vocabulary: Vocabulary) -> tuple[TextWord, ..
     """
     groups: list[list[int]] = []
     before: tuple[int | None, bool] | None = None  # of the token to the left
+    marks: list[int] = []  # tokens to the left that are nothing but a mark (`Ġ`, `▁`)
     for index, word in enumerate(encoding.word_ids):
         start, end = _characters(encoding, index)
-        if encoding.special[index] or encoding.ids[index] == vocabulary.mask_id or start == end:
+        if encoding.special[index] or encoding.ids[index] == vocabulary.mask_id:
+            before, marks = None, []
+            continue
+        if start == end:
             before = None
+            marks.append(index)
             continue
         here = (word, any(c.isalnum() for c in encoding.text[start:end]))
         if here == before and word is not None:
             groups[-1].append(index)
         else:
-            groups.append([index])
-        before = here
+            # Some tokenizers write the mark of a word as a token of its own, which goes with it.
+            groups.append([*(i for i in marks if encoding.word_ids[i] == word is not None), index])
+        before, marks = here, []
     return tuple(_word(encoding, tokens) for tokens in groups)
 
 

@@ -35,7 +35,7 @@ def available_models() -> tuple[AvailableModel, ...]:
     from fillmask_ui.models.hub import cached_models
 
     torch_note = "" if has_torch() else "needs PyTorch: pip install 'fillmask-ui[torch]'"
-    notes = ("full precision", _INT8_NOTE, torch_note or "the same weights on PyTorch")
+    notes = ("float16 weights", _INT8_NOTE, torch_note or "the same weights on PyTorch")
     models = [
         AvailableModel(
             reference, runtimes, total_bytes(map(asset("model").joinpath, files)), "embedded", note

@@ -17,6 +17,7 @@ from fillmask_ui.evaluation.config import PROTOCOL_VERSION
 from fillmask_ui.evaluation.prepare import NOT_COMPARABLE
 from fillmask_ui.intervals import Limits
 from fillmask_ui.records import SkippedText
+from fillmask_ui.runs.info import RunInfo
 from fillmask_ui.runs.store import Run
 
 ONE_RUN_ONLY = "measured in one run only"
@@ -46,6 +47,12 @@ def compare(run_a: Run | Path, run_b: Run | Path, *, limits: Limits | None = Non
         vocabulary_size=max(run.info.model["vocabulary_size"] for run in (first, second)),
         limits=limits or first.info.limits,
     )
+
+
+def compared_info(first: Run, second: Run) -> RunInfo:
+    """What `compare` is of: the first run, with the model of the second as its baseline."""
+    name = f"{first.info.name} and {second.info.name}"
+    return replace(first.info, baseline=second.info.model, name=name)
 
 
 def _common_config(first: Run, second: Run) -> EvaluationConfig:

@@ -58,3 +58,14 @@ class Plan:
                 f"run {info.name} does not say how its model and texts were asked for (it was made "
                 "from Python): resume it there, with fillmask_ui.runs.resume"
             ) from error
+
+
+def model_choice(info: RunInfo, which: str) -> ModelChoice:
+    """How the `model` or the `baseline` of a run was asked for.
+
+    A `DataError` if the run does not say, as it was made from Python.
+    """
+    choice = info.choices.get(which)
+    if not choice:
+        raise DataError(f"run {info.name} does not say how its {which} was asked for")
+    return ModelChoice.from_dict(choice)

@@ -69,6 +69,15 @@ class RowsFile:
             with self.path.open("rb") as file:
                 yield from itertools.takewhile(lambda line: line.endswith(b"\n"), file)
 
+    def of(self, example: int) -> StoredLine | None:
+        """The line of one text, by its id; None where it has none. Only that line is parsed."""
+        start, head = 0, b'{"id":%d,' % example
+        for line in self._whole_lines():
+            if line.startswith(head):
+                return _parse(line, f"the line at byte {start} of {self.path}", start)
+            start += len(line)
+        return None
+
     def at(self, start: int) -> StoredLine:
         """The line that starts at an offset in bytes."""
         with self.path.open("rb") as file:

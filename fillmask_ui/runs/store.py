@@ -44,6 +44,14 @@ class Run:
         """All rows in the order in which they were written, a half-written last one left out."""
         return (line.row() for line in self.lines)
 
+    def row(self, example: int) -> EvaluatedText:
+        """What was measured of one text, by its id; a `DataError` if nothing was."""
+        line = self.lines.of(example)
+        row = None if line is None else line.row()
+        if not isinstance(row, EvaluatedText):
+            raise DataError(f"run {self.info.name} has not measured a text {example}")
+        return row
+
     @property
     def row_count(self) -> int:
         return len(self.lines)

@@ -49,6 +49,20 @@ def in_unit(nats: float, unit: str) -> float:
     return nats / math.log(2) if unit == "bits" else nats
 
 
+def loss_text(nats: float, unit: str) -> str:
+    """A loss or an entropy for reading, in the unit that the reader chose.
+
+    >>> loss_text(math.log(8), "bits"), loss_text(0.5, "nats"), loss_text(math.inf, "nats")
+    ('3.000 bits', '0.500 nats', 'infinite')
+    """
+    return f"{loss_number(nats, unit)} {unit}" if math.isfinite(nats) else "infinite"
+
+
+def loss_number(nats: float, unit: str) -> str:
+    """The same without its unit, for columns that name it."""
+    return f"{in_unit(nats, unit):,.3f}" if math.isfinite(nats) else "infinite"
+
+
 def cell_text(value: Any) -> str:
     """A cell of a table: whole numbers in full, others to four digits, nothing for None.
 

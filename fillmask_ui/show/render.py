@@ -10,7 +10,15 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import escape
 
-from fillmask_ui.show.numbers import cell_text, in_unit, percent
+from fillmask_ui.show.explanations import EXPLANATIONS, as_unsure
+from fillmask_ui.show.numbers import (
+    cell_text,
+    in_unit,
+    loss_number,
+    loss_text,
+    percent,
+    three_digits,
+)
 
 # Invisible characters that would change or hide what stands beside them.
 _SHOWN_CONTROLS = {i: chr(0x2400 + i) for i in range(32)} | {127: "␡"}
@@ -44,7 +52,16 @@ _ENVIRONMENT = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_ENVIRONMENT.filters |= {"cell": cell_text, "in_unit": in_unit, "percent": percent}
+_ENVIRONMENT.filters |= {
+    "as_unsure": as_unsure,
+    "cell": cell_text,
+    "in_unit": in_unit,
+    "loss": loss_text,
+    "loss_number": loss_number,
+    "percent": percent,
+    "three_digits": three_digits,
+}
+_ENVIRONMENT.globals["explanations"] = EXPLANATIONS
 
 
 def render(template: str, **values: Any) -> str:

@@ -7,7 +7,8 @@ Everything that comes from texts, tokens or models is escaped by the template.
 from pathlib import Path
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.runs import Run
+from fillmask_ui.runs import Run, compare
+from fillmask_ui.runs.compare import compared_info
 from fillmask_ui.show.charts import chart_library, charts
 from fillmask_ui.show.figures import change_text, comparison_table, figures_table, outlook_text
 from fillmask_ui.show.render import render
@@ -15,13 +16,16 @@ from fillmask_ui.show.render import render
 SHOWN_TOKENS = 40
 
 
-def write_report(run: Run, target: Path) -> None:
-    """Write the page of a run, also of one that is not done.
+def write_report(run: Run, target: Path, other: Run | None = None) -> None:
+    """Write the page of a run, also of one that is not done, or of two runs compared.
 
     Raises:
-        DataError: if no text was measured, or the file cannot be written.
+        DataError: if no text was measured, the runs do not compare, or the file cannot be written.
     """
-    summary, info = run.summary(), run.info
+    if other is None:
+        summary, info = run.summary(), run.info
+    else:
+        summary, info = compare(run, other), compared_info(run, other)
     names = (info.model["name"], info.baseline["name"] if info.baseline else "baseline")
     parts = {"model": info.model, "baseline": info.baseline, "texts": info.texts}
     page = render(

@@ -1,8 +1,9 @@
 """What to call a token on a page: a word as a reader knows it, an ending as one."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from fillmask_ui.models.marks import Marks
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Candidate
 
@@ -29,3 +30,20 @@ def candidate_names(candidates: Sequence[Candidate], vocabulary: Vocabulary) -> 
     return [
         name if often[name] == 1 else c.token for name, c in zip(names, candidates, strict=True)
     ]
+
+
+class TokenNames:
+    """Names of vocabulary strings where no vocabulary is at hand, by the marks that they have.
+
+    >>> names = TokenNames(["play", "##ing"])
+    >>> names("play"), names("##ing"), names("[UNK]")
+    ('play', '…ing', '[UNK]')
+    """
+
+    def __init__(self, tokens: Iterable[str]) -> None:
+        self._marks = Marks.of(tokens)
+
+    def __call__(self, token: str, *, first: bool = False) -> str:
+        """The name of a token; what begins a text (`first`) ends no word."""
+        marks = self._marks
+        return token_name(token, marks.word(token), not first and marks.is_continuation(token))

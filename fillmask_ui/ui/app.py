@@ -7,7 +7,7 @@ import gradio as gr
 
 from fillmask_ui.models import ModelStore
 from fillmask_ui.show.render import render
-from fillmask_ui.ui import api, guide, widgets
+from fillmask_ui.ui import api, guide, tour, widgets
 from fillmask_ui.ui.evaluate import tab as evaluate
 from fillmask_ui.ui.explore import tab as explore
 from fillmask_ui.ui.links import on_link
@@ -25,9 +25,12 @@ TABS = (
 # What every page loads, in this order; a feature of its own has files of its own.
 STYLES = (
     *("page.css", "explore.css", "lenses.css", "guess.css", "present.css", "tour.css"),
-    *("evaluate.css", "examples.css", "guide.css"),
+    *("evaluate.css", "examples.css", "guide.css", "replay.css"),
 )
-SCRIPTS = ("page.js", "explore.js", "strip.js", "lenses.js", "guess.js", "present.js", "tour.js")
+SCRIPTS = (
+    *("page.js", "explore.js", "strip.js", "explain.js", "loss.js"),
+    *("lenses.js", "guess.js", "present.js", "tour.js", "replay.js", "evaluate.js"),
+)
 
 
 def build_app(
@@ -49,6 +52,7 @@ def build_app(
         api.build(session)  # first, so that no event of a tab takes one of its names
         header = render("page/header.html", title=TITLE)
         widgets.html_block(header, js_on_load=widgets.static("header.js"), elem_id="header")
+        tour.build()
         with gr.Tabs(elem_id="tabs") as tabs:
             for name, label, build in TABS:
                 with gr.Tab(label, id=name) as tab:

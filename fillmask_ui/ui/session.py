@@ -9,17 +9,25 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from fillmask_ui.errors import FillmaskError, ModelError, OptionError, TextError
-from fillmask_ui.filling import fill, score_candidate_at, score_candidates
+from fillmask_ui.filling import (
+    fill,
+    fill_at,
+    pair_masks,
+    score_candidate_at,
+    score_candidates,
+)
+from fillmask_ui.filling.pairs import MaskPair
 from fillmask_ui.models import ModelStore, available_models
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.progress import ProgressCallback
 from fillmask_ui.models.shared import SharedModel
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.records import Filling, ScoredWord
+from fillmask_ui.records import Filling, MaskFilling, ScoredWord
+from fillmask_ui.runs import RunStore
 from fillmask_ui.show.charts.chart import new_figure
 from fillmask_ui.ui.background import Done, Tasks, Waiting
 
@@ -33,6 +41,16 @@ _KEPT_ANSWERS = 128
 _KEPT_CANDIDATES = 100_000
 
 Kept = TypeVar("Kept")
+
+
+class HasWords(Protocol):
+    """What comes in windows of words."""
+
+    @property
+    def words(self) -> Sequence[Any]: ...
+
+
+Growing = TypeVar("Growing", bound=HasWords)
 
 
 class Session:
@@ -51,6 +69,8 @@ class Session:
         self.store = store
         self.default_model = default_model
         self.public = public
+        # The runs that a visitor may see, by who it is; set by the tab that makes them.
+        self.stored_runs: Callable[[str], RunStore] | None = None
         self._answers: OrderedDict[tuple, tuple[Any, int]] = OrderedDict()  # and its size
         # By the id of the model; each lives as long as somebody asks.
         self._shared: WeakValueDictionary[int, SharedModel] = WeakValueDictionary()
@@ -141,6 +161,67 @@ class Session:
             lambda _: 1,
         )
 
+    def pair(
+        self,
+        model: MaskedLM,
+        texts: tuple[str, str],
+        *,
+        mask: int,
+        top_k: int,
+        words: Sequence[str] = (),
+    ) -> MaskPair:
+        """`pair_masks` for a mask of the same number in both texts, within the page's limits."""
+        for text in texts:
+            check_text(text, words)
+        return self._remembered(
+            model,
+            (pair_masks, texts, mask, top_k, tuple(words)),
+            lambda: pair_masks(
+                self._sharing(model),
+                *texts,
+                masks=(mask, mask),
+                top_k=top_k,
+                words=words,
+                most_work=MAX_WORK,
+            ),
+            lambda pair: len(pair.candidates),
+        )
+
+    def further(
+        self,
+        model: MaskedLM,
+        question: tuple,
+        start: int,
+        grow: Callable[[MaskedLM, Growing | None], Growing],
+    ) -> Growing:
+        """An answer that comes in windows of words, remembered as far as it is known.
+
+        Args:
+            model: that answers.
+            question: what tells it from others of this model.
+            start: number of the first word wanted, from 0; where no such word is known yet, some
+                more are computed.
+            grow: model, answer known so far (None for none) -> the same with some more words.
+        """
+        key = self._key(model, question)
+        known = self._kept(key)
+        if known is None or len(known.words) <= start:
+            known = grow(self._sharing(model), known)
+            # Beside each word stand the five that were wanted.
+            self._keep(key, known, 6 * len(known.words))
+        return known
+
+    def fill_at(
+        self, model: MaskedLM, ids: tuple[int, ...], position: int, target: int, *, top_k: int
+    ) -> MaskFilling:
+        """`fill_at`, remembered; of what a run has read, which is within the model's limits."""
+        return self._remembered(
+            model,
+            (ids, position, target, top_k),
+            lambda: fill_at(self._sharing(model), ids, position, target, top_k=top_k),
+            lambda mask: len(mask.candidates),
+        )
+
     def _sharing(self, model: MaskedLM) -> MaskedLM:
         """The model for whoever asks now: predictions of several visitors may share a batch."""
         with self._lock:
@@ -155,19 +236,30 @@ class Session:
         make: Callable[[], Kept],
         size: Callable[[Kept], int],
     ) -> Kept:
-        key = (str(model.signature), id(model), *question)
-        with self._lock:
-            if key in self._answers:
-                self._answers.move_to_end(key)
-                return self._answers[key][0]
+        key = self._key(model, question)
+        if (known := self._kept(key)) is not None:
+            return known
         answer = make()
+        self._keep(key, answer, size(answer))
+        return answer
+
+    def _key(self, model: MaskedLM, question: tuple) -> tuple:
+        return (str(model.signature), id(model), *question)
+
+    def _kept(self, key: tuple) -> Any:
         with self._lock:
-            self._answers[key] = answer, size(answer)
+            if key not in self._answers:
+                return None
+            self._answers.move_to_end(key)
+            return self._answers[key][0]
+
+    def _keep(self, key: tuple, answer: Any, size: int) -> None:
+        with self._lock:
+            self._answers[key] = answer, size
             total = sum(own for _, own in self._answers.values())
             while len(self._answers) > _KEPT_ANSWERS or total > _KEPT_CANDIDATES:
                 _, (_, dropped) = self._answers.popitem(last=False)
                 total -= dropped
-        return answer
 
 
 def check_text(text: str, words: Sequence[str] = ()) -> None:

@@ -31,6 +31,7 @@ JSON = {
     "predict-letters": ("predict", "-m", "letters", *WORDS, "-k", "3", CAT),
     "predict-onnx": ("predict", *ONNX, "--model-id", "noisy", "-k", "2", CAT),
     "predict-onnx-file": ("predict", *TABLE, "--onnx-file", "model.onnx", "-k", "2", CAT),
+    "surprise": ("surprise", *TABLE, "The cat sat on the mat.", "Gardens!"),
     "eval": TEXTS,
     "eval-baseline": (*TEXTS, *NOISY),
     "eval-whole-word": (*TEXTS, "--whole-word", "--mask-probability", "0.3"),

@@ -24,6 +24,7 @@ class Bench:
         self.notice = page.locator("#evaluate-notice")
         self.figures = page.locator("#evaluate-figures")
         self.value = page.locator(".fm-card-value")
+        self.worst = page.locator("#evaluate-worst li")
         self.tokens = page.locator("#worst-tokens tbody tr")
         self.runs = page.locator("#run-list tbody tr")
 
@@ -45,11 +46,14 @@ class Bench:
         self.page.get_by_role("button", name="Cancel").click()
 
     def finished(self):
-        expect(self.figures).to_contain_text("Signature")
-        expect(self.tokens.first).to_be_visible()
+        expect(self.figures.locator("[data-link]")).to_be_visible()
+        expect(self.worst.first).to_be_visible()
+
+    def unfold(self, name):
+        self.page.get_by_role("button", name=re.compile(f"^{name} [▼◀]")).click()
 
     def list_runs(self):
-        self.page.get_by_role("button", name="Stored runs").click()
+        self.unfold("Stored runs")
         expect(self.page.locator("#run-list")).to_be_visible()
 
 
@@ -124,13 +128,23 @@ def test_forty_embedded_texts_end_with_the_numbers_of_evaluate(bench):
     expect(bench.figures).to_contain_text(f"95 % interval {low:.4f} to {high:.4f} nats")
     expect(bench.figures).to_contain_text(f"{expected.model.tokens:,} tokens of")
     worst = expected.worst[0]
+    expect(bench.worst.first).to_contain_text(f"loss {worst.nll_nats:.3f} nats")
+    expect(bench.worst).to_have_count(3)
+    bench.unfold("All tokens")
     expect(bench.tokens.first).to_contain_text(worst.token)
     expect(bench.tokens.first).to_contain_text(f"{worst.nll_nats:.3f}")
-    # Charts are drawn, each with its table.
-    charts = bench.page.locator("#evaluate-charts .js-plotly-plot:visible")
+    # One chart stands with the story; the others are drawn when they are unfolded.
+    charts = bench.page.locator(".fm-chart .js-plotly-plot:visible")
+    expect(charts).to_have_count(1)
+    bench.unfold("More charts")
     expect(charts).to_have_count(8)
     expect(bench.page.locator(".fm-chart-table:visible")).to_have_count(8)
-    # The worst token opens Explore with itself hidden, under the same model.
+    for chart in charts.all():
+        place = chart.evaluate("chart => chart.closest('.fm-chart').clientWidth")
+        expect(chart.locator(".main-svg").first).to_have_attribute("width", re.compile(r"\d+"))
+        drawn = chart.evaluate("chart => chart.querySelector('.main-svg').clientWidth")
+        assert 0.9 * place < drawn <= place
+    # The worst token opens Explore as the run saw it: the same loss, under the same model.
     bench.tokens.first.get_by_role("button").first.click()
     expect(bench.page.get_by_role("tab", name="Explore")).to_have_attribute("aria-selected", "true")
     sentence = bench.page.locator("#sentence textarea")
@@ -138,6 +152,7 @@ def test_forty_embedded_texts_end_with_the_numbers_of_evaluate(bench):
         re.compile(re.escape(worst.text[: worst.start][-20:]) + r"\s?\[MASK\]")
     )
     expect(bench.page.locator("#candidates tbody tr").first).to_be_visible()
+    expect(bench.page.locator("#strip .fm-read-line")).to_contain_text(f"{worst.nll_nats:.4f} nats")
 
 
 def test_cancel_answers_while_the_model_hangs_keeps_the_rows_and_resumes(bench, held, tmp_path):
@@ -172,6 +187,8 @@ def test_two_models_side_by_side_and_the_brush(bench, tmp_path):
     bench.run()
     bench.finished()
     expect(bench.page.locator(".fm-verdict")).to_contain_text("A against B")
+    for name in ("More charts", "All tokens"):
+        bench.unfold(name)
     expect(bench.page.locator("#plot-scatter .js-plotly-plot")).to_be_visible()
     caption = bench.page.locator("#worst-tokens caption")
     expect(caption).to_contain_text("largest difference")
@@ -200,7 +217,7 @@ def test_two_models_side_by_side_and_the_brush(bench, tmp_path):
     assert losses
     assert all(low <= loss < high for loss in losses)
     # The choice can be taken back; a click on a bar chooses its tokens.
-    bench.page.get_by_role("button", name="Any loss").click()
+    bench.page.locator("#any-loss").click()
     expect(caption).not_to_contain_text("with a loss from")
     chart.scroll_into_view_if_needed()
     box = chart.locator(".nsewdrag").first.bounding_box()
@@ -224,7 +241,8 @@ def test_the_axis_of_the_counts_is_switched_and_stays_so(bench, tmp_path):
     of_texts(bench, tmp_path, a="noisy")
     bench.run()
     bench.finished()
-    chart = bench.page.locator("#plot-loss-histogram")
+    chart = bench.page.locator("#plot-main")
+    bench.unfold("All figures")
     assert axis(chart) == "linear"
     chart.get_by_text("log", exact=True).click()
     expect(chart).to_contain_text("tokens (log scale)")
@@ -233,7 +251,7 @@ def test_the_axis_of_the_counts_is_switched_and_stays_so(bench, tmp_path):
     for texts, wanted in ((30, "log"), (40, "linear")):
         bench.page.get_by_label("Number of texts").fill(str(texts))
         bench.run()
-        expect(bench.figures).to_contain_text(f"samples:{texts}|")
+        expect(bench.page.locator("#evaluate-every")).to_contain_text(f"samples:{texts}|")
         bench.finished()
         expect(chart).to_contain_text("tokens (log scale)")
         if wanted == "linear":
@@ -283,10 +301,18 @@ def test_stored_runs_outlive_the_browser_and_are_files(bench, tmp_path):
 def test_nothing_sticks_out_of_a_narrow_screen(bench, tmp_path):
     bench.page.set_viewport_size({"width": 390, "height": 844})
     of_texts(bench, tmp_path, a="table", b="noisy")
+    bench.page.get_by_role("button", name="More options").click()
     bench.run()
     bench.finished()
+    # The message of Run brought its answer into view.
+    assert 0 <= bench.figures.bounding_box()["y"] < 844
+    for token in bench.worst.all():
+        assert token.evaluate("token => token.scrollWidth <= token.clientWidth")
     bench.list_runs()
-    for place in ("#evaluate", "#evaluate-charts", "#evaluate-tokens", "#runs"):
+    for name in ("More charts", "All figures", "All tokens"):
+        bench.unfold(name)
+    assert bench.page.evaluate("document.documentElement.scrollWidth") == 390
+    for place in ("#evaluate", "#evaluate-charts", "#evaluate-every", "#evaluate-tokens", "#runs"):
         box = bench.page.locator(place).bounding_box()
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= 390, place

@@ -18,7 +18,7 @@ from fillmask_ui.ui.evaluate.form import (
     PUBLIC_TOKENS,
     plan_of,
 )
-from fillmask_ui.ui.evaluate.uploads import PUBLIC_BYTES, PUBLIC_ROWS, drop_upload
+from fillmask_ui.ui.evaluate.uploads import PUBLIC_BYTES, PUBLIC_ROWS, drop_upload, pasted_text
 
 
 def test_the_page_as_it_opens_measures_embedded_texts_by_cross_entropy(tmp_path):
@@ -95,6 +95,37 @@ def test_a_kept_upload_goes_unless_a_job_still_reads_it(tmp_path):
     assert len(list(kept.iterdir())) == 1
     drop_upload(plan.texts(), store)
     assert not list(kept.iterdir())
+
+
+def test_pasted_texts_are_kept_like_an_upload(tmp_path):
+    asked = form(where="paste", pasted="a cat\nthe dog", column="left over", samples=0)
+    plan = plan_of(asked, tmp_path / "runs")
+    assert plan == plan_of(asked, tmp_path / "runs")
+    with open_texts(TextSource.from_dict(plan.texts())) as texts:
+        assert sorted(text.text for text in texts) == ["a cat", "the dog"]
+    assert str(plan.texts()["signature"]).endswith("-pasted.txt|samples:all|shuffle:42")
+    assert pasted_text(plan.source.where) == "a cat\nthe dog"
+    other = plan_of(asked | {"pasted": "a dog"}, tmp_path / "runs")
+    assert other.source.where != plan.source.where
+    drop_upload(plan.texts(), RunStore(tmp_path / "runs"))
+    assert pasted_text(other.source.where) == "a dog"
+    with pytest.raises(FillmaskError, match="paste it again"):
+        pasted_text(plan.source.where)
+    assert pasted_text(upload(tmp_path)) is None
+
+
+def test_pasted_paragraphs_are_texts_where_that_is_asked_for(tmp_path):
+    asked = form(where="paste", pasted="a cat\nthe dog\n\na bird", by="paragraph", shuffle=False)
+    with open_texts(plan_of(asked, tmp_path).source) as texts:
+        assert [text.text for text in texts] == ["a cat\nthe dog", "a bird"]
+
+
+def test_a_public_page_takes_pasted_texts_within_its_limits(tmp_path):
+    asked = form(where="paste", pasted="a cat", samples=10, max_tokens=PUBLIC_TOKENS)
+    assert plan_of(asked, tmp_path / "runs", public=True).source.kind == "file"
+    with pytest.raises(FillmaskError, match=f"{PUBLIC_ROWS:,} lines.* what was pasted has more"):
+        plan_of(asked | {"pasted": "a\n" * (PUBLIC_ROWS + 1)}, tmp_path / "many", public=True)
+    assert not (tmp_path / "many").exists()
 
 
 def test_a_file_that_was_no_upload_is_never_removed(tmp_path):
@@ -203,6 +234,8 @@ def test_a_file_of_this_machine_can_be_named_as_a_data_set(tmp_path):
         ({"metric": "suffix", "suffix_tokens": 0}, "tokens at the end"),
         ({"metric": "<b>"}, "unknown metric"),
         ({"where": "upload"}, "no file was uploaded"),
+        ({"where": "paste", "pasted": " \n"}, "no text was pasted"),
+        ({"where": "paste", "pasted": None}, "no text was pasted"),
         ({"where": "upload", "upload": "/nowhere/x.txt"}, "upload it again"),
         ({"where": "dataset"}, "no data set was named"),
         ({"where": "dataset", "dataset": "-"}, "no data set was named"),

@@ -46,7 +46,7 @@ def test_every_chart_of_the_catalogue_is_drawn_in_its_order(pair):
     found = plots.charts(summarize(pair), history=history)
     assert [c.name for c in found] == list(plots.CHARTS)
     live = plots.charts(summarize(pair), history=history, live=True)
-    assert [c.name for c in live] == ["running-mean", "loss-histogram"]
+    assert [c.name for c in live] == ["running-mean", "loss-histogram", "differences"]
 
 
 def test_each_chart_has_a_table_and_words_and_can_be_sent(pair):

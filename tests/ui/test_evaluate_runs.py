@@ -19,6 +19,7 @@ from table_model import TableModel
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.runs import compare
+from fillmask_ui.show.report import write_report
 from fillmask_ui.ui.evaluate import desk as desks
 from fillmask_ui.ui.evaluate import tokens
 from fillmask_ui.ui.evaluate.desk import LEFT_SECONDS, Selection
@@ -110,7 +111,7 @@ def test_a_run_of_another_version_is_listed_with_its_reason(tmp_path):
 def test_a_run_is_a_file_to_download(tmp_path, file_format):
     desk = own_desk(tmp_path / "runs")
     last = finish(begun(desk, tmp_path))[-1]
-    path = desk.download(last.info.name, file_format)
+    path = desk.download(Selection(last.info.name), file_format)
     assert path.name == f"{last.info.name}.{file_format}"
     text = path.read_text()
     if file_format == "csv":
@@ -119,12 +120,32 @@ def test_a_run_is_a_file_to_download(tmp_path, file_format):
         assert f'"mean_nll_nats": {last.summary.model.mean_nll_nats!r}' in text
 
 
+def test_a_report_is_that_of_the_command_line(tmp_path):
+    desk = own_desk(tmp_path / "runs")
+    name = finish(begun(desk, tmp_path))[-1].info.name
+    path = desk.download(Selection(name), "report")
+    assert path.name == f"{name}.html"
+    write_report(desk.store.open(name), tmp_path / "own.html")
+    assert path.read_text("utf-8") == (tmp_path / "own.html").read_text("utf-8")
+
+
+def test_a_report_of_two_runs_has_their_verdict(tmp_path):
+    desk = own_desk(tmp_path / "runs")
+    names = [finish(begun(desk, tmp_path, model=m))[-1].info.name for m in ("table", "noisy")]
+    selection = Selection(*names)
+    report = desk.download(selection, "report").read_text("utf-8")
+    summary = desk.result(selection).summary
+    assert f"{summary.comparison.verdict.label}:</b>" in report
+    assert f"{summary.comparison.difference_nats:,.4f}" in report
+    assert all(name in report for name in names)
+
+
 def test_files_to_download_do_not_pile_up(tmp_path):
     bench = workbench(tmp_path / "runs")
     desk = bench.desk(VISITOR)
     name = finish(begun(desk, tmp_path))[-1].info.name
-    table = desk.download(name, "csv")
-    files = [desk.download(name, "json") for _ in range(3)]
+    table = desk.download(Selection(name), "csv")
+    files = [desk.download(Selection(name), "json") for _ in range(3)]
     assert [path.exists() for path in (table, *files)] == [True, False, False, True]
     bench.forget(VISITOR)
     assert not table.exists()

@@ -30,6 +30,7 @@ def test_the_page_opens_with_the_defaults_of_the_configurations():
     assert {name: control.value for name, control in made.items()} == {
         "where": "embedded",
         "upload": None,
+        "pasted": None,
         "dataset": None,
         "dataset_name": None,
         "split": "test",
@@ -85,11 +86,12 @@ def test_a_wrong_number_is_said_with_its_name(tmp_path, choices, said):
 
 def test_a_public_page_offers_no_data_sets():
     made = opened_controls(public=True)
-    assert [value for _, value in made["where"].choices] == ["embedded", "upload"]
+    assert [value for _, value in made["where"].choices] == ["embedded", "paste", "upload"]
     assert ".parquet" not in made["upload"].file_types
     assert made["max_tokens"].value == PUBLIC_TOKENS
     private = opened_controls()
-    assert [value for _, value in private["where"].choices] == ["embedded", "upload", "dataset"]
+    places = ["embedded", "paste", "upload", "dataset"]
+    assert [value for _, value in private["where"].choices] == places
 
 
 @pytest.mark.parametrize("metric", list(SCHEMES))

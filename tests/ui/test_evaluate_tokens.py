@@ -1,7 +1,5 @@
 """The tokens of the Evaluate tab: the right ones, in their sentences."""
 
-from dataclasses import replace
-
 import pytest
 from evaluate_page import rows_of
 
@@ -54,41 +52,3 @@ def test_a_large_run_is_looked_through_up_to_a_limit_that_is_said(pair, monkeypa
     found = find_tokens(pair, TokenFilter())
     assert (found.texts, found.all_texts) == (5, False)
     assert "first 5 texts" in tokens.tokens_html(found, TokenFilter(), pair=True)
-
-
-def test_only_the_asked_token_is_masked():
-    token = find_tokens(rows_of(), TokenFilter()).tokens[0]
-    masked = tokens.masked(token, "[MASK]")
-    assert masked.text == token.text[: token.start] + "[MASK]" + token.text[token.end :]
-    assert masked.number == 0
-
-
-def test_masks_that_stood_in_the_text_are_counted():
-    token = find_tokens(rows_of(texts=["a [MASK] the cat ran"] * 20), TokenFilter()).tokens[0]
-    masked = tokens.masked(token, "[MASK]")
-    assert masked.text.count("[MASK]") == 2
-    assert masked.number == (1 if token.start > 2 else 0)
-
-
-def test_a_long_text_is_cut_around_the_token():
-    token = find_tokens(rows_of(texts=["cat " * 30] * 3), TokenFilter()).tokens[0]
-    token = replace(token, text="a" * 5000 + token.text[token.start : token.end] + "b" * 5000,
-                    start=5000, end=5000 + token.end - token.start)  # fmt: skip
-    assert tokens.masked(token, "[MASK]", 100).text == "a" * 50 + "[MASK]" + "b" * 50
-
-
-@pytest.mark.parametrize(
-    ("text", "start", "end", "word"),
-    [
-        ("the cat sat", 4, 7, "cat"),
-        ("the cat sat", 3, 7, "cat"),
-        ("quickly", 0, 5, ""),
-        ("quickly", 5, 7, ""),
-        ("a, b", 1, 2, ""),
-        ("end.", 3, 4, "."),
-    ],
-)
-def test_a_hidden_word_is_asked_about_unless_it_is_a_part_of_one(text, start, end, word):
-    token = find_tokens(rows_of(), TokenFilter()).tokens[0]
-    token = replace(token, text=text, start=start, end=end)
-    assert tokens.hidden_word(token) == word

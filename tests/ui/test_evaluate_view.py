@@ -20,12 +20,13 @@ from evaluate_page import (
 from page_tags import Tags
 from table_model import SPECIAL, WORDS, TableModel, TableVocabulary
 
-from fillmask_ui.errors import FillmaskError, OptionError
+from fillmask_ui.errors import FillmaskError
 from fillmask_ui.evaluation import EvaluationConfig, summarize
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.intervals import Interval, Verdict
 from fillmask_ui.models import ModelStore
 from fillmask_ui.runs import prepare_info
+from fillmask_ui.runs.tokens import MeasuredToken
 from fillmask_ui.show.charts import CHARTS
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.evaluate import results, tab, tokens, view
@@ -46,6 +47,13 @@ def evil_rows():
     return model, rows
 
 
+def evil_token(model, row):
+    config = EvaluationConfig("pseudo-perplexity")
+    choices = {"model": {"reference": "evil"}}
+    info = prepare_info(config, model, choices=choices)
+    return MeasuredToken(info, "model", row, row.scores, 0)
+
+
 def test_text_of_others_is_never_markup():
     model, rows = evil_rows()
     summary = summarize(rows)
@@ -60,8 +68,10 @@ def test_text_of_others_is_never_markup():
     session = Session(ModelStore(loader=lambda *_, **__: model), "table")
     sources = [
         results.figures_html(summary, info),
+        results.all_figures_html(summary, info),
         tokens.tokens_html(replace(found, tokens=(token,)), TokenFilter(), pair=True),
-        tokens.side_by_side_html(session, token, [model]),
+        results.worst_html(replace(found, tokens=(token,)), TokenFilter(), pair=True),
+        tokens.side_by_side_html(session, [evil_token(model, rows[0])]),
         results.progress_html(JobStatus("failed", EVIL, info=info)),
         results.progress_html(JobStatus("waiting", EVIL)),
         results.progress_html(JobStatus("stopped", info=info)),
@@ -83,7 +93,7 @@ def test_the_figures_are_those_of_the_summary(pair):
     config = EvaluationConfig()
     summary = summarize(pair, config=config)
     info = prepare_info(config, TableModel(1), baseline=TableModel(1, noise=0.3))
-    source = results.figures_html(summary, info)
+    source = results.figures_html(summary, info) + results.all_figures_html(summary, info)
     for figures in (summary.model, summary.baseline):
         assert f"{figures.mean_nll_nats:.4f}" in Tags(source).text
         values = re.findall(r'data-value="([^"]+)"', source)
@@ -162,7 +172,7 @@ def test_the_page_after_a_run_has_everything(done):
 def test_a_stored_run_makes_the_same_page(done):
     desk, page = done
     again = view.stored(desk, page.selection)
-    assert again.figures == page.figures
+    assert (again.figures, again.every) == (page.figures, page.every)
     assert again.tokens.html == page.tokens.html
     for name, chart in page.charts.items():
         assert again.charts[name].table == chart.table
@@ -172,46 +182,18 @@ def test_a_click_shows_what_both_models_say(done):
     desk, page = done
     token = page.tokens.found[0]
     last = list(view.side_by_side(desk, page.selection, token))[-1]
-    assert Tags(last).text.count("Loss in the evaluation") == 2
+    assert Tags(last).text.count("Loss in the run") == 2
     assert f"{token.nll_nats:.4f}" in last
     assert f"{token.baseline_nll_nats:.4f}" in last
 
 
-def test_a_token_opens_in_explore_under_the_model_of_the_run(done):
-    desk, page = done
+def test_a_token_opens_in_explore_where_it_stands_in_the_run(done):
+    _, page = done
     token = page.tokens.found[0]
-    target = view.explore_state(desk, page.selection, token)
-    assert target["model"] == "table"
-    assert "[MASK]" in target["text"]
-
-
-def explored(desk, page, **options):
-    """What Explore is told of a run whose model was asked for with options."""
-    path = desk.store.root / page.selection.run / "run.json"
-    values = json.loads(path.read_text())
-    values["choices"]["model"] |= options
-    path.write_text(json.dumps(values))
-    return view.explore_state(desk, page.selection, page.tokens.found[0])
-
-
-def test_a_model_that_explore_cannot_be_told_is_not_shown_as_another(done):
-    desk, page = done
-    assert explored(desk, page, runtime="auto", dtype=None, threads=2)["model"] == "table"
-    with pytest.raises(OptionError, match=r"onnx-file onnx/small\.onnx, .* click the row"):
-        explored(desk, page, onnx_file="onnx/small.onnx")
-
-
-def test_opening_explore_loads_one_model_alone(done):
-    desk, page = done
-    loads = []
-
-    def load(choice, **_):
-        loads.append(choice.reference)
-        return TableModel(1)
-
-    desk.session.store = type(desk.session.store)(loader=load)
-    view.explore_state(desk, page.selection, page.tokens.found[0])
-    assert loads == ["table"]
+    place = {"run": page.selection.run, "example": str(token.id), "token": str(token.position)}
+    assert view.explore_state(page.selection, token) == place
+    other = replace(page.selection, other="another")
+    assert view.explore_state(other, token) == {**place, "run_b": "another"}
 
 
 def test_a_row_of_tokens_can_be_chosen_by_keyboard(done):

@@ -11,11 +11,14 @@ Source:
     Salazar et al. 2020, arXiv:1910.14659; within-word: Kauf and Ivanova 2023, arXiv:2305.10588.
 """
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
 
+from fillmask_ui.evaluation.rows import LATER, MaskedText
 from fillmask_ui.evaluation.schemes.scheme import Scheme
 from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
 from fillmask_ui.options import option
@@ -43,14 +46,21 @@ class PseudoPerplexity(Scheme):
     def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
         """Each token in a view of its own; draws nothing."""
         cols = np.flatnonzero(hideable(encoding.ids, vocabulary.special_ids))
+        words = encoding.word_ids
+        goes_on = [words[before] == words[col] for before, col in itertools.pairwise(cols)]
+        return hide_as_masks(encoding, vocabulary, cols, self._until(cols, goes_on))
+
+    def hidden_until(self, text: MaskedText) -> np.ndarray:
+        """As `hide` gave it: a token goes on with the word of the one before it, or does not."""
+        return self._until(text.cols, (text.parts[1:] == LATER).tolist())
+
+    def _until(self, cols: np.ndarray, goes_on: Sequence[bool]) -> np.ndarray:
+        """int64 [M], of positions [M] and of whether each but the first goes on with a word."""
         until = cols + 1
-        if self.within_word:
-            words = encoding.word_ids
-            for index in reversed(range(len(cols) - 1)):
-                after = cols[index + 1]
-                if until[index] == after and words[cols[index]] == words[after]:
-                    until[index] = until[index + 1]
-        return hide_as_masks(encoding, vocabulary, cols, until)
+        for index in reversed(range(len(cols) - 1)) if self.within_word else ():
+            if until[index] == cols[index + 1] and goes_on[index]:
+                until[index] = until[index + 1]
+        return until
 
     @property
     def signature(self) -> tuple[str, ...]:

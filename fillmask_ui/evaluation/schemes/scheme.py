@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 from numpy.random import Generator
 
 from fillmask_ui.evaluation.rows import MaskedText
@@ -41,6 +42,10 @@ class Scheme(ABC):
     @abstractmethod
     def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
         """Hidden tokens of one text; `rng` is of (seed, id of the text), nothing else is random."""
+
+    def hidden_until(self, text: MaskedText) -> np.ndarray | None:
+        """`HiddenTokens.hidden_until` of a text that `hide` has hidden; None for one view."""
+        return None
 
     @property
     def signature(self) -> tuple[str, ...]:

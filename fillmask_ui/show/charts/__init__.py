@@ -53,6 +53,7 @@ CHARTS = {
         losses.differences,
         "Difference of the loss of a token",
         "Right of zero {first} is worse. The first and last bar also hold what lies beyond.",
+        live=True,
     ),
     "loss-distribution": ChartKind(
         losses.loss_distribution,

@@ -23,6 +23,7 @@ from fillmask_ui.ui import widgets
 from fillmask_ui.ui.evaluate.form import (
     DATASET,
     EMBEDDED,
+    PASTE,
     PUBLIC_TEXTS_ONE_BY_ONE,
     PUBLIC_TOKENS,
     SHARES,
@@ -34,7 +35,7 @@ from fillmask_ui.ui.evaluate.form import (
 if TYPE_CHECKING:
     from fillmask_ui.ui.session import Session
 
-PLACES = {EMBEDDED: "Embedded", UPLOAD: "Upload", DATASET: "Data set"}
+PLACES = {EMBEDDED: "Embedded", PASTE: "Paste", UPLOAD: "Upload", DATASET: "Data set"}
 FILES = (".txt", ".csv", ".tsv", ".jsonl", ".gz")
 _METRIC = next(iter(SCHEMES))
 # Components by the names that `plan_of` reads.
@@ -132,6 +133,14 @@ def _build_texts(controls: Controls, public: bool) -> None:
         if not public:
             label, kinds = "Text, CSV, TSV, JSON lines or parquet", [*FILES, ".parquet"]
         controls["upload"] = gr.File(label=label, file_types=kinds, height=110)
+    with gr.Column(visible=False) as of_paste:
+        controls["pasted"] = gr.Textbox(
+            label="Texts to paste",
+            info="one a line, or with blank lines between paragraphs",
+            lines=5,
+            max_lines=12,
+            elem_id="evaluate-pasted",
+        )
     text = functools.partial(option_control, TextChoice)
     with gr.Column(visible=False) as of_dataset:
         controls["dataset"] = text(
@@ -150,16 +159,18 @@ def _build_texts(controls: Controls, public: bool) -> None:
     with gr.Row(visible=False) as of_rows:
         controls["column"] = text("column", info="blank: text, or the only one", min_width=120)
         controls["by"] = text(
-            "by", value="line", label="A text of a .txt is a", info=None, min_width=120
+            "by", value="line", label="A plain text is a", info=None, min_width=120
         )
     controls["where"].change(
         lambda where: [
             gr.Column(visible=where == UPLOAD),
+            gr.Column(visible=where == PASTE),
             gr.Column(visible=where == DATASET),
             gr.Row(visible=where != EMBEDDED),
+            gr.Textbox(visible=where != PASTE),
         ],
         controls["where"],
-        [of_upload, of_dataset, of_rows],
+        [of_upload, of_paste, of_dataset, of_rows, controls["column"]],
         **widgets.QUIET,
     )
 

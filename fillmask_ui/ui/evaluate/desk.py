@@ -11,7 +11,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +30,9 @@ from fillmask_ui.runs import (
     perform,
     perform_rest,
 )
-from fillmask_ui.runs.compare import paired
+from fillmask_ui.runs.compare import compared_info, paired
+from fillmask_ui.runs.plan import model_choice
+from fillmask_ui.show.report import write_report
 from fillmask_ui.ui.evaluate.form import Values, plan_of
 from fillmask_ui.ui.evaluate.job import Job
 from fillmask_ui.ui.evaluate.tokens import FoundTokens, TokenFilter, find_tokens
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from fillmask_ui.ui.session import Session
 
 LISTED_RUNS = 200
+REPORT = "report"  # the file that is a page
 _KEPT_RESULTS = 6
 # Jobs that measure at a time; the others wait.
 SLOTS, PUBLIC_SLOTS = 2, 1
@@ -104,6 +107,14 @@ class Workbench:
         with self._lock:
             return self._desks.setdefault(visitor, Desk(self, visitor))
 
+    def store(self, visitor: str) -> RunStore:
+        """As `Desk.store`, for whoever has no desk."""
+        if not self.session.public:
+            return RunStore(self.root)
+        if not visitor.isalnum():
+            raise DataError("this page does not know who is asking: reload it")
+        return RunStore(self.root / visitor)
+
     def forget(self, visitor: str) -> None:
         """A visitor has left: stop their job, keep nothing for them but their runs."""
         with self._lock:
@@ -148,11 +159,7 @@ class Desk:
         Raises:
             DataError: on a public page, if the visitor cannot be told from others.
         """
-        if not self.session.public:
-            return RunStore(self._bench.root)
-        if not self._visitor.isalnum():
-            raise DataError("this page does not know who is asking: reload it")
-        return RunStore(self._bench.root / self._visitor)
+        return self._bench.store(self._visitor)
 
     def begin(self, values: Values) -> Job:
         """Start what the controls ask for; a job of the visitor that runs is stopped.
@@ -235,11 +242,11 @@ class Desk:
             DataError: if a run does not say.
         """
         run, other = self.store.open(selection.run), self._other(selection)
-        models = [_model_choice(run.info, "model")]
+        models = [model_choice(run.info, "model")]
         if other is not None:
-            models.append(_model_choice(other.info, "model"))
+            models.append(model_choice(other.info, "model"))
         elif run.info.baseline is not None:
-            models.append(_model_choice(run.info, "baseline"))
+            models.append(model_choice(run.info, "baseline"))
         return models
 
     def delete(self, name: str) -> str:
@@ -254,18 +261,26 @@ class Desk:
         drop_upload(run.info.texts, store, self._bench.files_in_use())
         return gone
 
-    def download(self, name: str, file_format: str) -> Path:
+    def download(self, selection: Selection, file_format: str) -> Path:
         """A run as a file to download, in place of the visitor's last one of this format.
+
+        Args:
+            selection: the run; only a report is also of the one that it is compared with.
+            file_format: `report` for a page, else as of `runs.export`.
 
         Raises:
             DataError: if it is unknown, or the disk is full.
         """
-        run = self.store.open(name)
+        run = self.store.open(selection.run)
         folder = Path(tempfile.mkdtemp(dir=self._bench.scratch))
         self._drop_download(file_format)
         self._downloads[file_format] = folder
-        target = folder / f"{run.info.name}.{file_format}"
-        export(run, target, file_format)
+        if file_format == REPORT:
+            target = folder / f"{run.info.name}.html"
+            write_report(run, target, self._other(selection))
+        else:
+            target = folder / f"{run.info.name}.{file_format}"
+            export(run, target, file_format)
         return target
 
     def _drop_download(self, file_format: str) -> None:
@@ -284,21 +299,12 @@ def _opened(folder: Path) -> Run | DataError:
         return error
 
 
-def _model_choice(info: RunInfo, which: str) -> ModelChoice:
-    choice = info.choices.get(which)
-    if not choice:
-        raise DataError(f"run {info.name} does not say how its {which} was asked for")
-    return ModelChoice.from_dict(choice)
-
-
 def _result(folder: Path, _rows: int, other: Path | None = None, _other_rows: int = 0) -> Result:
     """The figures of a run, or of two; the numbers of rows tell a run from what it grows to."""
     run = Run(folder)
     if other is not None:
         second = Run(other)
-        name = f"{run.info.name} and {second.info.name}"
-        info = replace(run.info, baseline=second.info.model, name=name)
-        return Result(info, compare(run, second), ())
+        return Result(compared_info(run, second), compare(run, second), ())
     running = RunningSummary(
         config=run.info.config,
         vocabulary_size=run.info.model["vocabulary_size"],

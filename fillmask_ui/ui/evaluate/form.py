@@ -12,9 +12,9 @@ from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.options import options_of
 from fillmask_ui.runs import Plan
 from fillmask_ui.texts import TextChoice, TextSource
-from fillmask_ui.ui.evaluate.uploads import check_public_upload, keep_upload
+from fillmask_ui.ui.evaluate.uploads import check_public_upload, keep_pasted, keep_upload
 
-EMBEDDED, UPLOAD, DATASET = "embedded", "upload", "dataset"
+EMBEDDED, UPLOAD, PASTE, DATASET = "embedded", "upload", "paste", "dataset"
 # Options of a mask recipe that share one box, such as "0.8 0.1 0.1".
 SHARES = ("mask_share", "random_share", "unchanged_share")
 # What a stranger may ask of a public page; about a minute of one processor.
@@ -136,7 +136,7 @@ def _shares(values: Values) -> dict[str, float | None]:
 def _source(values: Values, samples: int | None, root: Path, *, public: bool) -> TextSource:
     choice = TextChoice(
         _dataset(values, root, public=public),
-        column=_text(values["column"]) or None,
+        column=None if values["where"] == PASTE else _text(values["column"]) or None,
         samples=samples,
         shuffle=bool(values["shuffle"]),
         seed=int(values["seed"]),
@@ -159,6 +159,8 @@ def _source(values: Values, samples: int | None, root: Path, *, public: bool) ->
 def _dataset(values: Values, root: Path, *, public: bool) -> str:
     """What `TextChoice.dataset` is for the place that was chosen; an upload is kept first."""
     where, upload, named = values["where"], values["upload"], _text(values["dataset"])
+    if where == PASTE:
+        return str(keep_pasted(values["pasted"] or "", root, public=public))
     if where == EMBEDDED:
         return EMBEDDED
     if where == UPLOAD:
@@ -169,7 +171,8 @@ def _dataset(values: Values, root: Path, *, public: bool) -> str:
         return str(keep_upload(Path(upload), root))
     if where != DATASET or public:
         raise OptionError(
-            "this public page evaluates its own texts and uploaded files; it fetches no data sets"
+            "this public page evaluates its own texts, and what is pasted or uploaded; "
+            "it fetches no data sets"
             if public
             else f"unknown place of texts {where!r}"
         )

@@ -1,8 +1,8 @@
-"""What was measured and how far a job is, as HTML."""
+"""What was measured, the worst tokens of it, and how far a job is: as HTML."""
 
 import math
 
-from fillmask_ui.evaluation import Summary
+from fillmask_ui.evaluation import Summary, TokenExample
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.runs import RunInfo
 from fillmask_ui.show.figures import (
@@ -14,8 +14,14 @@ from fillmask_ui.show.figures import (
     outlook_text,
 )
 from fillmask_ui.show.render import render
+from fillmask_ui.show.story import model_label, story_text
 from fillmask_ui.ui.evaluate.job import JobStatus
+from fillmask_ui.ui.evaluate.tokens import CAPTIONS, FoundTokens, TokenFilter, token_names
 from fillmask_ui.ui.widgets import notice_html
+
+# Tokens of the story, and the characters of their sentences on each side.
+WORST_SHOWN = 3
+_CONTEXT = 60
 
 
 def names_of(summary: Summary) -> Names:
@@ -23,29 +29,79 @@ def names_of(summary: Summary) -> Names:
     return ("A",) if summary.baseline is None else ("A", "B")
 
 
-def figures_html(summary: Summary, info: RunInfo, *, final: bool = True) -> str:
-    """Everything that was measured, in figures.
+def figures_html(
+    summary: Summary, info: RunInfo, *, final: bool = True, so_far: str = "", link: str = ""
+) -> str:
+    """The story of what was measured: a verdict, a sentence, the figure that counts.
 
     Args:
         summary: so far, or at the end.
         info: of the run.
-        final: whether the run is over; a signature and all figures belong to the end.
+        final: whether nothing is added for now.
+        so_far: what a verdict is said of where texts are missing.
+        link: that opens the page with this result; blank for none.
     """
     names = names_of(summary)
+    models = [model for model in (info.model, info.baseline) if model is not None]
+    labels = [model_label(model) for model in models[: len(names)]]
+    called = labels if len(names) == 1 else map("{} ({})".format, names, labels)
     kinds = {group.name: group for group in summary.model.by_kind}
     return render(
         "page/evaluate/figures.html",
         summary=summary,
         models=models_of(summary),
-        info=info,
         names=names,
-        unchanged=UNCHANGED_ALARM if UNCHANGED_ALARM in summary.alarms else "",
-        masked=kinds.get("mask"),
+        labels=labels,
+        story=story_text(summary, tuple(called), final=final and not so_far),
+        link=link,
+        final=final,
+        so_far=so_far,
+        masked=kinds.get("mask") if UNCHANGED_ALARM in summary.alarms else None,
         change=change_text(summary),
         outlook=outlook_text(summary),
         alarms=[sentence(alarm) for alarm in summary.alarms if alarm != UNCHANGED_ALARM],
-        tables=[figures_table(summary, names), comparison_table(summary)] if final else [],
     )
+
+
+def all_figures_html(summary: Summary, info: RunInfo) -> str:
+    """Every figure in tables, and the signature of the run."""
+    tables = [figures_table(summary, names_of(summary)), comparison_table(summary)]
+    unchanged = UNCHANGED_ALARM if UNCHANGED_ALARM in summary.alarms else ""
+    return render("page/evaluate/all_figures.html", tables=tables, unchanged=unchanged, info=info)
+
+
+def worst_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> str:
+    """The first of the tokens that were found, in their sentences.
+
+    Args:
+        found: what the table of tokens shows.
+        wanted: that it was found by.
+        pair: whether two models saw the tokens.
+    """
+    shown = found.tokens[:WORST_SHOWN]
+    return render(
+        "page/evaluate/worst.html",
+        tokens=[(token, excerpt(token)) for token in shown],
+        count=found.count,
+        caption=CAPTIONS[wanted.order],
+        narrowed=wanted.low > 0 or wanted.high < math.inf,
+        low=wanted.low,
+        high=f"{wanted.high:g}" if wanted.high < math.inf else "any",
+        pair=pair,
+        names=token_names(found),
+    )
+
+
+def excerpt(token: TokenExample, around: int = _CONTEXT) -> tuple[str, str]:
+    """What stands before a token and after it, cut between words at about so many characters."""
+    before, after = token.text[: token.start], token.text[token.end :]
+    if len(before) > around:
+        before = before[-around:]
+        before = "… " + (before.partition(" ")[2] or before)
+    if len(after) > around:
+        after = after[:around]
+        after = (after.rpartition(" ")[0] or after) + " …"
+    return before, after
 
 
 def sentence(message: str) -> str:

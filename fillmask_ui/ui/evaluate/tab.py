@@ -10,9 +10,9 @@ from fillmask_ui.errors import FillmaskError
 from fillmask_ui.ui import widgets
 from fillmask_ui.ui.evaluate import controls, outputs, view
 from fillmask_ui.ui.evaluate.desk import Desk, Selection, Workbench
-from fillmask_ui.ui.evaluate.outputs import HISTOGRAM, Parts, changes
+from fillmask_ui.ui.evaluate.outputs import FILE_BUTTONS, Parts, changes
 from fillmask_ui.ui.evaluate.view import Update
-from fillmask_ui.ui.links import link, link_to
+from fillmask_ui.ui.links import link, link_to, on_link
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.widgets import QUIET, error_html, notice_html
 
@@ -21,6 +21,8 @@ from fillmask_ui.ui.widgets import QUIET, error_html, notice_html
 _JOBS: dict[str, Any] = {"concurrency_limit": 6, "concurrency_id": "evaluate", **QUIET}
 _BROKEN = "The page failed at this; the log of the server says why."
 _CONFIRM = "(name) => name && confirm('Delete the run ' + name + '?') ? name : null"
+_REVEAL = "() => window.fillmask.reveal(document.querySelector('#evaluate .fm-result'))"
+_COPY = "() => window.fillmask.copy_link()"
 _SAVE = "() => { setTimeout(() => document.querySelector('#run-file')?.click(), 50); }"
 
 
@@ -32,6 +34,7 @@ def build(session: Session, root: Path | None = None) -> None:
         root: where runs are kept; None for the usual place.
     """
     bench = Workbench(session, root)
+    session.stored_runs = bench.store
     with gr.Row(elem_id="evaluate"):
         with gr.Column(elem_classes="fm-input", min_width=280):
             inputs = controls.build(session)
@@ -40,7 +43,8 @@ def build(session: Session, root: Path | None = None) -> None:
                 cancel = gr.Button("Cancel", interactive=False, elem_id="evaluate-cancel")
         with gr.Column(elem_classes="fm-result", min_width=280):
             parts = {"run": run, "cancel": cancel, **outputs.build_result()}
-    parts |= outputs.build_charts() | outputs.build_tokens() | outputs.build_runs()
+    with gr.Column(elem_id="evaluate-folds"):
+        parts |= outputs.build_charts() | outputs.build_tokens() | outputs.build_runs()
     _wire_jobs(bench, inputs, parts)
     _wire_tokens(bench, parts)
     _wire_runs(bench, parts)
@@ -91,24 +95,26 @@ def _wire_tokens(bench: Workbench, parts: Parts) -> None:
         # The filters asked for it; to set them again would ask once more.
         return changes(parts, update, filters=False)
 
-    def click(
-        event: gr.EventData, request: gr.Request, selection: Selection, found: tuple
-    ) -> Iterator[Any]:
-        desk = _desk(bench, request)
-        action, _, place = str(event.key).partition(":")
-        if not place.isdecimal() or int(place) >= len(found):
-            return
-        token = found[int(place)]
-        if action == "show":
-            for html in view.side_by_side(desk, selection, token):
-                yield {parts["side"]: html}
-            return
-        try:
-            state = view.explore_state(desk, selection, token)
-        except FillmaskError as error:
-            yield {parts["side"]: error_html(error)}
-            return
-        yield {opened: link_to("explore", **state)}
+    def clicked_in(side: gr.HTML) -> Callable[..., Iterator[Any]]:
+        """What a click in a list of tokens does, and where it says so."""
+
+        def click(
+            event: gr.EventData, request: gr.Request, selection: Selection, found: tuple
+        ) -> Iterator[Any]:
+            desk = _desk(bench, request)
+            action, _, place = str(event.key).partition(":")
+            if action == "any":
+                yield dict.fromkeys(bounds)
+            if not place.isdecimal() or int(place) >= len(found):
+                return
+            token = found[int(place)]
+            if action == "show":
+                for html in view.side_by_side(desk, selection, token):
+                    yield {side: html}
+                return
+            yield {opened: link_to("explore", **view.explore_state(selection, token))}
+
+        return click
 
     opened, bounds = link(), [parts["low"], parts["high"]]
     gr.on(
@@ -121,15 +127,15 @@ def _wire_tokens(bench: Workbench, parts: Parts) -> None:
         show_progress_on=parts["tokens"],
         api_visibility="private",
     )
-    parts["tokens"].row(
-        click,
-        [parts["selection"], parts["found"]],
-        [parts["side"], opened],
-        trigger_mode="always_last",
-        **QUIET,
-    )
-    chart = parts[f"plot {HISTOGRAM}"].elem_id
-    brush = widgets.bridge("brush.js", CHARTS_ID="evaluate-charts", CHART_ID=chart)
+    for table, side in (("tokens", parts["token side"]), ("worst", parts["side"])):
+        parts[table].row(
+            clicked_in(side),
+            [parts["selection"], parts["found"]],
+            [side, opened, *bounds],
+            trigger_mode="always_last",
+            **QUIET,
+        )
+    brush = widgets.bridge("brush.js")
     brush.range(chosen_range, None, bounds, **QUIET)
     parts["any loss"].click(lambda: (None, None), None, bounds, **QUIET)
 
@@ -162,10 +168,13 @@ def _wire_runs(bench: Workbench, parts: Parts) -> None:
     def refresh(request: gr.Request) -> Any:
         return changes(parts, Update(runs=view.run_list(_desk(bench, request))))
 
+    def follow(request: gr.Request, selection: Selection) -> Any:
+        return changes(parts, view.stored(_desk(bench, request), selection))
+
     def file_of(file_format: str) -> Callable[..., Any]:
-        def write(request: gr.Request, name: str | None) -> tuple[Any, str]:
+        def write(request: gr.Request, selection: Selection) -> tuple[Any, str]:
             try:
-                path = _desk(bench, request).download(name or "", file_format)
+                path = _desk(bench, request).download(selection, file_format)
             except FillmaskError as error:
                 return gr.skip(), error_html(error)
             return str(path), notice_html("none")
@@ -173,14 +182,24 @@ def _wire_runs(bench: Workbench, parts: Parts) -> None:
         return write
 
     every, picked = [*parts.values()], parts["picked"]
-    parts["show"].click(stored, picked, every, **QUIET)
-    parts["runs"].row(row, None, every, **QUIET)
-    parts["compare"].click(stored, [picked, parts["other"]], every, **QUIET)
+    for shown in (
+        parts["show"].click(stored, picked, every, **QUIET),
+        parts["runs"].row(row, None, every, **QUIET),
+        parts["compare"].click(stored, [picked, parts["other"]], every, **QUIET),
+    ):
+        shown.then(None, js=_REVEAL)
     parts["delete"].click(delete, picked, every, js=_CONFIRM, **QUIET)
     file = gr.DownloadButton("File", visible="hidden", elem_id="run-file")
-    for name in ("csv", "json"):
-        written = parts[name].click(file_of(name), picked, [file, parts["notice"]], **QUIET)
+    for name in FILE_BUTTONS:
+        outputs = [file, parts["notice"]]
+        written = parts[name].click(file_of(name), parts["selection"], outputs, **QUIET)
         written.success(None, js=_SAVE)
+    parts["link"].visible = not bench.session.public
+    parts["link"].click(None, js=_COPY)
+    # An address may name a stored run, and another to compare it with.
+    linked = gr.State(Selection())
+    on_link("evaluate", view.linked, [linked])
+    linked.change(follow, linked, every, **QUIET)
     widgets.page().load(refresh, None, every, **QUIET)
 
 

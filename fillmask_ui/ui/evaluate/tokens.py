@@ -6,20 +6,20 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fillmask_ui.evaluation import EvaluatedText, TokenExample
 from fillmask_ui.evaluation.tallies import LargestTokens
-from fillmask_ui.filling import normalise_masks
-from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import SkippedText
+from fillmask_ui.runs.tokens import MeasuredToken
 from fillmask_ui.show.render import render
-from fillmask_ui.show.words import candidate_names
-from fillmask_ui.ui.links import MAX_TEXT_CHARACTERS
+from fillmask_ui.show.words import TokenNames, candidate_names
+from fillmask_ui.ui.replay import reading_values, replayed
 
 if TYPE_CHECKING:
+    from fillmask_ui.models.progress import ProgressCallback
     from fillmask_ui.ui.session import Session
 
 WORST, DIFFERENT, FLIPPED = "largest loss", "largest difference", "best guess flipped"
@@ -33,7 +33,7 @@ SHOWN = 100
 MAX_TEXTS = 20_000
 TOP_K = 10
 _CONTEXT = 90  # characters of the text on each side of a token
-_CONTEXT_ABOVE = 300  # the same above what the models say of it
+_TOKENS_AROUND = 60  # the same in tokens, above what the models say of it
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,11 @@ def _values(row: EvaluatedText, wanted: TokenFilter) -> np.ndarray:
     return np.where(fits & ~np.isnan(values), values, -np.inf)
 
 
+def token_names(found: FoundTokens) -> TokenNames:
+    """What the tokens of a table are called."""
+    return TokenNames(name for t in found.tokens for name in (t.token, t.top_token))
+
+
 def tokens_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> str:
     """The tokens as a table: a click on the token opens Explore, one on the row shows more.
 
@@ -103,78 +108,44 @@ def tokens_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> str:
         low=wanted.low,
         high=f"{wanted.high:g}" if wanted.high < math.inf else "any",
         pair=pair,
+        names=token_names(found),
         around=_CONTEXT,
     )
 
 
-@dataclass(frozen=True)
-class Masked:
-    """A sentence with one more mask."""
-
-    text: str  # with the mask
-    number: int  # of the mask, from 0; others may have stood in the text before it
-
-
-def masked(
-    token: TokenExample, mask_token: str, most_characters: int = MAX_TEXT_CHARACTERS
-) -> Masked:
-    """The sentence with this one token hidden; a very long text is cut around it.
-
-    Args:
-        token: in its text.
-        mask_token: of the model.
-        most_characters: about so much of the text is kept.
-    """
-    start, end = token.start, token.end
-    # Some tokenizers count the blank before a word as part of it.
-    while start < end and token.text[start].isspace():
-        start += 1
-    left, right = token.text[:start], token.text[end:]
-    if len(token.text) > most_characters:
-        half = most_characters // 2
-        left, right = left[-half:], right[:half]
-    left = normalise_masks(left, mask_token)
-    return Masked(f"{left}{mask_token}{right}", left.count(mask_token))
-
-
-def hidden_word(token: TokenExample) -> str:
-    """The hidden token as a word that Explore can score; blank where it is a part of one."""
-    before, after = token.text[: token.start], token.text[token.end :]
-    hidden = token.text[token.start : token.end]
-    inside = hidden[:1].isalnum() and before[-1:].isalnum()
-    word = hidden.strip()
-    return "" if inside or after[:1].isalnum() or "," in word else word
-
-
-def side_by_side_html(session: Session, token: TokenExample, models: Sequence[MaskedLM]) -> str:
-    """The best words of each model for one token, beside each other.
+def side_by_side_html(
+    session: Session, tokens: Sequence[MeasuredToken], on_progress: ProgressCallback | None = None
+) -> str:
+    """The best words of each model for one token, beside each other, as the run asked for them.
 
     Args:
         session: runs the models.
-        token: in its text.
-        models: one or two.
+        tokens: of model A, and of B where there is one.
+        on_progress: hears how the loading of a model goes.
 
     Raises:
-        FillmaskError: if the sentence cannot be shown to a model.
+        FillmaskError: if a model of the run cannot be had any more.
     """
-    panels = []
-    losses = (token.nll_nats, token.baseline_nll_nats)
-    for letter, model, loss in zip("AB", models, losses, strict=False):
-        prompt = masked(token, model.vocabulary.mask_token)
-        mask = session.fill(model, prompt.text, top_k=TOP_K, joint=0).masks[prompt.number]
-        names = candidate_names(mask.candidates, model.vocabulary)
+    panels: list[dict[str, Any]] = []
+    for letter, token in zip("AB", tokens, strict=False):
+        again = replayed(session, token, top_k=TOP_K, on_progress=on_progress)
+        true, names = (
+            again.mask.scored[0],
+            candidate_names(again.mask.candidates, again.model.vocabulary),
+        )
+        reading = reading_values(again, _TOKENS_AROUND)
+        read = [token.token for token in reading["tokens"]]
+        loss = f"Loss in the run: {true.nll_nats:.4f} nats, rank {true.rank:,}."
         panels.append(
             {
-                "caption": f"{letter}: {model.signature.name}",
-                "note": "" if loss is None else f"Loss in the evaluation: {loss:.4f} nats.",
-                "candidates": [*zip(names, mask.candidates, strict=True)],
+                **reading,
+                # Two models of one tokenizer read the very same.
+                "reads_otherwise": read not in [panel["read"] for panel in panels],
+                "read": read,
+                "caption": f"{letter}: {again.model.signature.name}",
+                "note": f"{loss} {again.changed}",
+                "candidates": [*zip(names, again.mask.candidates, strict=True)],
+                "true": true,
             }
         )
-    return render(
-        "page/evaluate/sides.html",
-        before=token.text[: token.start][-_CONTEXT_ABOVE:],
-        hidden=token.text[token.start : token.end],
-        after=token.text[token.end :][:_CONTEXT_ABOVE],
-        token=token.token,
-        panels=panels,
-    )
+    return render("page/evaluate/sides.html", panels=panels)

@@ -1,4 +1,4 @@
-"""Uploaded files: kept beside the runs as long as one needs them, and weighed on a public page."""
+"""Uploaded and pasted texts: kept beside the runs while one needs them, weighed if public."""
 
 import gzip
 import hashlib
@@ -18,7 +18,7 @@ from fillmask_ui.texts.lines import read_block
 # read and counted.
 PUBLIC_BYTES = 20_000_000
 PUBLIC_ROWS = 200_000
-_UPLOADS = "uploads"
+_UPLOADS, _PASTED = "uploads", "pasted.txt"
 _DIGITS = 12
 
 
@@ -45,14 +45,60 @@ def check_public_upload(path: Path) -> None:
             while block := read_block(file, path.name):
                 size += len(block)
                 rows += block.count(b"\n")
-                if size > PUBLIC_BYTES or rows > PUBLIC_ROWS:
-                    raise OptionError(
-                        f"this public page reads at most {PUBLIC_ROWS:,} lines and "
-                        f"{PUBLIC_BYTES / 1e6:g} MB of text, decompressed; {path.name} has more: "
-                        "upload a part of it, or run it on your own machine"
-                    )
+                _check_size(size, rows, path.name)
     except OSError as error:
         raise _gone(path, error) from error
+
+
+def _check_size(size: int, rows: int, name: str) -> None:
+    if size > PUBLIC_BYTES or rows > PUBLIC_ROWS:
+        raise OptionError(
+            f"this public page reads at most {PUBLIC_ROWS:,} lines and "
+            f"{PUBLIC_BYTES / 1e6:g} MB of text, decompressed; {name} has more: "
+            "upload a part of it, or run it on your own machine"
+        )
+
+
+def keep_pasted(text: str, root: Path, *, public: bool = False) -> Path:
+    """Pasted texts as a lasting file, under a name that they decide.
+
+    Raises:
+        OptionError: if nothing was pasted, or more than a public page reads.
+        DataError: if they cannot be kept.
+    """
+    if not text.strip():
+        raise OptionError("no text was pasted: write one a line, or pick the embedded texts")
+    content = f"{text}\n".encode("utf-8", "backslashreplace")
+    if public:
+        _check_size(len(content), content.count(b"\n"), "what was pasted")
+    kept = _kept(root, hashlib.sha256(content).hexdigest(), _PASTED)
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        half = kept.with_suffix(kept.suffix + ".new")
+        half.write_bytes(content)
+        half.replace(kept)
+    except OSError as error:
+        raise DataError(f"the pasted texts cannot be kept ({error.strerror})") from error
+    return kept
+
+
+def pasted_text(where: str) -> str | None:
+    """The texts of a file that `keep_pasted` made, as they were pasted; None for any other.
+
+    Raises:
+        DataError: if it is gone.
+    """
+    path = Path(where)
+    if path.parent.name != _UPLOADS or path.name[_DIGITS:] != f"-{_PASTED}":
+        return None
+    try:
+        return path.read_text("utf-8").removesuffix("\n")
+    except OSError as error:
+        raise DataError(f"what was pasted is gone ({error.strerror}): paste it again") from error
+
+
+def _kept(root: Path, digest: str, name: str) -> Path:
+    return root / _UPLOADS / f"{digest[:_DIGITS]}-{name}"
 
 
 def keep_upload(path: Path, root: Path) -> Path:
@@ -63,7 +109,7 @@ def keep_upload(path: Path, root: Path) -> Path:
     """
     try:
         digest = _sha256(path)
-        kept = root / _UPLOADS / f"{digest[:_DIGITS]}-{path.name}"
+        kept = _kept(root, digest, path.name)
         if not kept.exists():
             kept.parent.mkdir(parents=True, exist_ok=True)
             _link_or_copy(path, kept)

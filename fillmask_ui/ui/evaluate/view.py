@@ -7,26 +7,33 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fillmask_ui.errors import FillmaskError, OptionError
+from fillmask_ui.errors import FillmaskError
 from fillmask_ui.evaluation import MeanSoFar, Summary, TokenExample
 from fillmask_ui.runs import RunInfo
+from fillmask_ui.runs.tokens import TokenPlace, measured_tokens
 from fillmask_ui.show.charts import Chart, charts
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.background import Done, run_in_background
 from fillmask_ui.ui.evaluate.desk import Desk, Result, Selection
 from fillmask_ui.ui.evaluate.job import Job, JobStatus, follow
-from fillmask_ui.ui.evaluate.results import figures_html, names_of, progress_html
+from fillmask_ui.ui.evaluate.results import (
+    all_figures_html,
+    figures_html,
+    names_of,
+    progress_html,
+    worst_html,
+)
 from fillmask_ui.ui.evaluate.tokens import (
     DIFFERENT,
     SHOWN,
     WORST,
     FoundTokens,
     TokenFilter,
-    hidden_word,
-    masked,
     side_by_side_html,
     tokens_html,
 )
+from fillmask_ui.ui.links import link_to
+from fillmask_ui.ui.replay import link_of
 from fillmask_ui.ui.widgets import error_html, notice_html
 
 if TYPE_CHECKING:
@@ -44,6 +51,7 @@ class TokenTable:
     """A table of tokens."""
 
     html: str = ""  # the table; blank to take it off the page
+    worst: str = ""  # HTML of its first few tokens in their sentences
     found: tuple[TokenExample, ...] = ()  # the tokens of its rows, for clicks
     order: str = WORST  # what comes first, see `TokenFilter`
     pair: bool = False  # whether two models saw the tokens
@@ -64,7 +72,8 @@ class Update:
 
     notice: str | None = None  # HTML of the message
     busy: bool | None = None  # whether a job runs
-    figures: str | None = None  # HTML
+    figures: str | None = None  # HTML of the story of what was measured
+    every: str | None = None  # HTML of all figures; blank to take it off the page
     # by name; those that are missing here are taken off the page
     charts: Mapping[str, Chart] | None = None
     tokens: TokenTable | None = None  # the table of tokens
@@ -102,6 +111,7 @@ def followed(desk: Desk, statuses: Iterable[JobStatus]) -> Iterator[Update]:
             yield replace(
                 progress,
                 figures=figures_html(drawn, status.info, final=False),
+                every="",
                 charts=_charts(drawn, status.history, live=True),
                 tokens=TokenTable(),
                 # What is asked of a stored run must not be answered from the one before.
@@ -124,7 +134,7 @@ def _final_page(desk: Desk, status: JobStatus, info: RunInfo) -> Update:
         pass  # nothing was measured: the notice says why
     else:
         status = replace(status, seen=result.summary.texts + sum(result.summary.skipped.values()))
-        page = _page(result, selection)
+        page = _page(desk, result, selection)
     notice = progress_html(status)
     return replace(page, notice=notice, busy=False, runs=run_list(desk, info.name))
 
@@ -141,25 +151,39 @@ def stored(desk: Desk, selection: Selection) -> Update:
         return Update(notice=error_html(error))
     words = _OF_STATE.get(run.state, "").format(error=run.info.error)
     return replace(
-        _page(result, selection),
+        _page(desk, result, selection),
         notice=notice_html("hint" if words else "none", words),
         runs=run_list(desk, selection.run),
     )
 
 
-def _page(result: Result, selection: Selection) -> Update:
+def _page(desk: Desk, result: Result, selection: Selection) -> Update:
     summary = result.summary
     pair = bool(summary.most_different)
     wanted = TokenFilter(DIFFERENT if pair else WORST)
     first = summary.most_different if pair else summary.worst
     found = FoundTokens(first[:SHOWN], summary.model.tokens, summary.texts)
     return Update(
-        figures=figures_html(summary, result.info),
+        figures=figures_html(summary, result.info, link=_link(desk, selection)),
+        every=all_figures_html(summary, result.info),
         charts=_charts(summary, result.history),
         tokens=_token_table(found, wanted, pair=pair),
         selection=selection,
         side="",
     )
+
+
+def _link(desk: Desk, selection: Selection) -> str:
+    """Opens the page with this result; none on a public page, whose runs are each visitor's own."""
+    if desk.session.public:
+        return ""
+    other = {"other": selection.other} if selection.other else {}
+    return link_to("evaluate", run=selection.run, **other)
+
+
+def linked(link: Mapping[str, str]) -> Selection:
+    """What an address asks to show."""
+    return Selection(link.get("run", ""), link.get("other", ""))
 
 
 def _charts(
@@ -170,8 +194,8 @@ def _charts(
 
 
 def _token_table(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> TokenTable:
-    html = tokens_html(found, wanted, pair=pair)
-    return TokenTable(html, found.tokens, wanted.order, pair)
+    html, worst = tokens_html(found, wanted, pair=pair), worst_html(found, wanted, pair=pair)
+    return TokenTable(html, worst, found.tokens, wanted.order, pair)
 
 
 def chosen_tokens(
@@ -199,24 +223,14 @@ def chosen_tokens(
     return Update(tokens=_token_table(found, wanted, pair=pair), side="")
 
 
-def explore_state(desk: Desk, selection: Selection, token: TokenExample) -> dict[str, str]:
-    """What Explore is told of a token of the table: its sentence, the model A, the hidden word.
+def explore_state(selection: Selection, token: TokenExample) -> dict[str, str]:
+    """What Explore is told of a token of the table: where it stands in which run."""
+    return link_of(place_of(selection, token))
 
-    Raises:
-        FillmaskError: if the run does not say which model it had, that cannot be loaded, or Explore
-            cannot be told which it was.
-    """
-    choice = desk.models(selection)[0]
-    # How many threads measured changes nothing that a model says.
-    options = replace(choice, threads=None).given()
-    if options and not desk.session.public:
-        made = ", ".join(f"{name.replace('_', '-')} {value}" for name, value in options.items())
-        raise OptionError(
-            f"this run was made with {made}, which Explore cannot be told: click the row instead "
-            "to see what this model says"
-        )
-    prompt = masked(token, desk.session.model(choice).vocabulary.mask_token)
-    return {"text": prompt.text, "model": choice.reference, "words": hidden_word(token)}
+
+def place_of(selection: Selection, token: TokenExample) -> TokenPlace:
+    """Where a token of the table stands."""
+    return TokenPlace(selection.run, token.id, token.position, selection.other)
 
 
 def side_by_side(desk: Desk, selection: Selection, token: TokenExample) -> Iterator[str]:
@@ -224,8 +238,8 @@ def side_by_side(desk: Desk, selection: Selection, token: TokenExample) -> Itera
 
     def ask(report: ProgressCallback) -> str:
         try:
-            models = [desk.session.model(choice, report) for choice in desk.models(selection)]
-            return side_by_side_html(desk.session, token, models)
+            met = measured_tokens(desk.store, place_of(selection, token))
+            return side_by_side_html(desk.session, [own for own in met if own], report)
         except FillmaskError as error:
             return error_html(error)
 

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fillmask_ui.filling import MAX_TOP_K
+from fillmask_ui.runs.tokens import TokenPlace
 from fillmask_ui.ui.explore.editing import Draft
+from fillmask_ui.ui.replay import read_place
 
 UNITS = ("nats", "bits")
 # The ends of the axis of the bars: 100 %, or with a magnifying glass 10 % and 1 %.
@@ -37,6 +39,9 @@ class Question:
     zoom: int = 1  # one of `ZOOMS`
     other: str = ""  # a second sentence to compare with; blank for none
     lens: str = ""  # one of `LENSES`
+    run: TokenPlace | None = None  # a token of a run that is shown as the run saw it; None for none
+    alone: bool = False  # that token with nothing else hidden
+    visitor: str = ""  # who asks; on a public page runs are theirs alone
     action: Action | None = None  # to be carried out on the draft before it is answered
 
     @classmethod
@@ -61,6 +66,9 @@ class Question:
             zoom=_one_of(values.get("zoom"), ZOOMS),
             other=_text(values.get("other")),
             lens=_one_of(values.get("lens"), LENSES),
+            run=read_place(values),
+            alone=bool(values.get("alone")),
+            visitor=_text(values.get("visitor")),
             action=_action(action) if isinstance(action, dict) else None,
         )
 

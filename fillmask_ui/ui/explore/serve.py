@@ -12,9 +12,12 @@ from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Filling
 from fillmask_ui.ui.background import Waiting
-from fillmask_ui.ui.explore import editing, view
+from fillmask_ui.ui.explore import asrun, editing, guess, view
+from fillmask_ui.ui.explore.mattered import mattered
+from fillmask_ui.ui.explore.pairs import pair
 from fillmask_ui.ui.explore.question import Action, Question
 from fillmask_ui.ui.explore.strip import version_of
+from fillmask_ui.ui.explore.surprise import surprise
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.widgets import error_message
 
@@ -39,6 +42,8 @@ def answer(session: Session, values: Mapping[str, Any]) -> Json:
     for again.
     """
     question = Question.read(values)
+    if question.run is not None and question.action is None:
+        return asrun.answer(session, question, question.run)
     if question.text.strip():
         try:
             state = session.model_soon(question.model)
@@ -127,4 +132,12 @@ def whole_vocabulary(session: Session, question: Question) -> Filling:
 
 
 # By the name under which the browser calls them; each takes the session and JSON values.
-SERVED = {"answer": answer, "download": download}
+SERVED = {
+    "answer": answer,
+    "download": download,
+    "surprise": surprise,
+    "mattered": mattered,
+    "pair": pair,
+    "guess": guess.guess,
+    "guesses": guess.guesses,
+}

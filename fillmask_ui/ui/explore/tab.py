@@ -13,6 +13,7 @@ import gradio as gr
 from fillmask_ui.filling import MAX_TOP_K
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import widgets
+from fillmask_ui.ui.explore import present
 from fillmask_ui.ui.explore.examples import EXAMPLE_SETS, EXAMPLES
 from fillmask_ui.ui.explore.question import UNITS
 from fillmask_ui.ui.explore.serve import DOWNLOADS, SERVED
@@ -41,11 +42,13 @@ def build(session: Session) -> None:
                 placeholder="The capital of France is [MASK].",
                 elem_id="sentence",
             )
+        with gr.Column(elem_classes="fm-start", min_width=280):
             inputs["model"] = widgets.model_picker(session, elem_id="model")
             examples = render("page/explore/examples.html", sets=EXAMPLE_SETS)
             widgets.html_block(
                 examples, js_on_load=widgets.static("examples.js"), elem_id="examples"
             )
+            present.build([example.text for example in EXAMPLES])
         with gr.Column(elem_classes="fm-result", min_width=280):
             widgets.html_block(
                 render("page/explore/stage.html", plain=json.dumps(plain)),

@@ -16,6 +16,7 @@ from fillmask_ui.records import Encoding, Filling, ScoredWord, finite
 from fillmask_ui.show.bars import MAX_BARS, bars_of, single_id
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.explore.editing import Draft, carried
+from fillmask_ui.ui.explore.loss import LossPoint, loss_points, points_dict
 from fillmask_ui.ui.explore.question import Question
 from fillmask_ui.ui.explore.strip import strip_html, version_of
 from fillmask_ui.ui.session import Session, check_text
@@ -41,6 +42,7 @@ class Answer:
     filling: Filling | None = None  # all figures, for the downloads
     selected: int = 0  # number of the mask shown, from 0
     hidden: ScoredWord | None = None  # the word behind that mask, where it is known
+    losses: tuple[LossPoint, ...] = ()  # one of each of the first masks
     measurable: bool = False  # whether it is a sentence without a mask that can be measured
     html: Mapping[str, str] = field(default_factory=dict)  # `strip`, and `PIECES` of the mask
 
@@ -82,6 +84,7 @@ class Answer:
                     "rank": self.hidden.rank,
                 }
             ),
+            "losses": points_dict(self.losses),
             "measurable": self.measurable,
             "html": dict(self.html),
         }
@@ -118,8 +121,13 @@ def answer(session: Session, question: Question) -> Answer:
     except FillmaskError as error:
         found = Answer("error", error_message(error))
     strip = strip_html(draft, encoding, model.vocabulary, found.filling, found.selected)
-    name = f"{model.signature.name} · {model.signature.precision}"
+    name = model_name(model)
     return replace(found, draft=draft, model=name, html={**found.html, "strip": strip})
+
+
+def model_name(model: MaskedLM) -> str:
+    """Of the model that answered, with its precision."""
+    return f"{model.signature.name} · {model.signature.precision}"
 
 
 def current_draft(question: Question, model: MaskedLM) -> Draft:
@@ -173,6 +181,7 @@ def _predicted(session: Session, model: MaskedLM, question: Question) -> Answer:
         filling=filling,
         selected=selected,
         hidden=hidden,
+        losses=loss_points(session, model, filling, draft.hidden, question.unit),
         html=html,
     )
 

@@ -1,5 +1,5 @@
-// Charts of the Evaluate tab. Each is described to screen readers. A stretch of the one inside
-// #CHART_ID is chosen by dragging, or by a click on a bar, as the event `range`; a double click
+// Charts of the Evaluate tab. Each is described to screen readers. A stretch of one that can be
+// dragged across is chosen by that, or by a click on a bar, as the event `range`; a double click
 // takes the choice back. Every update mounts a new chart: hook each one once, and press the button
 // of its axis that was pressed last.
 let clicked_at = 0;
@@ -13,17 +13,25 @@ function describe(chart) {
   for (const other of others) other.setAttribute("aria-hidden", "true");
 }
 
+// The tokens that were chosen stand right below the main chart; those of any other, in the table.
+function range(chart, low, high) {
+  trigger("range", { low, high });
+  const worst = document.getElementById("evaluate-worst");
+  if (chart.closest("#box-main")) window.fillmask.reveal(worst, "nearest");
+  else window.fillmask.unfold("evaluate-tokens");
+}
+
 function choose(chart) {
   chart.on("plotly_click", ({ points }) => {
     const [low, high] = String(points?.[0]?.customdata ?? "").split(":");
     clicked_at = Date.now();
     if (high === undefined) return;
     // The last bar has no end: it also holds what lies beyond.
-    trigger("range", { low: Number(low), high: high ? Number(high) : null });
+    range(chart, Number(low), high ? Number(high) : null);
   });
   chart.on("plotly_selected", (event) => {
     const [low, high] = event?.range?.x ?? [];
-    if (high !== undefined) trigger("range", { low, high });
+    if (high !== undefined) range(chart, low, high);
   });
   // A click on a bar may count as one that takes an earlier choice back.
   chart.on("plotly_deselect", () =>
@@ -36,11 +44,11 @@ function choose(chart) {
 }
 
 function hook() {
-  for (const chart of document.querySelectorAll("#CHARTS_ID .js-plotly-plot")) {
+  for (const chart of document.querySelectorAll(".fm-chart .js-plotly-plot")) {
     if (!chart.on || !chart.querySelector(".main-svg") || chart.dataset.hooked) continue;
     chart.dataset.hooked = "yes";
     describe(chart);
-    if (chart.closest("#CHART_ID")) choose(chart);
+    if (chart.layout?.dragmode === "select") choose(chart);
   }
 }
 

@@ -9,9 +9,12 @@
   const LINK = {
     ...{ text: "text", model: "model", top_k: "k", words: "words", unit: "unit" },
     ...{ hidden: "hidden", selected: "mask", zoom: "zoom", other: "with", lens: "lens" },
+    ...{ run: "run", run_b: "run_b", example: "example", token: "token", side: "side", alone: "alone" },
   };
+  // Without a token of a run: what another sentence or model has none of.
+  const NO_RUN = { run: "", run_b: "", example: "", token: "", side: "", alone: "" };
   const MOST_CHARACTERS = 2_000; // servers and chat programs cut addresses at about 8,000
-  const PIECES = ["strip", "choices", "bars", "stats", "candidates", "scored", "joint", "details"];
+  const PIECES = ["replay", "strip", "choices", "bars", "stats", "candidates", "scored", "joint", "details"];
   const SLOW_MS = 700;
   const MOST_TRIES = 4;
   const UNREACHABLE = "The page cannot reach its server. Trying again…";
@@ -30,7 +33,8 @@
   let stepped_at = 0; // when the latest step of the history was made
   const clicks = [];
 
-  const explore = (page.explore = { state: {}, answer: null, apply: null });
+  // What a mode of the page asks with, whatever the state holds, is in `overrides`.
+  const explore = (page.explore = { state: {}, answer: null, apply: null, overrides: {} });
   const byId = (id) => document.getElementById(id);
   const place = (piece) => byId(piece)?.querySelector(`[data-piece="${piece}"]`) ?? byId(piece);
 
@@ -40,7 +44,8 @@
   function merge(changes) {
     const fresh = "text" in changes && changes.text !== explore.state.text;
     const words = fresh ? { base: changes.text, hidden: [] } : {};
-    Object.assign(explore.state, words, changes);
+    const run = "text" in changes || "run" in changes ? NO_RUN : {};
+    Object.assign(explore.state, words, run, changes);
   }
 
   function from_link(parameters) {
@@ -100,6 +105,8 @@
     const changed = Object.keys(values).filter((name) => values[name] !== state[name]);
     if (!changed.length) return;
     for (const name of changed) state[name] = values[name] ?? "";
+    if (changed.includes("text") || changed.includes("model")) Object.assign(state, NO_RUN);
+    else if (changed.includes("words") && state.run) state.alone = "1"; // it scores no other words
     if (changed.includes("text")) typed_at = Date.now();
     stale();
     pump();
@@ -116,7 +123,8 @@
     pump();
   };
 
-  explore.call = (name, values = {}) => server[name]({ ...explore.state, ...values });
+  explore.call = (name, values = {}) =>
+    server[name]({ ...explore.state, ...explore.overrides, visitor: page.visitor(), ...values });
 
   // ---- Questions
 
@@ -149,7 +157,7 @@
 
   async function send(action) {
     const number = ++asked;
-    const text = explore.state.text;
+    const { text, run, token, side } = explore.state;
     dirty = false;
     sent_at = Date.now();
     let answer = null;
@@ -175,8 +183,14 @@
     Object.assign(explore.state, { base: answer.base, hidden: answer.hidden });
     if (untouched) explore.state.selected = answer.selected;
     if (action && untouched && answer.text !== text) explore.state.text = answer.text;
+    if (action) Object.assign(explore.state, NO_RUN);
+    // A token of a run brings its sentence and model along.
+    const now = explore.state;
+    const same = now.run === run && now.token === token && now.side === side;
+    const set = untouched && same && answer.set;
+    if (set) Object.assign(explore.state, set);
     show(answer, action);
-    if (action) explore.apply?.();
+    if (action || set) explore.apply?.();
     if (untouched) remember(Boolean(action));
     pump();
   }
@@ -211,6 +225,7 @@
   explore.notice = notice;
 
   function show(answer, action) {
+    const held = document.activeElement;
     const focus = focused(action);
     explore.answer = answer;
     notice(answer);
@@ -227,7 +242,7 @@
     stage.setAttribute("aria-busy", String(dirty));
     stage.dataset.model = answer.model;
     document.dispatchEvent(new CustomEvent("fillmask:answer", { detail: answer }));
-    focus?.()?.focus({ preventScroll: true });
+    if (!held?.isConnected) focus?.()?.focus({ preventScroll: true });
   }
 
   // Bars of words that stay move from their old length to the new one.
@@ -318,7 +333,7 @@
   explore.begin = (element, functions) => {
     stage = element;
     server = functions;
-    plain = { ...JSON.parse(stage.dataset.plain), hidden: [], selected: 0, zoom: 1, other: "", lens: "" };
+    plain = { ...JSON.parse(stage.dataset.plain), hidden: [], selected: 0, zoom: 1, other: "", lens: "", ...NO_RUN };
     const link = from_link(Object.fromEntries(new URLSearchParams(window.location.search)));
     explore.state = { ...plain, base: "", ...(history.state?.explore ?? {}), ...link };
     if (link.hidden) explore.state.base = explore.state.text;

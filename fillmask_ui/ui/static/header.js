@@ -1,5 +1,5 @@
 // The button that switches between the light and the dark theme.
-const button = element.querySelector("button");
+const button = element.querySelector("[aria-label='dark theme']");
 
 function show() {
   const dark = window.fillmask.dark();

@@ -1,1 +1,215 @@
-// Words tinted as their losses come in, and what the model wanted in their place.
+// Lenses over the sentence: how surprising each word is, which words mattered, and a second sentence
+// beside it. They follow the answers of the Explore tab, and give up when it asks the next question.
+(() => {
+  const page = (window.fillmask ??= {});
+  const byId = (id) => document.getElementById(id);
+  const state = () => page.explore.state;
+  const words = () => [...document.querySelectorAll('#strip button[data-action="hide"]')];
+
+  let turn = 0; // number of the latest answer or question; what began before gives up
+  let seen = null; // what the lens has shown: { key, next, words: token -> { tint, html } }
+  let comparing = false; // whether the second sentence has its box
+
+  // ---- Words, some at a time
+
+  function lens_of(answer) {
+    if (answer.measurable) return "surprise";
+    return answer.mask && state().lens === "mattered" ? "mattered" : "";
+  }
+
+  function clear() {
+    seen = null;
+    delete byId("stage").dataset.lens;
+    for (const id of ["lens-story", "lens-table"]) byId(id).replaceChildren();
+    byId("lens-progress").hidden = true;
+    close();
+  }
+
+  async function look(lens, answer) {
+    const own = turn;
+    const key = [lens, answer.version, answer.model, answer.selected, answer.truth?.word].join("\n");
+    if (seen?.key !== key) seen = { key, words: new Map() };
+    byId("stage").dataset.lens = lens;
+    paint();
+    await go_on(lens, own, 0);
+  }
+
+  async function go_on(lens, own, from) {
+    const mine = seen;
+    byId("lens-stop").onclick = () => {
+      turn += 1;
+      progress(mine, true);
+      byId("lens-stop").onclick = () => go_on(lens, ++turn, mine.next);
+    };
+    let table = from === 0 ? null : byId("lens-table").querySelector("tbody");
+    while (from !== null) {
+      let found;
+      try {
+        found = await page.explore.call(lens, { from });
+      } catch {
+        found = { error: "The page cannot reach its server." };
+      }
+      if (own !== turn) return;
+      if (found.error) {
+        clear();
+        return page.explore.notice({ kind: "error", notice: found.error });
+      }
+      for (const word of found.words) mine.words.set(String(word.token), word);
+      Object.assign(mine, { known: found.known, total: found.total, next: found.next });
+      paint();
+      byId("lens-story").innerHTML = found.html.story;
+      const piece = document.createElement("template");
+      piece.innerHTML = found.html.table;
+      if (table) {
+        table.append(...piece.content.querySelectorAll("tbody tr"));
+      } else {
+        byId("lens-table").replaceChildren(piece.content);
+        table = byId("lens-table").querySelector("tbody");
+      }
+      progress(mine, false);
+      from = found.next;
+    }
+  }
+
+  function progress({ known, total, next }, stopped) {
+    const box = byId("lens-progress");
+    box.hidden = next === null;
+    byId("lens-story").setAttribute("aria-busy", String(next !== null && !stopped));
+    const bar = box.querySelector("progress");
+    bar.max = total;
+    bar.value = known;
+    box.querySelector("span").textContent = `${known} of ${total} words`;
+    byId("lens-stop").textContent = stopped ? "Go on" : "Stop";
+  }
+
+  function paint() {
+    for (const button of words()) {
+      const word = seen.words.get(button.dataset.token);
+      if (!word) continue;
+      button.style.setProperty("--tint", word.tint);
+      button.removeAttribute("title"); // the tooltip of the lens says more
+      if (button.matches(":focus-visible")) open(button);
+    }
+  }
+
+  // ---- What stands beside a word while it is pointed at or has the focus
+
+  let anchor = null;
+  let closing = 0;
+
+  function open(button) {
+    clearTimeout(closing);
+    const html = seen?.words.get(button.dataset.token)?.html;
+    if (!html || byId("stage").classList.contains("fm-guessing")) return close();
+    if (anchor !== button) close();
+    anchor = button;
+    anchor.setAttribute("aria-describedby", "lens-pop");
+    const pop = byId("lens-pop");
+    pop.innerHTML = html;
+    if (!pop.matches(":popover-open")) pop.showPopover();
+    const at = button.getBoundingClientRect();
+    const room = document.documentElement.clientWidth - pop.offsetWidth - 8;
+    const below = at.bottom + pop.offsetHeight + 6 < window.innerHeight;
+    pop.style.left = `${Math.max(8, Math.min(at.left, room))}px`;
+    pop.style.top = `${Math.max(8, below ? at.bottom + 4 : at.top - pop.offsetHeight - 4)}px`;
+  }
+
+  function close() {
+    clearTimeout(closing);
+    anchor?.removeAttribute("aria-describedby");
+    anchor = null;
+    const pop = byId("lens-pop");
+    if (pop?.matches(":popover-open")) pop.hidePopover();
+  }
+
+  // A moment to move the pointer from the word to what stands beside it.
+  function close_soon() {
+    clearTimeout(closing);
+    closing = setTimeout(close, 150);
+  }
+
+  const tinted = (event) => event.target.closest?.('#strip button[data-action="hide"]');
+  document.addEventListener("pointerover", (event) => {
+    if (event.pointerType === "touch" || !seen) return;
+    if (tinted(event)) open(tinted(event));
+    else if (event.target.closest?.("#lens-pop")) clearTimeout(closing);
+    else if (anchor && !anchor.matches(":focus-visible")) close_soon();
+  });
+  document.addEventListener("focusin", (event) => {
+    if (tinted(event)?.matches(":focus-visible")) open(tinted(event));
+    else close();
+  });
+  document.addEventListener("focusout", close);
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") close();
+  });
+  document.addEventListener("scroll", close, { capture: true, passive: true });
+
+  // ---- Two sentences
+
+  async function compare() {
+    const own = turn;
+    byId("pair").hidden = !comparing;
+    byId("compare").setAttribute("aria-expanded", String(comparing));
+    const box = byId("other");
+    if (box !== document.activeElement) box.value = state().other;
+    if (!comparing) return show_pair({});
+    let found;
+    try {
+      found = await page.explore.call("pair");
+    } catch {
+      return; // the answer itself says that the server cannot be reached
+    }
+    if (own === turn) show_pair(found);
+  }
+
+  function show_pair({ html = "", hint = "", error = "" }) {
+    byId("pair-hint").textContent = hint || error;
+    const view = byId("pair-view");
+    const zoom = view.contains(document.activeElement) && document.activeElement.dataset.zoom;
+    view.innerHTML = html;
+    if (zoom) view.querySelector(`[data-zoom="${zoom}"]`)?.focus({ preventScroll: true });
+    byId("stage").classList.toggle("fm-paired", html !== "");
+  }
+
+  document.addEventListener("click", (event) => {
+    const zoom = event.target.closest?.("#pair-view [data-zoom]")?.dataset.zoom;
+    const { id } = event.target.closest?.("#mattered, #compare") ?? {};
+    if (zoom) page.explore.change({ zoom: Number(zoom) });
+    if (id === "mattered") {
+      page.explore.change({ lens: state().lens ? "" : "mattered" }, { push: true });
+    } else if (id === "compare") {
+      comparing = !comparing;
+      // One begins with the same sentence, to change a word of it.
+      const other = comparing ? state().other || page.explore.answer.base : "";
+      byId("other").value = other;
+      byId("pair").hidden = !comparing;
+      if (comparing) byId("other").focus();
+      page.explore.change({ other }, { push: true });
+    }
+  });
+
+  document.addEventListener("input", (event) => {
+    if (event.target.id === "other") page.explore.change({ other: event.target.value });
+  });
+
+  // ---- Answers
+
+  document.addEventListener("fillmask:stale", () => {
+    turn += 1;
+  });
+
+  document.addEventListener("fillmask:answer", ({ detail: answer }) => {
+    turn += 1;
+    close();
+    if (answer.kind === "error" && !answer.mask) return; // what stood there before stays
+    const lens = lens_of(answer);
+    if (lens) look(lens, answer);
+    else clear();
+    byId("mattered").setAttribute("aria-pressed", String(lens === "mattered"));
+    comparing = state().other !== "" || (comparing && document.activeElement === byId("other"));
+    byId("lens-tools").hidden = !answer.mask && !comparing;
+    byId("mattered").hidden = !answer.mask;
+    compare();
+  });
+})();

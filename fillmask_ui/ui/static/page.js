@@ -2,7 +2,8 @@
 (() => {
   const page = (window.fillmask ??= {});
 
-  function change(parameters, state = history.state, push = false) {
+  // Parameters of the address; null takes one away. With `push` it is a step to come back from.
+  const change = (page.change_address = (parameters, state = history.state, push = false) => {
     const url = new URL(window.location.href);
     for (const [name, value] of Object.entries(parameters)) {
       if (value === null) url.searchParams.delete(name);
@@ -10,7 +11,7 @@
     }
     if (push) history.pushState(state, "", url);
     else history.replaceState(state, "", url);
-  }
+  });
 
   // A page as it opens needs no parameters; any other names its text, model and k in full.
   page.remember = (link, plain, most_characters, state, push) => {
@@ -50,6 +51,15 @@
     delete waiting[tab];
   };
 
+  // Who asks, as the Evaluate tab is told; blank where nothing can be kept.
+  page.visitor = () => {
+    try {
+      return localStorage.getItem("fillmask-visitor") ?? "";
+    } catch {
+      return "";
+    }
+  };
+
   page.save = (name, type, content) => {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([content], { type }));
@@ -58,11 +68,22 @@
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
   };
 
-  const stored = () => {
+  // What this browser remembers; storage can be forbidden, and then a choice lasts as long as the
+  // page. Null takes an entry away.
+  page.recall = (name) => {
     try {
-      return localStorage.getItem("fillmask-theme");
+      return localStorage.getItem(name);
     } catch {
-      return null; // storage can be forbidden
+      return null;
+    }
+  };
+  page.keep = (name, value) => {
+    try {
+      if (value === null) localStorage.removeItem(name);
+      else localStorage.setItem(name, value);
+      return true;
+    } catch {
+      return false;
     }
   };
 
@@ -73,17 +94,13 @@
     document.documentElement.style.colorScheme = dark ? "dark" : "light";
     if (!keep) return;
     change({ __theme: null }); // the button wins over the address
-    try {
-      localStorage.setItem("fillmask-theme", dark ? "dark" : "light");
-    } catch {
-      // the choice then lasts as long as the page
-    }
+    page.keep("fillmask-theme", dark ? "dark" : "light");
   };
 
   // A theme asked for in the address wins over the one chosen last.
   page.start_theme = () => {
     const asked = new URL(window.location.href).searchParams.get("__theme");
-    const chosen = asked ?? stored();
+    const chosen = asked ?? page.recall("fillmask-theme");
     page.set_theme(chosen ? chosen === "dark" : page.dark(), false);
   };
 })();

@@ -1,1 +1,270 @@
-// Presenting: keys, and a list of sentences of the lecturer's own.
+// Presenting: the result fills the screen, and keys go through sentences of the lecturer's own,
+// or the examples where there are none. The strip and the bars are the same as on the page, so
+// that a click on a word hides it there, too. The sentences stay in this browser and its address.
+(() => {
+  const page = (window.fillmask ??= {});
+  const BARS = 5;
+  const MOST_SENTENCES = 500;
+  const OWN = "fillmask-sentences";
+  const HIDE = "fillmask-hide-answers";
+  const by_id = (id) => document.getElementById(id);
+  const stage = () => by_id("stage");
+  const foot = () => by_id("fm-present-foot");
+
+  let active = false;
+  let panel = null; // `.fm-present`
+  let own = []; // sentences of the reader's own
+  let place = -1; // of the sentence shown, in `sentences()`; -1 where it is none of them
+  let hiding = page.recall(HIDE) === "yes"; // whether an answer waits for Space
+  let revealed = null; // the sentence whose answer was shown
+  let inert = []; // what the mode took out of reach
+  let timer = 0;
+
+  const sentences = () => (own.length ? own : JSON.parse(panel.dataset.examples));
+  const lines = (text) => {
+    const all = text.split(/\r\n|\r|\n/).map((line) => line.trim());
+    return all.filter(Boolean).slice(0, MOST_SENTENCES);
+  };
+
+  const most = () => Number(panel.dataset.mostCharacters);
+  const link = () => {
+    const value = own.join("\n");
+    return value && value.length <= most() ? value : null;
+  };
+
+  // ---- The mode
+
+  const ready = () => panel && page.explore?.answer && stage()?.checkVisibility();
+
+  // From any tab, and from a link before its first answer.
+  function open(tries = 100) {
+    if (active) return;
+    if (ready()) return start();
+    if (tries === 100 && stage()?.checkVisibility() === false) page.follow("tab=explore");
+    if (tries > 0) setTimeout(() => open(tries - 1), 100);
+  }
+
+  function start() {
+    active = true;
+    for (let node = stage(); node !== document.body; node = node.parentElement)
+      for (const other of node.parentElement.children)
+        if (other !== node && !other.inert) inert.push(other);
+    for (const other of inert) other.inert = true;
+    stage().append(foot());
+    foot().hidden = false;
+    document.body.classList.add("fm-presenting");
+    // Where the browser forbids it, the page's own window is filled.
+    document.documentElement.requestFullscreen?.().catch(() => {});
+    // The rest of the page is out of reach, the button of the mode, too.
+    if (!stage().contains(document.activeElement)) document.activeElement?.blur();
+    page.explore.overrides.top_k = BARS;
+    page.explore.change({});
+    shown();
+    wake();
+  }
+
+  function leave() {
+    if (!active) return;
+    active = false;
+    for (const other of inert) other.inert = false;
+    inert = [];
+    document.body.classList.remove("fm-presenting", "fm-veiled", "fm-awake");
+    foot().hidden = true;
+    panel.append(foot());
+    if (document.fullscreenElement) document.exitFullscreen();
+    delete page.explore.overrides.top_k;
+    page.explore.change({});
+    page.change_address({ present: null });
+    by_id("present").focus({ preventScroll: true });
+  }
+
+  function go(to) {
+    const all = sentences();
+    if (!all[to]) return;
+    place = to;
+    revealed = null;
+    page.explore.change({ text: all[to], selected: 0, other: "" }, { push: true });
+    veil();
+    wake();
+  }
+
+  // ---- What an answer is shown with
+
+  function veil() {
+    const veiled = active && hiding && revealed !== page.explore.state.text;
+    document.body.classList.toggle("fm-veiled", veiled);
+    foot().querySelector("b").textContent = hiding ? "on" : "off";
+    const count = foot().querySelector(".fm-present-count");
+    count.textContent = `${place < 0 ? "–" : place + 1} / ${sentences().length}`;
+    return veiled;
+  }
+
+  function reveal() {
+    revealed = page.explore.state.text;
+    veil();
+  }
+
+  // The largest letters with which the sentence leaves half of the screen to the bars.
+  function fit() {
+    const strip = by_id("strip");
+    const fits = (size) => {
+      stage().style.setProperty("--fm-fit", size);
+      return strip.scrollHeight <= strip.clientHeight && strip.scrollWidth <= strip.clientWidth;
+    };
+    let [low, high] = [0, 1];
+    for (let round = 0; round < 7 && !fits(high); round++) {
+      const middle = (low + high) / 2;
+      if (fits(middle)) low = middle;
+      else high = middle;
+    }
+    fits(fits(high) ? high : low);
+  }
+
+  function shown() {
+    const text = page.explore.state.text;
+    if (sentences()[place] !== text) {
+      const found = sentences().indexOf(text);
+      if (found >= 0) place = found;
+    }
+    // Back may have come to an address from before the mode.
+    page.change_address({ present: "1", list: link() });
+    veil();
+    fit();
+  }
+
+  // The keys are named for a while after each of them.
+  function wake() {
+    document.body.classList.add("fm-awake");
+    clearTimeout(timer);
+    timer = setTimeout(() => document.body.classList.remove("fm-awake"), 6_000);
+  }
+
+  // ---- The list
+
+  function keep(text, { store }) {
+    own = lines(text);
+    place = sentences().indexOf(page.explore.state.text);
+    const value = own.join("\n");
+    const kept = !store || page.keep(OWN, value || null);
+    page.change_address({ list: link() });
+    const count = own.length === 1 ? "1 sentence" : `${own.length.toLocaleString("en")} sentences`;
+    by_id("fm-own-said").textContent = !own.length
+      ? "None yet: the examples are shown."
+      : [
+          own.length === MOST_SENTENCES ? `The first ${count}.` : `${count}.`,
+          kept ? "" : "This browser keeps nothing: they last as long as the page.",
+          link() ? "" : `Too long for the link: ${value.length} characters, and it takes ${most()}.`,
+        ].join(" ");
+  }
+
+  // As UTF-8, or as an editor of an older Windows writes it.
+  async function read(file) {
+    const bytes = await file.arrayBuffer();
+    try {
+      return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    } catch {
+      return new TextDecoder("windows-1252").decode(bytes);
+    }
+  }
+
+  async function take_file(input) {
+    const [file] = input.files;
+    if (!file) return;
+    by_id("fm-own-text").value = lines(await read(file)).join("\n");
+    input.value = "";
+    keep(by_id("fm-own-text").value, { store: true });
+  }
+
+  function set_hiding(on) {
+    hiding = on;
+    page.keep(HIDE, on ? "yes" : null);
+    by_id("fm-own-hide").checked = on;
+    if (active) veil();
+  }
+
+  // ---- Keys and clicks
+
+  const WRITING =
+    "textarea, select, [contenteditable], input:not([type=radio], [type=checkbox], [type=range])";
+
+  // The words of the strip take the arrow keys up and down: left and right turn pages.
+  function move(by) {
+    const words = [...by_id("strip").querySelectorAll("button")];
+    const to = words.indexOf(document.activeElement) + by;
+    words[Math.max(0, Math.min(words.length - 1, to))]?.focus();
+  }
+
+  const KEYS = {
+    Escape: leave,
+    p: leave,
+    h: () => set_hiding(!hiding),
+    ArrowRight: () => go(place + 1),
+    PageDown: () => go(place + 1),
+    ArrowLeft: () => go(place - 1),
+    PageUp: () => go(place - 1),
+    ArrowDown: () => move(1),
+    ArrowUp: () => move(-1),
+    " ": reveal,
+  };
+
+  const BUTTONS = { back: KEYS.ArrowLeft, next: KEYS.ArrowRight, leave };
+
+  function pressed(event) {
+    if (event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
+    if (event.target.matches?.(WRITING)) return;
+    if (!active) {
+      if (event.key !== "p" || !ready()) return;
+      event.preventDefault();
+      return start();
+    }
+    // Nothing to show: Space presses the button that has the focus.
+    const idle = event.key === " " && !document.body.classList.contains("fm-veiled");
+    if (!KEYS[event.key] || idle) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (!event.repeat) KEYS[event.key]();
+    if (active) wake();
+  }
+
+  function clicked(event) {
+    if (event.target.closest?.("#present")) return open();
+    const button = event.target.closest?.("[data-present]");
+    if (button) return BUTTONS[button.dataset.present]();
+    // A tap on what is hidden shows it, and chooses no word unseen.
+    if (document.body.classList.contains("fm-veiled") && event.target.closest?.("#bars")) {
+      event.stopPropagation();
+      reveal();
+    }
+  }
+
+  document.addEventListener("keydown", pressed, true);
+  document.addEventListener("click", clicked, true);
+  document.addEventListener("mousemove", () => active && wake(), { passive: true });
+  document.addEventListener("fillmask:answer", () => active && shown());
+  window.addEventListener("resize", () => active && fit());
+  // Escape leaves the full screen without telling the page of the key.
+  document.addEventListener("fullscreenchange", () => !document.fullscreenElement && leave());
+  document.addEventListener("change", (event) => {
+    if (event.target.id === "fm-own-file") take_file(event.target);
+    if (event.target.id === "fm-own-hide") set_hiding(event.target.checked);
+  });
+  let typing = 0;
+  document.addEventListener("input", (event) => {
+    if (event.target.id !== "fm-own-text") return;
+    clearTimeout(typing);
+    typing = setTimeout(() => keep(event.target.value, { store: true }), 250);
+  });
+
+  page.presenting = {
+    // The list of a link is shown and not stored: it is another's until it is changed.
+    mount(element) {
+      panel = element.querySelector(".fm-present");
+      const asked = new URL(location.href).searchParams;
+      const linked = asked.get("list");
+      by_id("fm-own-text").value = linked ?? page.recall(OWN) ?? "";
+      keep(by_id("fm-own-text").value, { store: false });
+      set_hiding(hiding);
+      if (asked.get("present")) open();
+    },
+  };
+})();

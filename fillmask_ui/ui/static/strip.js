@@ -11,6 +11,10 @@
   document.addEventListener("click", (event) => {
     const button = pressed(event);
     if (!button) return;
+    if (button.dataset.action === "look") {
+      page.explore.change({ token: button.dataset.token }, { push: true });
+      return;
+    }
     button.classList.add("fm-pressed");
     page.explore.click({
       do: button.dataset.action,

@@ -1,0 +1,84 @@
+"""`fillmask-ui surprise`: how much each word of texts surprises a model."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fillmask_ui.cli.options import Json, option, with_options
+from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, wide_console
+from fillmask_ui.errors import TextError
+from fillmask_ui.models.choice import ModelChoice
+
+if TYPE_CHECKING:
+    from fillmask_ui.filling.surprise import SentenceSurprise
+
+
+@with_options
+def surprise(
+    texts: Annotated[
+        list[str], typer.Argument(metavar="TEXT...", help="Sentences without a mask.")
+    ],
+    *,
+    model: ModelChoice,
+    bits: Annotated[bool, option("Losses in bits.", "--bits")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show the loss of every word, each hidden in turn, and what the model wanted there."""
+    from fillmask_ui.filling import sentence_surprise
+
+    loaded = load(model)
+    failed = False
+    for number, text in enumerate(texts, start=1):
+        try:
+            found = sentence_surprise(loaded, text)
+        except TextError as error:
+            # One bad text must not cost the others theirs.
+            where = f"text {number}: " if len(texts) > 1 else ""
+            sys.stderr.write(f"error: {where}{error}\n")
+            failed = True
+            continue
+        if as_json:
+            print_json(found.to_dict())
+        else:
+            print_surprise(found, bits=bits)
+    if failed:
+        raise typer.Exit(2)
+
+
+def print_surprise(found: SentenceSurprise, *, bits: bool) -> None:
+    """The table and the figures of one text."""
+    from rich.text import Text
+
+    from fillmask_ui.show.numbers import percent
+
+    unit, scale = ("bits", 1 / math.log(2)) if bits else ("nats", 1.0)
+    console = wide_console()
+    console.print(Text(found.encoding.text, style="bold"))
+    rows = (
+        (
+            f"{own.word.text} (unknown)" if own.unknown else own.word.text,
+            f"{own.nll_nats * scale:.4f}",
+            f"{own.probability:.3g}",
+            f"{own.rank:,}" if own.rank else "-",
+            "  ".join(f"{wanted.word} {percent(wanted.probability)}" for wanted in own.wanted),
+            "  ".join(f"{part.token} {part.nll_nats * scale:.3f}" for part in own.parts),
+        )
+        for own in found.words
+    )
+    heads = ("word", f">NLL ({unit})", ">probability", ">rank", "the model wanted", "sub-tokens")
+    print_table(heads, rows)
+    if summary := found.summary:
+        print_line(
+            f"Total {summary.total_nll_nats * scale:.3f} {unit}; mean "
+            f"{summary.mean_token_nll_nats * scale:.3f} a token ({summary.tokens:,}), "
+            f"{summary.mean_word_nll_nats * scale:.3f} a word ({summary.words:,}); "
+            f"pseudo-perplexity {summary.pseudo_perplexity:,.1f}"
+        )
+        print_line(f"Most surprising: {summary.most.word.text}")
+    if unknown := [own.word.text for own in found.words if own.unknown]:
+        print_line(f"Not counted, as the vocabulary cannot spell them: {', '.join(unknown)}")
+    print_line(f"\n{found.signature}\n", "dim")

@@ -1,0 +1,171 @@
+"""A token of a run in the Explore tab: as the run saw it, or with nothing else hidden.
+
+As the run saw it the model reads the very ids that it was measured on, other masks and planted
+words included, and the figures are those of the run. With nothing else hidden it is any sentence.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fillmask_ui.errors import DataError, FillmaskError
+from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.records import Filling
+from fillmask_ui.runs import RunStore
+from fillmask_ui.runs.tokens import MeasuredToken, TokenPlace, measured_tokens
+from fillmask_ui.show.render import render
+from fillmask_ui.ui.background import Waiting
+from fillmask_ui.ui.explore import view
+from fillmask_ui.ui.explore.editing import Draft
+from fillmask_ui.ui.explore.question import Question
+from fillmask_ui.ui.explore.strip import MAX_STRIP_TOKENS
+from fillmask_ui.ui.explore.view import Answer
+from fillmask_ui.ui.replay import (
+    Alone,
+    Replayed,
+    alone,
+    cannot_be_had,
+    reading_values,
+    replayed,
+)
+from fillmask_ui.ui.session import Session
+from fillmask_ui.ui.widgets import error_message
+
+# Of a longer text so many tokens on each side are shown.
+_AROUND = 150
+
+
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    """A token of a run, its model loaded."""
+
+    token: MeasuredToken
+    met: Sequence[MeasuredToken | None]  # by A and by B, where there is one
+    side: int  # which of them it is
+    again: Replayed
+    sole: Alone  # the same sentence with this one token hidden
+
+
+def answer(session: Session, question: Question, place: TokenPlace) -> dict[str, Any]:
+    """What the tab is to show for a token of a run, as `serve.answer` gives it.
+
+    In `set` stands what the controls are to hold with it. Where the run or its model is gone the
+    answer says so above that of the sentence.
+    """
+    try:
+        met = measured_tokens(_runs_of(session, question.visitor), place)
+        token = met[place.side]
+        if token is None:
+            raise DataError(f"run {place.run} has no such token")
+        try:
+            state = session.model_soon(token.choice)
+            reference = token.choice.reference.strip() or session.default_model
+            if question.alone and not isinstance(state, Waiting):
+                state = session.model_soon(reference)
+        except FillmaskError as error:
+            raise cannot_be_had(token, error) from error
+        if isinstance(state, Waiting):
+            message = state.message or "Loading the model of the run…"
+            return {"kind": "busy", "notice": message, "fraction": state.fraction}
+        again = replayed(session, token, top_k=question.top_k)
+        sole = alone(token, again.model.vocabulary.mask_token)
+        opened = _Opened(token, met, place.side, again, sole)
+        show = _alone if question.alone else _as_run
+        found = show(session, replace(question, model=reference), opened)
+    except FillmaskError as error:
+        plain = view.answer(session, replace(question, run=None)).to_dict()
+        text = view.sendable(question.text)
+        return {**plain, "kind": "error", "notice": error_message(error), "text": text}
+    text = view.sendable(found.draft.text)
+    return {**found.to_dict(), "text": text, "set": {"text": text, "model": reference}}
+
+
+def _runs_of(session: Session, visitor: str) -> RunStore:
+    if session.stored_runs is None:
+        raise DataError("this page keeps no runs")
+    return session.stored_runs(visitor)
+
+
+def _draft(sole: Alone) -> Draft:
+    """The sentence with one mask more, and what that one hides."""
+    return Draft(sole.text, (*[None] * sole.number, sole.hidden or None))
+
+
+def _as_run(session: Session, question: Question, opened: _Opened) -> Answer:
+    again, sole, model = opened.again, opened.sole, opened.again.model
+    (true,) = again.mask.scored
+    mask = replace(again.mask, scored=())
+    # A click on a candidate writes it into the sentence where only this token is hidden.
+    encoding = model.vocabulary.encode(sole.text)
+    filling = Filling(encoding, model.signature, (mask,) * (sole.number + 1))
+    html = view.mask_html(filling, model, sole.number, question=question, hidden=true)
+    around = None if len(again.reading.ids) <= MAX_STRIP_TOKENS else _AROUND
+    values = {**_values(session, question, opened), **reading_values(again, around)}
+    return Answer(
+        "hint" if again.changed else "none",
+        again.changed,
+        draft=_draft(sole),
+        model=view.model_name(model),
+        filling=filling,
+        selected=sole.number,
+        hidden=true,
+        html={
+            **html,
+            "strip": render("page/explore/reading.html", **values),
+            "replay": render("page/explore/replay.html", **values),
+        },
+    )
+
+
+def _alone(session: Session, question: Question, opened: _Opened) -> Answer:
+    sole = opened.sole
+    asked = replace(question, text=sole.text, draft=_draft(sole), selected=sole.number)
+    found = view.answer(session, asked)
+    values = {**_values(session, question, opened), **reading_values(opened.again)}
+    html = {**found.html, "replay": render("page/explore/replay.html", **values)}
+    return replace(found, html=html)
+
+
+def _values(session: Session, question: Question, opened: _Opened) -> dict[str, Any]:
+    """What the templates show beside the reading."""
+    token, again = opened.token, opened.again
+    ids = token.row.ids.copy()
+    ids[again.reading.position] = again.model.vocabulary.mask_id
+    same = bool(np.array_equal(ids, again.reading.ids))
+    alone_nats = None
+    if question.alone and not same:
+        alone_nats = _loss_alone(session, again.model, ids.tolist(), again)
+    # How many threads measured changes nothing that a model says.
+    options = {} if session.public else replace(token.choice, threads=None).given()
+    made = [f"{name.replace('_', '-')} {value}" for name, value in options.items()]
+    return {
+        "run": token.info,
+        "example": token.row.id,
+        "unit": question.unit,
+        "alone": question.alone,
+        "same": same,
+        "alone_nats": alone_nats,
+        "options": ", ".join(made),
+        "sides": _sides(opened),
+    }
+
+
+def _sides(opened: _Opened) -> list[dict[str, Any]]:
+    """The models that met the token, where there are two to choose from."""
+    found = []
+    for side, token in enumerate(opened.met):
+        if token is not None:
+            place = {"side": "B" if side else "", "token": str(token.row.cols[token.entry])}
+            name = f"{'AB'[side]}: {token.signature['name']}"
+            found.append({"set": json.dumps(place), "name": name, "pressed": side == opened.side})
+    return found if len(found) > 1 else []
+
+
+def _loss_alone(session: Session, model: MaskedLM, ids: list[int], again: Replayed) -> float:
+    """Of the hidden word where nothing else is hidden, by the model of the run; in nats."""
+    reading = again.reading
+    found = session.fill_at(model, tuple(ids), reading.position, reading.true_id, top_k=1)
+    return found.scored[0].nll_nats

@@ -1,0 +1,109 @@
+"""Two sentences beside each other: the same candidates at a mask of either."""
+
+import re
+from collections.abc import Mapping
+from difflib import SequenceMatcher
+from typing import Any
+
+from fillmask_ui.errors import FillmaskError
+from fillmask_ui.filling import normalise_masks, split_words, unscorable
+from fillmask_ui.show.render import render
+from fillmask_ui.show.words import token_name
+from fillmask_ui.ui.explore import lenses
+from fillmask_ui.ui.explore.lenses import Json
+from fillmask_ui.ui.session import Session, check_text
+
+# Bars of two are drawn for so many words; the table has them all.
+MAX_ROWS = 10
+# What names a sentence by the words in which it differs.
+_MAX_NAME = 28
+
+
+def pair(session: Session, values: Mapping[str, Any]) -> Json:
+    """The sentence beside the second one, `other`: `html`, or a `hint` at what is missing.
+
+    Where it cannot be had, an `error` says why.
+    """
+    try:
+        asked = lenses.read(session, values)
+        check_text(asked.question.other)
+        mask_token = asked.model.vocabulary.mask_token
+        other = normalise_masks(asked.question.other, mask_token)
+        if hint := _missing(asked.text, other, mask_token):
+            return {"hint": hint}
+        mask = asked.question.selected if asked.question.selected < len(asked.hidden) else 0
+        words = split_words(asked.question.words)
+        for text in (asked.text, other):
+            bad = unscorable(asked.model, text, words)
+            words = tuple(word for word in words if word not in bad)
+        found = session.pair(
+            asked.model, (asked.text, other), mask=mask, top_k=asked.question.top_k, words=words
+        )
+    except FillmaskError as error:
+        return lenses.refused(error)
+    vocabulary = asked.model.vocabulary
+    rows = [
+        {
+            "own": own,
+            "name": own.word
+            if own.token_id is None
+            else token_name(
+                vocabulary.token(own.token_id),
+                vocabulary.word(own.token_id),
+                vocabulary.is_continuation(own.token_id),
+            ),
+        }
+        for own in found.candidates
+    ]
+    html = render(
+        "page/explore/pair.html",
+        rows=rows,
+        most=MAX_ROWS,
+        names=differing_words(asked.text, other),
+        mask=mask if len(asked.hidden) > 1 else None,
+        unit=asked.question.unit,
+        zoom=asked.question.zoom,
+    )
+    return {"html": html}
+
+
+def _missing(first: str, second: str, mask_token: str) -> str:
+    """What the second sentence lacks to be compared, as a hint; blank for nothing."""
+    wanted, there = first.count(mask_token), second.count(mask_token)
+    if not second.strip():
+        return f"Write the second sentence, with {mask_token} in it."
+    if not wanted:
+        return "Hide a word of the first sentence: click it."
+    if not there:
+        return f"The second sentence has no mask: write {mask_token} where the word is hidden."
+    if there != wanted:
+        return (
+            f"The second sentence has {_masks(there)} and the first {_masks(wanted)}: "
+            "give both the same number."
+        )
+    if first.split() == second.split():
+        return "Both sentences are the same: change a word in the second."
+    return ""
+
+
+def _masks(count: int) -> str:
+    return "1 mask" if count == 1 else f"{count} masks"
+
+
+def differing_words(first: str, second: str) -> tuple[str, str]:
+    """Short names of two sentences: the words in which they differ, where these are few.
+
+    >>> differing_words("The nurse said [MASK].", "The doctor said [MASK].")
+    ('nurse', 'doctor')
+    >>> differing_words("A [MASK].", "A very old [MASK].")
+    ('first sentence', 'second sentence')
+    """
+    left, right = (re.findall(r"\[\w+\]|<\w+>|\w+|[^\w\s]", text) for text in (first, second))
+    changes = SequenceMatcher(None, left, right, autojunk=False).get_opcodes()
+    parts = [
+        (" ".join(left[a:b]), " ".join(right[c:d])) for tag, a, b, c, d in changes if tag != "equal"
+    ]
+    names = (" … ".join(own for own, _ in parts), " … ".join(own for _, own in parts))
+    plain = all(own and other and not set(own + other) & set("[<") for own, other in parts)
+    short = parts and max(map(len, names)) <= _MAX_NAME
+    return names if plain and short else ("first sentence", "second sentence")

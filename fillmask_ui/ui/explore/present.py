@@ -1,0 +1,23 @@
+"""Presenting: the sentences that arrow keys go through. All else is `static/present.js`."""
+
+from collections.abc import Sequence
+
+import gradio as gr
+
+from fillmask_ui.show.render import render
+from fillmask_ui.ui import widgets
+from fillmask_ui.ui.links import MAX_TEXT_CHARACTERS
+
+
+def build(examples: Sequence[str]) -> gr.HTML:
+    """The panel "Your sentences", which never leaves the browser.
+
+    Args:
+        examples: presented where the reader gives no sentences.
+    """
+    panel = render(
+        "page/present.html", examples=list(examples), most_characters=MAX_TEXT_CHARACTERS
+    )
+    return widgets.html_block(
+        panel, js_on_load="window.fillmask.presenting.mount(element);", elem_id="own-sentences"
+    )

@@ -1,0 +1,192 @@
+"""A token of a stored run asked about once more, of the very input that the model read then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from fillmask_ui.errors import FillmaskError, ModelError
+from fillmask_ui.evaluation.replay import Reading, replay, with_stored
+from fillmask_ui.filling import normalise_masks
+from fillmask_ui.masking import KINDS
+from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.records import MaskFilling
+from fillmask_ui.runs.tokens import MeasuredToken, TokenPlace
+from fillmask_ui.ui.links import MAX_TEXT_CHARACTERS
+
+if TYPE_CHECKING:
+    from fillmask_ui.models.progress import ProgressCallback
+    from fillmask_ui.ui.session import Session
+
+# Batches round float32 in the seventh digit, and bfloat16 in the third.
+_ROUNDING_NATS = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Replayed:
+    """What a model says of a token as a run asked for it."""
+
+    token: MeasuredToken
+    model: MaskedLM
+    reading: Reading  # what it read
+    mask: MaskFilling  # what it says; figures that the run has stored are the run's
+    changed: str  # a sentence where the model says something else by now; else blank
+
+
+def replayed(
+    session: Session,
+    token: MeasuredToken,
+    *,
+    top_k: int,
+    on_progress: ProgressCallback | None = None,
+) -> Replayed:
+    """Ask the model of a run about one of its tokens again.
+
+    Raises:
+        FillmaskError: if the run does not say which model it had, or that is gone or replaced.
+    """
+    try:
+        model = session.model(token.choice, on_progress)
+    except FillmaskError as error:
+        raise cannot_be_had(token, error) from error
+    scheme = token.info.config.scheme
+    reading = replay(token.row, scheme, model.vocabulary, token.entry)
+    found = session.fill_at(
+        model, tuple(reading.ids.tolist()), reading.position, reading.true_id, top_k=top_k
+    )
+    now, then = found.scored[0].nll_nats, float(token.scores.nll_nats[token.entry])
+    changed = ""
+    if now != then and not abs(now - then) < _ROUNDING_NATS:
+        changed = (
+            f"The run has a loss of {then:.4f} nats, and asked again the model gives {now:.4f}: it "
+            "or what runs it has changed since. The candidates are those of today."
+        )
+    return Replayed(token, model, reading, with_stored(found, token.scores, token.entry), changed)
+
+
+def cannot_be_had(token: MeasuredToken, error: FillmaskError) -> ModelError:
+    """What to say where the model of a run is gone."""
+    measured = f"run {token.info.name} measured {token.signature['name']}"
+    return ModelError(f"{measured}, which cannot be had now: {error}")
+
+
+@dataclass(frozen=True)
+class Alone:
+    """The same text with this one token hidden, as Explore shows any sentence."""
+
+    text: str  # with the mask
+    number: int  # of the mask, from 0; others may have stood in the text before it
+    hidden: str  # what stood there; blank where a mask cannot bring it back
+
+
+def alone(token: MeasuredToken, mask_token: str, most: int = MAX_TEXT_CHARACTERS) -> Alone:
+    """The text with this one token hidden; of a much longer one about `most` characters."""
+    text = token.row.text
+    start, end = token.row.spans[token.entry].tolist()
+    # Some tokenizers count the blank before a word as part of it.
+    while start < end and text[start].isspace():
+        start += 1
+    left, word, right = text[:start], text[start:end], text[end:]
+    # A part of a word is another token than the same letters alone.
+    part = word[:1].isalnum() and (left[-1:].isalnum() or right[:1].isalnum())
+    if len(text) > most:
+        left, right = left[-most // 2 :], right[: most // 2]
+    left = normalise_masks(left, mask_token)
+    return Alone(f"{left}{mask_token}{right}", left.count(mask_token), "" if part else word)
+
+
+def link_of(place: TokenPlace) -> dict[str, str]:
+    """The parameters of a link to a token of a run.
+
+    >>> link_of(TokenPlace("a-run", example=3, position=7))
+    {'run': 'a-run', 'example': '3', 'token': '7'}
+    """
+    named = {"run": place.run, "run_b": place.other, "example": str(place.example)}
+    link = {**named, "token": str(place.position), "side": "B" if place.side else ""}
+    return {name: value for name, value in link.items() if value}
+
+
+def read_place(values: Mapping[str, Any]) -> TokenPlace | None:
+    """The inverse of `link_of`, of values that anybody may have sent; None where they name none."""
+    run, other, example, token, side = (
+        str(values.get(name) or "") for name in ("run", "run_b", "example", "token", "side")
+    )
+    if not run or not all(n.isdecimal() and len(n) < 10 for n in (example, token)):
+        return None
+    return TokenPlace(run, int(example), int(token), other, int(side == "B"))
+
+
+@dataclass(frozen=True)
+class ReadToken:
+    """A token as the model read it."""
+
+    position: int  # in the tokens of the text
+    shown: str  # what the model read
+    token: str  # the same as the vocabulary writes it
+    # `special`, `plain`; of those scored in this reading `mask`, `random` or `unchanged`; `apart`
+    # was hidden in a reading of its own, `along` is a mask here that was scored in another
+    state: str
+    joined: bool  # whether it continues the word to its left
+    number: int = 0  # of the hidden tokens, from 1; 0 for one that was not hidden
+    true: str = ""  # the hidden word
+    nll_nats: float = 0.0  # of the hidden word, in the run
+    rank: int = 0  # of the hidden word, in the run
+    guess: str = ""  # the model's best token, in the run
+    guess_probability: float = 0.0
+
+
+def read_tokens(replayed: Replayed, around: int | None = None) -> list[ReadToken]:
+    """The text as the model read it when the token was scored.
+
+    Args:
+        replayed: the token.
+        around: how many tokens to each side are wanted; None for all.
+    """
+    reading, row, scores = replayed.reading, replayed.token.row, replayed.token.scores
+    vocabulary = replayed.model.vocabulary
+    first = 0 if around is None else max(0, reading.position - around)
+    last = len(reading.ids) if around is None else reading.position + around + 1
+    entries = {int(col): entry for entry, col in enumerate(row.cols)}
+    asked = {int(entry) for entry in reading.asked}
+
+    def word(token_id: int) -> str:
+        return vocabulary.word(token_id).strip() or vocabulary.token(token_id)
+
+    found = []
+    for position, read in enumerate(reading.ids[first:last].tolist(), first):
+        true_id, entry = int(row.ids[position]), entries.get(position)
+        token = ReadToken(
+            position,
+            word(read),
+            vocabulary.token(read),
+            "special" if true_id in vocabulary.special_ids else "plain",
+            vocabulary.is_continuation(true_id),
+        )
+        if entry is not None:
+            state = "along" if read == vocabulary.mask_id else "apart"
+            token = replace(
+                token,
+                state=KINDS[row.kinds[entry]] if entry in asked else state,
+                number=entry + 1,
+                true=word(true_id),
+                nll_nats=float(scores.nll_nats[entry]),
+                rank=int(scores.ranks[entry]),
+                guess=scores.top_tokens[entry],
+                guess_probability=float(scores.top_probabilities[entry]),
+            )
+        found.append(token)
+    return found
+
+
+def reading_values(replayed: Replayed, around: int | None = None) -> dict[str, Any]:
+    """What `page/reading.html` shows of a reading: its tokens, the chosen one, what was hidden."""
+    tokens, row = read_tokens(replayed, around), replayed.token.row
+    kinds = [KINDS[row.kinds[entry]] for entry in replayed.reading.asked]
+    return {
+        "tokens": tokens,
+        "chosen": next(t for t in tokens if t.position == replayed.reading.position),
+        "counts": {kind: kinds.count(kind) for kind in KINDS},
+        "hidden": len(row.cols),
+        "truncated": row.truncated,
+    }

@@ -1,0 +1,44 @@
+// The Evaluate tab: answers come into view, folded parts open from a button, a result has a link.
+(() => {
+  const page = (window.fillmask ??= {});
+
+  // Scrolls only where a reader would miss the beginning of it.
+  page.reveal = (element, block = "start") => {
+    const box = element?.getBoundingClientRect();
+    if (!box?.width) return;
+    const enough = block === "start" ? Math.min(box.height, 120) : box.height;
+    if (box.top >= 0 && box.top + enough <= window.innerHeight) return;
+    const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+    element.scrollIntoView({ block, behavior: calm ? "auto" : "smooth" });
+  };
+
+  page.unfold = (id) => {
+    const fold = document.getElementById(id);
+    const button = fold?.querySelector("button.label-wrap");
+    if (button && !button.classList.contains("open")) button.click();
+    // What was folded is put into the page first.
+    setTimeout(() => page.reveal(fold), 100);
+  };
+
+  document.addEventListener("click", (event) => {
+    const fold = event.target.closest?.("[data-fold]");
+    if (fold) page.unfold(fold.dataset.fold);
+  });
+
+  function copied(text) {
+    // Where a page is not served securely there is no clipboard.
+    if (navigator.clipboard) return navigator.clipboard.writeText(text).then(() => true);
+    return Promise.resolve(false);
+  }
+
+  page.copy_link = async () => {
+    const link = document.querySelector("#evaluate-figures [data-link]")?.dataset.link;
+    const status = document.querySelector("#run-copied [role=status]");
+    if (!link || !status) return;
+    const { origin, pathname } = window.location;
+    const address = `${origin}${pathname}?${link}`;
+    const done = await copied(address).catch(() => false);
+    status.textContent = done ? "Link copied" : address;
+    if (done) setTimeout(() => (status.textContent = ""), 4_000);
+  };
+})();

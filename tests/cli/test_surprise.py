@@ -1,0 +1,63 @@
+"""`fillmask-ui surprise` as its user calls it."""
+
+import json
+import math
+
+import pytest
+
+MOON = "The cat sat on the moon."
+
+
+def test_json_is_what_python_says(fillmask):
+    from fillmask_ui import load_model, sentence_surprise
+
+    result = fillmask("surprise", MOON, "--json")
+    assert result.returncode == 0, result.stderr
+    expected = sentence_surprise(load_model("embedded"), MOON)
+    assert result.json == json.loads(json.dumps(expected.to_dict()))
+    assert len(result.json["words"]) == 7
+    assert result.json["total_nll_nats"] == pytest.approx(
+        sum(word["nll_nats"] for word in result.json["words"])
+    )
+
+
+def test_the_loss_of_a_word_is_that_of_a_candidate(fillmask):
+    words = fillmask("surprise", MOON, "--json").json["words"]
+    asked = fillmask("predict", "The cat sat on the [MASK].", "--candidates", "moon", "--json").json
+    (moon,) = [word for word in words if word["word"] == "moon"]
+    (scored,) = asked["masks"][0]["scored"]
+    assert moon["nll_nats"] == pytest.approx(scored["nll_nats"], abs=1e-4)
+    assert moon["rank"] == scored["rank"]
+    best = [candidate["word"] for candidate in asked["masks"][0]["candidates"]]
+    assert [candidate["word"] for candidate in moon["wanted"]] == best
+
+
+def test_the_table_names_words_figures_and_what_was_wanted(fillmask):
+    nats, bits = (fillmask("surprise", "The ☃ [sat].", *more).stdout for more in ((), ("--bits",)))
+    for expected in ("☃ (unknown)", "Most surprising: sat\n", "cannot spell them: ☃", "wanted"):
+        assert expected in nats
+    totals = [float(out.split("Total ")[1].split()[0]) for out in (nats, bits)]
+    assert totals[1] == pytest.approx(totals[0] / math.log(2), abs=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ([], "Missing argument"),
+        ([""], "the text is empty"),
+        (["a [MASK]"], "the text has a mask"),
+        (["word " * 5000], "5,002 tokens and this model takes at most 512"),
+    ],
+)
+def test_wrong_input_gets_a_message_and_a_code(fillmask, texts, message):
+    result = fillmask("surprise", *texts)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_bad_text_costs_only_itself(fillmask):
+    result = fillmask("surprise", "", "Fine.", "--json")
+    assert result.returncode == 2
+    assert "text 1: the text is empty" in result.stderr
+    assert result.json["text"] == "Fine."

@@ -1,0 +1,127 @@
+"""A token of a row, replayed: the ids that the model read, and the numbers that it gave."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from evaluated import ALL_CONFIGS, MODEL, TEXTS, measured
+from table_model import TableModel, letter_vocabulary
+from tiny_models import SENTENCES
+
+from fillmask_ui.errors import DataError
+from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, SeededMasks, evaluate
+from fillmask_ui.evaluation.prepare import prepare
+from fillmask_ui.evaluation.replay import replay, with_stored
+from fillmask_ui.filling import fill_at
+from fillmask_ui.masking import MaskRecipe
+from fillmask_ui.models import load_model
+from fillmask_ui.records import Example
+from fillmask_ui.runs.collator_masks import CollatorMasks
+
+CONFIGS = [
+    *ALL_CONFIGS,
+    EvaluationConfig("bits-per-byte", within_word=True),
+    EvaluationConfig(recipe=MaskRecipe(0.5, 0.4, 0.3, 0.3), max_tokens=8),
+    EvaluationConfig("pseudo-perplexity", within_word=True, max_tokens=7),
+    EvaluationConfig(recipe=MaskRecipe(0.5, 0.4, 0.3, 0.3), mask_stream="collator"),
+]
+NAMES = [config.signature for config in CONFIGS]
+
+
+def from_disk(row):
+    return EvaluatedText.from_dict(row.to_dict())
+
+
+def masks_of(config, model):
+    stream = config.mask_stream == "collator"
+    return (CollatorMasks if stream else lambda v, c: SeededMasks(c, v))(model.vocabulary, config)
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=NAMES)
+def test_a_row_says_every_reading_of_its_text(config):
+    """Against what the masks themselves gave, before anything was stored."""
+    config = config.resolved(MODEL.max_tokens)
+    rows = measured(evaluate(MODEL, TEXTS, config, masks=masks_of(config, MODEL)))
+    masks = masks_of(config, MODEL)
+    asked = 0
+    for index, text in enumerate(TEXTS):
+        made = prepare(Example(index, text), MODEL.vocabulary, config, masks)
+        if index not in rows:
+            continue
+        for view in range(made.hidden.view_count):
+            for entry in made.hidden.scored(view):
+                reading = replay(from_disk(rows[index]), config.scheme, MODEL.vocabulary, entry)
+                assert reading.ids.tolist() == made.hidden.view(view).tolist()
+                assert reading.asked.tolist() == made.hidden.scored(view).tolist()
+                assert reading.position == made.hidden.cols[entry]
+                assert reading.true_id == made.hidden.true_ids[entry]
+                asked += 1
+    assert asked == sum(len(row.cols) for row in rows.values()) > 50
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "xlm-roberta", "modernbert"])
+@pytest.mark.parametrize("config", CONFIGS, ids=NAMES)
+def test_a_replayed_token_has_the_loss_of_the_run(tiny_models, family, config):
+    """Batches of many texts round otherwise than a text alone, in the seventh digit."""
+    model = load_model(tiny_models.folder(family))
+    config = config.resolved(model.max_tokens)
+    rows = measured(evaluate(model, SENTENCES, config, masks=masks_of(config, model)))
+    assert any(row.truncated for row in rows.values()) == (config.max_tokens < 10)
+    for row in rows.values():
+        for entry in {0, len(row.cols) // 2, len(row.cols) - 1}:
+            reading = replay(from_disk(row), config.scheme, model.vocabulary, entry)
+            mask = fill_at(model, reading.ids, reading.position, reading.true_id, top_k=3)
+            (true,) = mask.scored
+            assert true.nll_nats == pytest.approx(row.scores.nll_nats[entry], abs=1e-5)
+            assert true.rank == pytest.approx(row.scores.ranks[entry], abs=1)
+            assert mask.entropy_nats == pytest.approx(row.scores.entropy_nats[entry], abs=1e-5)
+            best = mask.candidates[0].probability
+            assert best == pytest.approx(row.scores.top_probabilities[entry], abs=1e-6)
+
+
+def test_an_int8_model_repeats_its_losses_text_by_text():
+    model = load_model("embedded:int8")
+    config = EvaluationConfig().resolved(model.max_tokens)
+    for row in measured(evaluate(model, SENTENCES, config)).values():
+        reading = replay(row, config.scheme, model.vocabulary, 0)
+        mask = fill_at(model, reading.ids, reading.position, reading.true_id, top_k=1)
+        assert mask.scored[0].nll_nats == pytest.approx(row.scores.nll_nats[0], abs=1e-4)
+
+
+def test_stored_figures_stand_in_for_the_replayed_ones():
+    row = next(row for row in measured(evaluate(MODEL, TEXTS)).values())
+    reading = replay(row, EvaluationConfig().scheme, MODEL.vocabulary, 0)
+    mask = fill_at(
+        MODEL, reading.ids, reading.position, reading.true_id, top_k=MODEL.vocabulary.size
+    )
+    scores = replace(
+        row.scores,
+        nll_nats=row.scores.nll_nats + 1e-7,
+        entropy_nats=row.scores.entropy_nats + 1e-7,
+        top_probabilities=row.scores.top_probabilities - 1e-7,
+    )
+    shown = with_stored(mask, scores, 0)
+    assert shown.scored[0].nll_nats == scores.nll_nats[0] != mask.scored[0].nll_nats
+    assert shown.entropy_nats == scores.entropy_nats[0]
+    assert shown.candidates[0].probability == scores.top_probabilities[0]
+    true = next(c for c in shown.candidates if c.token_id == reading.true_id)
+    assert (true.nll_nats, true.rank) == (scores.nll_nats[0], scores.ranks[0])
+    assert [c.token_id for c in shown.candidates] == [c.token_id for c in mask.candidates]
+
+
+def test_another_vocabulary_is_refused():
+    row = next(row for row in measured(evaluate(MODEL, TEXTS)).values())
+    other = TableModel(2, vocabulary=letter_vocabulary())
+    with pytest.raises(DataError, match="replaced since"):
+        replay(row, EvaluationConfig().scheme, other.vocabulary, 0)
+
+
+def test_any_position_can_be_asked_about():
+    """An unchanged token: the logits are those of the table, by hand."""
+    encoding = MODEL.vocabulary.encode("the cat sat")
+    mask = fill_at(MODEL, encoding.ids, 2, encoding.ids[2], top_k=2)
+    left, own, right = encoding.ids[1], encoding.ids[2], encoding.ids[3]
+    logits = MODEL.left[left] + MODEL.right[right] + MODEL.own[own]
+    expected = np.log(np.exp(logits.astype(float)).sum()) - logits[own]
+    assert mask.scored[0].nll_nats == pytest.approx(expected, rel=1e-6)
+    assert mask.candidates[0].token_id == logits.argmax()

@@ -1,0 +1,79 @@
+"""Guesses of a class as they are typed, and their loss."""
+
+import math
+
+import pytest
+
+from fillmask_ui.errors import OptionError
+from fillmask_ui.filling.guesses import Guesses, parse_guesses
+
+
+def amounts(typed):
+    return {guess.word: guess.amount for guess in parse_guesses(typed).guesses}
+
+
+@pytest.mark.parametrize(
+    ("typed", "wanted"),
+    [
+        ("mat 12, floor 5, sofa", {"mat": 12, "floor": 5, "sofa": 1}),
+        ("mat\nfloor\n\nmat", {"mat": 2, "floor": 1}),
+        ("Mat 3; mat 4", {"Mat": 7}),
+        ("ice cream 3, ice  CREAM", {"ice cream": 4}),
+        ("mat: 12, floor = 5", {"mat": 12, "floor": 5}),
+        ("covid-19, 1945 2", {"covid-19": 1, "1945": 2}),
+        ("  ,\n;", {}),
+    ],
+)
+def test_counts(typed, wanted):
+    assert amounts(typed) == wanted
+    assert not parse_guesses(typed).percent
+
+
+def test_percents_leave_a_rest_that_guessed_nothing():
+    found = parse_guesses("mat 60%, floor 12.5 %")
+    assert found.percent and found.share("MAT ") == 0.6
+    assert found.no_guess == pytest.approx(0.275)
+    assert found.nll_nats("mat") == pytest.approx(-math.log(0.6))
+
+
+def test_percents_rounded_one_by_one_make_shares_that_add_up_to_one():
+    found = parse_guesses("a 33.5%, b 33.5%, c 33.5%")
+    assert sum(found.share(guess.word) for guess in found.guesses) == pytest.approx(1)
+    assert found.no_guess == 0
+
+
+@pytest.mark.parametrize(
+    ("typed", "piece"),
+    [
+        ("mat 12, 7", "'7'"),
+        ("mat %", "'mat %'"),
+        ("mat 12, floor 0", "'floor 0'"),
+        ("mat -3", "'mat -3'"),
+        ("mat 60%, floor 5", "'floor'"),
+        ("mat 60%, floor 70%", "130"),
+        ("mat 37,5 %", "'5 %'"),
+        ("mat " + "9" * 400, "'mat 999"),
+    ],
+)
+def test_what_makes_no_sense_is_named(typed, piece):
+    with pytest.raises(OptionError) as caught:
+        parse_guesses(typed)
+    assert piece in str(caught.value)
+
+
+def test_the_loss_is_that_of_the_share():
+    """12 of 18: ln 1.5, by hand."""
+    found = parse_guesses("mat 12, floor 5, sofa")
+    assert found.nll_nats("Mat") == pytest.approx(math.log(1.5))
+    assert found.nll_nats("rug") == math.inf
+
+
+def test_one_more_guess_makes_the_loss_finite():
+    """Add-one by hand: 1 of 19 guesses is for the word; of percents, 1 of 100."""
+    assert parse_guesses("mat 12, floor 6").nll_with_one_more("rug") == pytest.approx(math.log(19))
+    assert parse_guesses("mat 60%").nll_with_one_more("rug") == pytest.approx(math.log(100))
+
+
+def test_without_guesses_there_is_no_share():
+    with pytest.raises(ZeroDivisionError):
+        Guesses().share("mat")

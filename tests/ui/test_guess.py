@@ -1,0 +1,122 @@
+"""Guess first: the class beside the model."""
+
+import json
+import math
+
+import pytest
+import torch
+
+from fillmask_ui.filling.guesses import parse_guesses
+from fillmask_ui.ui.explore import guess
+from fillmask_ui.ui.explore.question import Question
+from tests.table_model import TableModel
+
+TEXT = "the [MASK] sat on the mat."
+
+
+def compare(session, typed, truth="cat", text=TEXT, **fields):
+    return guess.compare(session, Question(text, **fields), parse_guesses(typed), truth)
+
+
+@pytest.fixture
+def probabilities():
+    """What the table model gives at the mask, by torch's softmax."""
+    model = TableModel()
+    encoding = model.vocabulary.encode(TEXT)
+    left, right = encoding.ids[1], encoding.ids[3]
+    own = model.vocabulary.mask_id
+    logits = torch.tensor(model.left[left] + model.right[right] + model.own[own]).double()
+    values = torch.softmax(logits, 0)
+    return {token: values[index].item() for token, index in model.vocabulary.ids.items()}
+
+
+def test_both_losses_on_the_true_word(session, probabilities):
+    found = compare(session, "cat 12, dog 5, river").losses
+    assert found.people == pytest.approx(math.log(1.5))
+    assert found.model == pytest.approx(-math.log(probabilities["cat"]))
+
+
+def test_the_true_word_comes_first_then_guesses_then_what_nobody_guessed(session, probabilities):
+    pairs = compare(session, "river, dog 5, CAT 2").pairs
+    assert [(pair.word, pair.kind) for pair in pairs[:3]] == [
+        ("cat", "truth"),
+        ("dog", "guess"),
+        ("river", "guess"),
+    ]
+    assert [pair.share for pair in pairs[:3]] == pytest.approx([2 / 8, 5 / 8, 1 / 8])
+    assert [pair.kind for pair in pairs[3:]] == ["model"] * guess.MODEL_WORDS + ["rest"]
+    best = sorted(probabilities.values(), reverse=True)
+    assert pairs[3].probability == pytest.approx(best[0])
+    # One distribution: the bars and the rest add up to all of it.
+    assert sum(pair.probability for pair in pairs) == pytest.approx(1)
+
+
+def test_nobody_guessed_it_is_infinite_and_says_so(session):
+    found = compare(session, "dog 20, river 3")
+    assert found.losses.people == math.inf
+    html = guess.comparison_html(found, "nats")
+    assert "Nobody guessed “cat”: the loss of the class is infinite" in html
+    assert "3.178 nats: −ln((0 + 1) / (23 + 1))" in html  # ln 24
+    assert "4.585 bits: −log₂((0 + 1) / (23 + 1))" in guess.comparison_html(found, "bits")
+
+
+@pytest.mark.parametrize(
+    ("people", "model", "wanted"),
+    [
+        (0.6931, 1.2, "Less surprised: the class (0.693 nats against 1.200)."),
+        (math.inf, 1.2, "Less surprised: the model (1.200 nats against infinite)."),
+        (1.2, 1.2, "Equally surprised: 1.200 nats each."),
+    ],
+)
+def test_who_was_less_surprised(people, model, wanted):
+    losses = guess.Losses("cat", people, 3.0, model, parse_guesses("dog"))
+    assert guess.verdict(losses, "nats") == wanted
+
+
+def test_a_word_of_several_sub_tokens_has_the_chain_rule(session):
+    pair = compare(session, "walking 3").pairs[1]
+    wanted = session.score(TableModel(), TEXT, ["walking"])[0][0]
+    assert (pair.word, pair.parts) == ("walking", 2)
+    assert pair.probability == pytest.approx(wanted.probability)
+
+
+def test_what_the_model_cannot_spell_is_named(session):
+    found = compare(session, "dog 2, xyz")
+    assert found.left_out == ("xyz",)
+    assert [pair.probability for pair in found.pairs if pair.word == "xyz"] == [None]
+    assert "The model cannot spell xyz" in guess.comparison_html(found, "nats")
+
+
+def test_without_a_true_word_there_are_only_distributions(session):
+    found = compare(session, "dog 2, river", truth="")
+    assert found.losses is None and found.pairs[0].kind == "guess"
+    assert "true word is not known" in guess.comparison_html(found, "nats")
+
+
+def test_the_page_asks_with_plain_values(session):
+    values = {
+        "text": TEXT,
+        "base": TEXT,
+        "hidden": ["cat"],
+        "guesses": "cat 1\n<b>dog</b> 1",
+        "truth": "ignored",
+    }
+    found = json.loads(json.dumps(guess.guess(session, values)))
+    assert found["error"] == "" and "ignored" not in found["html"]
+    assert "&lt;b&gt;dog" in found["html"] and "<b>dog" not in found["html"]
+    read = json.loads(json.dumps(guess.guesses(session, values)))
+    assert [one["amount"] for one in read["guesses"]] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("values", "part"),
+    [
+        ({"text": TEXT, "guesses": ""}, "Nobody has guessed yet"),
+        ({"text": TEXT, "guesses": "7"}, "'7' is no guess"),
+        ({"text": "the cat", "guesses": "dog"}, "has no mask"),
+        ({"text": TEXT, "guesses": ["dog"]}, "Nobody has guessed yet"),
+        ({"guesses": "dog"}, "The text is empty"),
+    ],
+)
+def test_what_is_wrong_is_said(session, values, part):
+    assert part in guess.guess(session, values)["error"]
