@@ -17,7 +17,7 @@ if "FILLMASK_UI_CACHE" not in os.environ:
     os.environ["FILLMASK_UI_CACHE"] = tempfile.mkdtemp(prefix="fillmask-ui-cache-")
     atexit.register(shutil.rmtree, os.environ["FILLMASK_UI_CACHE"], ignore_errors=True)
 
-pytest_plugins = ["tiny_models", "loopback_hub"]
+pytest_plugins = ["tiny_models", "loopback_hub", "evaluate_bench"]
 
 TESTS = Path(__file__).parent
 # What takes seconds to make: a served page, a browser, a hub, exported or trained models.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import socket
 import threading
 import time
@@ -20,6 +21,7 @@ from fillmask_ui.ui.evaluate.job import follow
 from fillmask_ui.ui.session import Session
 
 VISITOR = "visitor1"
+_OPENED = itertools.count(1)
 TEXTS = sample_texts(60, seed=5)
 
 
@@ -62,7 +64,12 @@ def workbench(root, *, public=False, known=None):
 
 def own_desk(root, **options):
     """The desk of a visitor of a page of its own."""
-    return workbench(root, **options).desk(VISITOR)
+    return arrived(workbench(root, **options))
+
+
+def arrived(bench, visitor=VISITOR, page=None):
+    """The desk of a page that a visitor has just opened, or opened again under its name."""
+    return bench.arrive(f"opened{next(_OPENED)}", visitor, page or f"{visitor} page")
 
 
 def upload(folder, texts=TEXTS, name="texts.txt"):

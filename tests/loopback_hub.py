@@ -52,6 +52,7 @@ class LoopbackHub:
     Attributes:
         requests: what was asked so far, as `GET /path`.
         cut_after: drop the connection after so many bytes of a file; None for never.
+        silent: whether to take requests and answer none of them.
         xet_storage: address that clients are sent to for the content of files, as the real hub
             sends them to its Xet storage; "" to serve all of it here.
     """
@@ -60,6 +61,8 @@ class LoopbackHub:
         self._repositories: dict[tuple[str, str], Repository] = {}
         self.requests: list[str] = []
         self.cut_after: int | None = None
+        self.silent = False
+        self._stopped = threading.Event()
         self.xet_storage = ""
         hub = self
 
@@ -80,6 +83,7 @@ class LoopbackHub:
         self._server.daemon_threads = True
         self._port = self._server.server_address[1]
         self._running = True
+        self._stopped.clear()
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
         self._thread.start()
 
@@ -88,6 +92,7 @@ class LoopbackHub:
         if not self._running:
             return
         self._running = False
+        self._stopped.set()
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -178,6 +183,9 @@ class _Handler(BaseHTTPRequestHandler):
         address = urlsplit(self.path)
         parts = [unquote(part) for part in address.path.strip("/").split("/")]
         self.server_hub.requests.append(f"{self.command} {unquote(self.path)}")
+        if self.server_hub.silent:
+            self.server_hub._stopped.wait()
+            return
         if parts[0] == _XET_TOKEN:
             self._xet_token()
         elif parts[0] == "api" and len(parts) > 1 and parts[1] in _KINDS:

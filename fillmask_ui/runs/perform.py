@@ -39,6 +39,8 @@ class Progress:
     through: float | None = None  # texts, those under way by share of the work; None with a row
     row: EvaluatedText | SkippedText | None = None  # just measured; None for a sign of life
     dropped_bytes: int = 0  # length of a half-written last line that a resumed run has dropped
+    # Stops the run at once, from any thread: what is on disk by then is the run.
+    stop: Callable[[], None] = lambda: None
 
 
 def perform(plan: Plan, store: RunStore, load: Load) -> Generator[Progress]:
@@ -92,7 +94,9 @@ def _measure(
     masks: Masks | None,
 ) -> Generator[Progress]:
     def now(**changes: Any) -> Progress:
-        return Progress(recorder.info, recorder.running, texts.report.expected, **changes)
+        return Progress(
+            recorder.info, recorder.running, texts.report.expected, stop=recorder.close, **changes
+        )
 
     yield now(through=recorder.running.seen, dropped_bytes=recorder.dropped_bytes)
     rows = recorder.measure(model, texts, baseline=baseline, masks=masks, heartbeat=True)

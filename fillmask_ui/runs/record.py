@@ -3,6 +3,7 @@
 import contextlib
 import json
 import shutil
+import threading
 import zlib
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,7 +24,11 @@ from fillmask_ui.texts import Texts
 
 @dataclass
 class Recorder(contextlib.AbstractContextManager["Recorder"]):
-    """A run open for writing; use it as a context manager."""
+    """A run open for writing; use it as a context manager.
+
+    Another thread may `close` it at any time: the run is then what is on disk, and what is still
+    being measured is dropped.
+    """
 
     folder: Path  # of the run
     info: RunInfo  # its run.json.
@@ -33,6 +38,8 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
     dropped_bytes: int = 0  # length of a half-written last line that was dropped
     _stored: dict[int, int] = field(default_factory=dict)  # id to checksum, of rows found on disk
     _checksums: dict[int, int] = field(default_factory=dict)  # of texts under way
+    # Held while something is written, so that `close` comes before or after it.
+    _writing: threading.RLock = field(default_factory=threading.RLock)
 
     @property
     def name(self) -> str:
@@ -49,8 +56,9 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
     ) -> Generator[EvaluatedText | SkippedText | Heartbeat]:
         """Measure what is missing; each row is on disk before it is yielded.
 
-        Stop by closing the generator: the run is then `stopped` and can be resumed. Model,
-        baseline and texts are those of the run; the rest is as for `evaluate`.
+        Stop by closing the generator, or by `close` from another thread: the run is then `stopped`
+        and can be resumed. Model, baseline and texts are those of the run; the rest is as for
+        `evaluate`.
 
         Raises:
             DataError: if the models or texts are not those of the run, or the disk is full.
@@ -62,9 +70,7 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
             _check_same("baseline", self.info.baseline, baseline.signature)
         if isinstance(examples, Texts):
             self.check_texts(examples)
-            if not self._stored:
-                self._set(texts={**self.info.texts, "available": examples.report.available})
-        self._set(state=RUNNING, error=None)
+        self._set(state=RUNNING, error=None, texts=self._texts(examples))
         rows = evaluate(
             model,
             self._checked(examples),
@@ -79,10 +85,13 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
                 for row in rows:
                     if not isinstance(row, Heartbeat):
                         self._append(row)
-                    elif self.info.config.batch_tokens is None:
+                    if self._file.closed:
+                        return
+                    if isinstance(row, Heartbeat) and self.info.config.batch_tokens is None:
                         # A resumed run goes on with the batches that it began with.
                         config = replace(self.info.config, batch_tokens=row.batch_tokens)
-                        self._set(config=config)
+                        # By now a short file that is read in its own order was read to its end.
+                        self._set(config=config, texts=self._texts(examples))
                     if heartbeat or not isinstance(row, Heartbeat):
                         yield row
             self._set(state=DONE, result=self.running.summary().to_dict())
@@ -95,6 +104,12 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
         except BaseException as error:
             self._set(state=STOPPED, error=f"{type(error).__name__}: {error}")
             raise
+
+    def _texts(self, examples: Iterable[Example | str]) -> Mapping[str, Any]:
+        """`RunInfo.texts` with the number of rows as it was when the run began."""
+        if not isinstance(examples, Texts) or self._stored:
+            return self.info.texts
+        return {**self.info.texts, "available": examples.report.available}
 
     def check_texts(self, texts: Texts) -> None:
         """Refuse data with another number of rows than when the run began: a `DataError`.
@@ -136,24 +151,28 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
             )
 
     def _append(self, row: EvaluatedText | SkippedText) -> None:
-        try:
-            self._file.write(dump_row(row, self._checksums.pop(row.id)))
-            self._file.flush()
-        except OSError as error:
-            raise self._cannot_write("the run", error) from error
-        self.running.add(row)
+        with self._writing:
+            if self._file.closed:
+                return
+            try:
+                self._file.write(dump_row(row, self._checksums.pop(row.id)))
+                self._file.flush()
+            except OSError as error:
+                raise self._cannot_write("the run", error) from error
+            self.running.add(row)
 
     def _set(self, **changes: Any) -> None:
-        if self._file.closed:
-            # A generator that is dropped late must not touch what is another's by now.
-            return
-        self.info = replace(self.info, **changes)
-        try:
-            write_info(self.folder, self.info)
-        except OSError as error:
-            if changes.get("state") in (RUNNING, DONE):
-                raise self._cannot_write("run.json", error) from error
-            # Else it stays `running`, which readers see as stopped, as nobody holds the lock.
+        with self._writing:
+            if self._file.closed:
+                # A generator that is dropped late must not touch what is another's by now.
+                return
+            self.info = replace(self.info, **changes)
+            try:
+                write_info(self.folder, self.info)
+            except OSError as error:
+                if changes.get("state") in (RUNNING, DONE):
+                    raise self._cannot_write("run.json", error) from error
+                # Else it stays `running`, which readers see as stopped: nobody holds the lock.
 
     def _cannot_write(self, what: str, error: OSError) -> DataError:
         return DataError(
@@ -164,11 +183,12 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
 
     def close(self) -> None:
         """Release the run; harmless if done before. A run under way is then `stopped`."""
-        if self.info.state == RUNNING:
-            self._set(state=STOPPED)
-        # What could not be flushed was already reported by the write.
-        with contextlib.suppress(OSError):
-            self._opened.close()
+        with self._writing:
+            if self.info.state == RUNNING:
+                self._set(state=STOPPED)
+            # What could not be flushed was already reported by the write.
+            with contextlib.suppress(OSError):
+                self._opened.close()
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -56,6 +56,12 @@ class Run:
     def row_count(self) -> int:
         return len(self.lines)
 
+    @property
+    def expected(self) -> int | None:
+        """Texts in all, once it is done; None where that is not known."""
+        known = [self.info.texts.get(name) for name in ("samples", "available")]
+        return min((number for number in known if number), default=None)
+
     def summary(self) -> Summary:
         """The figures of the rows so far, to the last digit those of the run itself."""
         return summarize(

@@ -11,9 +11,11 @@ from __future__ import annotations
 import errno
 import logging
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +29,7 @@ from fillmask_ui.errors import (
     unknown,
 )
 from fillmask_ui.records import Example
+from fillmask_ui.texts.lines import is_folder
 from fillmask_ui.texts.order import OrderedRows
 from fillmask_ui.texts.rows import as_text, choose_column, text_column
 from fillmask_ui.texts.source import TextSource
@@ -34,6 +37,9 @@ from fillmask_ui.texts.source import TextSource
 if TYPE_CHECKING:
     import datasets
 
+# So long the hub is waited for before the cache is used.
+ANSWER_SECONDS = 3.0
+_OFFLINE = threading.Lock()
 # A column of our own beside the text; shuffled with it, it keeps where each row was.
 _POSITION = "__row_of_the_split__"
 # Libraries through which datasets and huggingface_hub talk to the network.
@@ -77,9 +83,61 @@ def open_dataset(source: TextSource) -> OrderedRows:
     # It says of every data set without a card that it has none.
     logging.getLogger("huggingface_hub.repocard").setLevel(logging.ERROR)
     with _explained(source):
-        builder = _builder(source)
+        builder = _reached_builder(source)
         _check_split(builder, source)
         return _rows(builder, source)
+
+
+def _reached_builder(source: TextSource) -> datasets.DatasetBuilder:
+    """The builder, from the cache where the hub does not answer; a `NetworkError` without either.
+
+    The library would ask for 24 s, and for more than a minute where nobody refuses.
+    """
+    import datasets
+
+    if datasets.config.HF_HUB_OFFLINE or is_folder(Path(source.where)):
+        return _builder(source)
+    silence = _silence(source)
+    if not silence:
+        return _builder(source)
+    # Nobody else loses a hub by this: it does not answer.
+    with _OFFLINE:
+        datasets.config.HF_HUB_OFFLINE = True
+        try:
+            return _builder(source)
+        except ConnectionError as error:
+            raise NetworkError(
+                f"the data set {source.where} cannot be fetched ({silence}) and is not in the "
+                "cache; check the connection, or use the embedded texts or a file"
+            ) from error
+        finally:
+            datasets.config.HF_HUB_OFFLINE = False
+
+
+def _silence(source: TextSource) -> str:
+    """Why the hub says nothing of a data set; blank where it answers, if only that it has none."""
+    from huggingface_hub import HfApi, errors
+
+    said = [f"the hub did not answer within {ANSWER_SECONDS:g} s"]
+
+    def ask() -> None:
+        try:
+            HfApi().dataset_info(source.where, revision=source.revision, expand=["sha"])
+        except errors.HfHubHTTPError as error:
+            failed = error.response.status_code >= 500
+            said.append(f"the hub failed: {first_line(error)}" if failed else "")
+        except (errors.HTTPError, OSError) as error:
+            said.append(f"the hub cannot be reached: {first_line(error)}")
+        except ValueError:  # no name of a data set, which is said later
+            said.append("")
+        else:
+            said.append("")
+
+    # A thread, as no timeout of the client includes the search for the address.
+    asking = threading.Thread(target=ask, daemon=True, name="hub")
+    asking.start()
+    asking.join(ANSWER_SECONDS)
+    return said[-1]
 
 
 def _builder(source: TextSource) -> datasets.DatasetBuilder:

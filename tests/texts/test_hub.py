@@ -10,11 +10,14 @@ import sys
 
 import pytest
 
-# The client waits 24 s before it gives a network up, and 5 s after a shuffled stream.
+# The client would wait 24 s before it gives a network up; it waits 5 s after a shuffled stream.
 IMPATIENT = """
 import json, sys, time
 pause = time.sleep
-time.sleep = lambda seconds: pause(0.5 if seconds == 5 else 0.02)
+def sleep(seconds):
+    assert seconds < 1 or seconds == 5, seconds
+    pause(0.5 if seconds == 5 else 0.02)
+time.sleep = sleep
 """
 
 CLIENT = f"""{IMPATIENT}
@@ -194,6 +197,22 @@ def test_no_network_is_said_and_what_is_stored_still_works(run, hub):
     assert "org/configs cannot be fetched" in missing["message"]
     assert "check the connection, or use the embedded texts" in missing["message"]
     assert again == stored
+
+
+def test_a_hub_that_does_not_answer_is_asked_once(run, hub):
+    """The client by itself asks six times, and waits for each answer."""
+    (stored,) = run(CLIENT, ("org/plain", {}))
+    hub.requests.clear()
+    hub.silent = True
+    missing, again = run(CLIENT, ("org/configs", {"dataset_name": "small"}), ("org/plain", {}))
+    assert missing["error"] == "NetworkError"
+    assert "org/configs cannot be fetched (the hub did not answer within 3 s)" in missing["message"]
+    assert "check the connection, or use the embedded texts or a file" in missing["message"]
+    assert again == stored
+    assert [request.split("?")[0] for request in hub.requests] == [
+        "GET /api/datasets/org/configs",
+        "GET /api/datasets/org/plain",
+    ]
 
 
 def test_a_folder_is_a_data_set_too(run, tmp_path):

@@ -1,12 +1,14 @@
 """Stored runs of the Evaluate tab: kept, compared, downloaded, deleted, each visitor's own."""
 
+import json
 import os
+import re
 import time
 
 import pytest
 from evaluate_page import (
     TEXTS,
-    VISITOR,
+    arrived,
     begun,
     finish,
     models,
@@ -21,10 +23,13 @@ from fillmask_ui.errors import DataError
 from fillmask_ui.runs import compare
 from fillmask_ui.show.report import write_report
 from fillmask_ui.ui.evaluate import desk as desks
-from fillmask_ui.ui.evaluate import tokens
+from fillmask_ui.ui.evaluate import job as jobs
+from fillmask_ui.ui.evaluate import tokens, view
 from fillmask_ui.ui.evaluate.desk import LEFT_SECONDS, Selection
 from fillmask_ui.ui.evaluate.form import PUBLIC_TOKENS
 from fillmask_ui.ui.evaluate.tokens import DIFFERENT, TokenFilter
+
+PSEUDO = {"metric": "pseudo-perplexity"}
 
 
 def test_the_stored_run_shows_what_the_job_showed(tmp_path):
@@ -84,13 +89,13 @@ def test_an_upload_stays_for_a_job_that_has_no_run_yet(tmp_path, monkeypatch):
     monkeypatch.setattr(desks, "SLOTS", 1)
     known = models()
     bench = workbench(tmp_path / "runs", known=known)
-    desk = bench.desk(VISITOR)
+    desk = arrived(bench)
     name = finish(begun(desk, tmp_path))[-1].info.name
     known["table"].free_calls = len(known["table"].calls)
     other = upload(tmp_path, ["a cat sat on the mat"] * 9, "other.txt")
-    first = bench.desk("one").begin(uploaded(tmp_path, upload=other))
+    first = arrived(bench, "one").begin(uploaded(tmp_path, upload=other))
     assert known["table"].reached.wait(30)
-    waiting = bench.desk("two").begin(uploaded(tmp_path))
+    waiting = arrived(bench, "two").begin(uploaded(tmp_path))
     desk.delete(name)
     known["table"].open.set()
     assert [finish(job)[-1].state for job in (first, waiting)] == ["done", "done"]
@@ -142,12 +147,12 @@ def test_a_report_of_two_runs_has_their_verdict(tmp_path):
 
 def test_files_to_download_do_not_pile_up(tmp_path):
     bench = workbench(tmp_path / "runs")
-    desk = bench.desk(VISITOR)
+    desk = arrived(bench)
     name = finish(begun(desk, tmp_path))[-1].info.name
     table = desk.download(Selection(name), "csv")
     files = [desk.download(Selection(name), "json") for _ in range(3)]
     assert [path.exists() for path in (table, *files)] == [True, False, False, True]
-    bench.forget(VISITOR)
+    desk.clear()
     assert not table.exists()
     assert not files[-1].exists()
 
@@ -166,23 +171,73 @@ def test_a_pair_of_runs_that_is_cut_says_so(tmp_path, monkeypatch):
 def test_visitors_of_a_public_page_do_not_see_each_other(tmp_path):
     bench = workbench(tmp_path / "runs", public=True)
     choices = uploaded(tmp_path, samples=10, max_tokens=PUBLIC_TOKENS // 2)
-    name = finish(bench.desk("one").begin(choices))[-1].info.name
-    assert [run.info.name for run in bench.desk("one").runs().runs] == [name]
-    assert bench.desk("two").runs().runs == []
+    name = finish(arrived(bench, "one").begin(choices))[-1].info.name
+    assert [run.info.name for run in arrived(bench, "one").runs().runs] == [name]
+    assert arrived(bench, "two").runs().runs == []
     with pytest.raises(DataError):
-        bench.desk("two").result(Selection(name))
+        arrived(bench, "two").result(Selection(name))
     for strange in ("", "../one", "a/b"):
         with pytest.raises(DataError, match="reload"):
-            bench.desk(strange).runs()
+            arrived(bench, strange).runs()
 
 
 def test_what_visitors_left_hours_ago_is_removed(tmp_path):
     bench = workbench(tmp_path / "runs", public=True)
     choices = uploaded(tmp_path, samples=5, max_tokens=64)
-    finish(bench.desk("old").begin(choices))
-    finish(bench.desk("new").begin(choices))
+    finish(arrived(bench, "old").begin(choices))
+    finish(arrived(bench, "new").begin(choices))
     long_ago = time.time() - LEFT_SECONDS - 60
-    os.utime(bench.desk("old").store.root, (long_ago, long_ago))
-    finish(bench.desk("new").begin(choices))
-    assert bench.desk("old").runs().runs == []
-    assert len(bench.desk("new").runs().runs) == 2
+    os.utime(arrived(bench, "old").store.root, (long_ago, long_ago))
+    finish(arrived(bench, "new").begin(choices))
+    assert arrived(bench, "old").runs().runs == []
+    assert len(arrived(bench, "new").runs().runs) == 2
+
+
+def cut(desk, name, rows, state="stopped"):
+    """Leave a run with its first rows alone, as if it had been stopped there."""
+    folder = desk.store.root / name
+    lines = (folder / "rows.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "rows.jsonl").write_bytes(b"".join(lines[:rows]))
+    path = folder / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"state": state, "result": None}))
+
+
+def verdict(page):
+    assert page.figures, page.notice
+    return re.search(r"fm-verdict .*?<b>(.*?)</b>", page.figures, re.DOTALL)[1]
+
+
+@pytest.mark.parametrize("samples", [0, 40])
+def test_a_verdict_says_of_how_many_texts_it_is_until_all_are_there(tmp_path, samples):
+    desk = own_desk(tmp_path / "runs")
+    choices = {"baseline": "noisy", "samples": samples, **PSEUDO}
+    name = finish(begun(desk, tmp_path, **choices))[-1].info.name
+    assert "so far" not in verdict(view.stored(desk, Selection(name)))
+    cut(desk, name, 12)
+    stopped = verdict(view.stored(desk, Selection(name)))
+    assert stopped.endswith(f" so far, 12 of {samples or len(TEXTS)} texts:")
+
+
+def test_a_verdict_of_two_runs_says_so_where_one_is_not_done(tmp_path):
+    desk = own_desk(tmp_path / "runs")
+    names = [
+        finish(begun(desk, tmp_path, model=model, **PSEUDO))[-1].info.name
+        for model in ("table", "noisy")
+    ]
+    assert "so far" not in verdict(view.stored(desk, Selection(*names)))
+    cut(desk, names[1], 12)
+    assert "so far, 12 of 60 texts" in verdict(view.stored(desk, Selection(*names)))
+
+
+def test_a_verdict_that_grows_says_of_how_many_texts_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs, "STATUS_SECONDS", 0.0)
+    known = models()
+    known["noisy"].free_calls = 12
+    desk = own_desk(tmp_path / "runs", known=known)
+    choices = uploaded(tmp_path, baseline="noisy", **PSEUDO)
+    updates = view.job_updates(desk, lambda: desk.begin(choices))
+    page = next(update for update in updates if update.figures)
+    assert re.search(r" so far, \d+ of 60 texts:$", verdict(page))
+    known["noisy"].open.set()
+    *_, last = updates
+    assert "so far" not in verdict(last)

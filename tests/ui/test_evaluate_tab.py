@@ -148,7 +148,7 @@ def page(tmp_path_factory):
 def test_jobs_do_not_hold_up_explore(page):
     """They wait for one another in a queue of their own, and leave most threads to the rest."""
     jobs = [f for f in page.fns.values() if f.concurrency_id == "evaluate"]
-    assert len(jobs) == 2
+    assert len(jobs) == 3
     threads = launch_options(public=True)["max_threads"]
     assert all(job.concurrency_limit <= threads // 2 for job in jobs)
     others = [f for f in page.fns.values() if f.concurrency_id != "evaluate" and f.queue]

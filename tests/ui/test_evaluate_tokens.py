@@ -3,6 +3,7 @@
 import pytest
 from evaluate_page import rows_of
 
+from fillmask_ui.masking import KINDS
 from fillmask_ui.ui.evaluate import tokens
 from fillmask_ui.ui.evaluate.tokens import DIFFERENT, FLIPPED, TokenFilter, find_tokens
 
@@ -32,6 +33,22 @@ def test_the_worst_tokens_are_those_of_a_plain_sort(pair, choice):
     assert [(t.id, t.position, t.nll_nats) for t in found.tokens] == [
         (t[4], t[5], t[0]) for t in expected
     ]
+
+
+@pytest.mark.parametrize("saw", ["", *KINDS])
+def test_tokens_are_chosen_by_what_the_model_saw(pair, saw):
+    found = find_tokens(pair, TokenFilter(saw=saw, low=1.0))
+    expected = [
+        (row.scores.nll_nats[place], KINDS[kind])
+        for row in pair
+        for place, kind in enumerate(row.kinds)
+        if row.scores.nll_nats[place] >= 1.0 and saw in ("", KINDS[kind])
+    ]
+    assert 0 < found.count == len(expected)
+    shown = [(token.nll_nats, token.kind) for token in found.tokens]
+    assert shown == sorted(expected, key=lambda token: -token[0])[: tokens.SHOWN]
+    html = tokens.tokens_html(found, TokenFilter(saw=saw), pair=True)
+    assert (", left unchanged" in html) == (saw == "unchanged")
 
 
 def test_the_largest_differences_and_the_flips(pair):

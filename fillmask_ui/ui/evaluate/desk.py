@@ -1,9 +1,14 @@
-"""The jobs and stored runs behind the Evaluate tab: a `Desk` for each visitor of a `Workbench`."""
+"""The jobs and stored runs behind the Evaluate tab: a `Desk` for each open page of a `Workbench`.
+
+A browser tells who it is by an id that it keeps, and which of its pages asks by one that outlives
+a reload (`static/visitor.js`). So a page that is reloaded has another desk and finds its job again.
+"""
 
 from __future__ import annotations
 
 import functools
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -11,30 +16,30 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.evaluation import History, MeanSoFar, RunningSummary, Summary
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.runs import (
     Progress,
     Run,
     RunInfo,
     RunStore,
-    compare,
     default_root,
     export,
     perform,
     perform_rest,
 )
-from fillmask_ui.runs.compare import compared_info, paired
+from fillmask_ui.runs.compare import paired
 from fillmask_ui.runs.plan import model_choice
 from fillmask_ui.show.report import write_report
 from fillmask_ui.ui.evaluate.form import Values, plan_of
 from fillmask_ui.ui.evaluate.job import Job
+from fillmask_ui.ui.evaluate.set_controls import SetControls, controls_of_run
+from fillmask_ui.ui.evaluate.stored import Result, stored_result
 from fillmask_ui.ui.evaluate.tokens import FoundTokens, TokenFilter, find_tokens
 from fillmask_ui.ui.evaluate.uploads import drop_upload
 
@@ -56,15 +61,6 @@ class Selection:
 
     run: str = ""  # its name; blank for none
     other: str = ""  # name of the run it is compared with; blank for none
-
-
-@dataclass(frozen=True, eq=False)
-class Result:
-    """A stored run, or two compared, as the page shows it."""
-
-    info: RunInfo  # of the run; where two are compared, with the other's model as its baseline
-    summary: Summary  # the figures
-    history: tuple[MeanSoFar, ...]  # of the mean; empty where two are compared
 
 
 @dataclass(frozen=True)
@@ -98,34 +94,53 @@ class Workbench:
         self.root = root
         self.slots = threading.Semaphore(PUBLIC_SLOTS if session.public else SLOTS)
         # A change of view costs nothing.
-        self.result = functools.lru_cache(_KEPT_RESULTS)(_result)
+        self.result = functools.lru_cache(_KEPT_RESULTS)(stored_result)
         self._desks: dict[str, Desk] = {}
+        self._jobs: list[Job] = []  # that go on or are news, the newest last
         self._lock = threading.Lock()
 
-    def desk(self, visitor: str) -> Desk:
-        """What one visitor has; a page that is open in a browser is a visitor."""
+    def desk(self, opened: str) -> Desk:
+        """What a page has, by what names it as long as it is open."""
         with self._lock:
-            return self._desks.setdefault(visitor, Desk(self, visitor))
+            return self._desks.setdefault(opened, Desk(self))
 
     def store(self, visitor: str) -> RunStore:
         """As `Desk.store`, for whoever has no desk."""
         if not self.session.public:
             return RunStore(self.root)
-        if not visitor.isalnum():
+        if not re.fullmatch(r"[0-9A-Za-z]{1,64}", visitor):
             raise DataError("this page does not know who is asking: reload it")
         return RunStore(self.root / visitor)
 
-    def forget(self, visitor: str) -> None:
-        """A visitor has left: stop their job, keep nothing for them but their runs."""
+    def arrive(self, opened: str, visitor: str, page: str) -> Desk:
+        """A page has opened: whose it is, and which of theirs, which a reload does not change."""
+        desk = self.desk(opened)
+        desk.visitor, desk.page = visitor, page
+        return desk
+
+    def forget(self, opened: str) -> None:
+        """A page was closed or reloaded: its job goes on for a while, its downloads are removed."""
         with self._lock:
-            desk = self._desks.pop(visitor, None)
+            desk = self._desks.pop(opened, None)
         if desk is not None:
             desk.clear()
+
+    def add_job(self, job: Job) -> None:
+        with self._lock:
+            self._jobs = [*(own for own in self._jobs if not own.ended or own.news), job]
+
+    def news(self, visitor: str, page: str) -> Job | None:
+        """The job that a page should show as it opens: its own, or one that no page shows."""
+        with self._lock:
+            found = [job for job in self._jobs if job.visitor == visitor and job.news]
+        own = [job for job in found if job.page == page]
+        left = [job for job in found if not job.ended and not job.followed]
+        return next(reversed(own or left), None)
 
     def files_in_use(self) -> list[str]:
         """Paths that jobs read or will read."""
         with self._lock:
-            return [desk.job.reads for desk in self._desks.values() if desk.job is not None]
+            return [job.reads for job in self._jobs]
 
     def sweep(self) -> None:
         """Remove what visitors left hours ago, so that strangers cannot fill the disk for good."""
@@ -138,18 +153,18 @@ class Workbench:
 
 
 class Desk:
-    """The jobs and runs of one visitor.
+    """What one open page has: its job, and the runs of its visitor.
 
     Args:
         bench: that all visitors share.
-        visitor: who it is.
     """
 
-    def __init__(self, bench: Workbench, visitor: str) -> None:
+    def __init__(self, bench: Workbench) -> None:
         self.session = bench.session
         self.job: Job | None = None
-        self._bench, self._visitor = bench, visitor
-        self._downloads: dict[str, Path] = {}
+        self.visitor = self.page = ""  # not known until the page says so
+        self._bench = bench
+        self._folders: dict[str, Path] = {}
         self._lock = threading.Lock()
 
     @property
@@ -159,7 +174,7 @@ class Desk:
         Raises:
             DataError: on a public page, if the visitor cannot be told from others.
         """
-        return self._bench.store(self._visitor)
+        return self._bench.store(self.visitor)
 
     def begin(self, values: Values) -> Job:
         """Start what the controls ask for; a job of the visitor that runs is stopped.
@@ -187,24 +202,44 @@ class Desk:
         return self._start(partial(perform_rest, run.info.name, self.store))
 
     def _start(self, measure: Callable[[Load], Generator[Progress]], reads: str = "") -> Job:
-        job = Job(self.session, self.store, self._bench.slots, measure, reads)
+        job = Job(
+            self.session,
+            self.store,
+            self._bench.slots,
+            measure,
+            reads,
+            visitor=self._owner,
+            page=self.page,
+        )
         with self._lock:
             before, self.job = self.job, job
         if before is not None:
             before.cancel()
+        self._bench.add_job(job)
         job.begin(after=before)
         return job
 
+    @property
+    def _owner(self) -> str:
+        """Whose jobs the page may show; blank for everybody's."""
+        return self.visitor if self.session.public else ""
+
+    def take_up(self) -> Job | None:
+        """The job that the page showed before it was reloaded, or one that no page shows."""
+        job = self._bench.news(self._owner, self.page)
+        if job is not None:
+            job.page, self.job = self.page, job
+        return job
+
     def cancel(self) -> None:
-        """Stop the visitor's job, if there is one."""
+        """Stop the job that the page shows, if there is one."""
         if self.job is not None:
             self.job.cancel()
 
     def clear(self) -> None:
-        """Stop the job and remove the files that were made for the visitor to download."""
-        self.cancel()
-        for file_format in [*self._downloads]:
-            self._drop_download(file_format)
+        """Remove the files that were made to be downloaded."""
+        for purpose in [*self._folders]:
+            self._drop_folder(purpose)
 
     def runs(self) -> Listing:
         """Stored runs, newest first."""
@@ -223,8 +258,15 @@ class Desk:
         """
         run, other = self.store.open(selection.run), self._other(selection)
         if other is None:
-            return self._bench.result(run.folder, run.row_count)
-        return self._bench.result(run.folder, run.row_count, other.folder, other.row_count)
+            found = self._bench.result(run.folder, run.row_count)
+        else:
+            found = self._bench.result(run.folder, run.row_count, other.folder, other.row_count)
+        both = [run] if other is None else [run, other]
+        return replace(
+            found,
+            done=all(run.state == "done" for run in both),
+            expected=min((run.expected for run in both if run.expected), default=None),
+        )
 
     def tokens(self, selection: Selection, wanted: TokenFilter) -> FoundTokens:
         """The tokens of the run on the page that are wanted.
@@ -272,9 +314,7 @@ class Desk:
             DataError: if it is unknown, or the disk is full.
         """
         run = self.store.open(selection.run)
-        folder = Path(tempfile.mkdtemp(dir=self._bench.scratch))
-        self._drop_download(file_format)
-        self._downloads[file_format] = folder
+        folder = self._fresh_folder(file_format)
         if file_format == REPORT:
             target = folder / f"{run.info.name}.html"
             write_report(run, target, self._other(selection))
@@ -283,8 +323,19 @@ class Desk:
             export(run, target, file_format)
         return target
 
-    def _drop_download(self, file_format: str) -> None:
-        folder = self._downloads.pop(file_format, None)
+    def controls(self, info: RunInfo) -> SetControls:
+        """What the controls held for a run."""
+        fresh_folder = partial(self._fresh_folder, "upload")
+        return controls_of_run(info, self.store.root, fresh_folder, public=self.session.public)
+
+    def _fresh_folder(self, purpose: str) -> Path:
+        """A folder for a file that the page offers, in place of the last one of this purpose."""
+        self._drop_folder(purpose)
+        self._folders[purpose] = Path(tempfile.mkdtemp(dir=self._bench.scratch))
+        return self._folders[purpose]
+
+    def _drop_folder(self, purpose: str) -> None:
+        folder = self._folders.pop(purpose, None)
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -297,21 +348,3 @@ def _opened(folder: Path) -> Run | DataError:
         return Run(folder)
     except DataError as error:
         return error
-
-
-def _result(folder: Path, _rows: int, other: Path | None = None, _other_rows: int = 0) -> Result:
-    """The figures of a run, or of two; the numbers of rows tell a run from what it grows to."""
-    run = Run(folder)
-    if other is not None:
-        second = Run(other)
-        return Result(compared_info(run, second), compare(run, second), ())
-    running = RunningSummary(
-        config=run.info.config,
-        vocabulary_size=run.info.model["vocabulary_size"],
-        limits=run.info.limits,
-    )
-    history = History()
-    for row in run.rows():
-        running.add(row)
-        history.add(row)
-    return Result(run.info, running.summary(), history.means())

@@ -1,8 +1,12 @@
 """An evaluation that runs behind the page: followed as it goes, stopped at once, never lost.
 
 A thread pulls what `runs.perform` yields, which stores each row before it goes on. Whoever follows
-a job asks for its status every now and then; a job that nobody has asked about for a minute stops
-by itself, so that a closed browser leaves a stopped run behind, which can be resumed.
+a job asks for its status every now and then: a page that is reloaded finds its job again. A job
+that nobody has asked about for a minute stops by itself, so that a closed browser leaves a stopped
+run behind, which can be resumed.
+
+A job that is cancelled ends its run at once, whatever the model is doing: from then on the run is
+what is on disk. The batch at hand goes on to its end in the thread and is dropped.
 """
 
 from __future__ import annotations
@@ -27,7 +31,11 @@ if TYPE_CHECKING:
 
 STATUS_SECONDS = 1.0
 ABANDONED_SECONDS = 60.0
-# How long a cancelled job is waited for before the page goes on without it.
+# So long ago somebody asks who still follows.
+_FOLLOWED_SECONDS = 2.0
+# A page that opens hears of a job that ended while it did.
+_NEWS_SECONDS = 10.0
+# How long the batch at hand is waited for before the page goes on without it.
 STOP_SECONDS = 0.4
 _FAULT = "The evaluation failed; the log of the server says why. What was measured before is kept."
 
@@ -64,6 +72,8 @@ class Job:
         slots: how many jobs may measure at a time.
         measure: `perform` or `perform_rest`, lacking only what loads a model.
         reads: path of the file whose texts it measures; blank for none.
+        visitor: whose it is; blank where all runs are everybody's.
+        page: that shows it.
     """
 
     def __init__(
@@ -73,11 +83,16 @@ class Job:
         slots: threading.Semaphore,
         measure: Callable[[Load], Generator[Progress]],
         reads: str = "",
+        visitor: str = "",
+        page: str = "",
     ) -> None:
+        self.visitor, self.page = visitor, page
         self._session, self._store, self._slots = session, store, slots
         self._measure, self._reads = measure, reads
         self._stop, self._ended = threading.Event(), threading.Event()
         self._asked_at = time.monotonic()
+        self._ended_at: float | None = None
+        self._stop_run: Callable[[], None] | None = None  # there once the run is
         self._history = History()
         self.status = JobStatus(message="Starting…")
 
@@ -85,19 +100,21 @@ class Job:
         """Go to work in a thread.
 
         Args:
-            after: a job that is being stopped; its end is waited for, as both may write one run.
+            after: a job that is being stopped; the batch at hand is waited for.
         """
         thread = threading.Thread(target=self._work, args=[after], daemon=True, name="evaluation")
         thread.start()
 
     def cancel(self) -> None:
-        """Stop before the next row; what is done is kept."""
+        """Stop at once; what is on disk is kept, the batch at hand is dropped."""
         self._stop.set()
+        if self._stop_run is not None:
+            self._stop_run()
 
     @property
     def reads(self) -> str:
         """Path of the file that it still needs; blank for none."""
-        return "" if self._ended.is_set() else self._reads
+        return "" if self.ended else self._reads
 
     @property
     def cancelled(self) -> bool:
@@ -107,6 +124,23 @@ class Job:
         """Wait for the end, at most so long; asking keeps the job alive."""
         self._asked_at = time.monotonic()
         return self._ended.wait(seconds)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it does nothing any more, the batch at hand included."""
+        return self._ended.is_set()
+
+    @property
+    def followed(self) -> bool:
+        """Whether some page asks about it."""
+        return time.monotonic() - self._asked_at < _FOLLOWED_SECONDS
+
+    @property
+    def news(self) -> bool:
+        """Whether a page that opens now should show it."""
+        if self.cancelled:
+            return False
+        return self._ended_at is None or time.monotonic() - self._ended_at < _NEWS_SECONDS
 
     def _set(self, **changes: Any) -> None:
         self.status = replace(self.status, **changes)
@@ -142,6 +176,7 @@ class Job:
             self._set(state="failed", message=_FAULT)
             raise
         finally:
+            self._ended_at = time.monotonic()
             self._ended.set()
 
     def _load(self, choice: ModelChoice) -> MaskedLM:
@@ -160,6 +195,9 @@ class Job:
         """Measure until the end, or until nobody wants it; the last step."""
         begun_at = told_at = time.monotonic()
         first = step = next(steps)
+        self._stop_run = first.stop
+        if self.cancelled:  # before there was what `cancel` could stop
+            first.stop()
         for row in self._store.open(first.info.name).rows():  # of a resumed run
             self._history.add(row)
         self._set(state="running", message="", fraction=None, info=first.info)
@@ -208,7 +246,7 @@ class Job:
 
 
 def follow(job: Job) -> Iterator[JobStatus]:
-    """What is new of a job, until it ends; stops the job when nobody listens any more.
+    """What is new of a job, until it ends; more than one may follow, and each may leave.
 
     Args:
         job: begun.
@@ -217,21 +255,9 @@ def follow(job: Job) -> Iterator[JobStatus]:
         The latest status each time that it has changed; the last one has `ended`.
     """
     latest: JobStatus | None = None
-    cancelled_at: float | None = None
-    try:
-        while not job.wait(0.1):
-            status = job.status
-            if not job.cancelled:
-                if status is not latest:
-                    latest = status
-                    yield status
-            elif cancelled_at is None:
-                cancelled_at = time.monotonic()
-                yield replace(status, state="waiting", message="Stopping…", fraction=None)
-            elif time.monotonic() - cancelled_at > STOP_SECONDS:
-                # The batch at hand ends by itself; what it gives is stored or not, as it may.
-                yield replace(status, state="stopped", message="")
-                return
-        yield job.status
-    finally:
-        job.cancel()
+    while not job.wait(0.1) and not job.cancelled:
+        if job.status is not latest:
+            latest = job.status
+            yield latest
+    over = job.wait(STOP_SECONDS)
+    yield job.status if over else replace(job.status, state="stopped", message="")

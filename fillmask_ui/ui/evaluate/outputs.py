@@ -8,7 +8,7 @@ from fillmask_ui.show.charts import CHARTS, Chart
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import widgets
 from fillmask_ui.ui.evaluate.desk import Selection
-from fillmask_ui.ui.evaluate.tokens import CAPTIONS, WORST
+from fillmask_ui.ui.evaluate.tokens import CAPTIONS, SAW, WORST
 from fillmask_ui.ui.evaluate.view import Update
 
 # The chart that stands with the story: the first that there is. The others are folded away.
@@ -91,6 +91,12 @@ def build_tokens() -> Parts:
             parts["order"] = gr.Radio(
                 list(CAPTIONS), value=WORST, label="Order", elem_id="token-order"
             )
+            parts["saw"] = gr.Radio(
+                [(label, kind) for kind, label in SAW.items()],
+                value="",
+                label="Model saw",
+                elem_id="token-saw",
+            )
             parts["low"] = gr.Number(
                 None, label="Loss from (nats)", min_width=110, elem_id="loss-from"
             )
@@ -119,6 +125,11 @@ def build_runs() -> Parts:
                     variant="stop" if name == "delete" else "secondary",
                 )
     return parts
+
+
+def control(name: str) -> str:
+    """The name among the parts of one of the controls."""
+    return f"control {name}"
 
 
 def changes(parts: Parts, update: Update, *, filters: bool = True) -> dict[Any, Any]:
@@ -152,7 +163,10 @@ def changes(parts: Parts, update: Update, *, filters: bool = True) -> dict[Any, 
         values["token box"] = gr.Accordion(visible=bool(table.html))
         if filters:
             order = gr.Radio(list(CAPTIONS), value=table.order, visible=table.pair)
-            values |= {"order": order, "low": None, "high": None}
+            saw = gr.Radio(value="", visible=table.kinds)
+            values |= {"order": order, "saw": saw, "low": None, "high": None}
+    if update.controls is not None:
+        values |= {control(name): value for name, value in update.controls.values.items()}
     if update.runs is not None:
         names = list(update.runs.names)
         values["runs"] = update.runs.html

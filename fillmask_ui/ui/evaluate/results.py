@@ -5,6 +5,7 @@ import math
 from fillmask_ui.evaluation import Summary, TokenExample
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.runs import RunInfo
+from fillmask_ui.runs.compare import ONE_RUN_ONLY
 from fillmask_ui.show.figures import (
     Names,
     change_text,
@@ -16,7 +17,7 @@ from fillmask_ui.show.figures import (
 from fillmask_ui.show.render import render
 from fillmask_ui.show.story import model_label, story_text
 from fillmask_ui.ui.evaluate.job import JobStatus
-from fillmask_ui.ui.evaluate.tokens import CAPTIONS, FoundTokens, TokenFilter, token_names
+from fillmask_ui.ui.evaluate.tokens import FoundTokens, TokenFilter, caption_of, token_names
 from fillmask_ui.ui.widgets import notice_html
 
 # Tokens of the story, and the characters of their sentences on each side.
@@ -38,7 +39,7 @@ def figures_html(
         summary: so far, or at the end.
         info: of the run.
         final: whether nothing is added for now.
-        so_far: what a verdict is said of where texts are missing.
+        so_far: what a verdict is said of where texts are missing, see `so_far_text`.
         link: that opens the page with this result; blank for none.
     """
     names = names_of(summary)
@@ -63,6 +64,22 @@ def figures_html(
     )
 
 
+def so_far_text(summary: Summary, expected: int | None) -> str:
+    """How many texts the figures of an unfinished run are of.
+
+    Args:
+        summary: so far.
+        expected: texts in all; None where that is not known.
+    """
+    skipped = {**summary.skipped, ONE_RUN_ONLY: 0}
+    seen = summary.texts + sum(skipped.values())
+    return f"so far, {seen:,}{_of(expected)} texts"
+
+
+def _of(expected: int | None) -> str:
+    return f" of {expected:,}" if expected else ""
+
+
 def all_figures_html(summary: Summary, info: RunInfo) -> str:
     """Every figure in tables, and the signature of the run."""
     tables = [figures_table(summary, names_of(summary)), comparison_table(summary)]
@@ -83,7 +100,7 @@ def worst_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> str:
         "page/evaluate/worst.html",
         tokens=[(token, excerpt(token)) for token in shown],
         count=found.count,
-        caption=CAPTIONS[wanted.order],
+        caption=caption_of(wanted),
         narrowed=wanted.low > 0 or wanted.high < math.inf,
         low=wanted.low,
         high=f"{wanted.high:g}" if wanted.high < math.inf else "any",
@@ -115,7 +132,7 @@ def sentence(message: str) -> str:
 
 def progress_html(status: JobStatus) -> str:
     """How far a job is, in words and as a bar."""
-    total = f" of {status.expected:,}" if status.expected else ""
+    total = _of(status.expected)
     notes = " ".join(sentence(note) for note in (status.info.notes if status.info else ()))
     if status.state == "waiting":
         return notice_html("busy", status.message, status.fraction)

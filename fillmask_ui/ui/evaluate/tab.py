@@ -45,6 +45,7 @@ def build(session: Session, root: Path | None = None) -> None:
             parts = {"run": run, "cancel": cancel, **outputs.build_result()}
     with gr.Column(elem_id="evaluate-folds"):
         parts |= outputs.build_charts() | outputs.build_tokens() | outputs.build_runs()
+    parts |= {outputs.control(name): component for name, component in inputs.items()}
     _wire_jobs(bench, inputs, parts)
     _wire_tokens(bench, parts)
     _wire_runs(bench, parts)
@@ -61,6 +62,14 @@ def _wire_jobs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
         for update in view.job_updates(desk, lambda: desk.resume(name or "")):
             yield changes(parts, update)
 
+    def arrive(request: gr.Request, visitor: str, page: str) -> Any:
+        desk = bench.arrive(request.session_hash or "", visitor, page)
+        return changes(parts, Update(runs=view.run_list(desk)))
+
+    def take_up(request: gr.Request) -> Iterator[Any]:
+        for update in view.taken_up(_desk(bench, request)):
+            yield changes(parts, update)
+
     def cancel(request: gr.Request) -> None:
         _desk(bench, request).cancel()
 
@@ -72,7 +81,11 @@ def _wire_jobs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
 
     every = [*parts.values()]
     once: dict[str, Any] = {"trigger_mode": "once", **_JOBS}
+    # Who asks is known to the browser alone.
+    who = [gr.Textbox(visible=False), gr.Textbox(visible=False)]
+    arrival = widgets.page().load(arrive, who, every, js=widgets.static("visitor.js"), **QUIET)
     jobs = [
+        arrival.then(take_up, None, every, **_JOBS),
         parts["run"].click(run, None, every, inputs_kwargs=inputs, **once),
         parts["resume"].click(resume, parts["picked"], every, **once),
     ]
@@ -90,8 +103,9 @@ def _wire_tokens(bench: Workbench, parts: Parts) -> None:
         order: str,
         low: float | None,
         high: float | None,
+        saw: str,
     ) -> Any:
-        update = view.chosen_tokens(_desk(bench, request), selection, order, low, high)
+        update = view.chosen_tokens(_desk(bench, request), selection, order, low, high, saw)
         # The filters asked for it; to set them again would ask once more.
         return changes(parts, update, filters=False)
 
@@ -118,9 +132,14 @@ def _wire_tokens(bench: Workbench, parts: Parts) -> None:
 
     opened, bounds = link(), [parts["low"], parts["high"]]
     gr.on(
-        [parts["order"].input, parts["low"].change, parts["high"].change],
+        [
+            parts["order"].input,
+            parts["saw"].input,
+            parts["low"].change,
+            parts["high"].change,
+        ],
         choose,
-        [parts["selection"], parts["order"], *bounds],
+        [parts["selection"], parts["order"], *bounds, parts["saw"]],
         [*parts.values()],
         trigger_mode="always_last",
         show_progress="minimal",
@@ -165,9 +184,6 @@ def _wire_runs(bench: Workbench, parts: Parts) -> None:
         desk = _desk(bench, request)
         return changes(parts, view.deleted(desk, name) if name else Update())
 
-    def refresh(request: gr.Request) -> Any:
-        return changes(parts, Update(runs=view.run_list(_desk(bench, request))))
-
     def follow(request: gr.Request, selection: Selection) -> Any:
         return changes(parts, view.stored(_desk(bench, request), selection))
 
@@ -200,7 +216,6 @@ def _wire_runs(bench: Workbench, parts: Parts) -> None:
     linked = gr.State(Selection())
     on_link("evaluate", view.linked, [linked])
     linked.change(follow, linked, every, **QUIET)
-    widgets.page().load(refresh, None, every, **QUIET)
 
 
 def _desk(bench: Workbench, request: gr.Request) -> Desk:

@@ -12,6 +12,7 @@ import numpy as np
 
 from fillmask_ui.evaluation import EvaluatedText, TokenExample
 from fillmask_ui.evaluation.tallies import LargestTokens
+from fillmask_ui.masking import KINDS
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs.tokens import MeasuredToken
 from fillmask_ui.show.render import render
@@ -28,6 +29,13 @@ CAPTIONS = {
     DIFFERENT: "Tokens with the largest difference",
     FLIPPED: "Tokens whose best guess flipped",
 }
+# What the model saw in place of the hidden token -> how the page says it.
+SAW = {
+    "": "all",
+    "mask": "hidden as mask",
+    "random": "replaced by a random word",
+    "unchanged": "left unchanged",
+}
 SHOWN = 100
 # So many texts are looked through while somebody waits.
 MAX_TEXTS = 20_000
@@ -43,6 +51,7 @@ class TokenFilter:
     order: str = WORST  # `WORST`, `DIFFERENT` or `FLIPPED`
     low: float = 0.0  # smallest loss under model A, in nats
     high: float = math.inf  # the loss stays below this; infinite for no bound
+    saw: str = ""  # what the model saw, a kind of `masking.KINDS`; blank for any
 
 
 @dataclass(frozen=True)
@@ -78,6 +87,8 @@ def _values(row: EvaluatedText, wanted: TokenFilter) -> np.ndarray:
     """float64 [M], large for what comes first, -inf for what does not fit."""
     values = nll = row.scores.nll_nats
     fits = (nll >= wanted.low) & (nll < wanted.high)
+    if wanted.saw:
+        fits &= row.kinds == KINDS.index(wanted.saw)
     if wanted.order != WORST:
         if row.baseline is None:
             return np.full(len(nll), -np.inf)
@@ -92,6 +103,11 @@ def token_names(found: FoundTokens) -> TokenNames:
     return TokenNames(name for t in found.tokens for name in (t.token, t.top_token))
 
 
+def caption_of(wanted: TokenFilter) -> str:
+    """Which tokens come first, and what the model saw of them where that was chosen."""
+    return CAPTIONS[wanted.order] + (f", {SAW[wanted.saw]}" if wanted.saw else "")
+
+
 def tokens_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> str:
     """The tokens as a table: a click on the token opens Explore, one on the row shows more.
 
@@ -103,7 +119,8 @@ def tokens_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> str:
     return render(
         "page/evaluate/tokens.html",
         found=found,
-        caption=CAPTIONS[wanted.order],
+        caption=caption_of(wanted),
+        saw=SAW,
         narrowed=wanted.low > 0 or wanted.high < math.inf,
         low=wanted.low,
         high=f"{wanted.high:g}" if wanted.high < math.inf else "any",

@@ -112,7 +112,7 @@ def keep_upload(path: Path, root: Path) -> Path:
         kept = _kept(root, digest, path.name)
         if not kept.exists():
             kept.parent.mkdir(parents=True, exist_ok=True)
-            _link_or_copy(path, kept)
+            link_or_copy(path, kept)
     except OSError as error:
         raise _gone(path, error) from error
     return kept
@@ -132,13 +132,20 @@ def _sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _link_or_copy(path: Path, kept: Path) -> None:
+def link_or_copy(path: Path, target: Path) -> Path:
+    """The same file under another name, there as a whole or not at all."""
     try:
-        os.link(path, kept)
+        os.link(path, target)
     except OSError:  # another disk, or one without links
-        half = kept.with_suffix(kept.suffix + ".new")
+        half = target.with_suffix(target.suffix + ".new")
         shutil.copyfile(path, half)
-        half.replace(kept)
+        half.replace(target)
+    return target
+
+
+def uploaded_name(path: Path, root: Path) -> str:
+    """The name by which a kept upload came; blank for any other file."""
+    return path.name[_DIGITS + 1 :] if path.parent == root / _UPLOADS else ""
 
 
 def drop_upload(texts: Mapping[str, Any], store: RunStore, used: Collection[str] = ()) -> None:
@@ -151,7 +158,7 @@ def drop_upload(texts: Mapping[str, Any], store: RunStore, used: Collection[str]
     """
     where = texts.get("where") or ""
     kept = Path(where)
-    if not where or kept.parent != store.root / _UPLOADS or where in used:
+    if not uploaded_name(kept, store.root) or where in used:
         return
     if not any(_may_name(store.root / name, kept.name[:_DIGITS]) for name in store.names()):
         kept.unlink(missing_ok=True)

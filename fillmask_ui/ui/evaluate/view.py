@@ -21,8 +21,10 @@ from fillmask_ui.ui.evaluate.results import (
     figures_html,
     names_of,
     progress_html,
+    so_far_text,
     worst_html,
 )
+from fillmask_ui.ui.evaluate.set_controls import SetControls
 from fillmask_ui.ui.evaluate.tokens import (
     DIFFERENT,
     SHOWN,
@@ -55,6 +57,7 @@ class TokenTable:
     found: tuple[TokenExample, ...] = ()  # the tokens of its rows, for clicks
     order: str = WORST  # what comes first, see `TokenFilter`
     pair: bool = False  # whether two models saw the tokens
+    kinds: bool = False  # whether the model saw some hidden tokens otherwise than others
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ class Update:
     selection: Selection | None = None  # which run all this is of
     side: str | None = None  # HTML of what the models say of one token
     runs: RunList | None = None  # the list of runs
+    controls: SetControls | None = None  # what the controls are set to
 
 
 def job_updates(desk: Desk, begin: Callable[[], Job]) -> Iterator[Update]:
@@ -93,11 +97,25 @@ def job_updates(desk: Desk, begin: Callable[[], Job]) -> Iterator[Update]:
     yield from followed(desk, follow(job))
 
 
-def followed(desk: Desk, statuses: Iterable[JobStatus]) -> Iterator[Update]:
-    """The page while a job runs, and at its end."""
+def taken_up(desk: Desk) -> Iterator[Update]:
+    """The page as it opens: with the job that it showed before it was reloaded, if there is one."""
+    job = desk.take_up()
+    if job is None:
+        yield Update()  # an event that yields nothing would empty the page
+    else:
+        yield from followed(desk, follow(job), controls=True)
+
+
+def followed(
+    desk: Desk, statuses: Iterable[JobStatus], *, controls: bool = False
+) -> Iterator[Update]:
+    """The page while a job runs, and at its end; with `controls` they are set to its run's."""
     drawn: Summary | None = None
-    for status in statuses:
+    for told in statuses:
+        status = _as_stored(desk, told) if told.ended else told
         progress = Update(notice=progress_html(status), busy=not status.ended)
+        if controls and status.info is not None:
+            controls, progress = False, replace(progress, controls=desk.controls(status.info))
         if status.ended:
             if status.state == "stopped":
                 # The answer first: all the charts take a moment.
@@ -110,7 +128,9 @@ def followed(desk: Desk, statuses: Iterable[JobStatus]) -> Iterator[Update]:
             drawn = status.summary
             yield replace(
                 progress,
-                figures=figures_html(drawn, status.info, final=False),
+                figures=figures_html(
+                    drawn, status.info, final=False, so_far=so_far_text(drawn, status.expected)
+                ),
                 every="",
                 charts=_charts(drawn, status.history, live=True),
                 tokens=TokenTable(),
@@ -120,11 +140,22 @@ def followed(desk: Desk, statuses: Iterable[JobStatus]) -> Iterator[Update]:
             )
 
 
+def _as_stored(desk: Desk, status: JobStatus) -> JobStatus:
+    """How a job ended by what is on disk, which counts: one that was stopped may have said less."""
+    if status.info is None:
+        return status
+    try:
+        run = desk.store.open(status.info.name)
+    except FillmaskError:  # deleted meanwhile
+        return status
+    state = status.state if status.state == "failed" else run.state
+    return replace(status, state=state, seen=run.row_count, info=run.info)
+
+
 def _final_page(desk: Desk, status: JobStatus, info: RunInfo) -> Update:
     """The page once the job of a run has ended, however it did."""
     page, selection = Update(), Selection(info.name)
     try:
-        # What is on the disk counts: a job that was stopped may have said less.
         result = (
             desk.result(selection)
             if status.summary is None or status.state != "done"
@@ -133,7 +164,6 @@ def _final_page(desk: Desk, status: JobStatus, info: RunInfo) -> Update:
     except FillmaskError:
         pass  # nothing was measured: the notice says why
     else:
-        status = replace(status, seen=result.summary.texts + sum(result.summary.skipped.values()))
         page = _page(desk, result, selection)
     notice = progress_html(status)
     return replace(page, notice=notice, busy=False, runs=run_list(desk, info.name))
@@ -149,25 +179,34 @@ def stored(desk: Desk, selection: Selection) -> Update:
         run = desk.store.open(selection.run)
     except FillmaskError as error:
         return Update(notice=error_html(error))
-    words = _OF_STATE.get(run.state, "").format(error=run.info.error)
+    said = [_OF_STATE.get(run.state, "").format(error=run.info.error)]
+    controls = None
+    if not selection.other:
+        controls = desk.controls(run.info)
+        said.append(controls.note)
+    text = " ".join(filter(None, said))
     return replace(
         _page(desk, result, selection),
-        notice=notice_html("hint" if words else "none", words),
+        notice=notice_html("hint" if text else "none", text),
+        controls=controls,
         runs=run_list(desk, selection.run),
     )
 
 
 def _page(desk: Desk, result: Result, selection: Selection) -> Update:
     summary = result.summary
-    pair = bool(summary.most_different)
+    pair, so_far = bool(summary.most_different), ""
+    if not result.done:
+        so_far = so_far_text(summary, result.expected)
     wanted = TokenFilter(DIFFERENT if pair else WORST)
     first = summary.most_different if pair else summary.worst
     found = FoundTokens(first[:SHOWN], summary.model.tokens, summary.texts)
+    table = replace(_token_table(found, wanted, pair=pair), kinds=len(summary.model.by_kind) > 1)
     return Update(
-        figures=figures_html(summary, result.info, link=_link(desk, selection)),
+        figures=figures_html(summary, result.info, so_far=so_far, link=_link(desk, selection)),
         every=all_figures_html(summary, result.info),
         charts=_charts(summary, result.history),
-        tokens=_token_table(found, wanted, pair=pair),
+        tokens=table,
         selection=selection,
         side="",
     )
@@ -199,7 +238,12 @@ def _token_table(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> Toke
 
 
 def chosen_tokens(
-    desk: Desk, selection: Selection, order: str, low: float | None, high: float | None
+    desk: Desk,
+    selection: Selection,
+    order: str,
+    low: float | None,
+    high: float | None,
+    saw: str = "",
 ) -> Update:
     """The table of tokens that the reader asks for.
 
@@ -209,11 +253,13 @@ def chosen_tokens(
         order: what comes first, see `TokenFilter`.
         low: smallest loss under model A, in nats; None for any.
         high: the loss stays below this; None for any.
+        saw: what the model saw, see `TokenFilter`.
     """
     if not selection.run:
         return Update()
     # No loss is below 0, whatever was typed.
-    wanted = TokenFilter(order, max(0.0, low or 0.0), math.inf if high is None else max(0.0, high))
+    high = math.inf if high is None else max(0.0, high)
+    wanted = TokenFilter(order, max(0.0, low or 0.0), high, saw)
     try:
         found = desk.tokens(selection, wanted)
         pair = len(desk.models(selection)) > 1

@@ -1,0 +1,112 @@
+"""The Evaluate tab in a real browser: a pytest plugin with a page of its own and its visitors."""
+
+import re
+
+import pytest
+from evaluate_page import HeldModel, free_port, upload
+from playwright.sync_api import expect
+from table_model import TableModel
+
+from fillmask_ui.models import ModelStore, load_choice
+
+# What Gradio says of an event that a reload breaks off.
+_BROKEN_OFF = ("AbortError: signal is aborted", "Connection errored out")
+
+
+class Bench:
+    """The Evaluate tab through the eyes of who sits before it."""
+
+    def __init__(self, page, url):
+        self.page, self.url = page, url
+        self.notice = page.locator("#evaluate-notice")
+        self.figures = page.locator("#evaluate-figures")
+        self.value = page.locator(".fm-card-value")
+        self.worst = page.locator("#evaluate-worst li")
+        self.tokens = page.locator("#worst-tokens tbody tr")
+        self.runs = page.locator("#run-list tbody tr")
+
+    def open(self):
+        self.page.goto(f"{self.url}?tab=evaluate")
+        expect(self.page.get_by_role("button", name="Run", exact=True)).to_be_visible()
+        return self
+
+    def model(self, label, reference):
+        box = self.page.get_by_role("combobox", name=label)
+        box.fill(reference)
+        box.press("Enter")
+        expect(box).to_have_value(re.compile(reference))
+
+    def run(self):
+        self.page.get_by_role("button", name="Run", exact=True).click()
+
+    def cancel(self):
+        self.page.get_by_role("button", name="Cancel").click()
+
+    def finished(self):
+        expect(self.figures.locator("[data-link]")).to_be_visible()
+        expect(self.worst.first).to_be_visible()
+
+    def unfold(self, name):
+        self.page.get_by_role("button", name=re.compile(f"^{name} [▼◀]")).click()
+
+    def list_runs(self):
+        self.unfold("Stored runs")
+        expect(self.page.locator("#run-list")).to_be_visible()
+
+
+@pytest.fixture(scope="module")
+def held():
+    return HeldModel(1)
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory, held):
+    """A page of its own, with runs in a folder of its own."""
+    from fillmask_ui.ui.app import build_app, launch_options
+
+    known = {"table": held, "noisy": TableModel(1, noise=0.3)}
+
+    def load(choice, **options):
+        return known.get(choice.reference) or load_choice(choice, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FILLMASK_UI_RUNS", str(tmp_path_factory.mktemp("runs")))
+        demo = build_app(ModelStore(loader=load))
+    port = free_port()
+    demo.launch(
+        server_name="127.0.0.1",
+        server_port=port,
+        prevent_thread_lock=True,
+        quiet=True,
+        **launch_options(),
+    )
+    yield f"http://127.0.0.1:{port}/"
+    demo.close(verbose=False)
+
+
+@pytest.fixture
+def bench(browser, address):
+    """A new visitor. No script error comes up."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    expect.set_options(timeout=30_000)
+    faults = []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
+    yield Bench(page, address).open()
+    context.close()
+    assert [fault for fault in faults if not any(said in fault for said in _BROKEN_OFF)] == []
+
+
+def of_texts(bench, tmp_path, **models):
+    """Choose an upload of `TEXTS`, in their order, and models."""
+    page = bench.page
+    page.get_by_label("Upload").check()
+    page.locator("#evaluate input[type=file]").set_input_files(upload(tmp_path))
+    expect(page.locator("#evaluate")).to_contain_text(re.compile(r"texts\s*\.txt"))
+    page.get_by_label("Number of texts").fill("0")
+    page.get_by_role("button", name="More options").click()
+    page.get_by_label("Draw the texts at random").uncheck()
+    for label, reference in models.items():
+        bench.model({"a": "Model A", "b": "Model B"}[label], reference)
