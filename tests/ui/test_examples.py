@@ -11,9 +11,7 @@ from fillmask_ui import fill, load_model
 from fillmask_ui.filling import score_candidates
 from fillmask_ui.filling.text_words import text_words
 from fillmask_ui.show.render import render
-from fillmask_ui.ui.explore.examples import (
-    EXAMPLE_SETS,
-    EXAMPLES,
+from fillmask_ui.ui.explore.example import (
     MASK,
     Above,
     Among,
@@ -24,6 +22,7 @@ from fillmask_ui.ui.explore.examples import (
     MostSurprising,
     SubTokens,
 )
+from fillmask_ui.ui.explore.examples import EXAMPLE_SETS, EXAMPLES
 
 
 @pytest.fixture(scope="module", params=["embedded", "embedded:int8"])

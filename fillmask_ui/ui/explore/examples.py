@@ -4,94 +4,17 @@ A sentence is here because the embedded model makes its point. What that point i
 sentence as claims, and a test puts every one of them to the model as it ships.
 """
 
-from dataclasses import dataclass
-from typing import Any
-
-MASK = "[MASK]"
-TEXT, OTHER = 0, 1  # the two sentences of an example, where a claim is about one of them
-
-
-@dataclass(frozen=True)
-class First:
-    """The model's first word for a mask is this one."""
-
-    word: str
-    sentence: int = TEXT
-    mask: int = 0
-
-
-@dataclass(frozen=True)
-class Among:
-    """All these words are among the first `k` of the first mask."""
-
-    words: tuple[str, ...]
-    k: int
-
-
-@dataclass(frozen=True)
-class Above:
-    """At the first mask a word has at least `times` the probability of another."""
-
-    word: str
-    lesser: str
-    sentence: int = TEXT
-    times: float = 1.5
-
-
-@dataclass(frozen=True)
-class Likelier:
-    """A word has at least `times` the probability in this sentence that it has in the other one."""
-
-    word: str
-    times: float
-    sentence: int = TEXT
-
-
-@dataclass(frozen=True)
-class SubTokens:
-    """A word is so many tokens of the vocabulary, and has at least this probability as a whole."""
-
-    word: str
-    count: int
-    probability: float
-
-
-@dataclass(frozen=True)
-class MostSurprising:
-    """Of all words of a sentence without a mask this one has the largest loss."""
-
-    word: str
-
-
-Claim = First | Among | Above | Likelier | SubTokens | MostSurprising
-
-
-@dataclass(frozen=True)
-class Example:
-    """A sentence to click on."""
-
-    name: str  # on its button; gives no answer away
-    text: str
-    question: str  # to the class, one line
-    claims: tuple[Claim, ...]
-    words: str = ""  # candidates, separated by commas
-    other: str = ""  # a second sentence, to be compared with the first
-    hidden: tuple[str, ...] = ()  # the true words, one per mask; empty where there is no one truth
-
-    def state(self) -> dict[str, Any]:
-        """What the page is to show, by the names of its state."""
-        hidden: list[str | None] = [*self.hidden] or [None] * self.text.count(MASK)
-        shown = {"text": self.text, "hidden": hidden, "words": self.words}
-        return shown | {"other": self.other, "selected": 0}
-
-
-@dataclass(frozen=True)
-class ExampleSet:
-    """Examples of one idea."""
-
-    name: str
-    examples: tuple[Example, ...]
-
+from fillmask_ui.ui.explore.example import (
+    OTHER,
+    Above,
+    Among,
+    Example,
+    ExampleSet,
+    First,
+    Likelier,
+    MostSurprising,
+    SubTokens,
+)
 
 _START = ExampleSet(
     "Start",
