@@ -41,6 +41,7 @@ def all_html(text=f"the [MASK] {EVIL} [MASK]."):
         question = Question("", unit=unit)
         shown = view.mask_html(filling, model, question=question, hidden=scored, names=[EVIL, ""])
         yield from shown.values()
+        yield view.joint_html(filling, unit)
     yield widgets.notice_html("error", EVIL)
 
 

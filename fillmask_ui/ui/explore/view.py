@@ -23,7 +23,7 @@ from fillmask_ui.ui.session import Session, check_text
 from fillmask_ui.ui.widgets import error_message
 
 # What is shown of one mask; each is a template.
-PIECES = ("choices", "bars", "stats", "candidates", "scored", "joint", "details")
+PIECES = ("choices", "bars", "stats", "candidates", "scored", "details")
 _WELCOME = "Write a sentence, or start from an example."
 _CSV_COLUMNS = (
     *("mask", "position", "rank", "word", "token", "token_id"),
@@ -161,11 +161,11 @@ def _predicted(session: Session, model: MaskedLM, question: Question) -> Answer:
         problems = unscorable(model, draft.text, words)
         words = tuple(word for word in words if word not in problems)
         notice = " ".join(f"{problem[:1].upper() + problem[1:]}." for problem in problems.values())
-        filling = session.fill(model, draft.text, top_k=question.top_k, words=words)
+        filling = session.fill(model, draft.text, top_k=question.top_k, words=words, joint=0)
     except OptionError as error:
         # Words that cannot be scored must not hide what can be predicted.
         notice = error_message(error)
-        filling = session.fill(model, draft.text, top_k=question.top_k)
+        filling = session.fill(model, draft.text, top_k=question.top_k, joint=0)
     selected = question.selected if 0 <= question.selected < len(filling.masks) else 0
     hidden = None
     if (word := draft.word(selected)) is not None:
@@ -193,6 +193,12 @@ def mask_names(draft: Draft) -> tuple[str, ...]:
     ('1 cat', '2')
     """
     return tuple(f"{n} {word}" if word else str(n) for n, word in enumerate(draft.hidden, start=1))
+
+
+def joint_html(filling: Filling, unit: str) -> str:
+    """The joint fillings of a text as a table; nothing where there are none."""
+    version = version_of(filling.encoding.text)
+    return render("page/joint.html", filling=filling, unit=unit, version=version)
 
 
 def mask_html(
