@@ -5,41 +5,13 @@ Each state is looked at on a light screen 1280 pixels wide and on a dark one of 
 
 import pytest
 from accessibility import STILL, Known, prepare, violations
-from evaluate_page import free_port, upload
+from evaluate_bench import Bench, of_texts
 from playwright.sync_api import expect
-from table_model import TableModel
-
-from fillmask_ui.models import ModelStore, load_choice
 
 # Reviewed: made by Gradio, and out of reach of templates and styles.
 KNOWN = (
     Known("image-redundant-alt", "footer", "Gradio names the icon as the button that it is in"),
 )
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    """A page of its own, with a small model beside the embedded one and runs of its own."""
-    from fillmask_ui.ui.app import build_app, launch_options
-
-    known = {"table": TableModel(1), "noisy": TableModel(1, noise=0.3)}
-
-    def load(choice, **options):
-        return known.get(choice.reference) or load_choice(choice, **options)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FILLMASK_UI_RUNS", str(tmp_path_factory.mktemp("runs")))
-        demo = build_app(ModelStore(loader=load))
-    port = free_port()
-    demo.launch(
-        server_name="127.0.0.1",
-        server_port=port,
-        prevent_thread_lock=True,
-        quiet=True,
-        **launch_options(),
-    )
-    yield f"http://127.0.0.1:{port}/"
-    demo.close(verbose=False)
 
 
 @pytest.fixture
@@ -97,53 +69,74 @@ def test_explore_in_all_its_states(page):
     assert not audit.found, audit.report()
 
 
-def test_evaluate_in_all_its_states(page, tmp_path):
-    audit = Audit(page)
-    page.get_by_role("tab", name="Evaluate").click()
-    run = page.get_by_role("button", name="Run", exact=True)
-    expect(run).to_be_visible()
-    audit.look("before a run")
-    page.get_by_label("Upload").check()
-    page.locator("#evaluate input[type=file]").set_input_files(upload(tmp_path))
-    page.get_by_label("Number of texts").fill("0")
-    page.get_by_role("button", name="More options").click()
-    audit.look("more options", within="#evaluate .fm-input")
-    choose(page, "Model A", "table")
-    finished(page, run)
-    audit.look("a run")
-    choose(page, "Model B", "noisy")
-    finished(page, run)
-    expect(page.locator(".fm-verdict")).to_be_visible()
-    audit.look("two models")
-    page.locator("#worst-tokens tbody tr").first.locator("td.fm-number").first.click()
-    expect(page.locator(".fm-sides").first).to_be_visible()
-    audit.look("one token", within="#evaluate-tokens")
-    page.get_by_role("button", name="Stored runs").click()
-    expect(page.locator("#run-list tbody tr")).to_have_count(2)
-    audit.look("stored runs", within="#runs")
+def test_the_other_ways_to_look_at_a_sentence(page):
+    audit, sentence = Audit(page), page.locator("#sentence textarea")
+    page.get_by_role("button", name="Which words mattered?").click()
+    page.locator("#lens-table summary").click()
+    expect(page.locator("#lens-table table")).to_be_visible()
+    audit.look("which words mattered", within="#stage")
+    page.get_by_role("tab", name="Grammar").click()
+    page.get_by_role("button", name="keys and cabinet").click()
+    expect(page.locator("#pair-view figure")).to_be_visible()
+    audit.look("two sentences", within="#stage")
+    sentence.fill("The cat sat on the [MASK].")
+    guess = page.get_by_role("button", name="Guess first")
+    guess.click()
+    panel = page.get_by_role("region", name="Guesses of the class")
+    panel.get_by_role("textbox", name="Word", exact=True).fill("mat")
+    panel.get_by_role("button", name="Add", exact=True).click()
+    expect(panel.get_by_role("list", name="Guesses")).to_contain_text("mat")
+    audit.look("guesses", within="#stage")
+    panel.get_by_role("button", name="Reveal").click()
+    expect(panel.locator("table")).to_be_visible()
+    audit.look("guesses revealed", within="#stage")
+    guess.click()
+    sentence.fill("The children went to school by elephant.")
+    expect(page.locator("#lens-story")).to_contain_text("elephant")
+    audit.look("surprise", within="#stage")
+    page.get_by_role("button", name="Present").click()
+    expect(page.locator("body.fm-presenting")).to_be_visible()
+    audit.look("presenting")
+    page.keyboard.press("Escape")
     assert not audit.found, audit.report()
 
 
-def choose(page, label, reference):
-    box = page.get_by_role("combobox", name=label)
-    box.fill(reference)
-    box.press("Enter")
-    expect(box).to_have_value(reference)
+def test_evaluate_in_all_its_states(page, address, tmp_path):
+    audit, bench = Audit(page), Bench(page, address)
+    bench.open()
+    audit.look("before a run")
+    of_texts(bench, tmp_path, a="table")
+    audit.look("more options", within="#evaluate .fm-input")
+    bench.run()
+    bench.finished()
+    audit.look("a run", within="#evaluate")
+    bench.model("Model B", "noisy")
+    bench.run()
+    expect(page.locator(".fm-verdict")).to_be_visible()
+    bench.finished()
+    for fold in ("More charts", "All figures", "All tokens"):
+        bench.unfold(fold)
+    expect(bench.tokens.first).to_be_visible()
+    bench.list_runs()
+    expect(bench.runs).to_have_count(2)
+    audit.look("two models, everything unfolded")
+    bench.tokens.first.locator("td.fm-number").first.click()
+    expect(page.locator("#token-side .fm-sides")).to_be_visible()
+    audit.look("one token", within="#evaluate-tokens")
+    assert not audit.found, audit.report()
 
 
-def finished(page, run):
-    run.click()
-    figures = page.locator("#evaluate-figures")
-    expect(figures).to_contain_text("Signature")
-    expect(page.locator("#worst-tokens tbody tr").first).to_be_visible()
-    expect(run).to_be_enabled()
-
-
-def test_the_guide(page):
+def test_the_guide_and_the_tour(page):
     audit = Audit(page)
     page.get_by_role("tab", name="Guide").click()
     expect(page.get_by_role("heading", name="Keys")).to_be_visible()
     audit.look("the Guide")
+    page.get_by_role("button", name="Show the tour again").click()
+    tour = page.get_by_role("dialog", name="Tour of the page")
+    expect(tour).to_be_visible()
+    audit.look("the tour")
+    tour.get_by_role("button", name="Skip").click()
+    expect(tour).to_be_hidden()
     assert not audit.found, audit.report()
 
 
