@@ -109,12 +109,12 @@ def test_the_worst_three_are_the_first_of_the_table(pair):
 
 def test_a_choice_of_losses_can_be_taken_back_beside_its_tokens(pair):
     wanted = TokenFilter(low=2.0, high=3.0)
-    assert 'data-key="any"' in results.worst_html(find_tokens(pair, wanted), wanted, pair=False)
+    assert "data-any-loss" in results.worst_html(find_tokens(pair, wanted), wanted, pair=False)
     none = TokenFilter(low=1e9)
     source = results.worst_html(find_tokens(pair, none), none, pair=False)
     assert "No token" in source
-    assert 'data-key="any"' in source
-    assert 'data-key="any"' not in results.worst_html(find_tokens(pair, TokenFilter()),
+    assert "data-any-loss" in source
+    assert "data-any-loss" not in results.worst_html(find_tokens(pair, TokenFilter()),
                                                       TokenFilter(), pair=False)  # fmt: skip
 
 

@@ -117,8 +117,6 @@ def _wire_tokens(bench: Workbench, parts: Parts) -> None:
         ) -> Iterator[Any]:
             desk = _desk(bench, request)
             action, _, place = str(event.key).partition(":")
-            if action == "any":
-                yield dict.fromkeys(bounds)
             if not place.isdecimal() or int(place) >= len(found):
                 return
             token = found[int(place)]
@@ -131,32 +129,28 @@ def _wire_tokens(bench: Workbench, parts: Parts) -> None:
         return click
 
     opened, bounds = link(), [parts["low"], parts["high"]]
-    gr.on(
-        [
-            parts["order"].input,
-            parts["saw"].input,
-            parts["low"].change,
-            parts["high"].change,
-        ],
-        choose,
-        [parts["selection"], parts["order"], *bounds, parts["saw"]],
-        [*parts.values()],
-        trigger_mode="always_last",
-        show_progress="minimal",
-        show_progress_on=parts["tokens"],
-        api_visibility="private",
-    )
+    asked: dict[str, Any] = {
+        "fn": choose,
+        "inputs": [parts["selection"], parts["order"], *bounds, parts["saw"]],
+        "outputs": [*parts.values()],
+        "show_progress": "minimal",
+        "show_progress_on": parts["tokens"],
+        "api_visibility": "private",
+    }
+    by_hand = [parts[name].input for name in ("order", "saw", "low", "high")]
+    gr.on(by_hand, trigger_mode="always_last", **asked)
     for table, side in (("tokens", parts["token side"]), ("worst", parts["side"])):
         parts[table].row(
             clicked_in(side),
             [parts["selection"], parts["found"]],
-            [side, opened, *bounds],
+            [side, opened],
             trigger_mode="always_last",
             **QUIET,
         )
     brush = widgets.bridge("brush.js")
-    brush.range(chosen_range, None, bounds, **QUIET)
-    parts["any loss"].click(lambda: (None, None), None, bounds, **QUIET)
+    # Both bounds are set first: asked for by the change of one, the other might be the old one.
+    brush.range(chosen_range, None, bounds, **QUIET).then(**asked)
+    parts["any loss"].click(lambda: (None, None), None, bounds, **QUIET).then(**asked)
 
 
 def chosen_range(event: gr.EventData) -> tuple[float | None, float | None]:

@@ -43,6 +43,10 @@ function choose(chart) {
   if (axis) chart.querySelectorAll(".updatemenu-button")[axis]?.dispatchEvent(new Event("click"));
 }
 
+document.addEventListener("click", (event) => {
+  if (event.target.closest?.("[data-any-loss]")) trigger("range", { low: null, high: null });
+});
+
 function hook() {
   for (const chart of document.querySelectorAll(".fm-chart .js-plotly-plot")) {
     if (!chart.on || !chart.querySelector(".main-svg") || chart.dataset.hooked) continue;
