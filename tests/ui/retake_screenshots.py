@@ -44,7 +44,7 @@ def guess_first(page: Any) -> None:
     page.get_by_label("Guesses, with counts").fill("mat 9, sofa 6, table 3, roof")
     page.get_by_role("button", name="Add all").click()
     page.get_by_role("button", name="Reveal").click()
-    page.locator(".fm-guess-result .fm-bar-row, .fm-guess-result li").first.wait_for()
+    page.locator(".fm-guess-verdict").wait_for()
 
 
 def present(page: Any) -> None:
@@ -122,7 +122,7 @@ def main(folder: Path) -> None:
             target = folder / picture.name
             target.parent.mkdir(parents=True, exist_ok=True)
             # Few colours are enough, and every version of a picture stays in the history.
-            Image.open(shot).convert("RGB").quantize(96).save(target, optimize=True)
+            Image.open(shot).convert("RGB").quantize(160).save(target, optimize=True)
             print(target, target.stat().st_size, "bytes")
     demo.close()
 
