@@ -28,7 +28,7 @@ STYLES = (
     *("evaluate.css", "examples.css", "guide.css", "replay.css"),
 )
 SCRIPTS = (
-    *("page.js", "explore.js", "strip.js", "explain.js", "loss.js"),
+    *("page.js", "explore.js", "strip.js", "joint.js", "explain.js", "loss.js"),
     *("lenses.js", "guess.js", "present.js", "tour.js", "replay.js", "evaluate.js"),
 )
 

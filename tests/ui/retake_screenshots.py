@@ -1,50 +1,131 @@
-"""Take the README's pictures again, from the page as it is.
+"""Take the pictures of README and docs again, from the page as it is.
 
-PYTHONPATH=tests python tests/ui/retake_screenshots.py [FOLDER]    (assets/ if not given)
+PYTHONPATH=tests python tests/ui/retake_screenshots.py [FOLDER]    (the repository if not given)
 """
 
 from __future__ import annotations
 
 import socket
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 from urllib.parse import urlencode
 
 from chromium import chromium
+from PIL import Image
 
 from fillmask_ui.ui.app import build_app, launch_options
 
-ASSETS = Path(__file__).parent.parent.parent / "assets"
-TEXT = "The [MASK] treated her patients until late at [MASK]."
-# Name, theme, width and height in pixels.
+ROOT = Path(__file__).parent.parent.parent
+# The page shows the answer to what is asked, and nothing is still moving.
+ANSWERED = "() => window.fillmask?.explore?.answer && !document.querySelector('#stage.fm-stale')"
+
+
+def nothing(page: Any) -> None:
+    """What the address alone shows."""
+
+
+def mattered(page: Any) -> None:
+    page.get_by_role("button", name="Which words mattered?").click()
+    page.locator("#lens-table table").wait_for(state="attached")
+
+
+def point_at_a_word(page: Any) -> None:
+    page.locator("#lens-table table").wait_for(state="attached")
+    page.get_by_role("button", name="president – hide it").hover()
+
+
+def guess_first(page: Any) -> None:
+    page.get_by_role("button", name="Guess first").click()
+    page.get_by_text("Paste a list").click()
+    page.get_by_label("Guesses, with counts").fill("mat 9, sofa 6, table 3, roof")
+    page.get_by_role("button", name="Add all").click()
+    page.get_by_role("button", name="Reveal").click()
+    page.locator(".fm-guess-result .fm-bar-row, .fm-guess-result li").first.wait_for()
+
+
+def present(page: Any) -> None:
+    page.keyboard.press("p")
+    page.wait_for_timeout(6_000)  # until the help on the keys has faded
+
+
+def evaluate(page: Any) -> None:
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.locator("#evaluate-figures .fm-verdict, #evaluate-figures .fm-story").first.wait_for()
+    page.locator("#evaluate-notice .fm-busy").wait_for(state="detached")
+    page.wait_for_timeout(3_000)  # Plotly draws
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One file."""
+
+    name: str  # below the repository
+    state: dict[str, str] = field(default_factory=dict)  # parameters of the address
+    act: Callable[[Any], None] = nothing
+    width: int = 1280
+    height: int = 800
+
+
+MASKED = "The cat sat on the [MASK]."
 PICTURES = (
-    ("explore-light.png", "light", 1200, 900),
-    ("explore-dark.png", "dark", 1200, 900),
+    Picture("assets/explore-light.png", {"__theme": "light"}),
+    Picture("assets/explore-dark.png", {"__theme": "dark"}),
+    Picture(
+        "docs/pictures/surprise.png",
+        {"text": "The pond was so quiet that you could hear the president breathe."},
+        point_at_a_word,
+    ),
+    Picture(
+        "docs/pictures/mattered.png",
+        {"text": "The doctor who treated the children was very [MASK] to them."},
+        mattered,
+    ),
+    Picture(
+        "docs/pictures/two-sentences.png",
+        {
+            "text": "The nurse said that [MASK] was tired.",
+            "with": "The doctor said that [MASK] was tired.",
+        },
+    ),
+    Picture("docs/pictures/guess-first.png", {"text": MASKED, "hidden": '["mat"]'}, guess_first),
+    Picture("docs/pictures/presenting.png", {"text": MASKED}, present, 1920, 1080),
+    Picture("docs/pictures/evaluate.png", {"tab": "evaluate"}, evaluate),
+    Picture("docs/pictures/narrow.png", {"text": MASKED}, nothing, 390, 844),
 )
 
 
 def main(folder: Path) -> None:
-    """Serve the page, open it in chromium, write one file a picture."""
+    """Serve the page, open it in chromium, write the files."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
     demo = build_app()
     options = launch_options()
     demo.launch(server_name="127.0.0.1", server_port=port, prevent_thread_lock=True, **options)
-    with chromium() as browser:
-        for name, theme, width, height in PICTURES:
-            page = browser.new_page(viewport={"width": width, "height": height})
+    with chromium() as browser, TemporaryDirectory() as scratch:
+        for picture in PICTURES:
+            size = {"width": picture.width, "height": picture.height}
+            page = browser.new_page(viewport=size)
             page.set_default_timeout(120_000)
-            query = urlencode({"text": TEXT, "words": "doctor, paediatrician", "__theme": theme})
-            page.goto(f"http://127.0.0.1:{port}/?{query}")
-            page.locator("#joint table").wait_for()
-            page.locator("#chart .bartext").first.wait_for()
+            page.goto(f"http://127.0.0.1:{port}/?{urlencode(picture.state)}")
+            page.wait_for_function(ANSWERED)
+            picture.act(page)
             page.evaluate("document.fonts.ready")
-            page.screenshot(path=folder / name, animations="disabled")
-            print(folder / name, (folder / name).stat().st_size, "bytes")
+            page.wait_for_timeout(800)  # bars move
+            shot = Path(scratch) / "shot.png"
+            page.screenshot(path=shot)
             page.close()
+            target = folder / picture.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            # Few colours are enough, and every version of a picture stays in the history.
+            Image.open(shot).convert("RGB").quantize(96).save(target, optimize=True)
+            print(target, target.stat().st_size, "bytes")
     demo.close()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ASSETS)
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT)

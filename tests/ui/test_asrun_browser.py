@@ -103,6 +103,7 @@ def test_a_token_of_the_table_opens_as_the_run_saw_it(opened):
     page.goto(f"{opened.address}?tab=evaluate")
     page.get_by_role("button", name="Stored runs").click()
     page.locator("#run-list tbody tr").first.click()
+    page.get_by_role("button", name=re.compile(r"^All tokens \(")).click()
     tokens = page.locator("#worst-tokens tbody tr")
     shown = page.locator(".fm-sides")
     tokens.first.locator("td.fm-number").first.click()

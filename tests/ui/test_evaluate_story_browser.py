@@ -81,7 +81,7 @@ def test_pasted_texts_are_measured_linked_and_reported(page, address):
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     # A click below a sentence says more of it, as a row of the table does.
     page.locator("#evaluate-worst li .fm-pick").first.click()
-    expect(page.locator("#worst-side .fm-sides")).to_contain_text("Loss in the evaluation")
+    expect(page.locator("#worst-side .fm-sides")).to_contain_text("Loss in the run")
     with page.expect_download() as download:
         page.get_by_role("button", name="Report").click()
     report = Path(download.value.path()).read_text("utf-8")

@@ -77,8 +77,7 @@ def test_the_mask_shown_is_the_one_selected(session):
     masks = first.filling.masks
     for candidate in masks[1].candidates:
         assert f'data-value="{candidate.probability!r}"' in second.html["bars"]
-    for joint in first.filling.joint:
-        assert f'data-value="{joint.nll_nats!r}"' in first.html["joint"]
+    assert not first.filling.joint  # asked for apart, since they take longer
     assert answer(session, Question(TWO, selected=9)).selected == 0
 
 
@@ -197,7 +196,7 @@ def test_the_hidden_word_is_scored_at_its_own_mask_and_once():
     model = TableModel()
     session = Session(ModelStore(loader=lambda *_, **__: model), "table")
     question = Question("[MASK] " * 20, draft=Draft("[MASK] " * 20, ("walked",) * 20))
-    session.fill(model, question.text, top_k=10)
+    session.fill(model, question.text, top_k=10, joint=0)
     calls = len(model.calls)
     found = answer(session, replace(question, selected=7))
     # One row for the mask, and one a sub-token.
@@ -295,6 +294,16 @@ def test_the_browser_is_given_plain_values(session):
     assert math.isclose(total, 1)
     assert again["truth"]["word"] == "cat"
     assert (again["masks"], again["hidden"]) == (2, ["cat", None])
+
+
+def test_all_masks_are_filled_together_when_that_is_asked_for(session):
+    found = serve.joint(session, {"text": TWO, "unit": "nats"})["html"]
+    expected = fill(TableModel(), TWO, top_k=1).joint
+    assert expected
+    for filling in expected:
+        assert f'data-value="{filling.nll_nats!r}"' in found
+    assert serve.joint(session, {"text": TEXT})["html"].strip() == ""
+    assert serve.joint(session, {"text": "no mask"})["html"] == ""
 
 
 def test_a_click_is_carried_out_before_it_is_answered(session):

@@ -41,6 +41,7 @@ def all_html(text=f"the [MASK] {EVIL} [MASK]."):
         question = Question("", unit=unit)
         shown = view.mask_html(filling, model, question=question, hidden=scored, names=[EVIL, ""])
         yield from shown.values()
+        yield view.joint_html(filling, unit)
     yield widgets.notice_html("error", EVIL)
 
 
@@ -140,4 +141,4 @@ def test_an_impossible_token_has_infinite_loss_and_no_probability():
     filling = replace(filling, masks=(MaskFilling(1, 0.0, (certain, impossible)),))
     question = Question("", unit="bits")
     source = view.mask_html(filling, TableModel(), question=question)["candidates"]
-    assert Tags(source).text.endswith("2aa60inf100.0%")
+    assert Tags(source).text.endswith("2aa60infinite100.0%")

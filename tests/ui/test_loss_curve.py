@@ -54,9 +54,12 @@ def opened(page, served, text, hidden, **more):
 
 
 def losses(page):
-    """What the answer says of each mask, in nats."""
+    """What the server says of each mask, in nats."""
     return page.evaluate(
-        "Object.fromEntries(fillmask.explore.answer.losses.map((p) => [p.mask, p.nll_nats]))"
+        """async () => {
+            const { points } = await fillmask.explore.call("losses");
+            return Object.fromEntries(points.map((point) => [point.mask, point.nll_nats]));
+        }"""
     )
 
 
@@ -115,6 +118,12 @@ def test_the_chosen_mask_is_strong_and_the_others_faint(page, served):
     page.get_by_role("button", name="1 cat").click()
     expect(chosen).to_have_attribute("data-mask", "0")
     expect(page.get_by_role("img", name="The hidden word “cat”")).to_be_visible()
+
+
+def test_a_mask_far_to_the_right_has_its_dot(page, served):
+    opened(page, served, "[MASK] " * (MAX_POINTS + 2), "", mask=MAX_POINTS + 2)
+    expect(page.locator(".fm-loss-dot")).to_have_count(MAX_POINTS + 1)
+    expect(page.locator(".fm-loss-chosen")).to_have_attribute("data-mask", str(MAX_POINTS + 1))
 
 
 def test_without_a_hidden_word_it_is_the_first_guess_and_says_so(page, served):

@@ -20,6 +20,7 @@ from fillmask_ui.show.render import render
 from fillmask_ui.ui.background import Waiting
 from fillmask_ui.ui.explore import view
 from fillmask_ui.ui.explore.editing import Draft
+from fillmask_ui.ui.explore.loss import loss_point
 from fillmask_ui.ui.explore.question import Question
 from fillmask_ui.ui.explore.strip import MAX_STRIP_TOKENS
 from fillmask_ui.ui.explore.view import Answer
@@ -112,6 +113,7 @@ def _as_run(session: Session, question: Question, opened: _Opened) -> Answer:
         filling=filling,
         selected=sole.number,
         hidden=true,
+        loss=loss_point(filling, sole.number, true, question.unit),
         html={
             **html,
             "strip": render("page/explore/reading.html", **values),

@@ -1,6 +1,7 @@
-"""The losses that the curve of -ln p shows: one point per mask."""
+"""The points on the curve of -ln p: one per mask."""
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -26,27 +27,30 @@ class LossPoint:
     texts: tuple[str, str]  # probability and loss as they are read
 
 
+def loss_point(filling: Filling, mask: int, hidden: ScoredWord | None, unit: str) -> LossPoint:
+    """The point of one mask; `hidden` is its word where that is known and can be scored."""
+    best = filling.masks[mask].candidates[0]
+    own = hidden or best
+    word = own.word.strip() or best.token
+    texts = (percent(own.probability), loss_text(own.nll_nats, unit))
+    return LossPoint(mask, word, hidden is not None, own.probability, own.nll_nats, texts)
+
+
 def loss_points(
-    session: Session, model: MaskedLM, filling: Filling, words: tuple[str | None, ...], unit: str
-) -> tuple[LossPoint, ...]:
+    session: Session, model: MaskedLM, filling: Filling, words: Sequence[str | None], unit: str
+) -> list[LossPoint]:
     """A point for each of the first masks; `words` are what they hide, one entry per mask."""
     points = []
     for mask, word in enumerate(words[:MAX_POINTS]):
-        best = filling.masks[mask].candidates[0]
         scored: ScoredWord | None = None
         if word is not None:
             # What cannot be scored has no loss; then the point is of the first candidate.
             with contextlib.suppress(OptionError, TextError):
                 scored = session.score_at(model, filling.encoding.text, word, mask)
-        name = scored.word if scored else best.word.strip() or best.token
-        own = scored or best
-        texts = (percent(own.probability), loss_text(own.nll_nats, unit))
-        points.append(
-            LossPoint(mask, name, scored is not None, own.probability, own.nll_nats, texts)
-        )
-    return tuple(points)
+        points.append(loss_point(filling, mask, scored, unit))
+    return points
 
 
-def points_dict(points: tuple[LossPoint, ...]) -> list[dict[str, Any]]:
+def points_json(points: Sequence[LossPoint]) -> list[dict[str, Any]]:
     """Points as the browser takes them; an infinite loss becomes null."""
     return [finite(asdict(point)) for point in points]

@@ -13,6 +13,7 @@ from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Filling
 from fillmask_ui.ui.background import Waiting
 from fillmask_ui.ui.explore import asrun, editing, guess, view
+from fillmask_ui.ui.explore.loss import loss_points, points_json
 from fillmask_ui.ui.explore.mattered import mattered
 from fillmask_ui.ui.explore.pairs import pair
 from fillmask_ui.ui.explore.question import Action, Question
@@ -93,6 +94,17 @@ def _filled(draft: editing.Draft, model: MaskedLM, key: str) -> editing.Draft:
     return draft
 
 
+def losses(session: Session, values: Mapping[str, Any]) -> Json:
+    """The points of the first masks on the curve of losses; the answer has that of one alone."""
+    question = Question.read(values)
+    found = view.answer(session, question)
+    if found.filling is None:
+        return {"points": []}
+    words, model = found.draft.hidden, session.model(question.model)
+    points = loss_points(session, model, found.filling, words, question.unit)
+    return {"version": version_of(found.draft.text), "points": points_json(points)}
+
+
 def download(session: Session, values: Mapping[str, Any]) -> Json:
     """One of `DOWNLOADS`, by its `label`, for the state: its `name`, `type` and `text`.
 
@@ -109,12 +121,30 @@ def download(session: Session, values: Mapping[str, Any]) -> Json:
     return {"name": name, "type": kind, "text": text}
 
 
+def joint(session: Session, values: Mapping[str, Any]) -> Json:
+    """The best fillings of all masks together as `html`; blank where there are none.
+
+    They take many more readings of the text than an answer, so the browser asks for them apart.
+    """
+    question = Question.read(values)
+    try:
+        model = session.model(question.model)
+        draft = view.current_draft(question, model)
+        filling = session.fill(model, draft.text, top_k=1)
+    except FillmaskError:
+        return {"html": ""}  # the answer says what is wrong
+    return {"html": view.joint_html(filling, question.unit)}
+
+
 def _file_text(session: Session, question: Question, label: str) -> str:
     if label == ALL_TOKENS:
         return view.filling_csv(whole_vocabulary(session, question))
-    filling = view.answer(session, question).filling
-    if filling is None:
+    shown = view.answer(session, question).filling
+    if shown is None:
         raise OptionError("nothing is predicted yet: hide a word first")
+    words = [word.word for word in shown.masks[0].scored]
+    model = session.model(question.model)
+    filling = session.fill(model, shown.encoding.text, top_k=question.top_k, words=words)
     # As `fillmask-ui predict --json` prints it.
     return filling.to_json(indent=2) if label == "JSON" else view.filling_csv(filling)
 
@@ -135,6 +165,8 @@ def whole_vocabulary(session: Session, question: Question) -> Filling:
 SERVED = {
     "answer": answer,
     "download": download,
+    "joint": joint,
+    "losses": losses,
     "surprise": surprise,
     "mattered": mattered,
     "pair": pair,

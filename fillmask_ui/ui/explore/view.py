@@ -16,14 +16,14 @@ from fillmask_ui.records import Encoding, Filling, ScoredWord, finite
 from fillmask_ui.show.bars import MAX_BARS, bars_of, single_id
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.explore.editing import Draft, carried
-from fillmask_ui.ui.explore.loss import LossPoint, loss_points, points_dict
+from fillmask_ui.ui.explore.loss import LossPoint, loss_point, points_json
 from fillmask_ui.ui.explore.question import Question
 from fillmask_ui.ui.explore.strip import strip_html, version_of
 from fillmask_ui.ui.session import Session, check_text
 from fillmask_ui.ui.widgets import error_message
 
 # What is shown of one mask; each is a template.
-PIECES = ("choices", "bars", "stats", "candidates", "scored", "joint", "details")
+PIECES = ("choices", "bars", "stats", "candidates", "scored", "details")
 _WELCOME = "Write a sentence, or start from an example."
 _CSV_COLUMNS = (
     *("mask", "position", "rank", "word", "token", "token_id"),
@@ -42,7 +42,7 @@ class Answer:
     filling: Filling | None = None  # all figures, for the downloads
     selected: int = 0  # number of the mask shown, from 0
     hidden: ScoredWord | None = None  # the word behind that mask, where it is known
-    losses: tuple[LossPoint, ...] = ()  # one of each of the first masks
+    loss: LossPoint | None = None  # of that mask, on the curve of losses
     measurable: bool = False  # whether it is a sentence without a mask that can be measured
     html: Mapping[str, str] = field(default_factory=dict)  # `strip`, and `PIECES` of the mask
 
@@ -84,7 +84,7 @@ class Answer:
                     "rank": self.hidden.rank,
                 }
             ),
-            "losses": points_dict(self.losses),
+            "losses": points_json([self.loss] if self.loss else []),
             "measurable": self.measurable,
             "html": dict(self.html),
         }
@@ -161,11 +161,11 @@ def _predicted(session: Session, model: MaskedLM, question: Question) -> Answer:
         problems = unscorable(model, draft.text, words)
         words = tuple(word for word in words if word not in problems)
         notice = " ".join(f"{problem[:1].upper() + problem[1:]}." for problem in problems.values())
-        filling = session.fill(model, draft.text, top_k=question.top_k, words=words)
+        filling = session.fill(model, draft.text, top_k=question.top_k, words=words, joint=0)
     except OptionError as error:
         # Words that cannot be scored must not hide what can be predicted.
         notice = error_message(error)
-        filling = session.fill(model, draft.text, top_k=question.top_k)
+        filling = session.fill(model, draft.text, top_k=question.top_k, joint=0)
     selected = question.selected if 0 <= question.selected < len(filling.masks) else 0
     hidden = None
     if (word := draft.word(selected)) is not None:
@@ -181,7 +181,7 @@ def _predicted(session: Session, model: MaskedLM, question: Question) -> Answer:
         filling=filling,
         selected=selected,
         hidden=hidden,
-        losses=loss_points(session, model, filling, draft.hidden, question.unit),
+        loss=loss_point(filling, selected, hidden, question.unit),
         html=html,
     )
 
@@ -193,6 +193,12 @@ def mask_names(draft: Draft) -> tuple[str, ...]:
     ('1 cat', '2')
     """
     return tuple(f"{n} {word}" if word else str(n) for n, word in enumerate(draft.hidden, start=1))
+
+
+def joint_html(filling: Filling, unit: str) -> str:
+    """The joint fillings of a text as a table; nothing where there are none."""
+    version = version_of(filling.encoding.text)
+    return render("page/joint.html", filling=filling, unit=unit, version=version)
 
 
 def mask_html(

@@ -6,7 +6,7 @@
   page.reveal = (element, block = "start") => {
     const box = element?.getBoundingClientRect();
     if (!box?.width) return;
-    const enough = block === "start" ? Math.min(box.height, 120) : box.height;
+    const enough = block === "start" ? Math.min(box.height, 0.4 * window.innerHeight) : box.height;
     if (box.top >= 0 && box.top + enough <= window.innerHeight) return;
     const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
     element.scrollIntoView({ block, behavior: calm ? "auto" : "smooth" });

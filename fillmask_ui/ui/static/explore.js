@@ -14,7 +14,7 @@
   // Without a token of a run: what another sentence or model has none of.
   const NO_RUN = { run: "", run_b: "", example: "", token: "", side: "", alone: "" };
   const MOST_CHARACTERS = 2_000; // servers and chat programs cut addresses at about 8,000
-  const PIECES = ["replay", "strip", "choices", "bars", "stats", "candidates", "scored", "joint", "details"];
+  const PIECES = ["replay", "strip", "choices", "bars", "stats", "candidates", "scored", "details"];
   const SLOW_MS = 700;
   const MOST_TRIES = 4;
   const UNREACHABLE = "The page cannot reach its server. Trying again…";

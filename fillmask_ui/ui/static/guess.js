@@ -98,7 +98,9 @@
 
   function show() {
     const stage = byId("stage");
-    const possible = Boolean(answer?.mask);
+    // What a run saw is no sentence of ours to guess at.
+    const { run, alone } = page.explore.state;
+    const possible = Boolean(answer?.mask) && !(run && !alone);
     const on = guessing.on && possible;
     const record = here();
     const hides = on && !record.revealed;

@@ -29,6 +29,7 @@
   }
 
   let parts = null;
+  let points = []; // one per mask, the chosen one last
 
   function drawing() {
     const clip = svg("clipPath", { id: "fm-loss-clip" });
@@ -109,16 +110,14 @@
     return `${whose}: ${log} ${point.texts[0]} = ${point.texts[1]}.${others}`;
   }
 
-  function draw({ detail }) {
+  function draw(detail) {
     const place = document.getElementById("loss");
-    if (!place) return;
-    const points = detail.losses ?? [];
     const chosen = points.find(({ mask }) => mask === detail.selected);
     place.hidden = !chosen;
     if (!chosen) return;
     parts ??= drawing();
     if (parts.figure.parentElement !== place) place.replaceChildren(parts.figure);
-    const unit = window.fillmask.explore?.state?.unit ?? "nats";
+    const unit = window.fillmask.explore.state.unit;
     const top = scale(points.map(({ nll_nats }) => nll_nats ?? Infinity), unit);
     for (const old of [...parts.dots.children]) {
       if (!points.some(({ mask }) => String(mask) === old.dataset.mask)) old.remove();
@@ -129,5 +128,20 @@
     parts.image.setAttribute("aria-label", `The loss as a curve over the probability. ${text}`);
   }
 
-  document.addEventListener("fillmask:answer", draw);
+  document.addEventListener("fillmask:answer", async ({ detail }) => {
+    const { explore } = window.fillmask;
+    if (detail.kind === "error" && !detail.mask) return; // what was there before stays
+    const beside = (others) => {
+      const kept = others.filter(({ mask }) => mask < detail.masks && mask !== detail.selected);
+      points = [...kept, ...detail.losses];
+      draw(detail);
+    };
+    // What a run hid beside its token has no dots.
+    const several = detail.mask && detail.masks > 1 && !explore.state.run;
+    beside(several ? points : []);
+    if (!several) return;
+    // The other masks come later, so that nobody waits for them; until then they stay.
+    const found = await explore.call("losses").catch(() => ({ version: detail.version, points: [] }));
+    if (explore.answer === detail && found.version === detail.version) beside(found.points);
+  });
 })();
