@@ -18,8 +18,12 @@ OPTIONS = {
     "resultTypes": ["violations"],
     "rules": {rule: {"enabled": True} for rule in MORE_RULES},
 }
-# Colours in the middle of a transition are no colours to judge.
-STILL = "*, *::before, *::after { transition: none !important; animation: none !important; }"
+# Colours in the middle of a transition are no colours to judge, and what sticks to the edge of the
+# screen covers what can be scrolled free.
+STILL = """
+*, *::before, *::after { transition: none !important; animation: none !important; }
+#evaluate-buttons { position: static !important; }
+"""
 # Gradio pales what it is about to replace, and the page marks what it asks anew.
 _SETTLED = """() => {
     const waits = ".pending, .generating, [aria-busy=true], [aria-label='Empty value']";
