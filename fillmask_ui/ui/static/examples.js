@@ -53,8 +53,9 @@ element.addEventListener("keydown", (event) => {
 
 // The sentence can also come from a link, from Back, or be typed.
 document.addEventListener("fillmask:answer", () => {
-  const { text } = window.fillmask.explore.state;
-  const same = chips.filter((chip) => states.get(chip).text === text);
+  const { text, other } = window.fillmask.explore.state;
+  const shown = (state) => state.text === text && (!other || state.other === other);
+  const same = chips.filter((chip) => shown(states.get(chip)));
   if (same.length) choose(same.includes(chosen) ? chosen : same[0]);
   else if (chosen && !made_of(text, states.get(chosen).text)) choose(null);
 });
