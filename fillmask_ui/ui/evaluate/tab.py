@@ -113,12 +113,18 @@ def _wire_tokens(bench: Workbench, parts: Parts) -> None:
         """What a click in a list of tokens does, and where it says so."""
 
         def click(
-            event: gr.EventData, request: gr.Request, selection: Selection, found: tuple
+            event: gr.EventData,
+            request: gr.Request,
+            selection: Selection,
+            found: tuple,
+            order: str,
+            saw: str,
         ) -> Iterator[Any]:
             desk = _desk(bench, request)
             action, _, place = str(event.key).partition(":")
             if action == "any":
-                yield dict.fromkeys(bounds)
+                every = choose(request, selection, order, None, None, saw)
+                yield every | dict.fromkeys(bounds)
             if not place.isdecimal() or int(place) >= len(found):
                 return
             token = found[int(place)]
@@ -131,32 +137,28 @@ def _wire_tokens(bench: Workbench, parts: Parts) -> None:
         return click
 
     opened, bounds = link(), [parts["low"], parts["high"]]
-    gr.on(
-        [
-            parts["order"].input,
-            parts["saw"].input,
-            parts["low"].change,
-            parts["high"].change,
-        ],
-        choose,
-        [parts["selection"], parts["order"], *bounds, parts["saw"]],
-        [*parts.values()],
-        trigger_mode="always_last",
-        show_progress="minimal",
-        show_progress_on=parts["tokens"],
-        api_visibility="private",
-    )
+    chosen: dict[str, Any] = {
+        "fn": choose,
+        "inputs": [parts["selection"], parts["order"], *bounds, parts["saw"]],
+        "outputs": [*parts.values()],
+        "show_progress": "minimal",
+        "show_progress_on": parts["tokens"],
+        "api_visibility": "private",
+    }
+    typed = [parts[name].input for name in ("order", "saw", "low", "high")]
+    gr.on(typed, trigger_mode="always_last", **chosen)
     for table, side in (("tokens", parts["token side"]), ("worst", parts["side"])):
         parts[table].row(
             clicked_in(side),
-            [parts["selection"], parts["found"]],
-            [side, opened, *bounds],
+            [parts["selection"], parts["found"], parts["order"], parts["saw"]],
+            [opened, *parts.values()],
             trigger_mode="always_last",
             **QUIET,
         )
     brush = widgets.bridge("brush.js")
-    brush.range(chosen_range, None, bounds, **QUIET)
-    parts["any loss"].click(lambda: (None, None), None, bounds, **QUIET)
+    # Both bounds first: were each to ask by itself, one could be asked with the other's old value.
+    brush.range(chosen_range, None, bounds, **QUIET).then(**chosen)
+    parts["any loss"].click(lambda: (None, None), None, bounds, **QUIET).then(**chosen)
 
 
 def chosen_range(event: gr.EventData) -> tuple[float | None, float | None]:
