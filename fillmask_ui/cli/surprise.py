@@ -27,7 +27,7 @@ def surprise(
     bits: Annotated[bool, option("Losses in bits.", "--bits")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show the loss of every word, each hidden in turn, and what the model wanted there."""
+    """Show the loss of every word, each hidden in turn, and what the model wanted."""
     from fillmask_ui.filling import sentence_surprise
 
     loaded = load(model)

@@ -208,14 +208,14 @@ def test_a_link_reproduces_the_view(explorer, page, browser, served):
     other.get_by_role("tab", name="Guide").click()
     other.wait_for_function("() => document.location.search.includes('tab=guide')")
     other.reload()
-    expect(other.get_by_role("heading", name="What the page shows")).to_be_visible()
+    expect(other.get_by_role("heading", name="Explore: one sentence")).to_be_visible()
     other.context.close()
 
 
 def test_a_link_inside_the_page_opens_its_tab_with_its_state(explorer, page):
     explorer.open(tab="guide", unit="bits")
     page.wait_for_function("window.fillmask?.loaded")
-    expect(page.get_by_role("heading", name="What the page shows")).to_be_visible()
+    expect(page.get_by_role("heading", name="Explore: one sentence")).to_be_visible()
     for text in ("A link to [MASK].", "Another [MASK]."):
         page.get_by_role("tab", name="Guide").click()
         link = urlencode({"tab": "explore", "text": text, "words": "home"})
@@ -262,9 +262,7 @@ def test_what_is_shown_can_be_saved(explorer, page, served):
 
 def test_several_masks_each_have_their_list_and_are_filled_together(explorer, page, served):
     text = "A [MASK] treats patients and a [MASK] teaches children."
-    explorer.open()
-    page.get_by_role("group", name="Examples").get_by_role("button", name=text).click()
-    explorer.see(text)
+    explorer.open(text=text).see(text)
     expected = fill(served.store.get("embedded"), text, top_k=10)
     masks = expected.to_dict()["masks"]
     assert explorer.numbers() == of_mask(masks[0])
@@ -277,7 +275,7 @@ def test_several_masks_each_have_their_list_and_are_filled_together(explorer, pa
     expect(explorer.rows.first).to_have_attribute("data-key", re.compile(":0:"))
     joint = page.locator("#joint tbody tr")
     expect(joint).to_have_count(len(expected.joint))
-    expect(joint.first).to_contain_text(f"{expected.joint[0].nll_nats:.4f}")
+    expect(joint.first).to_contain_text(f"{expected.joint[0].nll_nats:.3f}")
     joint.first.click()
     expect(explorer.table).to_be_hidden()
     assert "[MASK]" not in explorer.sentence.input_value()

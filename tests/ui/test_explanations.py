@@ -10,6 +10,7 @@ from fillmask_ui.show.explanations import EXPLANATIONS
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.explore.guess import guess
 from fillmask_ui.ui.explore.question import Question
+from fillmask_ui.ui.explore.serve import joint
 from fillmask_ui.ui.explore.view import answer
 from tests.explore_page import Explorer
 
@@ -35,7 +36,8 @@ def test_each_is_used_and_stands_once_on_the_page(session):
     )
     pieces = answer(session, question).html
     own = guess(session, {"text": "a [MASK]", "guesses": "cat", "truth": "cat"})["html"]
-    html = "".join([*pieces.values(), own])
+    together = joint(session, {"text": question.text})["html"]
+    html = "".join([*pieces.values(), own, together])
     assert set(re.findall(r'aria-describedby="about-(\w+)"', html)) == set(EXPLANATIONS)
 
 

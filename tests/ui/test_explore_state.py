@@ -159,7 +159,7 @@ def test_what_can_be_clicked_and_the_answer_are_on_the_first_screen(explorer, pa
         explorer.sentence,
         page.get_by_role("combobox", name="Model"),
         explorer.strip,
-        page.get_by_text("Click a word to hide it"),
+        page.locator("#strip .fm-how"),
         page.locator("#bars .fm-rest"),
         page.locator("#stats"),
     ):

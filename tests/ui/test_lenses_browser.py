@@ -25,7 +25,7 @@ class Lenses(Explorer):
         self.words = page.locator("#lens-table tbody tr")
         self.progress = page.locator("#lens-progress")
         self.mattered = page.get_by_role("button", name="Which words mattered?")
-        self.compare = page.get_by_role("button", name="Compare with another sentence")
+        self.compare = page.get_by_role("button", name="Compare two sentences")
         self.other = page.get_by_label("Second sentence")
         self.hint = page.locator("#pair-hint")
 
@@ -228,7 +228,7 @@ CONTRAST = """(button) => {
         .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
         .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
     const own = getComputedStyle(button);
-    const page = getComputedStyle(document.querySelector(".gradio-container")).backgroundColor;
+    const page = getComputedStyle(document.querySelector("gradio-app")).backgroundColor;
     const [a, b] = [light(over(own.color)), light(over(page, own.backgroundColor))];
     return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
 }"""
