@@ -36,7 +36,7 @@ def build(session: Session) -> None:
             inputs["text"] = gr.Textbox(
                 plain["text"],
                 label="Sentence",
-                info="click a word on the right to hide it, or write [MASK]",
+                info="click one of its words to hide it, or write [MASK]",
                 lines=2,
                 max_lines=8,
                 placeholder="The capital of France is [MASK].",
