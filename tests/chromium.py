@@ -17,6 +17,22 @@ ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
 )
+# What Gradio's own client says where a page is left or reloaded during one of its events.
+BROKEN_OFF = ("AbortError", "Connection errored out")
+
+
+def faults_of(page: Any) -> list[str]:
+    """Script errors, logged errors and dialogs of a page from now on; it grows as they come."""
+    found: list[str] = []
+
+    def add(message: str) -> None:
+        if not any(own in message for own in BROKEN_OFF):
+            found.append(message)
+
+    page.on("pageerror", lambda error: add(str(error)))
+    page.on("console", lambda message: add(message.text) if message.type == "error" else None)
+    page.on("dialog", lambda dialog: (add(dialog.message), dialog.dismiss()))
+    return found
 
 
 @contextmanager

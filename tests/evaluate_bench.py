@@ -3,14 +3,12 @@
 import re
 
 import pytest
+from chromium import faults_of
 from evaluate_page import HeldModel, free_port, upload
 from playwright.sync_api import expect
 from table_model import TableModel
 
 from fillmask_ui.models import ModelStore, load_choice
-
-# What Gradio says of an event that a reload breaks off.
-_BROKEN_OFF = ("AbortError: signal is aborted", "Connection errored out")
 
 
 class Bench:
@@ -91,12 +89,10 @@ def bench(browser, address):
     page = context.new_page()
     page.set_default_timeout(60_000)
     expect.set_options(timeout=30_000)
-    faults = []
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
+    faults = faults_of(page)
     yield Bench(page, address).open()
     context.close()
-    assert [fault for fault in faults if not any(said in fault for said in _BROKEN_OFF)] == []
+    assert faults == []
 
 
 def of_texts(bench, tmp_path, **models):

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from chromium import chromium
+from chromium import chromium, faults_of
 from evaluate_page import rows_of
 from explore_page import Explorer
 from playwright.sync_api import expect
@@ -115,15 +115,12 @@ def page(browser: Any, served: Page) -> Iterator[Any]:
     context.set_default_timeout(15_000)
     expect.set_options(timeout=15_000)
     page = context.new_page()
-    hosts, trouble = set[str](), list[str]()
+    hosts, faults = set[str](), faults_of(page)
     page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
-    page.on("pageerror", lambda error: trouble.append(str(error)))
-    page.on("dialog", lambda dialog: (trouble.append(dialog.message), dialog.dismiss()))
-    page.on("console", lambda m: trouble.append(m.text) if m.type == "error" else None)
     yield page
     context.close()
     assert hosts - {""} == {urlsplit(served.url).netloc}
-    assert trouble == []
+    assert faults == []
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from chromium import faults_of
 from evaluate_page import free_port
 from playwright.sync_api import expect
 
@@ -36,8 +37,7 @@ def page(browser, address):
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     opened = context.new_page()
     expect.set_options(timeout=60_000)
-    faults = []
-    opened.on("pageerror", lambda error: faults.append(str(error)))
+    faults = faults_of(opened)
     opened.goto(f"{address}?tab=evaluate")
     yield opened
     context.close()

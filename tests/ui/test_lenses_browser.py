@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from chromium import faults_of
 from explore_page import Explorer, version
 from playwright.sync_api import expect
 
@@ -42,12 +43,10 @@ def lenses(browser, served):
     context.set_default_timeout(20_000)
     expect.set_options(timeout=20_000)
     page = context.new_page()
-    trouble = []
-    page.on("pageerror", lambda error: trouble.append(str(error)))
-    page.on("console", lambda m: trouble.append(m.text) if m.type == "error" else None)
+    faults = faults_of(page)
     yield Lenses(page, served)
     context.close()
-    assert trouble == []
+    assert faults == []
 
 
 def test_a_sentence_without_a_mask_shows_its_surprise_by_itself(lenses):

@@ -7,6 +7,7 @@ import re
 from urllib.parse import urlencode
 
 import pytest
+from chromium import faults_of
 from explore_page import version
 from playwright.sync_api import expect
 
@@ -82,20 +83,20 @@ class Lecture:
 def open_page(browser, served):
     """A function that opens a page of a size; script errors fail the test."""
     expect.set_options(timeout=60_000)
-    trouble, contexts = [], []
+    faults, contexts = [], []
 
     def make(width=1920, height=1080, **options):
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
         context.set_default_timeout(60_000)
         contexts.append(context)
         page = context.new_page()
-        page.on("pageerror", lambda error: trouble.append(str(error)))
+        faults.append(faults_of(page))
         return Lecture(page, served.url)
 
     yield make
     for context in contexts:
         context.close()
-    assert trouble == []
+    assert not any(faults), faults
 
 
 @pytest.mark.parametrize(("width", "height"), [(1920, 1080), (1280, 720)])

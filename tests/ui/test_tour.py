@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from chromium import faults_of
 from playwright.sync_api import expect
 
 from fillmask_ui.ui.tour import STEPS
@@ -19,7 +20,7 @@ MEET = """([a, b]) => {
 def visit(browser, served):
     """A function that opens a new visitor's page; script errors fail the test."""
     expect.set_options(timeout=60_000)
-    trouble, contexts = [], []
+    faults, contexts = [], []
 
     def make(width=1280, height=800, query="", script="", **options):
         context = browser.new_context(
@@ -28,7 +29,7 @@ def visit(browser, served):
         context.set_default_timeout(60_000)
         contexts.append(context)
         page = context.new_page()
-        page.on("pageerror", lambda error: trouble.append(str(error)))
+        faults.append(faults_of(page))
         if script:
             page.add_init_script(script)
         page.goto(served.url + query)
@@ -38,7 +39,7 @@ def visit(browser, served):
     yield make
     for context in contexts:
         context.close()
-    assert trouble == []
+    assert not any(faults), faults
 
 
 def card(page):

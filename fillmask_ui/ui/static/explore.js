@@ -195,8 +195,10 @@
     pump();
   }
 
-  // A question that takes long says so, and no longer holds up the next one.
+  // The controls may come later than the state that a link gives them. A question that takes long
+  // says so, and no longer holds up the next one.
   setInterval(() => {
+    if (stage && !synced) explore.apply?.();
     if (!sent_at || Date.now() - sent_at < SLOW_MS) return;
     if (!byId("notice").textContent.startsWith("Working")) {
       notice({ kind: "busy", notice: "Working…" });

@@ -14,8 +14,11 @@
 
   function lens_of(answer) {
     if (answer.measurable) return "surprise";
-    return answer.mask && state().lens === "mattered" ? "mattered" : "";
+    return answer.mask && !replayed() && state().lens === "mattered" ? "mattered" : "";
   }
+
+  // What a run saw is another text than the one in the box.
+  const replayed = () => Boolean(state().run && !state().alone);
 
   function clear() {
     seen = null;
@@ -208,7 +211,8 @@
     else clear();
     byId("mattered").setAttribute("aria-pressed", String(lens === "mattered"));
     comparing = state().other !== "" || (comparing && document.activeElement === byId("other"));
-    byId("lens-tools").hidden = !answer.mask && !comparing;
+    comparing &&= !replayed();
+    byId("lens-tools").hidden = (!answer.mask && !comparing) || replayed();
     byId("mattered").hidden = !answer.mask;
     compare();
   });
