@@ -112,8 +112,8 @@ def browser(served: Page) -> Iterator[Any]:
 def page(browser: Any, served: Page) -> Iterator[Any]:
     """A new visitor's page. No foreign host is asked, no script error or dialog comes up."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(15_000)
-    expect.set_options(timeout=15_000)
+    context.set_default_timeout(30_000)
+    expect.set_options(timeout=30_000)
     page = context.new_page()
     hosts, faults = set[str](), faults_of(page)
     page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
