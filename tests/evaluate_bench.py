@@ -43,6 +43,7 @@ class Bench:
     def finished(self):
         expect(self.figures.locator("[data-link]")).to_be_visible()
         expect(self.worst.first).to_be_visible()
+        expect(self.page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
 
     def unfold(self, name):
         self.page.get_by_role("button", name=re.compile(f"^{name} [▼◀]")).click()

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from accessibility import STILL
 from axe_playwright_python.sync_playwright import Axe
 from chromium import faults_of
 from evaluate_page import free_port
@@ -193,6 +194,6 @@ def test_screen_readers_and_contrast(opened, theme):
     dark = "document.body.classList.contains('dark')"
     opened.page.evaluate(f"window.fillmask.set_theme({str(theme == 'dark').lower()}, false)")
     assert opened.page.evaluate(dark) == (theme == "dark")
-    opened.page.wait_for_timeout(600)  # colours fade
+    opened.page.add_style_tag(content=STILL)
     found = Axe().run(opened.page, context="#stage").response["violations"]
     assert [(v["id"], [n["html"][:120] for n in v["nodes"]]) for v in found] == []

@@ -143,7 +143,9 @@ def changes(parts: Parts, update: Update, *, filters: bool = True) -> dict[Any, 
     plain = {name: getattr(update, name) for name in ("notice", "figures", "selection", "side")}
     values: Parts = {name: value for name, value in plain.items() if value is not None}
     if update.busy is not None:
-        values["run"] = gr.Button(interactive=not update.busy)
+        # It can be pressed again once the event is over: before that a click would be lost.
+        if update.busy:
+            values["run"] = gr.Button(interactive=False)
         values["cancel"] = gr.Button(interactive=update.busy)
     if update.side is not None:
         values["token side"] = update.side

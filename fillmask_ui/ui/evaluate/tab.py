@@ -92,6 +92,7 @@ def _wire_jobs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
     # A fault of the page itself must not leave it waiting for ever.
     for job in jobs:
         job.failure(broken, None, every, **QUIET)
+        job.then(lambda: gr.Button(interactive=True), None, parts["run"], **QUIET)
     parts["cancel"].click(cancel, None, None, queue=False, **QUIET)
     widgets.page().unload(leave)
 

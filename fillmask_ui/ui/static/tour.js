@@ -148,7 +148,8 @@
     mount(element) {
       card = element.querySelector(".fm-tour");
       new ResizeObserver(place).observe(document.body);
-      if (!page.recall(SEEN)) document.addEventListener("fillmask:answer", greet, { once: true });
+      if (page.explore.answer) greet();
+      else document.addEventListener("fillmask:answer", greet, { once: true });
     },
   };
 })();
