@@ -33,6 +33,8 @@ def test_answers_come_while_keys_go_on(explorer, page, milliseconds):
     typed = "The cat sat on [MASK] mat"
     explorer.sentence.press_sequentially(typed, delay=milliseconds)
     seen = page.evaluate("window.answered")
+    while seen[0][0] == "Water is [MASK].":  # asked before the first key
+        seen.pop(0)
     seconds = len(typed) * milliseconds / 1000
     assert len(seen) >= 2 * seconds
     assert all(typed.startswith(base) for base, _ in seen)

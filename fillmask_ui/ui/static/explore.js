@@ -102,7 +102,7 @@
   explore.typed = (values) => {
     if (!synced) return;
     const state = explore.state;
-    const changed = Object.keys(values).filter((name) => values[name] !== state[name]);
+    const changed = Object.keys(values).filter((name) => (values[name] ?? "") !== state[name]);
     if (!changed.length) return;
     for (const name of changed) state[name] = values[name] ?? "";
     if (changed.includes("text") || changed.includes("model")) Object.assign(state, NO_RUN);
