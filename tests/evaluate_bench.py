@@ -4,8 +4,9 @@ import re
 
 import pytest
 from chromium import faults_of
-from evaluate_page import HeldModel, free_port, upload
+from evaluate_page import HeldModel, upload
 from playwright.sync_api import expect
+from serving import serving
 from table_model import TableModel
 
 from fillmask_ui.models import ModelStore, load_choice
@@ -61,7 +62,7 @@ def held():
 @pytest.fixture(scope="module")
 def address(tmp_path_factory, held):
     """A page of its own, with runs in a folder of its own."""
-    from fillmask_ui.ui.app import build_app, launch_options
+    from fillmask_ui.ui.app import build_app
 
     known = {"table": held, "noisy": TableModel(1, noise=0.3)}
 
@@ -71,16 +72,8 @@ def address(tmp_path_factory, held):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FILLMASK_UI_RUNS", str(tmp_path_factory.mktemp("runs")))
         demo = build_app(ModelStore(loader=load))
-    port = free_port()
-    demo.launch(
-        server_name="127.0.0.1",
-        server_port=port,
-        prevent_thread_lock=True,
-        quiet=True,
-        **launch_options(),
-    )
-    yield f"http://127.0.0.1:{port}/"
-    demo.close(verbose=False)
+    with serving(demo) as url:
+        yield url
 
 
 @pytest.fixture

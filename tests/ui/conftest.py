@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from chromium import chromium, faults_of
 from evaluate_page import rows_of
 from explore_page import Explorer
 from playwright.sync_api import expect
+from serving import serving
 from table_model import TableModel
 
 from fillmask_ui.evaluation import EvaluatedText
@@ -62,15 +62,9 @@ class Page:
     store: ModelStore
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
 @pytest.fixture(scope="session")
 def served() -> Iterator[Page]:
-    from fillmask_ui.ui.app import build_app, launch_options
+    from fillmask_ui.ui.app import build_app
 
     gates = Gates()
 
@@ -86,18 +80,8 @@ def served() -> Iterator[Page]:
 
     store = ModelStore(loader=load)
     demo = build_app(store)
-    port = free_port()
-    demo.launch(
-        server_name="127.0.0.1",
-        server_port=port,
-        prevent_thread_lock=True,
-        quiet=True,
-        **launch_options(),
-    )
-    try:
-        yield Page(f"http://127.0.0.1:{port}/", gates, store)
-    finally:
-        demo.close(verbose=False)
+    with serving(demo) as url:
+        yield Page(url, gates, store)
 
 
 # Not for the whole session: while it runs, nothing else in this thread may run an event loop.

@@ -6,8 +6,8 @@ import pytest
 from accessibility import STILL
 from axe_playwright_python.sync_playwright import Axe
 from chromium import faults_of
-from evaluate_page import free_port
 from playwright.sync_api import expect
+from serving import serving
 from stored_runs import record
 from table_model import TableModel
 
@@ -32,22 +32,14 @@ def stored(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def address(stored):
-    from fillmask_ui.ui.app import build_app, launch_options
+    from fillmask_ui.ui.app import build_app
 
     known = {"table": TableModel(1), "noisy": TableModel(1, noise=0.3)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FILLMASK_UI_RUNS", str(stored[0]))
         demo = build_app(ModelStore(loader=lambda choice, **_: known[choice.reference]), "table")
-    port = free_port()
-    demo.launch(
-        server_name="127.0.0.1",
-        server_port=port,
-        prevent_thread_lock=True,
-        quiet=True,
-        **launch_options(),
-    )
-    yield f"http://127.0.0.1:{port}/"
-    demo.close(verbose=False)
+    with serving(demo) as url:
+        yield url
 
 
 @pytest.fixture

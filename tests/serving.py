@@ -1,0 +1,33 @@
+"""A page on 127.0.0.1 for as long as a test needs it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+@contextmanager
+def serving(demo: Any) -> Iterator[str]:
+    """The address of a page that `build_app` made."""
+    from fillmask_ui.ui.app import launch_options
+
+    port = free_port()
+    demo.launch(
+        server_name="127.0.0.1",
+        server_port=port,
+        prevent_thread_lock=True,
+        quiet=True,
+        **launch_options(),
+    )
+    try:
+        yield f"http://127.0.0.1:{port}/"
+    finally:
+        demo.close(verbose=False)
