@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import socket
 import threading
 import time
 
@@ -102,12 +101,6 @@ def uploaded(folder, **choices):
 def finish(job):
     """Every status of a job."""
     return list(follow(job))
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def until(condition, seconds=30.0):

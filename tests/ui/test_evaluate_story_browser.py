@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from chromium import faults_of
-from evaluate_page import free_port
 from playwright.sync_api import expect
+from serving import serving
 
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.models import ModelStore, load_model
@@ -18,16 +18,13 @@ TEXTS = "The river freezes early this year.\nShe read the letter twice.\nNobody 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     """A page of its own, with runs in a folder of its own."""
-    from fillmask_ui.ui.app import build_app, launch_options
+    from fillmask_ui.ui.app import build_app
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FILLMASK_UI_RUNS", str(tmp_path_factory.mktemp("runs")))
         demo = build_app(ModelStore())
-    port = free_port()
-    launched = {"server_name": "127.0.0.1", "server_port": port, "quiet": True}
-    demo.launch(prevent_thread_lock=True, **launched, **launch_options())
-    yield f"http://127.0.0.1:{port}/"
-    demo.close(verbose=False)
+    with serving(demo) as url:
+        yield url
 
 
 @pytest.fixture
