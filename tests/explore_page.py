@@ -11,7 +11,7 @@ class Explorer:
 
     def __init__(self, page, served):
         self.page, self.served = page, served
-        self.sentence = page.get_by_label("Sentence", exact=False).locator("visible=true").first
+        self.sentence = page.get_by_role("textbox", name="Sentence").locator("visible=true").first
         self.stage = page.locator("#stage")
         self.strip = page.get_by_role("toolbar", name="Words of the sentence")
         self.notice = page.locator("#notice .fm-notice")
