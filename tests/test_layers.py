@@ -13,6 +13,7 @@ ROOMS = [
     "cli",
     "ui",
     "show",
+    "lessons",
     "training",
     "bench",
     "runs",
@@ -42,6 +43,7 @@ HEAVY = {
     "jinja2": ("show/render",),
     "onnxruntime": ("models/onnx", "onnx_tools/", "bench/products"),
     "torch": ("models/torch", "training/", "onnx_tools/", "runs/collator_masks", "bench/peers"),
+    "yaml": ("lessons/chapter",),
     "datasets": ("texts/",),
     "pyarrow": ("texts/", "runs/"),
 }

@@ -10,6 +10,7 @@ from fillmask_ui.show.render import render
 from fillmask_ui.ui import api, guide, tour, widgets
 from fillmask_ui.ui.evaluate import tab as evaluate
 from fillmask_ui.ui.explore import tab as explore
+from fillmask_ui.ui.learn import tab as learn
 from fillmask_ui.ui.links import on_link
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.theme import theme
@@ -19,6 +20,7 @@ TITLE = "Fill-mask explorer"
 TABS = (
     ("explore", "Explore", explore.build),
     ("evaluate", "Evaluate", evaluate.build),
+    ("learn", "Learn", learn.build),
     ("guide", "Guide", guide.build),
 )
 
@@ -26,10 +28,13 @@ TABS = (
 STYLES = (
     *("page.css", "explore.css", "lenses.css", "guess.css", "present.css", "tour.css"),
     *("evaluate.css", "examples.css", "guide.css", "replay.css"),
+    *("learn.css", "lesson_loss.css", "lesson_sides.css", "lesson_masking.css"),
+    *("lesson_accuracy.css", "lesson_senses.css", "exercises.css"),
 )
 SCRIPTS = (
     *("page.js", "explore.js", "strip.js", "joint.js", "explain.js", "loss.js"),
     *("lenses.js", "guess.js", "present.js", "tour.js", "replay.js", "evaluate.js"),
+    *("learn.js", "lesson_figures.js", "projector.js", "exercises.js"),
 )
 
 

@@ -4,14 +4,25 @@ import threading
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from typing import Generic, TypeVar
-
-from fillmask_ui.models.progress import LoadProgress, ProgressCallback
+from typing import Generic, Protocol, TypeVar
 
 Result = TypeVar("Result")
 
 # Quicker answers come without any sign of waiting, slower ones say what is going on.
 PATIENCE_SECONDS = 0.4
+
+
+class News(Protocol):
+    """How far a task is, as `Waiting` and `LoadProgress` say it."""
+
+    @property
+    def message(self) -> str: ...
+
+    @property
+    def fraction(self) -> float | None: ...
+
+
+Report = Callable[[News], None]
 
 
 @dataclass(frozen=True)
@@ -30,20 +41,20 @@ class Done(Generic[Result]):
 
 
 class Task(Generic[Result]):
-    """Work in a thread that is given what takes each step of loading a model."""
+    """Work in a thread that is given what takes news of its progress."""
 
-    def __init__(self, work: Callable[[ProgressCallback], Result]) -> None:
+    def __init__(self, work: Callable[[Report], Result]) -> None:
         self._latest = Waiting()
         self._future = Future[Result]()
         threading.Thread(target=self._run, args=[work], daemon=True, name="page-task").start()
 
-    def _run(self, work: Callable[[ProgressCallback], Result]) -> None:
+    def _run(self, work: Callable[[Report], Result]) -> None:
         try:
             self._future.set_result(work(self._report))
         except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
             self._future.set_exception(error)
 
-    def _report(self, step: LoadProgress) -> None:
+    def _report(self, step: News) -> None:
         self._latest = Waiting(step.message, step.fraction)
 
     def wait(self, seconds: float = PATIENCE_SECONDS) -> Waiting | Done[Result]:
@@ -53,7 +64,7 @@ class Task(Generic[Result]):
 
 
 def run_in_background(
-    work: Callable[[ProgressCallback], Result],
+    work: Callable[[Report], Result],
 ) -> Iterator[Waiting | Done[Result]]:
     """Run a slow task in a thread: `Waiting` now and then, `Done` at its end.
 
@@ -73,9 +84,7 @@ class Tasks(Generic[Result]):
         self._running: dict[Hashable, Task[Result]] = {}
         self._lock = threading.Lock()
 
-    def wait(
-        self, key: Hashable, work: Callable[[ProgressCallback], Result]
-    ) -> Waiting | Done[Result]:
+    def wait(self, key: Hashable, work: Callable[[Report], Result]) -> Waiting | Done[Result]:
         """The state of the task of this key, which is begun if it does not run.
 
         Once it has ended, who asks next begins it anew; what it raised is raised.

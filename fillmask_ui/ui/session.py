@@ -29,7 +29,7 @@ from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Filling, MaskFilling, ScoredWord
 from fillmask_ui.runs import RunStore
 from fillmask_ui.show.charts.chart import new_figure
-from fillmask_ui.ui.background import Done, Tasks, Waiting
+from fillmask_ui.ui.background import Done, Report, Tasks, Waiting
 
 # Far above any model's limit in tokens, far below what would keep a tokenizer busy.
 MAX_CHARACTERS = 50_000
@@ -75,6 +75,9 @@ class Session:
         # By the id of the model; each lives as long as somebody asks.
         self._shared: WeakValueDictionary[int, SharedModel] = WeakValueDictionary()
         self._loading = Tasks[MaskedLM]()
+        self._working = Tasks[Any]()
+        # What takes many passes of a model takes turns, so that quick answers stay quick.
+        self._turn = threading.Lock()
         self._lock = threading.Lock()
 
     async def preload(self) -> None:
@@ -210,6 +213,30 @@ class Session:
             # Beside each word stand the five that were wanted.
             self._keep(key, known, 6 * len(known.words))
         return known
+
+    def slowly(
+        self, model: MaskedLM, question: tuple, work: Callable[[Report], Kept]
+    ) -> Waiting | Done[Kept]:
+        """An answer that takes many passes of a model: how far it is, for who asks again.
+
+        Args:
+            model: that answers.
+            question: what tells it from others of this model.
+            work: given what takes news of its progress, `Waiting`; computed once for all
+                visitors who ask the same, and remembered.
+        """
+        key = self._key(model, question)
+        if (known := self._kept(key)) is not None:
+            return Done(known)
+
+        def compute(report: Report) -> Kept:
+            report(Waiting("Waiting for another computation…"))
+            with self._turn:
+                answer = work(report)
+            self._keep(key, answer, 1)
+            return answer
+
+        return self._working.wait(key, compute)
 
     def fill_at(
         self, model: MaskedLM, ids: tuple[int, ...], position: int, target: int, *, top_k: int

@@ -1,5 +1,7 @@
 """Pieces of HTML and the bridges from the browser to Python that tabs are made of."""
 
+import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -70,6 +72,17 @@ def bridge(script: str, value: str = "", **names: str) -> gr.HTML:
     for name, meant in names.items():
         source = source.replace(name, meant)
     return html_block(value, js_on_load=source, visible="hidden")
+
+
+def served(session: Session, name: str, function: Callable[..., dict[str, Any]]) -> Any:
+    """A function of the session and JSON values as Gradio serves it to the browser, by its name."""
+    bound = functools.partial(function, session)
+
+    def serve(values: dict[str, Any]) -> dict[str, Any]:
+        return bound(values if isinstance(values, dict) else {})
+
+    serve.__name__ = name
+    return serve
 
 
 def model_choices(session: Session) -> list[tuple[str, str]]:

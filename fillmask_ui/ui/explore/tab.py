@@ -4,7 +4,6 @@ The components hold what is typed and picked; the state of the tab lies in the b
 (`static/explore.js`), which calls the functions of `SERVED` and shows their answers.
 """
 
-import functools
 import json
 from typing import Any
 
@@ -53,7 +52,7 @@ def build(session: Session) -> None:
             widgets.html_block(
                 render("page/explore/stage.html", plain=json.dumps(plain)),
                 js_on_load=widgets.static("stage.js"),
-                server_functions=[_served(session, name) for name in SERVED],
+                server_functions=[widgets.served(session, *item) for item in SERVED.items()],
             )
         with gr.Column(elem_classes="fm-options", min_width=280):
             inputs["words"] = gr.Textbox(
@@ -77,14 +76,3 @@ def build(session: Session) -> None:
     controls = widgets.bridge("controls.js")
     read = f"() => window.fillmask.explore.controls({json.dumps([*inputs])})"
     controls.apply(None, None, [*inputs.values()], js=read, **QUIET)
-
-
-def _served(session: Session, name: str) -> Any:
-    """One of `SERVED` as Gradio serves it, by its name."""
-    function = functools.partial(SERVED[name], session)
-
-    def serve(values: dict[str, Any]) -> dict[str, Any]:
-        return function(values if isinstance(values, dict) else {})
-
-    serve.__name__ = name
-    return serve

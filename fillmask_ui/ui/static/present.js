@@ -227,7 +227,7 @@
   }
 
   function clicked(event) {
-    if (event.target.closest?.("#present")) return open();
+    if (event.target.closest?.("#present")) return page.learn?.visible() ? page.learn.project() : open();
     const button = event.target.closest?.("[data-present]");
     if (button) return BUTTONS[button.dataset.present]();
     // A tap on what is hidden shows it, and chooses no word unseen.

@@ -1,0 +1,75 @@
+"""Figures of the lessons: a form of controls and pieces of HTML that follow it.
+
+The browser sends what the controls of a figure hold and gets its pieces of HTML
+(`static/lesson_figures.js`).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.ui.background import Waiting
+from fillmask_ui.ui.session import Session
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a reader asks of one figure."""
+
+    session: Session
+    values: Mapping[str, str]  # by the names of the controls; anybody may send any
+    loaded: MaskedLM | None = None  # None for a figure that needs no model
+
+    @property
+    def model(self) -> MaskedLM:
+        """The model chosen."""
+        if self.loaded is None:
+            raise RuntimeError("a figure without a model asks for one: set needs_model")
+        return self.loaded
+
+    def text(self, name: str, plain: str = "", most_characters: int = 2_000) -> str:
+        """What a control holds, `plain` where there is none; longer texts are cut."""
+        return self.values.get(name, plain)[:most_characters]
+
+    def number(self, name: str, low: float, high: float, plain: float) -> float:
+        """A number within bounds; `plain` for anything that is none.
+
+        >>> asked = Asked(None, {"t": "9", "u": "x"})
+        >>> asked.number("t", 0, 2, 1), asked.number("u", 0, 2, 1)
+        (2.0, 1.0)
+        """
+        try:
+            number = float(self.values.get(name, ""))
+        except ValueError:
+            return float(plain)
+        return min(max(number, float(low)), float(high)) if number == number else float(plain)
+
+    def integer(self, name: str, low: int, high: int, plain: int) -> int:
+        """A whole number within bounds; `plain` for anything that is none."""
+        return int(self.number(name, low, high, plain))
+
+    def pressed(self, name: str) -> bool:
+        """Whether this button was pressed last, or this box is ticked."""
+        return bool(self.values.get(name))
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a figure shows."""
+
+    pieces: Mapping[str, str]  # HTML by the `data-piece` of its place; others stay as they are
+    set: Mapping[str, str] = field(
+        default_factory=dict
+    )  # what controls are to hold, by their names
+
+
+@dataclass(frozen=True)
+class LessonFigure:
+    """One figure of the lessons, by its name in their texts."""
+
+    title: str  # what a screen reader calls it
+    # Raises a FillmaskError for what the reader can mend; Waiting asks to be asked again.
+    show: Callable[[Asked], Shown | Waiting]
+    controls: Mapping[str, Any] = field(default_factory=dict)  # values of `page/learn/NAME.html`
+    needs_model: bool = True

@@ -1,0 +1,30 @@
+"""The figures of all chapters, by the names that the texts use."""
+
+from collections.abc import Mapping
+
+from fillmask_ui.ui.learn import (
+    accuracy,
+    certainty,
+    distributions,
+    guess,
+    ledger,
+    loss,
+    masking,
+    senses,
+    sentences,
+    sides,
+)
+from fillmask_ui.ui.learn.figure import LessonFigure
+
+FIGURES: Mapping[str, LessonFigure] = {
+    **guess.FIGURES,
+    **loss.FIGURES,
+    **sides.FIGURES,
+    **masking.FIGURES,
+    **ledger.FIGURES,
+    **distributions.FIGURES,
+    **accuracy.FIGURES,
+    **certainty.FIGURES,
+    **senses.FIGURES,
+    **sentences.FIGURES,
+}

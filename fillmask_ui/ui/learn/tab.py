@@ -1,0 +1,64 @@
+"""The Learn tab: the chapters of the course, each a row of steps.
+
+The texts are Gradio's Markdown, whose KaTeX sets the formulas; figures are forms of the page's own
+that ask Python for what they show. The chapter and step that are open lie in the browser
+(`static/learn.js`).
+"""
+
+import gradio as gr
+
+from fillmask_ui.lessons import Chapter, Step, chapters
+from fillmask_ui.show.render import render
+from fillmask_ui.ui import widgets
+from fillmask_ui.ui.learn.figures import FIGURES
+from fillmask_ui.ui.learn.serve import SERVED
+from fillmask_ui.ui.session import Session
+
+_DELIMITERS: list[dict[str, str | bool]] = [
+    {"left": "$$", "right": "$$", "display": True},
+    {"left": "$", "right": "$", "display": False},
+]
+
+
+def build(session: Session) -> None:
+    """Create the tab's components and wire them."""
+    course = chapters()
+    with gr.Row(elem_id="learn"):
+        with gr.Column(elem_id="learn-side", min_width=200):
+            widgets.html_block(render("page/learn/contents.html", chapters=course))
+            model = widgets.model_picker(session, elem_id="learn-model")
+        with gr.Column(elem_id="learn-chapters", min_width=280):
+            for chapter in course:
+                _chapter(chapter)
+            widgets.html_block(
+                render("page/learn/foot.html"),
+                js_on_load=widgets.static("learn_begin.js"),
+                server_functions=[widgets.served(session, *item) for item in SERVED.items()],
+            )
+    chosen = "(model) => { window.fillmask.learn.use(model); }"
+    model.change(None, [model], None, js=chosen)
+
+
+def _chapter(chapter: Chapter) -> None:
+    with gr.Column(elem_id=f"chapter-{chapter.name}", elem_classes="fm-chapter"):
+        widgets.html_block(render("page/learn/head.html", chapter=chapter))
+        for number, step in enumerate(chapter.steps, 1):
+            _step(step, f"step-{chapter.name}-{number}")
+
+
+def _step(step: Step, element: str) -> None:
+    with gr.Column(elem_id=element, elem_classes="fm-step"):
+        _text(f"### {step.title}\n\n{step.text}")
+        if step.figure:
+            figure = FIGURES[step.figure]
+            values = {"name": step.figure, "title": figure.title, **figure.controls}
+            widgets.html_block(
+                render("page/learn/figure.html", **values),
+                js_on_load=widgets.static("lesson_mounted.js"),
+            )
+        if step.after:
+            _text(step.after)
+
+
+def _text(markdown: str) -> None:
+    gr.Markdown(markdown, latex_delimiters=_DELIMITERS, elem_classes="fm-lesson-text")

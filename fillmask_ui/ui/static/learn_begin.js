@@ -1,0 +1,2 @@
+// The chapters are there, and with them the way to the server.
+window.fillmask.learn.begin(server);

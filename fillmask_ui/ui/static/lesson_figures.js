@@ -1,0 +1,132 @@
+// Figures of the lessons: what a form holds goes to the server, and its pieces of HTML come back.
+// One question per figure is on its way at a time; the next one takes the latest values.
+(() => {
+  const page = (window.fillmask ??= {});
+  const states = new WeakMap(); // figure -> { asking, again, key }
+
+  const state_of = (figure) => {
+    if (!states.has(figure)) states.set(figure, { asking: false, again: false, key: null });
+    return states.get(figure);
+  };
+
+  function values_of(figure, pressed) {
+    const values = Object.fromEntries(new FormData(figure.querySelector("form")));
+    if (pressed) values[pressed] = "1";
+    return values;
+  }
+
+  function notice(figure, { kind, notice: text = "", fraction = null }) {
+    const line = document.createElement("div");
+    if (kind !== "shown") {
+      line.className = `fm-notice fm-${kind}`;
+      line.textContent = text;
+    }
+    line.setAttribute("role", kind === "error" ? "alert" : "status");
+    if (kind === "busy") {
+      const bar = line.appendChild(document.createElement("progress"));
+      bar.setAttribute("aria-label", "progress");
+      if (fraction !== null) bar.value = fraction;
+    }
+    figure.querySelector(".fm-figure-notice").replaceChildren(line);
+  }
+
+  // Lengths move from what they were to what they are.
+  function place(box, html) {
+    const before = {};
+    for (const bar of box.querySelectorAll("[data-bar] .fm-bar-fill")) {
+      before[bar.closest("[data-bar]").dataset.bar] = bar.style.getPropertyValue("--p");
+    }
+    const held = box.contains(document.activeElement) ? document.activeElement.id : "";
+    box.innerHTML = html;
+    const moved = [];
+    for (const bar of box.querySelectorAll("[data-bar] .fm-bar-fill")) {
+      const old = before[bar.closest("[data-bar]").dataset.bar];
+      if (old === undefined) continue;
+      moved.push([bar, bar.style.getPropertyValue("--p")]);
+      bar.style.setProperty("--p", old);
+    }
+    void box.offsetWidth; // the old lengths are drawn before the new ones are set
+    for (const [bar, width] of moved) bar.style.setProperty("--p", width);
+    if (held) document.getElementById(held)?.focus({ preventScroll: true });
+  }
+
+  async function ask(figure, pressed = "") {
+    const state = state_of(figure);
+    if (state.asking) {
+      state.again = { pressed: pressed || state.again?.pressed || "" };
+      return;
+    }
+    state.asking = true;
+    const values = values_of(figure, pressed);
+    const model = page.learn.model;
+    state.key = model;
+    figure.setAttribute("aria-busy", "true");
+    let answer;
+    try {
+      answer = await page.learn.call("figure", { name: figure.dataset.figure, values });
+    } catch {
+      answer = { kind: "error", notice: "The page cannot reach its server. Change something to try again." };
+    }
+    state.asking = false;
+    const again = state.again;
+    state.again = false;
+    if (!again) notice(figure, answer);
+    figure.classList.toggle("fm-stale", answer.kind !== "shown");
+    if (answer.kind === "shown") {
+      for (const [name, html] of Object.entries(answer.pieces)) {
+        const box = figure.querySelector(`[data-piece="${name}"]`);
+        if (box) place(box, html);
+      }
+      for (const [name, value] of Object.entries(answer.set)) {
+        const control = figure.querySelector("form").elements[name];
+        if (control) control.value = value;
+      }
+      outputs(figure);
+    }
+    if (again) ask(figure, again.pressed);
+    else if (answer.kind === "busy") setTimeout(() => ask(figure, pressed), 400);
+    else figure.setAttribute("aria-busy", "false");
+  }
+
+  function outputs(figure) {
+    for (const output of figure.querySelectorAll("output[data-of]")) {
+      const control = figure.querySelector("form").elements[output.dataset.of];
+      output.textContent = `${control.value}${output.dataset.unit}`;
+    }
+  }
+
+  // A figure is asked for once its chapter is open, and again for another model.
+  document.addEventListener("fillmask:chapter", ({ detail }) => {
+    for (const figure of document.querySelectorAll(`#chapter-${detail.chapter} .fm-figure`)) {
+      if (state_of(figure).key !== detail.model) ask(figure);
+    }
+  });
+
+  page.learn.mounted = (figure) => {
+    const open = figure.closest(".fm-chapter").id === `chapter-${page.learn.chapter}`;
+    if (page.learn.server && open) ask(figure);
+  };
+
+  document.addEventListener("input", (event) => {
+    const figure = event.target.closest?.(".fm-figure");
+    if (!figure) return;
+    outputs(figure);
+    ask(figure);
+  });
+
+  document.addEventListener("submit", (event) => {
+    const figure = event.target.closest?.(".fm-figure");
+    if (!figure) return;
+    event.preventDefault();
+    ask(figure, event.submitter?.name ?? "");
+  });
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest?.(".fm-figure [data-turn]");
+    if (!button) return;
+    const dial = button.closest(".fm-control-dial").querySelector("input");
+    const next = Number(dial.value) + Number(button.dataset.turn);
+    dial.value = String(Math.min(Math.max(next, Number(dial.min)), Number(dial.max)));
+    dial.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+})();
