@@ -5,6 +5,8 @@ that ask Python for what they show. The chapter and step that are open lie in th
 (`static/learn.js`).
 """
 
+import json
+
 import gradio as gr
 
 from fillmask_ui.lessons import Chapter, Step, chapters
@@ -12,6 +14,7 @@ from fillmask_ui.show.render import render
 from fillmask_ui.ui import widgets
 from fillmask_ui.ui.learn.figures import FIGURES
 from fillmask_ui.ui.learn.serve import SERVED
+from fillmask_ui.ui.links import on_link
 from fillmask_ui.ui.session import Session
 
 _DELIMITERS: list[dict[str, str | bool]] = [
@@ -35,8 +38,10 @@ def build(session: Session) -> None:
                 js_on_load=widgets.static("learn_begin.js"),
                 server_functions=[widgets.served(session, *item) for item in SERVED.items()],
             )
-    chosen = "(model) => { window.fillmask.learn.use(model); }"
+    plain = json.dumps(session.default_model)
+    chosen = f"(model) => {{ window.fillmask.learn.use(model, {plain}); }}"
     model.change(None, [model], None, js=chosen)
+    on_link("learn", lambda link: link.get("lesson_model") or gr.skip(), [model])
 
 
 def _chapter(chapter: Chapter) -> None:
