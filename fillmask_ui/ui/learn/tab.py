@@ -6,6 +6,7 @@ that ask Python for what they show. The chapter and step that are open lie in th
 """
 
 import json
+from typing import Any
 
 import gradio as gr
 
@@ -14,7 +15,6 @@ from fillmask_ui.show.render import render
 from fillmask_ui.ui import widgets
 from fillmask_ui.ui.learn.figures import FIGURES
 from fillmask_ui.ui.learn.serve import SERVED
-from fillmask_ui.ui.links import on_link
 from fillmask_ui.ui.session import Session
 
 _DELIMITERS: list[dict[str, str | bool]] = [
@@ -41,7 +41,12 @@ def build(session: Session) -> None:
     plain = json.dumps(session.default_model)
     chosen = f"(model) => {{ window.fillmask.learn.use(model, {plain}); }}"
     model.change(None, [model], None, js=chosen)
-    on_link("learn", lambda link: link.get("lesson_model") or gr.skip(), [model])
+    # Links inside the page name no model; those are taken up in the browser.
+    widgets.page().load(_linked_model, None, [model], **widgets.QUIET)
+
+
+def _linked_model(request: gr.Request) -> Any:
+    return request.query_params.get("lesson_model") or gr.skip()
 
 
 def _chapter(chapter: Chapter) -> None:
