@@ -22,6 +22,7 @@ ROOMS = [
     "onnx_tools",
     "evaluation",
     "intervals",
+    "unmasking",
     "filling",
     "workers",
     "batching",

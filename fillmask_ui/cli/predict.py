@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from importlib import import_module
 from itertools import chain
 from typing import Annotated, Any
 
 import typer
 
+from fillmask_ui.cli.lines import check_file, file_texts
 from fillmask_ui.cli.options import Json, option, with_options
 from fillmask_ui.cli.terminal import load, print_line, print_table, wide_console
-from fillmask_ui.errors import DataError, OptionError, TextError
+from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.records import Filling
 
@@ -54,13 +55,13 @@ def predict(
             'fillmask-ui predict "The capital of France is [MASK]." or name a --file'
         )
     if file is not None:
-        _check_file(file)
+        check_file(file)
     if not as_json:
         # What draws the tables comes in while the weights are read, which leaves a core idle.
         threading.Thread(target=import_module, args=("rich.table",)).start()
     loaded = load(model)
     failed = False
-    of_file = () if file is None else _file_texts(file, needed=not given)
+    of_file = () if file is None else file_texts(file, needed=not given)
     for number, text in enumerate(chain(given, of_file), start=1):
         try:
             filling = fill(loaded, text, top_k=k, candidates=words, joint=joint)
@@ -90,30 +91,6 @@ def parse_top_k(value: str) -> int | None:
         return int(value)
     except ValueError:
         raise OptionError(f"--top-k was {value!r}: give a number from 1 to 100, or 'all'") from None
-
-
-def _check_file(file: str) -> None:
-    from fillmask_ui.texts.lines import is_file
-
-    if file != "-" and not is_file(file):
-        raise OptionError(f"no file {file!r}: give an existing text file, or - for standard input")
-
-
-def _file_texts(file: str, *, needed: bool) -> Iterator[str]:
-    """Lines of a file, or of standard input as they come; blank ones are left out.
-
-    Raises:
-        DataError: if it cannot be read, is not UTF-8, or has no text and one is needed.
-    """
-    from fillmask_ui.texts.lines import file_bytes, standard_input
-
-    data = standard_input() if file == "-" else file_bytes(file, name=repr(file))
-    for line in data.lines():
-        if line.strip():
-            needed = False
-            yield line
-    if needed:
-        raise DataError(f"{data.name} has no text: one sentence a line is wanted")
 
 
 def print_filling(filling: Filling, *, bits: bool) -> None:

@@ -1,0 +1,168 @@
+"""`fillmask-ui unmask`: many masks filled step by step."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fillmask_ui.cli.lines import check_file, file_texts
+from fillmask_ui.cli.options import Json, option, with_options
+from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, wide_console
+from fillmask_ui.errors import FillmaskError, OptionError
+from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.unmasking.config import UnmaskingConfig
+
+if TYPE_CHECKING:
+    from fillmask_ui.protocol import MaskedLM
+    from fillmask_ui.unmasking import Unmasked
+
+_PROMPTS = '"[MASK] sat on the [MASK]."; --prefix "The cat" --new-tokens 5; or --length 8'
+
+
+@with_options
+def unmask(
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="TEXT...", help="Sentences with [MASK], <mask> or ___."),
+    ] = None,
+    *,
+    prefix: Annotated[str, option("What stands before the new tokens.")] = "",
+    suffix: Annotated[str, option("What stands after the new tokens.")] = "",
+    new_tokens: Annotated[
+        int | None, option("Tokens to be written behind the prefix, or before the suffix.")
+    ] = None,
+    length: Annotated[int | None, option("Tokens of a text with nothing given.")] = None,
+    file: Annotated[
+        str | None,
+        option("Read texts from a file, one per line; - for standard input.", metavar="F|-"),
+    ] = None,
+    model: ModelChoice,
+    config: UnmaskingConfig,
+    steps: Annotated[bool, option("Print every step.", "--steps")] = False,
+    history: Annotated[
+        str | None,
+        option("Write the whole history of a single text to a file.", metavar="F.jsonl"),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Fill many masks step by step: which position first, and with what."""
+    from fillmask_ui.unmasking import unmask_all
+
+    given = texts or []
+    prompted = _check_prompt(given, prefix, suffix, new_tokens, length, file)
+    if file is not None:
+        check_file(file)
+    if history is not None and (file is not None or len(given) > 1):
+        raise OptionError("--history keeps one text: give one, without --file")
+    loaded = load(model)
+    if prompted is not None:
+        given = [_prompt(loaded, prompted, prefix, suffix)]
+    of_file: Iterable[str] = () if file is None else file_texts(file, needed=not given)
+    failed = False
+    several = len(given) > 1 or file is not None
+    for number, result in enumerate(unmask_all(loaded, chain(given, of_file), config), start=1):
+        if isinstance(result, FillmaskError):
+            # One bad line must not cost the others theirs.
+            where = f"text {number}: " if several else ""
+            sys.stderr.write(f"error: {where}{result}\n")
+            failed = True
+            continue
+        if history is not None:
+            _write_history(history, result)
+        if as_json:
+            print_json(result.to_dict())
+        else:
+            print_unmasked(result, loaded, steps=steps)
+    if failed:
+        raise typer.Exit(2)
+
+
+def _check_prompt(
+    given: list[str],
+    prefix: str,
+    suffix: str,
+    new_tokens: int | None,
+    length: int | None,
+    file: str | None,
+) -> int | None:
+    """The number of tokens between prefix and suffix; None where texts bring their own masks."""
+    around = prefix.strip() or suffix.strip()
+    if around and new_tokens is None:
+        raise OptionError("--prefix and --suffix need --new-tokens, the number of tokens to write")
+    if new_tokens is not None and not around:
+        raise OptionError(
+            "--new-tokens goes with --prefix or --suffix; for nothing but new tokens give --length"
+        )
+    if length is not None and new_tokens is not None:
+        raise OptionError(
+            "--length is a text with nothing given: leave --prefix, --suffix and "
+            "--new-tokens out, or --length"
+        )
+    wanted = new_tokens if new_tokens is not None else length
+    if wanted is not None and wanted < 1:
+        raise OptionError(f"at least 1 token must be written; {wanted} were asked for")
+    if wanted is not None and (given or file is not None):
+        raise OptionError("texts with masks of their own, or a prompt: give one of them")
+    if wanted is None and not given and file is None:
+        raise OptionError(f"no text was given: write one, as in: {_PROMPTS}")
+    return wanted
+
+
+def _prompt(model: MaskedLM, tokens: int, prefix: str, suffix: str) -> str:
+    from fillmask_ui.unmasking import masked_prompt
+
+    if tokens > model.max_tokens:
+        # Before a text of that length is written.
+        raise OptionError(
+            f"{tokens:,} new tokens were asked for and this model takes at most "
+            f"{model.max_tokens:,} tokens in all: ask for fewer"
+        )
+    return masked_prompt(model.vocabulary, tokens, prefix=prefix, suffix=suffix)
+
+
+def _write_history(path: str, result: Unmasked) -> None:
+    from fillmask_ui.unmasking import history_lines
+
+    try:
+        with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123 - as the user wrote it
+            file.writelines(f"{line}\n" for line in history_lines(result))
+    except OSError as error:
+        raise OptionError(f"the history cannot be written to {path!r}: {error}") from error
+
+
+def print_unmasked(result: Unmasked, model: MaskedLM, *, steps: bool) -> None:
+    """The text, its figures, and by choice the table of steps."""
+    from rich.text import Text
+
+    console = wide_console()
+    console.print(Text(result.text, style="bold"))
+    if steps:
+        rows = _rows(result, model)
+        print_table((">step", "text", "written", ">log-probability (nats)"), rows)
+    print_line(
+        f"{result.steps_taken} steps; log-probability {result.log_probability_nats:.3f} nats; "
+        f"pseudo-perplexity {result.pseudo_perplexity:,.2f}"
+    )
+    print_line(f"{result.signature}\n", "dim")
+
+
+def _rows(result: Unmasked, model: MaskedLM) -> Iterator[tuple[str, ...]]:
+    vocabulary = model.vocabulary
+    own = [place for place, i in enumerate(result.ids) if i not in vocabulary.special_ids]
+    for step in result.steps:
+        words = [
+            "·" if step.ids[place] == vocabulary.mask_id else vocabulary.token(step.ids[place])
+            for place in own
+        ]
+        written = [f"{token.token} {token.probability:.3g}" for token in step.filled]
+        written += [f"{token.token} hidden again" for token in step.remasked]
+        yield (
+            str(step.number),
+            " ".join(words),
+            "  ".join(written) or "nothing",
+            f"{step.total_log_probability_nats:.3f}",
+        )

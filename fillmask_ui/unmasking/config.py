@@ -1,0 +1,94 @@
+"""The choices of iterative unmasking, each checked on its own and against the others."""
+
+import math
+from dataclasses import dataclass
+
+from fillmask_ui.errors import OptionError
+from fillmask_ui.options import check_options, option
+
+NO_ORDER = "none"
+LEFT_TO_RIGHT = "left_to_right"
+# What decides which hidden positions are filled first.
+CONFIDENCES = ("top_prob", "prob_diff", "entropy")
+ORDERS = (NO_ORDER, *CONFIDENCES, LEFT_TO_RIGHT)
+PIECES = ("any", "fitting")
+
+
+@dataclass(frozen=True)
+class UnmaskingConfig:
+    """How a text is unmasked.
+
+    Raises:
+        OptionError: for a value out of bounds, and for choices that exclude each other.
+
+    >>> UnmaskingConfig(top_k=5, top_p=0.9)
+    Traceback (most recent call last):
+    fillmask_ui.errors.OptionError: top_k and top_p were both given: choose one of them
+    """
+
+    max_steps: int | None = option(
+        None, "Steps at most; one per hidden position if not given. The last fills all.", least=1
+    )
+    order: str = option(
+        "top_prob",
+        "Which positions are filled first: the surest by the largest probability (top_prob), its "
+        "lead over the second (prob_diff) or the entropy; from the left; or at random (none).",
+        choices=ORDERS,
+    )
+    confidence_temperature: float = option(
+        0.0, "Gumbel noise, times this, on the confidences; 0 takes the surest.", least=0
+    )
+    threshold: float | None = option(
+        None,
+        "Fill every position before which the uncertainties, from the surest on, sum to less "
+        "than this, instead of a fixed number per step.",
+    )
+    temperature: float = option(
+        0.0, "Of the distribution that tokens are drawn from; 0 takes the most probable.", least=0
+    )
+    top_k: int | None = option(None, "Draw among the K most probable tokens.", least=1)
+    top_p: float | None = option(
+        None, "Draw among the fewest most probable tokens that have this probability together."
+    )
+    pieces: str = option(
+        "any",
+        "fitting: never draw a sub-word piece where there is no word to go on with.",
+        choices=PIECES,
+    )
+    remask: int = option(
+        0,
+        "After each step but the last, hide so many of the tokens of earlier steps again, those "
+        "that were the least probable.",
+        least=0,
+    )
+    seed: int = option(42, "Of all that is drawn.", least=0)
+
+    def __post_init__(self) -> None:
+        for name in ("confidence_temperature", "temperature", "threshold", "top_p"):
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                words = name.replace("_", " ")
+                raise OptionError(f"{words} must be a finite number; it was {value}")
+        check_options(self)
+        if self.top_k is not None and self.top_p is not None:
+            raise OptionError("top_k and top_p were both given: choose one of them")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise OptionError(f"top p must be above 0 and at most 1; it was {self.top_p:g}")
+        if self.threshold is not None and self.threshold <= 0:
+            raise OptionError(f"threshold must be above 0; it was {self.threshold:g}")
+        if self.threshold is not None and self.order not in CONFIDENCES:
+            raise OptionError(
+                f"a threshold adds up uncertainties, and the order {self.order!r} has none: "
+                f"choose {', '.join(CONFIDENCES)}, or leave the threshold out"
+            )
+
+    @property
+    def signature(self) -> str:
+        """Every choice that shapes the result, as in the signature of a figure."""
+        names = ("order", "confidence_temperature", "temperature", "pieces", "remask", "seed")
+        chosen = {name: getattr(self, name) for name in names}
+        for name in ("max_steps", "threshold", "top_k", "top_p"):
+            if (value := getattr(self, name)) is not None:
+                chosen[name] = value
+        parts = [f"{name.replace('_', '-')}:{value}" for name, value in sorted(chosen.items())]
+        return "|".join(parts)

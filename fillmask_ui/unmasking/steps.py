@@ -1,0 +1,99 @@
+"""What iterative unmasking leaves behind: its steps and its result.
+
+Axes: T tokens of the text, M positions hidden at a step, K candidates.
+"""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fillmask_ui.records import Candidate, finite
+
+
+@dataclass(frozen=True)
+class FilledToken:
+    """A token that a step wrote."""
+
+    position: int  # in the token sequence, special tokens counted
+    token_id: int
+    token: str  # raw vocabulary string
+    probability: float  # softmax over all V tokens at temperature 1
+
+    @property
+    def log_probability_nats(self) -> float:
+        return math.log(self.probability) if self.probability > 0 else -math.inf
+
+
+@dataclass(frozen=True)
+class HiddenPosition:
+    """One hidden position as a step saw it, before it filled anything."""
+
+    position: int
+    # Of the order: the larger, the sooner it is filled; the largest probability where the order
+    # asks for none. Never with noise.
+    confidence: float
+    candidates: tuple[Candidate, ...]  # the K most probable tokens that may be written, best first
+
+
+@dataclass(frozen=True)
+class Step:
+    """One pass of the model and what was made of it."""
+
+    number: int  # from 1
+    ids: tuple[int, ...]  # T token ids after the step
+    hidden: tuple[HiddenPosition, ...]  # M entries from left to right
+    filled: tuple[FilledToken, ...]  # from left to right; none where the steps outnumber the masks
+    remasked: tuple[FilledToken, ...]  # of earlier steps, hidden again
+    log_probability_nats: float  # of `filled`, less that of `remasked`
+    total_log_probability_nats: float  # of all that stands after the step
+    duration_seconds: float  # of the pass, shared with the texts of the same batch
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready values, as `fillmask-ui unmask --json` prints them."""
+        written = {
+            "step": self.number,
+            "filled": [asdict(token) for token in self.filled],
+            "log_probability_nats": finite(self.log_probability_nats),
+        }
+        if self.remasked:
+            written["remasked"] = [token.position for token in self.remasked]
+        return written
+
+
+@dataclass(frozen=True)
+class Unmasked:
+    """A text with nothing hidden any more, and the way there."""
+
+    text: str
+    ids: tuple[int, ...]  # T token ids, special tokens included
+    start: int  # position of the first token that was hidden
+    hidden: tuple[int, ...]  # positions that were hidden at the beginning
+    steps: tuple[Step, ...]
+    pseudo_perplexity: float  # of the finished text: e^ of the mean NLL of each token, hidden alone
+    signature: str  # of the model and of every choice
+
+    @property
+    def steps_taken(self) -> int:
+        return len(self.steps)
+
+    @property
+    def log_probability_nats(self) -> float:
+        """Joint log-probability along the path: the sum over the steps."""
+        return math.fsum(step.log_probability_nats for step in self.steps)
+
+    @property
+    def duration_seconds(self) -> float:
+        return math.fsum(step.duration_seconds for step in self.steps)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready values; the shape that `fillmask-ui unmask --json` prints."""
+        return {
+            "text": self.text,
+            "ids": list(self.ids),
+            "steps": [step.to_dict() for step in self.steps],
+            "steps_taken": self.steps_taken,
+            "log_probability_nats": finite(self.log_probability_nats),
+            "pseudo_perplexity": finite(self.pseudo_perplexity),
+            "start": self.start,
+            "signature": self.signature,
+        }
