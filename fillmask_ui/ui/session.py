@@ -215,7 +215,11 @@ class Session:
         return known
 
     def slowly(
-        self, model: MaskedLM, question: tuple, work: Callable[[Report], Kept]
+        self,
+        model: MaskedLM,
+        question: tuple,
+        work: Callable[[Report], Kept],
+        size: Callable[[Kept], int] = lambda _: 1,
     ) -> Waiting | Done[Kept]:
         """An answer that takes many passes of a model: how far it is, for who asks again.
 
@@ -224,6 +228,7 @@ class Session:
             question: what tells it from others of this model.
             work: given what takes news of its progress, `Waiting`; computed once for all
                 visitors who ask the same, and remembered.
+            size: of the answer, in candidates of about the same memory.
         """
         key = self._key(model, question)
         if (known := self._kept(key)) is not None:
@@ -233,7 +238,7 @@ class Session:
             report(Waiting("Waiting for another computation…"))
             with self._turn:
                 answer = work(report)
-            self._keep(key, answer, 1)
+            self._keep(key, answer, size(answer))
             return answer
 
         return self._working.wait(key, compute)

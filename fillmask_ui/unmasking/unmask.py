@@ -14,7 +14,7 @@ Source:
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -64,19 +64,24 @@ def unmask(model: MaskedLM, text: str, config: UnmaskingConfig | None = None) ->
         TextError: if the text is blank, has no mask or is too long.
         ModelOutputError: if the model returns NaN.
     """
-    decoding = _decodings(model, [text], config or UnmaskingConfig())[0]
-    if isinstance(decoding, FillmaskError):
-        raise decoding
+    decoding = _begun(model, text, config or UnmaskingConfig())
     while decoding.hidden:
         yield _step_together(model, [decoding])[0]
 
 
-def finish(model: MaskedLM, text: str, config: UnmaskingConfig | None = None) -> Unmasked:
-    """`unmask` to its end; errors as there."""
-    result = next(iter(unmask_all(model, [text], config)))
-    if isinstance(result, FillmaskError):
-        raise result
-    return result
+def finish(
+    model: MaskedLM,
+    text: str,
+    config: UnmaskingConfig | None = None,
+    on_step: Callable[[Step], None] | None = None,
+) -> Unmasked:
+    """`unmask` to its end; errors as there. `on_step` is called with each step as it is made."""
+    decoding = _begun(model, text, config or UnmaskingConfig())
+    while decoding.hidden:
+        (step,) = _step_together(model, [decoding])
+        if on_step is not None:
+            on_step(step)
+    return result_of(model, decoding)
 
 
 def unmask_all(
@@ -131,6 +136,13 @@ def pseudo_perplexity(model: MaskedLM, ids: Sequence[int]) -> float:
         losses += target_nll_nats(log_probs, np.array([ids[place] for place in places])).tolist()
     mean = math.fsum(losses) / len(losses)
     return math.exp(mean) if mean < 700 else math.inf
+
+
+def _begun(model: MaskedLM, text: str, config: UnmaskingConfig) -> Decoding:
+    (decoding,) = _decodings(model, [text], config)
+    if isinstance(decoding, FillmaskError):
+        raise decoding
+    return decoding
 
 
 def _decodings(

@@ -1,0 +1,102 @@
+"""What the browser calls: functions of plain JSON values."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fillmask_ui.errors import FillmaskError, OptionError
+from fillmask_ui.filling.prompt import encode_masked, mask_positions
+from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.ui.background import Done, Report, Waiting
+from fillmask_ui.ui.learn.figure import Asked, LessonFigure, Shown
+from fillmask_ui.ui.session import Session, check_text
+from fillmask_ui.ui.unmask import view
+from fillmask_ui.ui.unmask.form import MOST_HIDDEN, SIDES, config_of, text_of
+from fillmask_ui.ui.widgets import error_message
+from fillmask_ui.unmasking import Step, Unmasked, UnmaskingConfig, finish, history_lines
+
+Json = dict[str, Any]
+
+
+def show(asked: Asked) -> Shown | Waiting:
+    """Both decodings, or one."""
+    model, text = asked.model, text_of(asked.values, asked.model)
+    check_text(text)
+    hidden = len(mask_positions(encode_masked(model, text), model.vocabulary))
+    if hidden > MOST_HIDDEN:
+        raise OptionError(
+            f"the text has {hidden:,} masks and this page unmasks at most {MOST_HIDDEN}: leave "
+            "some out, or use `fillmask-ui unmask`"
+        )
+    results: dict[str, Unmasked] = {}
+    for side in SIDES if asked.pressed("both") else SIDES[:1]:
+        state = decoded(asked.session, model, text, config_of(asked.values, side))
+        if isinstance(state, Waiting):
+            return state
+        results[side] = state.result
+    width = model.signature.vocabulary_size
+    html = [
+        view.result_html(result, config_of(asked.values, side), side, model.vocabulary, width)
+        for side, result in results.items()
+    ]
+    return Shown({"sides": "".join(html), "comparison": view.comparison(results), "cell": ""})
+
+
+FIGURE = LessonFigure("Unmask step by step", show)
+
+
+def decoded(
+    session: Session, model: MaskedLM, text: str, config: UnmaskingConfig
+) -> Waiting | Done[Unmasked]:
+    """A decoding, remembered; how far it is while it is being made."""
+
+    def work(report: Report) -> Unmasked:
+        def on_step(step: Step) -> None:
+            left = step.ids.count(model.vocabulary.mask_id)
+            report(Waiting(f"Step {step.number}, {left} still hidden", None))
+
+        return finish(model, text, config, on_step)
+
+    def size(result: Unmasked) -> int:
+        return sum(len(own.candidates) for step in result.steps for own in step.hidden)
+
+    return session.slowly(model, (finish, text, config), work, size)
+
+
+def _known(session: Session, request: Mapping[str, Any]) -> tuple[MaskedLM, Unmasked] | None:
+    """The decoding of one side that the browser shows; None while it is not there."""
+    given = request.get("values")
+    values = {str(k): str(v) for k, v in given.items()} if isinstance(given, dict) else {}
+    side = "B" if request.get("side") == "B" else "A"
+    model = session.model(str(request.get("model") or ""))
+    text = text_of(values, model)
+    check_text(text)
+    state = decoded(session, model, text, config_of(values, side))
+    return (model, state.result) if isinstance(state, Done) else None
+
+
+def cell(session: Session, request: Mapping[str, Any]) -> Json:
+    """The candidates of one cell as `html`: `values`, `model`, `side`, `step` and `position`."""
+    try:
+        known = _known(session, request)
+    except FillmaskError as error:
+        return {"html": "", "error": error_message(error)}
+    step, position = request.get("step"), request.get("position")
+    if known is None or not isinstance(step, int) or not isinstance(position, int):
+        return {"html": ""}
+    model, result = known
+    if not 1 <= step <= len(result.steps):
+        return {"html": ""}
+    side = "B" if request.get("side") == "B" else "A"
+    return {"html": view.cell_html(result.steps[step - 1], position, side, model.vocabulary)}
+
+
+def history(session: Session, request: Mapping[str, Any]) -> Json:
+    """The history of one side as a file: its `name`, `type` and `text`; or an `error`."""
+    try:
+        known = _known(session, request)
+    except FillmaskError as error:
+        return {"error": error_message(error)}
+    if known is None:
+        return {"error": "The decoding is not finished yet."}
+    text = "".join(f"{line}\n" for line in history_lines(known[1]))
+    return {"name": "unmasking.jsonl", "type": "application/jsonl", "text": text}
