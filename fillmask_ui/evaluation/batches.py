@@ -3,9 +3,12 @@
 Axes: B rows of a batch, T tokens, M hidden positions, V vocabulary.
 """
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -43,8 +46,8 @@ class Batch:
     through: float  # share of the window's tokens that went through the models after it
 
 
-class BatchScorer:
-    """Models with one tokenizer, and the texts that they have not finished.
+class Scorer(ABC):
+    """Models with one tokenizer, and the batches in which texts go through them.
 
     Args:
         models: one, or two that are compared token by token.
@@ -62,8 +65,6 @@ class BatchScorer:
         self._position_bytes = 4 * sum(model.signature.vocabulary_size for model in models)
         self._most = max(1, budget.total // self._position_bytes)  # positions of a call
         self._fair = max(1, self._most // workers)  # of a batch that several texts share
-        # Id of a text, number of a view.
-        self._scored: dict[int, dict[int, Scores]] = defaultdict(dict)
 
     def batches(
         self, texts: Sequence[Prepared], number: int, done: frozenset[int]
@@ -90,6 +91,29 @@ class BatchScorer:
             if not all(view.text.row.id in done for view in batch):
                 yield Batch(batch, through / total)
 
+    @abstractmethod
+    def score(self, batch: Batch) -> Any:
+        """What `finished` makes rows of; safe to call from many threads."""
+
+    @abstractmethod
+    def finished(self, batch: Batch, scores: Any, done: frozenset[int]) -> Iterator[EvaluatedText]:
+        """The texts whose last view was in this batch; called in the order of the batches."""
+
+    def _room_for(self, positions: int) -> AbstractContextManager[None]:
+        """The part of the budget that the logits at some positions take, or all there is."""
+        return self._budget.part(min(positions * self._position_bytes, self._budget.total))
+
+
+class BatchScorer(Scorer):
+    """Scores of the true tokens, by one reading of each view; arguments as of `Scorer`."""
+
+    def __init__(
+        self, models: Sequence[MaskedLM], batch_tokens: int, workers: int, budget: Budget
+    ) -> None:
+        super().__init__(models, batch_tokens, workers, budget)
+        # Id of a text, number of a view.
+        self._scored: dict[int, dict[int, Scores]] = defaultdict(dict)
+
     def score(self, batch: Batch) -> Scores:
         """Scores at all M positions asked of a batch; safe to call from many threads."""
         views = batch.views
@@ -101,8 +125,7 @@ class BatchScorer:
         chunks: list[Scores] = []
         for start in range(0, len(rows), self._most):
             asked = slice(start, start + self._most)
-            held = min(len(rows[asked]) * self._position_bytes, self._budget.total)
-            with self._budget.part(held):
+            with self._room_for(len(rows[asked])):
                 chunks += self._score_call(padded, rows[asked], cols[asked], targets[asked])
         return _join(chunks)
 
@@ -115,11 +138,7 @@ class BatchScorer:
             for model in self._models
         ]  # each [m, V]
         for model, own in zip(self._models, logits, strict=True):
-            if targets.max(initial=0) >= own.shape[1]:
-                raise ModelOutputError(
-                    f"{model.signature.name} returns logits for {own.shape[1]} tokens, but its "
-                    f"tokenizer has the id {targets.max()}: the two do not belong together"
-                )
+            check_width(model, own.shape[1], int(targets.max(initial=0)))
         return list(_score_logits(logits, targets))
 
     def finished(
@@ -140,6 +159,15 @@ class BatchScorer:
                 parts = self._scored.pop(index)
                 of_text = _join([part for _, part in sorted(parts.items())])
                 yield _evaluated(view.text.row, of_text, self._models)
+
+
+def check_width(model: MaskedLM, width: int, token_id: int) -> None:
+    """Refuse logits without a column for a token of the texts: a `ModelOutputError`."""
+    if token_id >= width:
+        raise ModelOutputError(
+            f"{model.signature.name} returns logits for {width} tokens, but its "
+            f"tokenizer has the id {token_id}: the two do not belong together"
+        )
 
 
 def _join(parts: Sequence[Scores]) -> Scores:

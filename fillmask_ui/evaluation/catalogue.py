@@ -60,6 +60,19 @@ MODEL_FIGURES = (
     Figure("texts_truncated", "texts cut at the end", attribute="truncated"),
     Figure("tokens_left_out", "tokens left out", attribute="left_out"),
 )
+# Of texts that were filled step by step.
+WRITTEN_FIGURES = (
+    Figure("exact_match", "exact match", "", "exact_match_interval"),
+    Figure("infill_token_accuracy", "infill token accuracy", "", "infill_token_accuracy_interval"),
+    Figure(
+        "mean_pseudo_perplexity",
+        "mean pseudo-perplexity of the finished texts",
+        "",
+        "mean_pseudo_perplexity_interval",
+    ),
+    Figure("distinct_1", "distinct-1"),
+    Figure("distinct_2", "distinct-2"),
+)
 GROUP_FIGURES = (
     Figure("tokens", "tokens"),
     Figure("texts", "texts"),

@@ -7,9 +7,17 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from fillmask_ui.errors import OptionError
-from fillmask_ui.evaluation.schemes import SCHEMES, CrossEntropy, Scheme, make_scheme
+from fillmask_ui.evaluation.schemes import (
+    SCHEMES,
+    CrossEntropy,
+    PseudoPerplexity,
+    Scheme,
+    Suffix,
+    make_scheme,
+)
 from fillmask_ui.masking import MaskRecipe, generator
 from fillmask_ui.options import check_options, option
+from fillmask_ui.unmasking.config import UnmaskingOptions
 
 # Raised when the same choices give other numbers than before. 2: dynamically quantized models are
 # scaled text by text. Under 1 they were by batch, so that the size of the batches moved the fourth
@@ -101,10 +109,10 @@ class EvaluationConfig:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values: `__init__` by name, but for `protocol`.
 
-        The options of the other metrics are there with their defaults, as they always were.
+        The options of the first metrics are always there, with their defaults for any other.
         """
         values: dict[str, Any] = {"metric": self.metric}
-        for scheme in (*(known() for known in SCHEMES.values()), self.scheme):
+        for scheme in (CrossEntropy(), PseudoPerplexity(), Suffix(), self.scheme):
             values |= asdict(scheme)
         for name in ("seed", "max_tokens", "batch_tokens"):
             values[name] = getattr(self, name)
@@ -113,5 +121,6 @@ class EvaluationConfig:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> EvaluationConfig:
         """The inverse of `to_dict`."""
-        recipe = {"recipe": MaskRecipe(**values["recipe"])} if "recipe" in values else {}
-        return cls(**{**values, **recipe})
+        nested = {"recipe": MaskRecipe, "decoding": UnmaskingOptions}
+        made = {name: kind(**values[name]) for name, kind in nested.items() if name in values}
+        return cls(**{**values, **made})

@@ -12,6 +12,7 @@ from fillmask_ui.evaluation.summary import (
     GroupFigures,
     Histogram,
     ModelFigures,
+    WrittenFigures,
 )
 from fillmask_ui.evaluation.tallies import (
     BIN_NATS,
@@ -68,6 +69,24 @@ def model_figures(tally: ModelTally, order: np.ndarray, quick: bool) -> ModelFig
         histogram=histogram,
         truncated=tally.truncated,
         left_out=tally.left_out,
+        written=_written(tally, order, quick) if tally.written.texts else None,
+    )
+
+
+def _written(tally: ModelTally, order: np.ndarray, quick: bool) -> WrittenFigures:
+    right, perplexity = tally.written.text_columns(order)
+    hidden = tally.text_columns(order)[1]
+    tokens, each = int(hidden.sum()), np.ones(len(order))
+    exact = (right == hidden).astype(np.float64)
+    return WrittenFigures(
+        exact_match=float(exact.mean()),
+        exact_match_interval=_of_shares(exact, each, quick),
+        infill_token_accuracy=_total(right) / tokens,
+        infill_token_accuracy_interval=_of_shares(right, hidden, quick),
+        mean_pseudo_perplexity=_total(perplexity) / len(order),
+        mean_pseudo_perplexity_interval=_of_losses(perplexity, each, quick),
+        distinct_1=len(tally.written.tokens) / tokens,
+        distinct_2=len(tally.written.pairs) / tokens,
     )
 
 
@@ -148,6 +167,14 @@ def _interval(x: np.ndarray, n: np.ndarray, quick: bool) -> Interval | None:
 def _of_losses(x: np.ndarray, n: np.ndarray, quick: bool) -> Interval | None:
     found = _interval(x, n, quick)
     return found and found.not_below(0.0)
+
+
+def _of_shares(x: np.ndarray, n: np.ndarray, quick: bool) -> Interval | None:
+    """Of a share; None where it is 0 or 1 in every text, which has no spread to judge by."""
+    if not x.any() or np.array_equal(x, n):
+        return None
+    found = _of_losses(x, n, quick)
+    return found and found.map(lambda share: min(share, 1.0))
 
 
 def _split(tally: SplitTally) -> tuple[GroupFigures, ...]:

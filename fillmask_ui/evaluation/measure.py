@@ -10,13 +10,16 @@ import itertools
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import Any
 
 from fillmask_ui.batching import windows
 from fillmask_ui.errors import OptionError
-from fillmask_ui.evaluation.batches import LOGIT_BYTES, Batch, BatchScorer, Scores
+from fillmask_ui.evaluation.batches import LOGIT_BYTES, Batch, BatchScorer, Scorer
 from fillmask_ui.evaluation.config import EvaluationConfig
 from fillmask_ui.evaluation.prepare import NOT_COMPARABLE, Masks, Prepared, SeededMasks, prepare
 from fillmask_ui.evaluation.rows import EvaluatedText
+from fillmask_ui.evaluation.schemes.unmasking import Unmasking
+from fillmask_ui.evaluation.unmasked import UnmaskingScorer
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Example, SkippedText
 from fillmask_ui.workers import Budget, in_order
@@ -127,12 +130,12 @@ class _Step:
     """A batch on its way, or a text that is left out."""
 
     what: Batch | SkippedText
-    scorer: BatchScorer
+    scorer: Scorer
     waits: bool = False  # whether its rows wait for those of the model
     texts: float = 0.0  # as of `Heartbeat`, after it
 
-    def perform(self) -> tuple["_Step", Scores]:
-        return self, self.scorer.score(self.what) if isinstance(self.what, Batch) else []
+    def perform(self) -> tuple["_Step", Any]:
+        return self, self.scorer.score(self.what) if isinstance(self.what, Batch) else None
 
 
 def _measure(
@@ -146,7 +149,7 @@ def _measure(
     batch_tokens = config.batch_tokens or _batch_tokens(models, sum(map(_size, first)))
     workers = min(getattr(model, "concurrent_calls", 1) for model in models)
     budget = Budget(LOGIT_BYTES)
-    scorers = [BatchScorer(lane.models, batch_tokens, workers, budget) for lane in lanes]
+    scorers = [_scorer(config, lane.models, batch_tokens, workers, budget) for lane in lanes]
     steps = _steps(itertools.chain([first], cut), scorers, done)
     others: dict[int, EvaluatedText] = {}
     with closing(in_order(_Step.perform, steps, workers)) as performed:
@@ -160,6 +163,13 @@ def _measure(
                 else:
                     yield replace(row, other=others.pop(row.id, None))
             yield Heartbeat(step.texts, batch_tokens)
+
+
+def _scorer(config: EvaluationConfig, models: Sequence[MaskedLM], *limits: Any) -> Scorer:
+    """What measures by the metric of a config; `limits` as of `Scorer`."""
+    if isinstance(config.scheme, Unmasking):
+        return UnmaskingScorer(models, *limits, scheme=config.scheme, seed=config.seed)
+    return BatchScorer(models, *limits)
 
 
 def _batch_tokens(models: Sequence[MaskedLM], work: int) -> int:
@@ -181,7 +191,7 @@ def _size(item: _Item) -> int:
 
 
 def _steps(
-    cut: Iterable[list[_Item]], scorers: Sequence[BatchScorer], done: frozenset[int]
+    cut: Iterable[list[_Item]], scorers: Sequence[Scorer], done: frozenset[int]
 ) -> Iterator[_Step]:
     """Window by window: what is left out, then the batches, those of the second lane first."""
     before = 0

@@ -47,6 +47,7 @@ class Prepared:
 
     row: MaskedText
     hidden: HiddenTokens
+    encoding: Encoding  # of the text as it is
 
 
 def prepare(
@@ -86,7 +87,7 @@ def prepare(
         parts=_parts(encoding, hidden.cols),
         spans=np.array(spans, np.int64),
     )
-    return Prepared(row, hidden)
+    return Prepared(row, hidden, encoding)
 
 
 def _encode_beginning(vocabulary: Vocabulary, text: str, max_tokens: int) -> Encoding:

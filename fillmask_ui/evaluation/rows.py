@@ -30,6 +30,17 @@ class TokenScores:
     top_tokens: tuple[str, ...] = ()  # M vocabulary strings of `top_ids`
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class UnmaskedScores(TokenScores):
+    """The same of a text that the model filled step by step, each token at its own step."""
+
+    steps: np.ndarray  # int64 [M], number of the step that wrote it, from 1
+    written_ids: np.ndarray  # int64 [M], the token that was written
+    written_probabilities: np.ndarray  # float64 [M], its probability
+    written_tokens: tuple[str, ...]  # M vocabulary strings of `written_ids`
+    pseudo_perplexity: float  # of the finished text
+
+
 @dataclass(frozen=True, eq=False)
 class LogitDifference:
     """How far two models with one vocabulary are apart at the hidden positions of one text."""
@@ -90,15 +101,23 @@ class EvaluatedText(MaskedText):
         """The inverse of `to_dict`."""
         kinds = [KINDS.index(kind) for kind in row["kinds"]]
         values = _values(MaskedText, {**row, "kinds": kinds})
-        for name, kind in (("baseline", TokenScores), ("difference", LogitDifference)):
-            values[name] = kind(**_values(kind, row[name])) if name in row else None
+        values["scores"] = _scores(row)
+        values["baseline"] = _scores(row["baseline"]) if "baseline" in row else None
+        if "difference" in row:
+            values["difference"] = LogitDifference(**_values(LogitDifference, row["difference"]))
         other = cls.from_dict(row["other"]) if "other" in row else None
-        return cls(**values, scores=TokenScores(**_values(TokenScores, row)), other=other)
+        return cls(**values, other=other)
+
+
+def _scores(row: Mapping[str, Any]) -> TokenScores:
+    kind = UnmaskedScores if "written_ids" in row else TokenScores
+    return kind(**_values(kind, row))
 
 
 _KEYS = {"cols": "positions"}  # in JSON, where it is not the name of the field
 _TYPES = {
     **dict.fromkeys(("ids", "cols", "shown_ids", "spans", "ranks", "top_ids"), np.int64),
+    **dict.fromkeys(("steps", "written_ids"), np.int64),
     **dict.fromkeys(("kinds", "parts"), np.uint8),
 }
 

@@ -1,6 +1,7 @@
 """Running sums over measured texts, which merge: the mutable half of `summarize`.
 
-They grow with the vocabulary and, by six numbers per text, with the texts; never with the tokens.
+They grow with the vocabulary and, by six numbers per text, with the texts; never with the tokens,
+but for the distinct pairs of tokens that unmasking wrote.
 
 Axes: M hidden positions of a text, G groups of a split, V vocabulary.
 """
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from fillmask_ui.evaluation.rows import PARTS, EvaluatedText, TokenScores
+from fillmask_ui.evaluation.rows import PARTS, EvaluatedText, TokenScores, UnmaskedScores
 from fillmask_ui.evaluation.schemes import Scheme
 from fillmask_ui.intervals import RatioMoments
 from fillmask_ui.masking import KINDS
@@ -65,6 +66,8 @@ class Tally:
                 own.add_sums(value)
             elif isinstance(own, array):
                 own.extend(value)
+            elif isinstance(own, set):
+                own |= value
             elif isinstance(own, np.ndarray | int):
                 setattr(self, name, own + value)
 
@@ -94,6 +97,29 @@ class SplitTally(Tally):
         return RatioMoments(int(texts), nll, count, xx, nn, xn)
 
 
+class WrittenTally(Tally):
+    """What one model wrote where texts were filled step by step; empty for any other metric."""
+
+    def __init__(self) -> None:
+        self.texts = array("d")  # per text: tokens that are the true ones, pseudo-perplexity
+        self.tokens: set[int] = set()  # different ids
+        self.pairs: set[tuple[int, int]] = (
+            set()
+        )  # different ids of neighbours that were both written
+
+    def text_columns(self, order: np.ndarray) -> np.ndarray:
+        """Float64 [2, N]: right tokens, pseudo-perplexity."""
+        return np.array(self.texts).reshape(-1, 2)[order].T.copy()
+
+    def add(self, row: EvaluatedText, scores: UnmaskedScores) -> None:
+        written = scores.written_ids.tolist()
+        right = int((scores.written_ids == row.true_ids).sum())
+        self.texts.extend((right, scores.pseudo_perplexity))
+        self.tokens.update(written)
+        adjacent = np.flatnonzero(np.diff(row.cols) == 1).tolist()
+        self.pairs.update((written[place], written[place + 1]) for place in adjacent)
+
+
 class ModelTally(Tally):
     """Everything that is summed for one model; the metric says what a loss is divided by."""
 
@@ -106,6 +132,7 @@ class ModelTally(Tally):
         self.tokens = np.zeros((0, COLUMNS + 1))  # [ids seen]; the last column: occurrences
         self.histogram = np.zeros((len(KINDS), LOSS_BINS), np.int64)
         self.calibration = np.zeros((CALIBRATION_BINS, 3))  # tokens, stated probability, right
+        self.written = WrittenTally()
         self.truncated = 0
         self.left_out = 0
 
@@ -142,6 +169,8 @@ class ModelTally(Tally):
         stated = scores.top_probabilities
         slot = np.minimum(stated * CALIBRATION_BINS, CALIBRATION_BINS - 1).astype(np.int64)
         np.add.at(self.calibration, slot, np.stack([values[:, COUNT], stated, right], axis=1))
+        if isinstance(scores, UnmaskedScores):
+            self.written.add(row, scores)
         self.truncated += row.truncated
         self.left_out += row.left_out
 

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 
 from fillmask_ui.errors import DataError, OptionError, unknown
 from fillmask_ui.evaluation.rows import PARTS
+from fillmask_ui.evaluation.schemes import Unmasking
 from fillmask_ui.masking import KINDS
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs.store import Run
@@ -32,6 +33,13 @@ _SCORES = {
     "top_token": "top_tokens",
     "top_probability": "top_probabilities",
 }
+# Where texts were filled step by step.
+_WRITTEN = {
+    "step": "steps",
+    "written_id": "written_ids",
+    "written_token": "written_tokens",
+    "written_probability": "written_probabilities",
+}
 _DIFFERENCES = {
     "kl_nats": "kl_nats",
     "kl_reverse_nats": "kl_reverse_nats",
@@ -39,9 +47,8 @@ _DIFFERENCES = {
     "max_abs_logit_difference": "max_abs",
 }
 _NAMED = {"kind": KINDS, "part": PARTS}
-_STRINGS = ("token", "kind", "part", "top_token")
-_WHOLE = ("text_id", "position", "token_id", "shown_id", "rank", "top_id")
-_COLUMNS = ("text_id", *_TOKEN, *_SCORES, *(f"baseline_{name}" for name in _SCORES), *_DIFFERENCES)
+_STRINGS = ("token", "kind", "part", "top_token", "written_token")
+_WHOLE = ("text_id", "position", "token_id", "shown_id", "rank", "top_id", "step", "written_id")
 _ROWS_A_GROUP = 20_000
 
 
@@ -69,7 +76,7 @@ def export(run: Run, target: Path, file_format: str | None = None) -> int:
 def write_text(run: Run, file: TextIO, file_format: str) -> int:
     """Write a run as csv, json or jsonl to an open file; the number of records is returned."""
     if file_format == "csv":
-        writer = csv.DictWriter(file, _COLUMNS, restval="", lineterminator="\n")
+        writer = csv.DictWriter(file, _columns(run), restval="", lineterminator="\n")
         writer.writeheader()
         return _count(writer.writerow(record) for record in token_records(run))
     lines = (json.dumps(line.values, ensure_ascii=False) for line in run.lines)
@@ -84,20 +91,31 @@ def write_text(run: Run, file: TextIO, file_format: str) -> int:
     return count
 
 
+def _scores(run: Run) -> dict[str, str]:
+    """Columns of what a model says, and the attributes they come from."""
+    return _SCORES | (_WRITTEN if isinstance(run.info.config.scheme, Unmasking) else {})
+
+
+def _columns(run: Run) -> tuple[str, ...]:
+    own = _scores(run)
+    return ("text_id", *_TOKEN, *own, *(f"baseline_{name}" for name in own), *_DIFFERENCES)
+
+
 def _count(written: Iterable[Any]) -> int:
     return sum(1 for _ in written)
 
 
 def token_records(run: Run) -> Iterator[dict[str, Any]]:
     """One flat record for each hidden token of the run."""
+    scores = _scores(run)
     for row in run.rows():
         if isinstance(row, SkippedText):
             continue
         columns: dict[str, Sequence[Any]] = {}
         for record, prefix, names in (
             (row, "", _TOKEN),
-            (row.scores, "", _SCORES),
-            (row.baseline, "baseline_", _SCORES),
+            (row.scores, "", scores),
+            (row.baseline, "baseline_", scores),
             (row.difference, "", _DIFFERENCES),
         ):
             for name, attribute in names.items() if record is not None else ():
@@ -120,7 +138,7 @@ def _write_parquet(run: Run, target: Path) -> int:
 
     kinds = {**dict.fromkeys(_STRINGS, pa.string()), **dict.fromkeys(_WHOLE, pa.int64())}
     schema = pa.schema(
-        [(name, kinds.get(name.removeprefix("baseline_"), pa.float64())) for name in _COLUMNS]
+        [(name, kinds.get(name.removeprefix("baseline_"), pa.float64())) for name in _columns(run)]
     )
     records = token_records(run)
     count = 0

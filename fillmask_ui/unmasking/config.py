@@ -15,13 +15,13 @@ PIECES = ("any", "fitting")
 
 
 @dataclass(frozen=True)
-class UnmaskingConfig:
-    """How a text is unmasked.
+class UnmaskingOptions:
+    """How a text is unmasked, whatever the seed.
 
     Raises:
         OptionError: for a value out of bounds, and for choices that exclude each other.
 
-    >>> UnmaskingConfig(top_k=5, top_p=0.9)
+    >>> UnmaskingOptions(top_k=5, top_p=0.9)
     Traceback (most recent call last):
     fillmask_ui.errors.OptionError: top_k and top_p were both given: choose one of them
     """
@@ -61,7 +61,6 @@ class UnmaskingConfig:
         "that were the least probable.",
         least=0,
     )
-    seed: int = option(42, "Of all that is drawn.", least=0)
 
     def __post_init__(self) -> None:
         for name in ("confidence_temperature", "temperature", "threshold", "top_p"):
@@ -85,10 +84,13 @@ class UnmaskingConfig:
     @property
     def signature(self) -> str:
         """Every choice that shapes the result, as in the signature of a figure."""
-        names = ("order", "confidence_temperature", "temperature", "pieces", "remask", "seed")
-        chosen = {name: getattr(self, name) for name in names}
-        for name in ("max_steps", "threshold", "top_k", "top_p"):
-            if (value := getattr(self, name)) is not None:
-                chosen[name] = value
+        chosen = {name: value for name, value in vars(self).items() if value is not None}
         parts = [f"{name.replace('_', '-')}:{value}" for name, value in sorted(chosen.items())]
         return "|".join(parts)
+
+
+@dataclass(frozen=True)
+class UnmaskingConfig(UnmaskingOptions):
+    """How a text is unmasked; errors as of `UnmaskingOptions`."""
+
+    seed: int = option(42, "Of all that is drawn.", least=0)

@@ -32,14 +32,22 @@ class Decoding:
         vocabulary: of the model.
         config: how it is unmasked.
         pieces: which tokens may be written where.
+        positions: the masks that are filled, from left to right; all of the text if not given.
     """
 
     def __init__(
-        self, encoding: Encoding, vocabulary: Vocabulary, config: UnmaskingConfig, pieces: Pieces
+        self,
+        encoding: Encoding,
+        vocabulary: Vocabulary,
+        config: UnmaskingConfig,
+        pieces: Pieces,
+        positions: Sequence[int] | None = None,
     ) -> None:
         self.encoding = encoding
         self.config = config
-        self.initial = mask_positions(encoding, vocabulary)
+        self.initial = tuple(
+            mask_positions(encoding, vocabulary) if positions is None else positions
+        )
         self.ids = list(encoding.ids)
         self.steps: list[Step] = []
         self._vocabulary = vocabulary

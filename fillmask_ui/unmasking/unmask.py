@@ -116,6 +116,20 @@ def result_of(model: MaskedLM, decoding: Decoding) -> Unmasked:
     )
 
 
+def logits_of(model: MaskedLM, decodings: Sequence[Decoding]) -> list[np.ndarray]:
+    """What the model says at the positions that some texts still hide, from one call.
+
+    Returns:
+        float32 [M, V] for each text with its M hidden positions.
+    """
+    batch = pad([np.array(one.ids) for one in decodings], model.vocabulary.pad_id)  # [B, T]
+    counts = [len(one.hidden) for one in decodings]
+    rows = np.repeat(np.arange(len(decodings)), counts)  # [sum of M]
+    cols = np.array([place for one in decodings for place in one.hidden], np.int64)
+    logits = model.logits_at(batch.input_ids, batch.attention_mask, rows, cols)
+    return np.split(logits, np.cumsum(counts)[:-1])
+
+
 def pseudo_perplexity(model: MaskedLM, ids: Sequence[int]) -> float:
     """e^ of the mean NLL of each token of a text, hidden alone; special tokens left out.
 
@@ -173,12 +187,7 @@ def _batches(decodings: Sequence[Decoding]) -> Iterator[list[Decoding]]:
 
 def _step_together(model: MaskedLM, decodings: Sequence[Decoding]) -> list[Step]:
     """One step of each of some texts, from one call of the model."""
-    batch = pad([np.array(one.ids) for one in decodings], model.vocabulary.pad_id)  # [B, T]
-    counts = [len(one.hidden) for one in decodings]
-    rows = np.repeat(np.arange(len(decodings)), counts)  # [M]
-    cols = np.array([place for one in decodings for place in one.hidden], np.int64)  # [M]
     started = time.perf_counter()
-    logits = model.logits_at(batch.input_ids, batch.attention_mask, rows, cols)  # [M, V]
+    logits = logits_of(model, decodings)
     seconds = time.perf_counter() - started
-    own = np.split(logits, np.cumsum(counts)[:-1])
-    return [one.advance(part, seconds) for one, part in zip(decodings, own, strict=True)]
+    return [one.advance(part, seconds) for one, part in zip(decodings, logits, strict=True)]

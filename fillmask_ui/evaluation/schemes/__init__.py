@@ -14,10 +14,12 @@ from fillmask_ui.evaluation.schemes.pseudo_perplexity import PseudoPerplexity
 from fillmask_ui.evaluation.schemes.scheme import Scheme
 from fillmask_ui.evaluation.schemes.suffix import Suffix
 from fillmask_ui.evaluation.schemes.uniform import Uniform
+from fillmask_ui.evaluation.schemes.unmasking import Unmasking
 from fillmask_ui.options import options_of
 
 SCHEMES: dict[str, type[Scheme]] = {
-    scheme.name: scheme for scheme in (CrossEntropy, PseudoPerplexity, BitsPerByte, Uniform, Suffix)
+    scheme.name: scheme
+    for scheme in (CrossEntropy, PseudoPerplexity, BitsPerByte, Uniform, Suffix, Unmasking)
 }
 
 

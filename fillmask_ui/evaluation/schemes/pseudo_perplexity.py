@@ -39,6 +39,7 @@ class PseudoPerplexity(Scheme):
     unit = ""
     seeded = False
     covers_the_text = True
+    one_by_one = True
     exponential = True
 
     within_word: bool = option(False, "Pseudo-perplexity: hide the rest of the word too.")

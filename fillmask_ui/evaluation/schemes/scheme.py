@@ -34,6 +34,7 @@ class Scheme(ABC):
     unit: ClassVar[str] = "nats"  # of its figure; blank for a number without one
     seeded: ClassVar[bool] = True  # whether the seed changes what is hidden
     covers_the_text: ClassVar[bool] = False  # whether every token is hidden once
+    one_by_one: ClassVar[bool] = False  # whether it takes about a row of the model per token
     exponential: ClassVar[bool] = False  # whether the figure is e^ of the loss per unit
 
     def __post_init__(self) -> None:

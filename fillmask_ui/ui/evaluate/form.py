@@ -203,7 +203,7 @@ def _whole(what: str, value: float | None, *, least: int = 0) -> int:
 
 
 def _check_public(samples: int | None, config: EvaluationConfig) -> None:
-    one_by_one = config.scheme.covers_the_text
+    one_by_one = config.scheme.one_by_one
     most = PUBLIC_TEXTS_ONE_BY_ONE if one_by_one else PUBLIC_TEXTS
     if samples is None or samples > most:
         raise OptionError(
