@@ -25,7 +25,14 @@ from fillmask_ui.evaluation.tallies import (
     SplitTally,
     gap,
 )
-from fillmask_ui.intervals import Interval, Limits, RatioMoments, judge, ratio_interval
+from fillmask_ui.intervals import (
+    Interval,
+    Limits,
+    RatioMoments,
+    judge,
+    ratio_interval,
+    share_interval,
+)
 from fillmask_ui.masking import KINDS
 
 # An interval over fewer texts is wider than anybody can use.
@@ -77,10 +84,10 @@ def _written(tally: ModelTally, order: np.ndarray, quick: bool) -> WrittenFigure
     right, perplexity = tally.written.text_columns(order)
     hidden = tally.text_columns(order)[1]
     tokens, each = int(hidden.sum()), np.ones(len(order))
-    exact = (right == hidden).astype(np.float64)
+    exact = int((right == hidden).sum())
     return WrittenFigures(
-        exact_match=float(exact.mean()),
-        exact_match_interval=_of_shares(exact, each, quick),
+        exact_match=exact / len(order),
+        exact_match_interval=share_interval(exact, len(order)),
         infill_token_accuracy=_total(right) / tokens,
         infill_token_accuracy_interval=_of_shares(right, hidden, quick),
         mean_pseudo_perplexity=_total(perplexity) / len(order),

@@ -1,7 +1,9 @@
 """A measured token once more: the very ids that the model read, and what it says there now.
 
 Everything is in the row, so neither the texts nor the generator of the masks are needed: a run
-replays also where its file is gone, or where masks came from one stream through all texts.
+replays also where its file is gone, or where masks came from one stream through all texts. Of a
+text that was filled step by step the row has the step and the token of each position, which is
+what the model read unless tokens were hidden again.
 """
 
 from dataclasses import dataclass, replace
@@ -9,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.evaluation.rows import MaskedText, TokenScores
-from fillmask_ui.evaluation.schemes import Scheme
+from fillmask_ui.evaluation.rows import MaskedText, TokenScores, UnmaskedScores
+from fillmask_ui.evaluation.schemes import Scheme, Unmasking
 from fillmask_ui.masking import HiddenTokens
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import MaskFilling
@@ -26,7 +28,13 @@ class Reading:
     true_id: int  # the token to be found
 
 
-def replay(row: MaskedText, scheme: Scheme, vocabulary: Vocabulary, entry: int) -> Reading:
+def replay(
+    row: MaskedText,
+    scheme: Scheme,
+    vocabulary: Vocabulary,
+    entry: int,
+    scores: TokenScores | None = None,
+) -> Reading:
     """What the model read when a hidden token was scored.
 
     Args:
@@ -34,9 +42,12 @@ def replay(row: MaskedText, scheme: Scheme, vocabulary: Vocabulary, entry: int) 
         scheme: by which it was hidden.
         vocabulary: of the model.
         entry: which of the M hidden tokens, in [0, M).
+        scores: of the model; needed of a text that it filled step by step.
 
     Raises:
-        DataError: if the vocabulary is not the one that the row was made with.
+        DataError: if the vocabulary is not the one that the row was made with, or the row does not
+            say what the model read.
+        TypeError: if such scores are needed and not given.
     """
     for token_id, token in zip(row.true_ids.tolist(), row.tokens, strict=True):
         if vocabulary.token(token_id) != token:
@@ -45,12 +56,23 @@ def replay(row: MaskedText, scheme: Scheme, vocabulary: Vocabulary, entry: int) 
                 f"{token!r}, and that of the model is {vocabulary.token(token_id)!r} now: the "
                 "model has been replaced since; evaluate again"
             )
+    position, true_id = int(row.cols[entry]), int(row.true_ids[entry])
     input_ids = row.ids.copy()
+    if isinstance(scheme, Unmasking):
+        if not isinstance(scores, UnmaskedScores):
+            raise TypeError("what a model read of a text that it filled depends on its scores")
+        if scheme.decoding.remask:
+            raise DataError(
+                "this run hid tokens again that it had written (--remask), and stored what stood "
+                "at the end: what the model read in between cannot be shown"
+            )
+        own = scores.steps[entry]
+        input_ids[row.cols] = np.where(scores.steps < own, scores.written_ids, vocabulary.mask_id)
+        return Reading(input_ids, np.flatnonzero(scores.steps == own), position, true_id)
     input_ids[row.cols] = row.shown_ids
     until = scheme.hidden_until(row)
     hidden = HiddenTokens(row.ids, input_ids, row.cols, row.kinds, vocabulary.mask_id, until)
     view = 0 if until is None else entry
-    position, true_id = int(row.cols[entry]), int(row.true_ids[entry])
     return Reading(hidden.view(view), hidden.scored(view), position, true_id)
 
 

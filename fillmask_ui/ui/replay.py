@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.errors import FillmaskError, ModelError
 from fillmask_ui.evaluation.replay import Reading, replay, with_stored
+from fillmask_ui.evaluation.rows import UnmaskedScores
 from fillmask_ui.filling import normalise_masks
 from fillmask_ui.masking import KINDS
 from fillmask_ui.protocol import MaskedLM
@@ -51,7 +52,7 @@ def replayed(
     except FillmaskError as error:
         raise cannot_be_had(token, error) from error
     scheme = token.info.config.scheme
-    reading = replay(token.row, scheme, model.vocabulary, token.entry)
+    reading = replay(token.row, scheme, model.vocabulary, token.entry, token.scores)
     found = session.fill_at(
         model, tuple(reading.ids.tolist()), reading.position, reading.true_id, top_k=top_k
     )
@@ -125,7 +126,8 @@ class ReadToken:
     shown: str  # what the model read
     token: str  # the same as the vocabulary writes it
     # `special`, `plain`; of those scored in this reading `mask`, `random` or `unchanged`; `apart`
-    # was hidden in a reading of its own, `along` is a mask here that was scored in another
+    # was hidden in a reading of its own, `along` is a mask here that was scored in another,
+    # `written` was filled by a step before
     state: str
     joined: bool  # whether it continues the word to its left
     number: int = 0  # of the hidden tokens, from 1; 0 for one that was not hidden
@@ -134,6 +136,8 @@ class ReadToken:
     rank: int = 0  # of the hidden word, in the run
     guess: str = ""  # the model's best token, in the run
     guess_probability: float = 0.0
+    step: int = 0  # that wrote a token here, where the text was filled step by step; else 0
+    written: str = ""  # the token that it wrote
 
 
 def read_tokens(replayed: Replayed, around: int | None = None) -> list[ReadToken]:
@@ -164,7 +168,8 @@ def read_tokens(replayed: Replayed, around: int | None = None) -> list[ReadToken
             vocabulary.is_continuation(true_id),
         )
         if entry is not None:
-            state = "along" if read == vocabulary.mask_id else "apart"
+            earlier = "written" if isinstance(scores, UnmaskedScores) else "apart"
+            state = "along" if read == vocabulary.mask_id else earlier
             token = replace(
                 token,
                 state=KINDS[row.kinds[entry]] if entry in asked else state,
@@ -175,6 +180,9 @@ def read_tokens(replayed: Replayed, around: int | None = None) -> list[ReadToken
                 guess=scores.top_tokens[entry],
                 guess_probability=float(scores.top_probabilities[entry]),
             )
+            if isinstance(scores, UnmaskedScores):
+                written = word(int(scores.written_ids[entry]))
+                token = replace(token, step=int(scores.steps[entry]), written=written)
         found.append(token)
     return found
 

@@ -8,7 +8,14 @@ from scipy import stats
 
 from fillmask_ui import intervals
 from fillmask_ui.errors import OptionError
-from fillmask_ui.intervals import Interval, Limits, RatioMoments, judge, ratio_interval
+from fillmask_ui.intervals import (
+    Interval,
+    Limits,
+    RatioMoments,
+    judge,
+    ratio_interval,
+    share_interval,
+)
 
 
 def draw_texts(rng, count):
@@ -202,3 +209,10 @@ def test_no_interval_is_inconclusive():
 def test_limits_in_the_wrong_order():
     with pytest.raises(OptionError, match=r"they were 10.0% and 5.0%"):
         Limits(0.10, 0.05)
+
+
+@pytest.mark.parametrize(("count", "total"), [(0, 1), (0, 20), (1, 12), (150, 300), (20, 20)])
+def test_the_interval_of_a_share_is_that_of_scipy(count, total):
+    wanted = stats.binomtest(count, total).proportion_ci(method="wilson")
+    found = share_interval(count, total)
+    assert (found.low, found.high) == pytest.approx((wanted.low, wanted.high), abs=1e-12)

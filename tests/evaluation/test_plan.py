@@ -14,6 +14,7 @@ from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.runs import Plan, perform, perform_rest
 from fillmask_ui.runs.info import RunInfo
 from fillmask_ui.texts import TextSource
+from fillmask_ui.unmasking import UnmaskingOptions
 
 PLANS = [
     Plan(),
@@ -27,6 +28,11 @@ PLANS = [
     Plan(config=EvaluationConfig(mask_stream="collator", batch_tokens=64)),
     Plan(config=EvaluationConfig("pseudo-perplexity", within_word=True)),
     Plan(config=EvaluationConfig("suffix", suffix_tokens=3)),
+    Plan(
+        config=EvaluationConfig(
+            "unmasking", hidden_share=0.3, decoding=UnmaskingOptions(max_steps=4, top_p=0.9)
+        )
+    ),
 ]
 
 

@@ -1,0 +1,326 @@
+"""The metric `unmasking`: rows against a plain loop, figures by hand, two models, replays."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from evaluated import MODEL, TEXTS, measured
+from scipy import stats
+from table_model import TableModel, letter_vocabulary
+
+from fillmask_ui.errors import DataError, ModelOutputError, OptionError
+from fillmask_ui.evaluation import (
+    EvaluatedText,
+    EvaluationConfig,
+    RunningSummary,
+    evaluate,
+    summarize,
+)
+from fillmask_ui.evaluation.replay import replay
+from fillmask_ui.show.figures import figures_table
+from fillmask_ui.unmasking import UnmaskingOptions
+
+pytestmark = pytest.mark.quick
+
+NOISY = TableModel(seed=1, noise=0.4, noise_seed=2)
+DRAWN = UnmaskingOptions(
+    order="none", temperature=1.0, top_k=8, remask=1, max_steps=3, pieces="fitting"
+)
+
+
+def unmasking(share=0.4, **own):
+    return EvaluationConfig("unmasking", hidden_share=share, **own)
+
+
+def by_hand(model, row, order, max_steps):
+    """Of each hidden position: step, token written and its p, NLL, entropy, largest p, rank."""
+    ids = row.ids.copy()
+    ids[row.cols] = model.vocabulary.mask_id
+    hidden, found = row.cols.tolist(), {}
+    steps = max_steps or len(hidden)
+    for number in range(1, steps + 1):
+        said = []
+        for position in hidden:
+            logits = model.logits_at(
+                ids[None], np.ones_like(ids[None]), np.array([0]), np.array([position])
+            )[0].astype(np.float64)
+            p = np.exp(logits - logits.max())
+            p /= p.sum()
+            allowed = [i for i in range(len(p)) if i not in model.vocabulary.special_ids]
+            best = max(allowed, key=lambda i, p=p: p[i])
+            sure = p[best] if order == "top_prob" else -position
+            said.append((-sure, position, best, p))
+        said.sort(key=lambda entry: entry[:2])
+        take = len(hidden) if number == steps else len(hidden) // (steps - number + 1)
+        for _, position, best, p in said[:take]:
+            true = row.ids[position]
+            entropy = -sum(x * math.log(x) for x in p if x > 0)
+            rank = 1 + int((p > p[true]).sum())
+            found[position] = number, best, p[best], -math.log(p[true]), entropy, p.max(), rank
+            ids[position] = best
+            hidden.remove(position)
+    return [found[position] for position in row.cols.tolist()]
+
+
+@pytest.mark.parametrize("order", ["top_prob", "left_to_right"])
+@pytest.mark.parametrize("max_steps", [None, 1, 2])
+def test_rows_are_what_a_plain_loop_finds(order, max_steps):
+    config = unmasking(decoding=UnmaskingOptions(order=order, max_steps=max_steps))
+    rows = measured(evaluate(MODEL, TEXTS[:25], config))
+    assert len(rows) == 25
+    for row in rows.values():
+        wanted = by_hand(MODEL, row, order, max_steps)
+        steps, ids, p, nll, entropy, top, ranks = (list(c) for c in zip(*wanted, strict=True))
+        own = row.scores
+        assert own.steps.tolist() == steps
+        assert own.written_ids.tolist() == ids
+        assert own.written_tokens == tuple(MODEL.vocabulary.tokens[i] for i in ids)
+        assert own.written_probabilities == pytest.approx(p, rel=1e-6)
+        assert own.nll_nats == pytest.approx(nll, abs=1e-5)
+        assert own.entropy_nats == pytest.approx(entropy, abs=1e-5)
+        assert own.top_probabilities == pytest.approx(top, rel=1e-6)
+        assert own.ranks.tolist() == ranks
+
+
+def test_in_one_step_the_losses_are_those_of_all_masks_at_once():
+    """`suffix` hides the same where everything is hidden."""
+    whole = EvaluationConfig("suffix", suffix_tokens=1000)
+    wanted = measured(evaluate(MODEL, TEXTS, whole))
+    config = unmasking(1.0, decoding=UnmaskingOptions(max_steps=1))
+    for index, row in measured(evaluate(MODEL, TEXTS, config)).items():
+        assert row.cols.tolist() == wanted[index].cols.tolist()
+        assert row.scores.nll_nats.tolist() == wanted[index].scores.nll_nats.tolist()
+        assert row.scores.ranks.tolist() == wanted[index].scores.ranks.tolist()
+
+
+@pytest.mark.parametrize("share", [0.01, 0.15, 0.5, 1.0])
+def test_the_share_is_an_exact_count_drawn_by_seed_and_text(share):
+    rows = measured(evaluate(MODEL, TEXTS, unmasking(share)))
+    for row in rows.values():
+        special = MODEL.vocabulary.special_ids
+        can_hide = [place for place, i in enumerate(row.ids) if i not in special]
+        assert len(row.cols) == max(1, round(share * len(can_hide)))
+        assert set(row.cols) <= set(can_hide)
+        assert (row.shown_ids == MODEL.vocabulary.mask_id).all()
+    other = measured(evaluate(MODEL, TEXTS, unmasking(share, seed=7)))
+    same = [np.array_equal(rows[index].cols, other[index].cols) for index in rows]
+    assert all(same) == (share == 1.0)
+
+
+def test_masks_that_stand_in_the_text_stay():
+    text = "the [MASK] sat on the old mat and ran to the river."
+    (row,) = measured(evaluate(MODEL, [text], unmasking(0.5))).values()
+    given = MODEL.vocabulary.encode(text).ids.index(MODEL.vocabulary.mask_id)
+    assert given not in row.cols
+    assert row.left_out == 1
+    assert row.ids[given] == MODEL.vocabulary.mask_id
+
+
+@pytest.mark.parametrize("decoding", [UnmaskingOptions(), DRAWN], ids=["best", "drawn"])
+def test_neither_batches_nor_what_is_done_nor_order_change_a_row(decoding):
+    config = unmasking(decoding=decoding)
+    rows = {i: row.to_dict() for i, row in measured(evaluate(MODEL, TEXTS, config)).items()}
+    for tokens in (1, 40, 3000):
+        other = replace(config, batch_tokens=tokens)
+        for index, row in measured(evaluate(MODEL, TEXTS, other)).items():
+            assert row.to_dict() == rows[index]
+    rest = measured(evaluate(MODEL, TEXTS, config, done=range(0, 60, 2)))
+    assert sorted(rest) == list(range(1, 60, 2))
+    assert all(row.to_dict() == rows[index] for index, row in rest.items())
+    alone = measured(evaluate(MODEL, [TEXTS[0]], config))
+    assert alone[0].to_dict() == rows[0]
+
+
+def test_rows_come_back_from_json():
+    rows = measured(evaluate(MODEL, TEXTS[:5], unmasking(), baseline=NOISY)).values()
+    for row in rows:
+        back = EvaluatedText.from_dict(json.loads(json.dumps(row.to_dict())))
+        assert back.to_dict() == row.to_dict()
+        for scores, own in ((back.scores, row.scores), (back.baseline, row.baseline)):
+            assert type(scores) is type(own)
+            assert scores.steps.dtype == scores.written_ids.dtype == np.int64
+            assert scores.pseudo_perplexity == own.pseudo_perplexity
+
+
+def test_two_models_fill_the_same_gaps_each_in_its_own_way():
+    config = unmasking()
+    both = measured(evaluate(MODEL, TEXTS, config, baseline=NOISY))
+    first = measured(evaluate(MODEL, TEXTS, config))
+    second = measured(evaluate(NOISY, TEXTS, config))
+    differ = 0
+    for index, row in both.items():
+        assert row.cols.tolist() == first[index].cols.tolist() == second[index].cols.tolist()
+        alone = second[index].to_dict()
+        assert row.to_dict()["baseline"] == {name: alone[name] for name in vars(row.scores)}
+        assert row.scores.written_ids.tolist() == first[index].scores.written_ids.tolist()
+        assert row.difference is None
+        differ += row.scores.written_ids.tolist() != row.baseline.written_ids.tolist()
+    assert differ > 5
+    summary = summarize(both.values(), config=config)
+    assert summary.comparison.mean_kl_nats is None
+    total, base = (
+        sum(row.scores.nll_nats.sum() for row in rows.values()) for rows in (first, second)
+    )
+    wanted = total / base - 1
+    assert summary.comparison.relative_change == pytest.approx(wanted, rel=1e-12)
+    assert summary.baseline.written == summarize(second.values(), config=config).model.written
+
+
+def test_two_tokenizers_are_refused():
+    letters = TableModel(2, vocabulary=letter_vocabulary())
+    with pytest.raises(OptionError, match="different tokenizers"):
+        list(evaluate(MODEL, TEXTS, unmasking(), baseline=letters))
+
+
+def test_logits_without_a_column_for_a_token_are_refused():
+    class Narrow(TableModel):
+        def logits_at(self, *batch):
+            return super().logits_at(*batch)[:, :20]
+
+    with pytest.raises(ModelOutputError, match="20 tokens, but its tokenizer has the id"):
+        list(evaluate(Narrow(1), TEXTS, unmasking()))
+
+
+def part_of(row, index, positions, words, perplexity):
+    """A row with some of its hidden positions, where these words were written."""
+    chosen = np.searchsorted(row.cols, positions)
+    names = (*("nll_nats", "ranks", "entropy_nats", "top_ids", "top_probabilities"), "steps")
+    scores = replace(
+        row.scores,
+        **{name: getattr(row.scores, name)[chosen] for name in names},
+        written_ids=np.array([MODEL.vocabulary.ids[word] for word in words]),
+        pseudo_perplexity=perplexity,
+    )
+    names = ("cols", "kinds", "shown_ids", "parts", "spans")
+    fields = {name: getattr(row, name)[chosen] for name in names}
+    return replace(row, id=index, scores=scores, **fields)
+
+
+def test_figures_by_hand():
+    """Of `the cat sat on the mat`, positions from 1."""
+    (row,) = measured(evaluate(MODEL, ["the cat sat on the mat"], unmasking(1.0))).values()
+    rows = [
+        part_of(row, 0, [2, 3, 5], ["cat", "sat", "mat"], 4.0),  # `the` stood at the last
+        part_of(row, 1, [1, 2], ["the", "cat"], 10.0),
+        part_of(row, 2, [4], ["cat"], 1.0),  # `on` stood there
+    ]
+    figures = summarize(rows, config=unmasking()).model.written
+    assert figures.exact_match == 1 / 3
+    assert figures.infill_token_accuracy == 4 / 6
+    assert figures.mean_pseudo_perplexity == 15 / 3
+    # cat sat | mat, the cat, cat: 4 different tokens, 2 different pairs of neighbours, 6 written.
+    assert figures.distinct_1 == 4 / 6
+    assert figures.distinct_2 == 2 / 6
+    wanted = stats.binomtest(1, 3).proportion_ci(method="wilson")
+    interval = figures.exact_match_interval
+    assert (interval.low, interval.high) == pytest.approx((wanted.low, wanted.high), rel=1e-6)
+
+
+def test_figures_of_shards_are_those_of_the_whole():
+    config = unmasking(decoding=DRAWN)
+    rows = list(evaluate(MODEL, TEXTS, config, baseline=NOISY))
+    whole = summarize(rows, config=config)
+    shards = [RunningSummary(config=config) for _ in range(3)]
+    for place, row in enumerate(rows):
+        shards[place % 3].add(row)
+    shards[2].merge(shards[0])
+    shards[2].merge(shards[1])
+    found = shards[2].summary()
+    assert found.model.written == whole.model.written
+    assert found.baseline.written == whole.baseline.written
+    assert found.model.metric == whole.model.metric
+
+
+def test_figures_are_in_json_and_tables_of_this_metric_alone():
+    keys = {"exact_match", "infill_token_accuracy", "mean_pseudo_perplexity", "distinct_1"}
+    for metric, there in (("unmasking", True), ("uniform", False)):
+        config = EvaluationConfig(metric)
+        summary = summarize(evaluate(MODEL, TEXTS, config, baseline=NOISY), config=config)
+        values = summary.to_dict()
+        assert all((key in own) == there for key in keys for own in (values, values["baseline"]))
+        labels = [row[0] for row in figures_table(summary).rows]
+        assert ("infill token accuracy" in labels) == there
+        assert ("unmasking_nll" in values) == there
+        assert (summary.model.written is not None) == there
+    json.dumps(values)
+
+
+def test_the_pseudo_perplexity_is_that_of_the_metric_of_that_name():
+    """For finished texts that tokenize to what was written."""
+    vocabulary, config = MODEL.vocabulary, EvaluationConfig("pseudo-perplexity")
+    compared = 0
+    for row in measured(evaluate(MODEL, TEXTS, unmasking())).values():
+        ids = row.ids.copy()
+        ids[row.cols] = row.scores.written_ids
+        inner = ids[1:-1].tolist()
+        text = " ".join(map(vocabulary.token, inner)).replace(" ##", "")
+        if vocabulary.encode(text).ids != tuple(ids.tolist()):
+            continue
+        wanted = summarize(evaluate(MODEL, [text], config), config=config).model.metric
+        assert row.scores.pseudo_perplexity == pytest.approx(wanted, rel=1e-9)
+        compared += 1
+    assert compared > 10
+
+
+@pytest.mark.parametrize("max_steps", [None, 2])
+@pytest.mark.parametrize("second", [False, True], ids=["model", "baseline"])
+def test_a_row_says_what_the_model_read_at_each_token(max_steps, second):
+    config = unmasking(decoding=UnmaskingOptions(max_steps=max_steps))
+    model = NOISY if second else MODEL
+    for row in measured(evaluate(MODEL, TEXTS[:20], config, baseline=NOISY)).values():
+        row = EvaluatedText.from_dict(row.to_dict())
+        scores = row.baseline if second else row.scores
+        for entry in range(len(row.cols)):
+            reading = replay(row, config.scheme, model.vocabulary, entry, scores)
+            logits = model.logits_at(
+                *(reading.ids[None], np.ones_like(reading.ids[None])),
+                *(np.array([0]), np.array([reading.position])),
+            )[0].astype(np.float64)
+            nll = np.log(np.exp(logits).sum()) - logits[reading.true_id]
+            assert scores.nll_nats[entry] == pytest.approx(nll, abs=1e-5)
+            assert (reading.ids[row.cols[reading.asked]] == model.vocabulary.mask_id).all()
+            assert entry in reading.asked
+
+
+def test_what_was_read_between_hidings_is_not_made_up():
+    config = unmasking(decoding=UnmaskingOptions(remask=1))
+    row = next(iter(measured(evaluate(MODEL, TEXTS, config)).values()))
+    with pytest.raises(DataError, match="cannot be shown"):
+        replay(row, config.scheme, MODEL.vocabulary, 0, row.scores)
+    with pytest.raises(TypeError, match="depends on its scores"):
+        replay(row, config.scheme, MODEL.vocabulary, 0)
+
+
+def test_every_choice_stands_in_the_signature_and_in_run_json():
+    config = unmasking(
+        0.3, seed=5, decoding=UnmaskingOptions(threshold=0.5, temperature=0.7, top_p=0.9)
+    )
+    assert config.signature == (
+        "metric:unmasking|share:0.3|confidence-temperature:0.0|order:top_prob|pieces:any|remask:0|"
+        "temperature:0.7|threshold:0.5|top-p:0.9|seed:5|max:model|v:2"
+    )
+    values = json.loads(json.dumps(config.to_dict()))
+    assert EvaluationConfig.from_dict(values) == config
+    assert not {"hidden_share", "decoding"} & EvaluationConfig("uniform").to_dict().keys()
+
+
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        ({"hidden_share": 0.0}, "above 0 and at most 1"),
+        ({"hidden_share": 1.5}, "at most 1"),
+        ({"hidden_share": math.nan}, "above 0 and at most 1"),
+    ],
+)
+def test_shares_that_mean_nothing_are_refused(own, message):
+    with pytest.raises(OptionError, match=message):
+        EvaluationConfig("unmasking", **own)
+
+
+def test_options_of_unmasking_are_refused_with_another_metric():
+    with pytest.raises(OptionError, match=r"max steps, order, .* remask belong to unmasking"):
+        EvaluationConfig("uniform", decoding=UnmaskingOptions(remask=1))
+    with pytest.raises(OptionError, match="hidden share belongs to unmasking"):
+        EvaluationConfig(hidden_share=0.5)
