@@ -16,7 +16,12 @@ from test_layers import HEAVY, ROOMS
 
 from fillmask_ui.cli.main import app
 from fillmask_ui.evaluation import SCHEMES
-from fillmask_ui.evaluation.catalogue import COMPARISON_FIGURES, MODEL_FIGURES, SPLITS
+from fillmask_ui.evaluation.catalogue import (
+    COMPARISON_FIGURES,
+    MODEL_FIGURES,
+    SPLITS,
+    WRITTEN_FIGURES,
+)
 
 ROOT = Path(__file__).parent.parent
 RECORDED = ROOT / "tests" / "recorded" / "outputs" / "json"
@@ -125,7 +130,8 @@ def test_every_metric_is_defined(metric):
 
 
 @pytest.mark.parametrize(
-    "key", sorted({figure.key for figure in (*MODEL_FIGURES, *COMPARISON_FIGURES)})
+    "key",
+    sorted({figure.key for figure in (*MODEL_FIGURES, *WRITTEN_FIGURES, *COMPARISON_FIGURES)}),
 )
 def test_every_figure_is_defined(key):
     assert re.search(rf"^\|[^|]*`{key}`", read("docs/evaluate.md"), re.MULTILINE)

@@ -50,6 +50,8 @@ def set_by(plan, root, **options):
         {"metric": "pseudo-perplexity", "within_word": True},
         {"metric": "suffix", "suffix_tokens": 3, "pass_below": 7, "risk_below": 11.5},
         {"metric": "uniform", "baseline": "noisy", "model": "table"},
+        {"metric": "unmasking", "hidden_share": 0.3, "order": "entropy", "max_steps": 4},
+        {"metric": "unmasking", "temperature": 0.5, "top_p": 0.9, "pieces": "fitting", "remask": 1},
         {
             "where": "dataset",
             "dataset": "org/name",

@@ -19,6 +19,7 @@ from fillmask_ui.ui.evaluate.form import (
     plan_of,
 )
 from fillmask_ui.ui.evaluate.uploads import PUBLIC_BYTES, PUBLIC_ROWS, drop_upload, pasted_text
+from fillmask_ui.unmasking import UnmaskingOptions
 
 
 def test_the_page_as_it_opens_measures_embedded_texts_by_cross_entropy(tmp_path):
@@ -61,10 +62,18 @@ def test_options_reach_the_config(tmp_path):
         ("pseudo-perplexity", {"within_word": True}),
         ("suffix", {"suffix_tokens": 3}),
         ("uniform", {}),
+        ("unmasking", {"hidden_share": 0.3, "decoding": UnmaskingOptions(top_k=4)}),
     ],
 )
 def test_a_metric_takes_its_own_options_and_leaves_those_of_others(tmp_path, metric, wanted):
-    choices = form(metric=metric, within_word=True, suffix_tokens=3, probability=0.5)
+    choices = form(
+        metric=metric,
+        within_word=True,
+        suffix_tokens=3,
+        probability=0.5,
+        hidden_share=0.3,
+        top_k=4,
+    )
     config = plan_of(choices, tmp_path).config
     assert config == EvaluationConfig(metric, **wanted)
 

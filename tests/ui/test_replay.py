@@ -13,6 +13,7 @@ from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.models import ModelStore
 from fillmask_ui.runs import RunStore, prepare_info, start
 from fillmask_ui.runs.tokens import MeasuredToken, TokenPlace, measured_tokens
+from fillmask_ui.ui.evaluate.tokens import side_by_side_html
 from fillmask_ui.ui.replay import (
     alone,
     link_of,
@@ -22,6 +23,7 @@ from fillmask_ui.ui.replay import (
     replayed,
 )
 from fillmask_ui.ui.session import Session
+from fillmask_ui.unmasking import UnmaskingOptions
 
 TEXTS = ["the cat sat on the old mat and jumped quickly.", "the dog ran [MASK] a river"]
 MIXED = EvaluationConfig(recipe=MaskRecipe(0.7, 0.4, 0.3, 0.3), seed=3)
@@ -54,6 +56,35 @@ def tokens_of(root, *options):
     store, run = recorded(root, *options)
     places = [TokenPlace(run.info.name, 0, int(col)) for col in run.row(0).cols]
     return [measured_tokens(store, place)[0] for place in places]
+
+
+def test_a_text_that_was_filled_is_read_as_it_stood_in_that_step(tmp_path):
+    config = EvaluationConfig("unmasking", hidden_share=0.6)
+    model = TableModel(1)
+    tokens = tokens_of(tmp_path, config, model)
+    steps = [int(token.scores.steps[token.entry]) for token in tokens]
+    assert sorted(steps) == list(range(1, len(tokens) + 1))  # one token a step
+    for token, step in zip(tokens, steps, strict=True):
+        again = replayed(session_of(model), token, top_k=3)
+        assert not again.changed
+        values = reading_values(again)
+        hidden = [own for own in values["tokens"] if own.number]
+        assert values["chosen"].step == step
+        assert sorted(own.state for own in hidden) == sorted(
+            ["mask", *["written"] * (step - 1), *["along"] * (len(tokens) - step)]
+        )
+        assert all(own.shown == own.written for own in hidden if own.state == "written")
+        html = side_by_side_html(session_of(model), [token])
+        assert f"The run hid {len(tokens)} tokens of this text and filled them" in html
+        assert f"Step {step} wrote “{values['chosen'].written}”." in html
+        assert html.count("in place of") == step - 1
+
+
+def test_a_text_of_which_tokens_were_hidden_again_says_that_it_cannot_be_shown(tmp_path):
+    config = EvaluationConfig("unmasking", hidden_share=0.6, decoding=UnmaskingOptions(remask=1))
+    model = TableModel(1)
+    with pytest.raises(DataError, match="cannot be shown"):
+        replayed(session_of(model), tokens_of(tmp_path, config, model)[0], top_k=3)
 
 
 def test_a_reading_shows_what_the_model_read(tmp_path):

@@ -153,6 +153,9 @@ def side_by_side_html(
         reading = reading_values(again, _TOKENS_AROUND)
         read = [token.token for token in reading["tokens"]]
         loss = f"Loss in the run: {true.nll_nats:.4f} nats, rank {true.rank:,}."
+        chosen = reading["chosen"]
+        if chosen.step:
+            loss = f"Step {chosen.step} wrote “{chosen.written}”. {loss}"
         panels.append(
             {
                 **reading,
