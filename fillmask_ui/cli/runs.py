@@ -55,7 +55,7 @@ def list_runs(as_json: Json = False) -> None:
             "model": info.model["name"],
             "baseline": info.baseline["name"] if info.baseline else None,
             "metric": info.config.metric,
-            "value": result.get("pseudo_perplexity", result.get("cross_entropy")),
+            "value": result.get(info.config.scheme.figure_key),
             "verdict": result.get("verdict"),
             "rows": run.row_count,
         }

@@ -24,15 +24,17 @@ def test_the_shell_gives_the_figures_of_the_python_interface(fillmask):
     with open_texts(TextChoice("embedded", samples=3).source()) as texts:
         summary = summarize(evaluate(load_model(), texts, config), config=config)
     figures, found = summary.model.written, result.json
-    assert found["unmasking_nll"] == pytest.approx(summary.model.mean_nll_nats, rel=1e-6)
+    assert found["unmasking_loss"] == pytest.approx(summary.model.mean_nll_nats, rel=1e-6)
     assert found["exact_match"] == figures.exact_match
     assert found["infill_token_accuracy"] == figures.infill_token_accuracy
     assert found["mean_pseudo_perplexity"] == pytest.approx(figures.mean_pseudo_perplexity)
     assert (found["distinct_1"], found["distinct_2"]) == (figures.distinct_1, figures.distinct_2)
     assert "metric:unmasking|share:0.3|" in found["signature"]
+    listed = fillmask("runs", "list", "--json")
+    assert listed.json["value"] == found["unmasking_loss"]
     shown = fillmask("runs", "show", "latest")
     assert shown.returncode == 0, shown.stderr
-    for label in ("unmasking_nll", "exact match", "infill token accuracy", "distinct-2"):
+    for label in ("unmasking_loss", "exact match", "infill token accuracy", "distinct-2"):
         assert label in shown.stdout
 
 

@@ -17,6 +17,7 @@ from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.models import load_model
 from fillmask_ui.records import Example
 from fillmask_ui.runs.collator_masks import CollatorMasks
+from fillmask_ui.unmasking import UnmaskingOptions
 
 CONFIGS = [
     *ALL_CONFIGS,
@@ -26,6 +27,15 @@ CONFIGS = [
     EvaluationConfig(recipe=MaskRecipe(0.5, 0.4, 0.3, 0.3), mask_stream="collator"),
 ]
 NAMES = [config.signature for config in CONFIGS]
+FILLED = [
+    EvaluationConfig("unmasking", hidden_share=0.5),
+    EvaluationConfig(
+        "unmasking",
+        hidden_share=0.5,
+        max_tokens=7,
+        decoding=UnmaskingOptions(order="none", temperature=1.0, max_steps=2, pieces="fitting"),
+    ),
+]
 
 
 def from_disk(row):
@@ -60,7 +70,7 @@ def test_a_row_says_every_reading_of_its_text(config):
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "xlm-roberta", "modernbert"])
-@pytest.mark.parametrize("config", CONFIGS, ids=NAMES)
+@pytest.mark.parametrize("config", [*CONFIGS, *FILLED], ids=lambda config: config.signature)
 def test_a_replayed_token_has_the_loss_of_the_run(tiny_models, family, config):
     """Batches of many texts round otherwise than a text alone, in the seventh digit."""
     model = load_model(tiny_models.folder(family))
@@ -69,7 +79,8 @@ def test_a_replayed_token_has_the_loss_of_the_run(tiny_models, family, config):
     assert any(row.truncated for row in rows.values()) == (config.max_tokens < 10)
     for row in rows.values():
         for entry in {0, len(row.cols) // 2, len(row.cols) - 1}:
-            reading = replay(from_disk(row), config.scheme, model.vocabulary, entry)
+            stored = from_disk(row)
+            reading = replay(stored, config.scheme, model.vocabulary, entry, stored.scores)
             mask = fill_at(model, reading.ids, reading.position, reading.true_id, top_k=3)
             (true,) = mask.scored
             assert true.nll_nats == pytest.approx(row.scores.nll_nats[entry], abs=1e-5)

@@ -119,7 +119,7 @@ def test_masks_that_stand_in_the_text_stay():
 
 
 @pytest.mark.parametrize("decoding", [UnmaskingOptions(), DRAWN], ids=["best", "drawn"])
-def test_neither_batches_nor_what_is_done_nor_order_change_a_row(decoding):
+def test_neither_batches_nor_threads_nor_what_is_done_change_a_row(decoding):
     config = unmasking(decoding=decoding)
     rows = {i: row.to_dict() for i, row in measured(evaluate(MODEL, TEXTS, config)).items()}
     for tokens in (1, 40, 3000):
@@ -131,6 +131,11 @@ def test_neither_batches_nor_what_is_done_nor_order_change_a_row(decoding):
     assert all(row.to_dict() == rows[index] for index, row in rest.items())
     alone = measured(evaluate(MODEL, [TEXTS[0]], config))
     assert alone[0].to_dict() == rows[0]
+    threaded = TableModel(seed=1)
+    threaded.concurrent_calls = 3
+    assert [row.to_dict() for row in evaluate(threaded, TEXTS, config)] == [
+        row.to_dict() for row in evaluate(MODEL, TEXTS, config)
+    ]
 
 
 def test_rows_come_back_from_json():
@@ -242,7 +247,7 @@ def test_figures_are_in_json_and_tables_of_this_metric_alone():
         assert all((key in own) == there for key in keys for own in (values, values["baseline"]))
         labels = [row[0] for row in figures_table(summary).rows]
         assert ("infill token accuracy" in labels) == there
-        assert ("unmasking_nll" in values) == there
+        assert ("unmasking_loss" in values) == there
         assert (summary.model.written is not None) == there
     json.dumps(values)
 

@@ -34,7 +34,7 @@ class Unmasking(Scheme):
     note = "A share of the tokens is hidden and filled step by step; what is written is compared."
     hides = "a share of the tokens that is then filled step by step"
     figure_label = "Mean loss, filled step by step"
-    figure_key = "unmasking_nll"
+    figure_key = "unmasking_loss"
     one_by_one = True
 
     hidden_share: float = option(
