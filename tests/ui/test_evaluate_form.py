@@ -266,6 +266,10 @@ def test_what_makes_no_sense_is_said(tmp_path, choices, said):
             {"metric": "pseudo-perplexity", "samples": PUBLIC_TEXTS_ONE_BY_ONE + 1},
             f"at most {PUBLIC_TEXTS_ONE_BY_ONE} texts by pseudo-perplexity",
         ),
+        (
+            {"metric": "unmasking", "samples": PUBLIC_TEXTS_ONE_BY_ONE + 1},
+            f"at most {PUBLIC_TEXTS_ONE_BY_ONE} texts by unmasking",
+        ),
         ({"max_tokens": 0}, f"set max tokens to {PUBLIC_TOKENS}"),
         ({"max_tokens": PUBLIC_TOKENS + 1}, f"{PUBLIC_TOKENS} tokens or fewer"),
         ({"where": "dataset", "dataset": "/etc/passwd"}, "fetches no data sets"),

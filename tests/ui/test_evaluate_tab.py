@@ -22,6 +22,10 @@ OWN_OPTIONS = {
     "bits-per-byte": {"within_word"},
     "suffix": {"suffix_tokens"},
     "uniform": set(),
+    "unmasking": {
+        *("hidden_share", "max_steps", "order", "confidence_temperature", "threshold"),
+        *("temperature", "top_k", "top_p", "pieces", "remask"),
+    },
 }
 
 
@@ -50,6 +54,16 @@ def test_the_page_opens_with_the_defaults_of_the_configurations():
         "mask_stream": "text",
         "within_word": False,
         "suffix_tokens": 8,
+        "hidden_share": 0.15,
+        "max_steps": 0,
+        "order": "top_prob",
+        "confidence_temperature": 0.0,
+        "threshold": 0,
+        "temperature": 0.0,
+        "top_k": 0,
+        "top_p": 0,
+        "pieces": "any",
+        "remask": 0,
         "max_tokens": 0,
         "pass_below": 5,
         "risk_below": 10,
@@ -61,7 +75,7 @@ def test_the_page_opens_with_the_defaults_of_the_configurations():
 def test_numbers_reach_what_checks_them():
     """The components themselves refuse and round nothing."""
     numbers = [c for c in opened_controls().values() if isinstance(c, gr.Number)]
-    assert len(numbers) == 7
+    assert len(numbers) == 15
     for component in numbers:
         assert [component.preprocess(value) for value in (-1, 1.5)] == [-1, 1.5]
 
@@ -73,6 +87,9 @@ def test_numbers_reach_what_checks_them():
         ({"seed": 1.5}, "The seed must be a whole number, 0 or more; it was 1.5"),
         ({"max_tokens": -1}, "Max tokens must be a whole number"),
         ({"metric": "suffix", "suffix_tokens": 0}, "The number of tokens at the end"),
+        ({"metric": "unmasking", "hidden_share": 0}, "above 0 and at most 1"),
+        ({"metric": "unmasking", "max_steps": -1}, "The max steps must be a whole number, 1 or"),
+        ({"metric": "unmasking", "top_k": 3, "top_p": 0.5}, "both given"),
         ({"probability": -1}, "it was -1"),
     ],
 )

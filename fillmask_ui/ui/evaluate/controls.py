@@ -107,7 +107,7 @@ def option_control(owner: type, name: str, **shown: Any) -> Component:
     """The control of one option, of the kind that its type asks for.
 
     What a number may be is said by whoever reads it: the bounds of a `gr.Number` would refuse or
-    round it without a word.
+    round it without a word. Nor can it be blank: 0 stands for a number that is not given.
 
     Args:
         owner: dataclass that has the option.
@@ -116,7 +116,10 @@ def option_control(owner: type, name: str, **shown: Any) -> Component:
     """
     option, kind = options_of(owner)[name], kind_of(owner, name)
     default = next(entry.default for entry in fields(owner) if entry.name == name)
-    shown = {"value": default, "label": option.label, "info": option.help} | shown
+    own = {"value": default, "label": option.label, "info": option.help}
+    if kind in (int, float) and default is None:
+        own |= {"value": 0, "info": f"{option.help} 0: not given."}
+    shown = own | shown
     if kind is bool:
         return gr.Checkbox(**shown)
     if option.choices:

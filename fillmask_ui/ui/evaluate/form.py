@@ -110,7 +110,8 @@ def _made(owner: type[Made], values: Values) -> Made:
 
 def _option(owner: type, name: str, value: Any, *, blank: bool) -> Any:
     """One option of a metric, checked; None where `blank` is allowed and nothing is given."""
-    if blank and value is None:
+    # A box of its own shows 0 for that; shares share a box, and one of them may be 0.
+    if blank and (value is None or (value == 0 and name not in SHARES)):
         return None
     option, kind = options_of(owner)[name], kind_of(owner, name)
     what = f"the {option.label.lower()}"

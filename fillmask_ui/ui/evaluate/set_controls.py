@@ -90,7 +90,7 @@ def _own(owner: Any) -> Iterator[tuple[str, Any]]:
         if is_dataclass(value):
             yield from _own(value)
         elif entry.name in options_of(owner) and entry.name not in SHARES:
-            yield entry.name, value
+            yield entry.name, 0 if value is None else value  # as a number that is not given
 
 
 def _options(choice: ModelChoice | None) -> list[str]:
