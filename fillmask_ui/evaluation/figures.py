@@ -85,13 +85,14 @@ def _written(tally: ModelTally, order: np.ndarray, quick: bool) -> WrittenFigure
     hidden = tally.text_columns(order)[1]
     tokens, each = int(hidden.sum()), np.ones(len(order))
     exact = int((right == hidden).sum())
+    spread = _interval(perplexity, each, quick)
     return WrittenFigures(
         exact_match=exact / len(order),
         exact_match_interval=share_interval(exact, len(order)),
         infill_token_accuracy=_total(right) / tokens,
         infill_token_accuracy_interval=_of_shares(right, hidden, quick),
         mean_pseudo_perplexity=_total(perplexity) / len(order),
-        mean_pseudo_perplexity_interval=_of_losses(perplexity, each, quick),
+        mean_pseudo_perplexity_interval=spread and spread.not_below(1.0),
         distinct_1=len(tally.written.tokens) / tokens,
         distinct_2=len(tally.written.pairs) / tokens,
     )

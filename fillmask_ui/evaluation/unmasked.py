@@ -107,7 +107,8 @@ class _UnderWay:
         self._hidden = text.hidden
         ids = tuple(text.hidden.input_ids.tolist())
         seen = replace(text.encoding, ids=ids, tokens=tuple(map(vocabulary.token, ids)))
-        self.decoding = Decoding(seen, vocabulary, config, pieces, text.hidden.cols.tolist())
+        places = text.hidden.cols.tolist()
+        self.decoding = Decoding(seen, vocabulary, config, pieces, places, keep_hidden=False)
         self._entries: list[np.ndarray] = []  # of each step: which of the M it wrote
         self._found: list[dict[str, np.ndarray]] = []  # of each step: `UnmaskedScores` of these
 

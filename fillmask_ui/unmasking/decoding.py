@@ -33,6 +33,7 @@ class Decoding:
         config: how it is unmasked.
         pieces: which tokens may be written where.
         positions: the masks that are filled, from left to right; all of the text if not given.
+        keep_hidden: whether steps keep what they saw at each hidden position, `Step.hidden`.
     """
 
     def __init__(
@@ -42,6 +43,8 @@ class Decoding:
         config: UnmaskingConfig,
         pieces: Pieces,
         positions: Sequence[int] | None = None,
+        *,
+        keep_hidden: bool = True,
     ) -> None:
         self.encoding = encoding
         self.config = config
@@ -52,6 +55,7 @@ class Decoding:
         self.steps: list[Step] = []
         self._vocabulary = vocabulary
         self._pieces = pieces
+        self._keep_hidden = keep_hidden
         self._most_steps = config.max_steps or len(self.initial)
         self._filled: dict[int, FilledToken] = {}
         self._rng = np.random.default_rng([config.seed, *encoding.ids])
@@ -78,7 +82,7 @@ class Decoding:
             self._token(hidden[index], token_id, float(found.log_probs[index, token_id]))
             for index, token_id in zip(chosen.tolist(), tokens.tolist(), strict=True)
         ]
-        states = self._states(found, hidden)
+        states = self._states(found, hidden) if self._keep_hidden else ()
         remasked = self._remasked() if left > 1 else ()
         for token in remasked:
             del self._filled[token.position]
