@@ -112,8 +112,8 @@ def _ordered(rng: np.random.Generator) -> Ordering:
     for name, place in zip("ABCD", places, strict=True):
         truth, rival = pairs[place]
         loss = loss_nats(truth)
-        text = f"{name}: P({word}) = {truth:.2f}, best other word {rival:.2f}"
-        items.append(Item(text, loss, f"{written(loss)} nats"))
+        text = f"P({word}) = {truth:.2f}, best other word {rival:.2f}"
+        items.append(Item(name, text, loss, f"{written(loss)} nats"))
     names = ["ABCD"[places.index(rank)] for rank in range(4)]  # the lowest loss first
     stated = "; ".join(
         f"{name} {minus_ln(truth)}" for name, (truth, _) in zip(names, pairs, strict=True)

@@ -137,7 +137,8 @@ class Choice(Exercise):
 class Item:
     """One of the things to be put in order."""
 
-    text: str
+    name: str
+    text: str  # what is known of it
     value: float  # what the order is by; no two items share one
     note: str  # that value in words, for the explanation of a mistake
 
@@ -156,7 +157,7 @@ class Ordering(Exercise):
 
     @property
     def solution(self) -> str:
-        return " → ".join(self.items[index].text for index in self.order)
+        return " → ".join(self.items[index].name for index in self.order)
 
     @property
     def right_response(self) -> str:
@@ -169,7 +170,7 @@ class Ordering(Exercise):
         ordered = [self.items[int(index)] for index in given]
         for before, after in pairwise(ordered):
             if before.value > after.value:
-                said = f"{before.text} ({before.note}) stands before {after.text} ({after.note})."
+                said = f"{before.name} ({before.note}) stands before {after.name} ({after.note})."
                 return Feedback(False, f"Not yet. {said}")
         return Feedback(True, f"Right: {self.solution}")
 

@@ -57,10 +57,12 @@ def _probability(rng: np.random.Generator, in_course: bool) -> Numeric:
 
 def _logits(rng: np.random.Generator) -> Numeric:
     words = draw_gap(rng).words[:3]
-    logits = rng.choice(np.arange(-2, 5), 3, replace=False) / 2  # [3], from -1 to 2
     temperature = float(rng.choice([0.5, 2.0]))
-    cooled = logits / temperature
-    loss, plain = nll_nats(np.stack([cooled, logits]), np.array([0, 0])).tolist()
+    loss = 0.0
+    while not 0.1 < loss < 4:
+        logits = rng.choice(np.arange(-2, 5), 3, replace=False) / 2  # [3], from -1 to 2
+        cooled = logits / temperature
+        loss, plain = nll_nats(np.stack([cooled, logits]), np.array([0, 0])).tolist()
     weights = np.exp(cooled)
     total = weights.sum()
     sums = " + ".join(f"{written(weight)}" for weight in weights)

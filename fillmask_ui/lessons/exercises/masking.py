@@ -10,7 +10,7 @@ from fillmask_ui.masking import MaskRecipe
 _KINDS = {
     "mask_share": "shown as [MASK]",
     "random_share": "shown as a random token",
-    "unchanged_share": "chosen, but shown unchanged",
+    "unchanged_share": "shown unchanged",
 }
 # The first word that may be shown stands in for a random token.
 _SENTENCES = (
@@ -35,7 +35,7 @@ def _count(rng: np.random.Generator) -> Numeric:
     expected = chosen * share
     return Numeric(
         text=f"A text has {tokens} tokens that may be chosen. With the shares of BERT, how many "
-        f"of them are on average {_KINDS[name]}?",
+        f"of them are, on average, chosen and {_KINDS[name]}?",
         answer=expected,
         unit="tokens",
         decimals=1,
