@@ -6,6 +6,7 @@ z-score those of scipy.
 
 import math
 import re
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -31,13 +32,14 @@ from fillmask_ui.lessons.exercises.exercise import Item, Option, Slip, written
 pytestmark = pytest.mark.quick
 
 SEEDS = range(1, 201)
+drawn_once = cache(exercises_of)
 EACH_CHAPTER = pytest.mark.parametrize("chapter", EXERCISES)
 
 
 def drawn(chapter, number):
     """One exercise of a chapter for every seed, with the numbers of its question."""
     for seed in SEEDS:
-        exercise = exercises_of(chapter, seed)[number - 1]
+        exercise = drawn_once(chapter, seed)[number - 1]
         yield exercise, numbers_of(exercise.text)
 
 
@@ -74,7 +76,7 @@ def test_every_chapter_has_one_to_three():
 @EACH_CHAPTER
 def test_a_seed_always_gives_the_same_and_another_one_others(chapter):
     assert exercises_of(chapter, 7) == exercises_of(chapter, 7)
-    first, *others = (exercises_of(chapter, seed) for seed in SEEDS)
+    first, *others = (drawn_once(chapter, seed) for seed in SEEDS)
     for number, exercise in enumerate(first):
         found = {other[number].text + str(other[number].table) for other in others}
         assert all(other[number].kind == exercise.kind for other in others)
@@ -86,7 +88,7 @@ def test_a_seed_always_gives_the_same_and_another_one_others(chapter):
 @EACH_CHAPTER
 def test_a_right_response_is_accepted_and_the_explanation_says_the_answer(chapter):
     for seed in SEEDS:
-        for exercise in exercises_of(chapter, seed):
+        for exercise in drawn_once(chapter, seed):
             feedback = exercise.check(exercise.right_response)
             assert feedback.right is True
             assert exercise.solution in feedback.text
@@ -98,7 +100,7 @@ def test_a_right_response_is_accepted_and_the_explanation_says_the_answer(chapte
 @EACH_CHAPTER
 def test_numeric_answers_hold_within_their_tolerance(chapter):
     for seed in SEEDS:
-        for exercise in exercises_of(chapter, seed):
+        for exercise in drawn_once(chapter, seed):
             if not isinstance(exercise, Numeric):
                 continue
             answer, near = exercise.answer, exercise.tolerance
@@ -119,7 +121,7 @@ def test_numeric_answers_hold_within_their_tolerance(chapter):
 @EACH_CHAPTER
 def test_choices_are_distinct_and_one_is_right(chapter):
     for seed in SEEDS:
-        for exercise in exercises_of(chapter, seed):
+        for exercise in drawn_once(chapter, seed):
             if not isinstance(exercise, Choice):
                 continue
             texts = [option.text for option in exercise.options]
@@ -134,7 +136,7 @@ def test_choices_are_distinct_and_one_is_right(chapter):
 @EACH_CHAPTER
 def test_orderings_are_strict_and_begin_out_of_order(chapter):
     for seed in SEEDS:
-        for exercise in exercises_of(chapter, seed):
+        for exercise in drawn_once(chapter, seed):
             if not isinstance(exercise, Ordering):
                 continue
             values = [exercise.items[index].value for index in exercise.order]

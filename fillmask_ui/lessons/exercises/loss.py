@@ -30,7 +30,8 @@ def exercises(rng: np.random.Generator, in_course: bool) -> tuple[Exercise, ...]
 
 def _probability(rng: np.random.Generator, in_course: bool) -> Numeric:
     # The course notes: fox 0.7, cat 0.2, dog 0.1; the true word is fox.
-    words, parts = ("fox", "cat", "dog"), [0.7, 0.2, 0.1]
+    words: tuple[str, ...] = ("fox", "cat", "dog")
+    parts = [0.7, 0.2, 0.1]
     if not in_course:
         words, parts = draw_gap(rng).words[:3], shares(rng, 3)
     loss = loss_nats(parts[0])

@@ -4,7 +4,7 @@
   const COURSE = 1; // the seed of the course notes' own numbers
   const root = () => document.getElementById("learn");
   const asked = Number(new URLSearchParams(window.location.search).get("exercise"));
-  let seed = COURSE;
+  let seed = null; // until the page is there to say which are possible
   let answered = {}; // "chapter/number" -> whether the last response was right
 
   const exercises = (page.exercises = {});
@@ -18,9 +18,10 @@
     }
   };
 
+  const most = () => Number(root().querySelector('[name="exercise"]').max);
+
   function take(next) {
-    const most = Number(root()?.querySelector('[name="exercise"]')?.max ?? Infinity);
-    seed = Number.isInteger(next) && next >= 1 && next <= most ? next : COURSE;
+    seed = Number.isInteger(next) && next >= 1 && next <= most() ? next : COURSE;
     answered = parsed(page.recall(entry()));
   }
 
@@ -34,9 +35,11 @@
 
   // Loads what the chapter that is open lacks, and brings all dials, marks and the score up to date.
   exercises.show = () => {
-    for (const section of root()?.querySelectorAll(".fm-exercises") ?? []) {
-      const dial = section.querySelector('[name="exercise"]');
-      if (dial !== document.activeElement || Number(dial.value) !== seed) dial.value = seed;
+    const sections = root()?.querySelectorAll(".fm-exercises") ?? [];
+    if (!sections.length) return;
+    if (seed === null) take(asked);
+    for (const section of sections) {
+      section.querySelector('[name="exercise"]').value = seed;
       section.querySelector(".fm-exercises-course").hidden = seed !== COURSE;
       const open = section.dataset.chapter === page.learn.chapter;
       if (open && page.learn.server && section.dataset.seed !== String(seed)) load(section);
@@ -55,9 +58,7 @@
       ({ html } = await page.learn.call("exercises", { chapter, seed }));
     } catch {
       delete section.dataset.seed;
-      html = document.createElement("p");
-      html.textContent = "The page cannot reach its server. Open the chapter again.";
-      html = html.outerHTML;
+      html = "<p>The page cannot reach its server. Open the chapter again.</p>";
     }
     if (wanted !== seed) return; // turned further meanwhile
     forms.innerHTML = html;
@@ -75,8 +76,8 @@
   }
 
   function score() {
-    const panel = root()?.querySelector(".fm-score");
-    if (!panel) return;
+    const panel = root().querySelector(".fm-score");
+    if (!panel) return; // not there yet
     const given = Object.values(answered);
     const right = given.filter(Boolean).length;
     const text = given.length ? `${right} of ${given.length} right` : `${panel.dataset.count} exercises`;
@@ -136,7 +137,7 @@
   // ---- Clicks and keys
 
   const acts = {
-    new: () => turn(2 + Math.floor(Math.random() * 9998)),
+    new: () => turn(2 + Math.floor(Math.random() * (most() - 1))),
     sheet: () => sheet(false),
     solutions: () => sheet(true),
     reset: () => {
@@ -167,6 +168,4 @@
   });
 
   document.addEventListener("fillmask:chapter", exercises.show);
-
-  take(asked);
 })();
