@@ -56,7 +56,6 @@ def _shares(asked: Asked) -> Shown:
     values = {
         "rows": _rows(recipe, one, many),
         "seeds": (f"seed {seed}", f"{MANY_SEEDS:,} seeds"),
-        "until": seed + MANY_SEEDS - 1,
         "free": one.tokens,
         "rate": recipe.probability,
         "no_token": (1 - recipe.probability) ** one.tokens,
