@@ -17,6 +17,7 @@ from fillmask_ui.masking import DEFAULT_SHARES, KINDS, RANDOM, HiddenTokens, gen
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding, Example
 from fillmask_ui.scoring import nll_nats
+from fillmask_ui.workers import in_order
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,14 @@ def ledger(model: MaskedLM, text: MaskedText) -> tuple[Line, ...]:
         return ()
     shown = hidden.input_ids[None]  # [1, T]
     rows = np.zeros(len(hidden.cols), np.int64)  # [M]
-    logits = model.logits_at(shown, np.ones_like(shown), rows, hidden.cols)  # [M, V]
-    losses = nll_nats(logits, hidden.true_ids)
+
+    def logits_at(cols: np.ndarray) -> np.ndarray:
+        return model.logits_at(shown, np.ones_like(shown), rows, cols)
+
+    # On as many threads as an evaluation: how a sum is split among them rounds its last digit.
+    workers = getattr(model, "concurrent_calls", 1)
+    (logits,) = in_order(logits_at, [hidden.cols], workers)  # [M, V]
+    losses = nll_nats(logits, hidden.true_ids)  # [M]
     lines = []
     for count, (token, loss) in enumerate(zip(text.chosen, losses.tolist(), strict=True), 1):
         total = math.fsum(losses[:count])
@@ -74,7 +81,7 @@ def over_seeds(
     model: MaskedLM,
     text: str,
     seeds: Sequence[int],
-    report: Callable[[int], None] = lambda seen: None,
+    report: Callable[[int], None] = lambda _seen: None,
 ) -> ModelFigures:
     """The evaluator's figures of one text, pooled over the tokens that all seeds choose.
 

@@ -71,9 +71,7 @@ def encoded(model: MaskedLM, text: str) -> Encoding:
     return encoding
 
 
-def hide(
-    encoding: Encoding, vocabulary: Vocabulary, seed: int, recipe: MaskRecipe
-) -> HiddenTokens:
+def hide(encoding: Encoding, vocabulary: Vocabulary, seed: int, recipe: MaskRecipe) -> HiddenTokens:
     """What the evaluator hides of its first text."""
     return CrossEntropy(recipe=recipe).hide(encoding, vocabulary, generator(seed, FIRST_TEXT))
 

@@ -14,7 +14,7 @@ from fillmask_ui.ui.learn.tokens import MOST_SEED, SEED, TEXT, name_of
 
 MANY_SEEDS = 1_000
 _RATE = 15  # percent
-_LUNCH = "Lunch was delicious."
+LUNCH = "Lunch was delicious."
 
 
 def _tokens(asked: Asked) -> Shown:
@@ -91,7 +91,7 @@ def _kinds(asked: Asked) -> Shown:
     """One word chosen in three ways, and what the model then expects there."""
     model = asked.model
     vocabulary = model.vocabulary
-    encoding = masked.encoded(model, asked.text("text", _LUNCH))
+    encoding = masked.encoded(model, asked.text("text", LUNCH))
     ways = []
     for alone in masked.each_kind(encoding, vocabulary, _seed(asked, 0)):
         place, ids = alone.position, tuple(alone.hidden.input_ids.tolist())
@@ -124,5 +124,5 @@ _CONTROLS = {"text": TEXT, "seed": SEED, "rate": _RATE}
 FIGURES: Mapping[str, LessonFigure] = {
     "masking": LessonFigure("A text, masked by a seed", _tokens, _CONTROLS),
     "mask_shares": LessonFigure("Shares of one seed and of many", _shares, _CONTROLS),
-    "mask_kinds": LessonFigure("One word, masked in three ways", _kinds, {"text": _LUNCH}),
+    "mask_kinds": LessonFigure("One word, masked in three ways", _kinds, {"text": LUNCH}),
 }
