@@ -35,6 +35,9 @@ def text_losses(
 ) -> TextLosses:
     """Measure texts with the evaluator's defaults; skipped ones are left out.
 
+    Returns:
+        The first 160 that could be measured, in the order of `texts`.
+
     Raises:
         DataError: if fewer than five can be measured.
     """
@@ -49,7 +52,7 @@ def text_losses(
             f"{min(COUNTS)} are wanted: choose another model"
         )
     place = {text.id: index for index, text in enumerate(texts)}
-    rows.sort(key=lambda row: place[row.id])
+    rows = sorted(rows, key=lambda row: place[row.id])[: COUNTS[-1]]
     return TextLosses(
         np.array([row.scores.nll_nats.sum() for row in rows]),
         np.array([float(len(row.cols)) for row in rows]),

@@ -44,7 +44,7 @@ def two_temperatures(asked: Asked) -> Shown | Waiting:
         first=first,
         second=second,
         losses=losses,
-        x=Scale(_COLDEST, _HOTTEST, 46, 510),
+        x=Scale(_COLDEST, _HOTTEST, 40, 415),
         y=Scale(min(means) - 0.1, max(means), 200, 24),
     )
     return Shown({"result": html})
@@ -73,7 +73,7 @@ def token_losses(asked: Asked) -> Shown | Waiting:
         sides=dict(zip("AB", sides, strict=True)),
         names={"A": asked.model.signature.name, "B": second.signature.name},
         histogram=histogram,
-        x=Scale(0, BINS * BIN_NATS, 46, 630),
+        x=Scale(0, BINS * BIN_NATS, 40, 424),
         y=Scale(0, most, 220, 34),
     )
     return Shown(
