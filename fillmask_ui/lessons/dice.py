@@ -1,10 +1,13 @@
 """A mean that depends on a draw of masks, beside one that does not."""
 
+import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
+from fillmask_ui.errors import DataError
+from fillmask_ui.evaluation import EvaluationConfig, GroupFigures, evaluate, summarize
+from fillmask_ui.lessons.more_texts import IMPOSSIBLE
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example
 
@@ -61,9 +64,10 @@ def throw_dice(
         on_pass: called with the number of passes done, of `len(seeds) + 1`.
 
     Raises:
-        DataError: if a seed chooses no token at all.
+        DataError: if a seed chooses no token at all, or the model calls one impossible.
     """
-    means, groups = [], []
+    means: list[SeedMean] = []
+    groups: list[GroupFigures] = []
     for done, seed in enumerate(seeds, 1):
         figures = summarize(evaluate(model, texts, EvaluationConfig(seed=seed))).model
         means.append(SeedMean(seed, figures.tokens, figures.mean_nll_nats))
@@ -71,6 +75,8 @@ def throw_dice(
         on_pass(done)
     pseudo = summarize(evaluate(model, texts, EvaluationConfig("pseudo-perplexity"))).model
     on_pass(len(seeds) + 1)
+    if not all(map(math.isfinite, [pseudo.mean_nll_nats, *(one.mean_nll_nats for one in means)])):
+        raise DataError(IMPOSSIBLE)
     sums: dict[str, list[float]] = {}
     for group in groups:
         tokens, total = sums.get(group.name, [0, 0.0])

@@ -16,6 +16,7 @@ from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig, SeededMasks
 from fillmask_ui.evaluation.prepare import Prepared, prepare
 from fillmask_ui.evaluation.summary import Histogram
+from fillmask_ui.lessons.more_texts import IMPOSSIBLE
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, ModelSignature
 from fillmask_ui.scoring import TargetScores, chunks, exponentials, score_targets
@@ -111,7 +112,7 @@ def temperature_losses(
 
     Raises:
         ModelOutputError: if the model returns NaN.
-        DataError: if it can read none of the texts.
+        DataError: if it can read none of the texts, or calls a token impossible.
     """
     config = EvaluationConfig(seed=seed).resolved(model.max_tokens)
     masks = SeededMasks(config, model.vocabulary)
@@ -125,18 +126,19 @@ def temperature_losses(
         raise DataError(
             f"{model.signature.name} cannot read the embedded English texts: choose another model"
         )
-    return TemperatureLosses(
-        tuple(
-            AtTemperature(
-                temperature,
-                *(
-                    np.concatenate([getattr(own, name) for own in scores])
-                    for name in ("nll_nats", "ranks", "top_probabilities")
-                ),
-            )
-            for temperature, scores in zip(TEMPERATURES, found, strict=True)
+    every = tuple(
+        AtTemperature(
+            temperature,
+            *(
+                np.concatenate([getattr(own, name) for own in scores])
+                for name in ("nll_nats", "ranks", "top_probabilities")
+            ),
         )
+        for temperature, scores in zip(TEMPERATURES, found, strict=True)
     )
+    if not all(np.isfinite(one.nll_nats).all() for one in every):
+        raise DataError(IMPOSSIBLE)
+    return TemperatureLosses(every)
 
 
 def _score(model: MaskedLM, text: Prepared, found: list[list[TargetScores]]) -> None:

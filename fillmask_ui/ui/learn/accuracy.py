@@ -74,7 +74,7 @@ def token_losses(asked: Asked) -> Shown | Waiting:
         names={"A": asked.model.signature.name, "B": second.signature.name},
         histogram=histogram,
         x=Scale(0, BINS * BIN_NATS, 40, 424),
-        y=Scale(0, most, 220, 34),
+        y=Scale(0, most, 220, 38),
     )
     return Shown(
         {"second": choice_html("token_losses", reference, "the same model"), "result": html}

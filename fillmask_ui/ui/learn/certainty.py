@@ -39,14 +39,16 @@ def twenty_seeds(asked: Asked) -> Shown | Waiting:
     dice = state.result
     seed = asked.integer("seed", SEEDS[0], SEEDS[-1], SEEDS[0])
     means = [one.mean_nll_nats for one in dice.seeds]
+    chosen = next(one for one in dice.seeds if one.seed == seed)
     html = render(
         "page/learn/twenty_seeds_result.html",
         dice=dice,
-        chosen=next(one for one in dice.seeds if one.seed == seed),
+        chosen=chosen,
         x=Scale(0, len(SEEDS), 34, 424),
         y=Scale(0, max(*means, dice.pseudo_nll_nats) + 0.2, 210, 24),
     )
-    return Shown({"result": html})
+    answer = render("page/learn/twenty_seeds_answer.html", chosen=chosen)
+    return Shown({"result": html, "answer": answer})
 
 
 def more_texts(asked: Asked) -> Shown | Waiting:
