@@ -2,6 +2,7 @@
 // One question per figure is on its way at a time; the next one takes the latest values.
 (() => {
   const page = (window.fillmask ??= {});
+  const MOST_CHARACTERS = 2_000; // servers and chat programs cut addresses at about 8,000
   const states = new WeakMap(); // figure -> { asking, again, key }
 
   const state_of = (figure) => {
@@ -82,10 +83,66 @@
         if (control) control.value = value;
       }
       outputs(figure);
+      if (Object.keys(answer.set).length) note();
     }
     if (again) ask(figure, again.pressed);
     else if (answer.kind === "busy") setTimeout(() => ask(figure, pressed), 400);
     else figure.setAttribute("aria-busy", "false");
+  }
+
+  // ---- Links: what the controls of the open chapter hold, where that is not as they came
+
+  const controls_of = (figure) =>
+    [...figure.querySelector("form").elements].filter(({ name, type }) => name && type !== "submit");
+  const box = ({ type }) => type === "radio" || type === "checkbox";
+
+  function held(control) {
+    return box(control) && !control.checked ? "" : control.value;
+  }
+
+  function plain(control) {
+    if (box(control)) return control.defaultChecked ? control.value : "";
+    if (!control.options) return control.defaultValue;
+    const options = [...control.options];
+    return (options.find(({ defaultSelected }) => defaultSelected) ?? options[0]).value;
+  }
+
+  page.learn.values = () => {
+    const all = {};
+    for (const figure of document.querySelectorAll(`#chapter-${page.learn.chapter} .fm-figure`)) {
+      for (const control of controls_of(figure)) {
+        const value = held(control);
+        const other = control.type === "radio" && !control.checked; // its neighbour says it
+        if (value === plain(control) || other) continue;
+        (all[figure.dataset.figure] ??= {})[control.name] = value;
+      }
+    }
+    const text = JSON.stringify(all);
+    return text === "{}" || text.length > MOST_CHARACTERS ? null : text;
+  };
+
+  let noted = 0;
+  function note() {
+    clearTimeout(noted);
+    noted = setTimeout(() => page.change_address({ values: page.learn.values() }), 400);
+  }
+
+  function take(figure) {
+    const link = new URLSearchParams(window.location.search);
+    if (`chapter-${link.get("chapter")}` !== figure.closest(".fm-chapter").id) return;
+    let values = {};
+    try {
+      values = JSON.parse(link.get("values"))?.[figure.dataset.figure] ?? {};
+    } catch {
+      // a link that was cut
+    }
+    for (const control of controls_of(figure)) {
+      const value = values[control.name];
+      if (typeof value !== "string") continue;
+      if (box(control)) control.checked = control.value === value;
+      else control.value = value;
+    }
+    outputs(figure);
   }
 
   function outputs(figure) {
@@ -103,8 +160,9 @@
   });
 
   page.learn.mounted = (figure) => {
+    take(figure);
     const open = figure.closest(".fm-chapter").id === `chapter-${page.learn.chapter}`;
-    if (page.learn.server && open) ask(figure);
+    if (open) ask(figure);
   };
 
   document.addEventListener("input", (event) => {
@@ -112,6 +170,7 @@
     if (!figure) return;
     outputs(figure);
     ask(figure);
+    note();
   });
 
   document.addEventListener("submit", (event) => {
