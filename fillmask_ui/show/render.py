@@ -17,6 +17,7 @@ from fillmask_ui.show.numbers import (
     loss_number,
     loss_text,
     percent,
+    signed_percent,
     three_digits,
 )
 
@@ -59,6 +60,7 @@ _ENVIRONMENT.filters |= {
     "loss": loss_text,
     "loss_number": loss_number,
     "percent": percent,
+    "signed_percent": signed_percent,
     "three_digits": three_digits,
 }
 _ENVIRONMENT.globals["explanations"] = EXPLANATIONS
