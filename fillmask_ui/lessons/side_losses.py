@@ -38,9 +38,7 @@ class SidedText:
         return math.fsum(getattr(word, side) for word in self.words) / len(self.words)
 
 
-def side_losses(
-    model: MaskedLM, text: str, report: Callable[[int, int], None] = lambda done, of: None
-) -> SidedText:
+def side_losses(model: MaskedLM, text: str, report: Callable[[int, int], None]) -> SidedText:
     """Three losses of every word of a text without masks.
 
     Args:

@@ -154,5 +154,7 @@ FIGURES: Mapping[str, LessonFigure] = {
         "A side that is cut off, and one that is hidden", _show_cut, _titled(EXAMPLES[1:2])
     ),
     "attention": LessonFigure("Who may look at whom", _show_attention, {"text": WALDEN}),
-    "side_losses": LessonFigure("Every word from three sides", _show_side_losses, {"text": ALL_WORDS}),
+    "side_losses": LessonFigure(
+        "Every word from three sides", _show_side_losses, {"text": ALL_WORDS}
+    ),
 }
