@@ -116,12 +116,7 @@ def _show_model_truth(asked: Asked) -> Shown:
     p = [float(bar.kind == "hidden") for bar in bars]
     found = compare(p, [bar.probability for bar in bars], [bar.word for bar in bars])
     link = "?" + link_to("explore", text=text, words=word)
-    values = {
-        "scored": scored,
-        "size": size,
-        "link": link,
-        "entropy": filling.masks[0].entropy_nats,
-    }
+    values = {"scored": scored, "size": size, "link": link}
     return Shown(
         {
             "result": _result(found, "nats"),

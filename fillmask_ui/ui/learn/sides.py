@@ -102,7 +102,7 @@ def _gap(model: MaskedLM, text: str, word: str) -> Gap:
 
 
 def _pieces(asked: Asked, views: Mapping[str, View], word: str) -> dict[str, str]:
-    """A piece for each view by its title, so that bars slide from what they were in the same one."""
+    """A piece for each view by its title: bars slide from what they were in the same piece."""
     found = [
         seen(asked.session, asked.model, view, word.strip(), title) for title, view in views.items()
     ]
