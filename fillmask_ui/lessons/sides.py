@@ -47,6 +47,7 @@ class Gap:
     encoding: Encoding
     start: int  # first character of the mask in the encoded text
     end: int  # one past its last
+    words: tuple[TextWord, ...]  # all others, signs too
 
     @classmethod
     def read(cls, model: MaskedLM, text: str) -> "Gap":
@@ -55,7 +56,8 @@ class Gap:
         masks = len(mask_positions(encoding, model.vocabulary))
         if masks > 1:
             raise TextError(f"the sentence has {masks} gaps: leave one {MASK} and write the others")
-        return cls(encoding, *mask_range(encoding, model.vocabulary, 0))
+        start, end = mask_range(encoding, model.vocabulary, 0)
+        return cls(encoding, start, end, text_words(encoding, model.vocabulary))
 
     @property
     def before(self) -> str:
@@ -98,12 +100,8 @@ class Gap:
         return View("hidden", self.before + " ".join([MASK] * (masks + 1)) + self.sign, 0)
 
     def _tokens(self, start: int, end: int) -> int:
-        """How many tokens stand between two characters of the text."""
-        spans = [
-            (span.end - len(self.encoding.text[span.start : span.end].lstrip()), span.end)
-            for span in self.encoding.spans
-        ]
-        return sum(start <= first < last <= end for first, last in spans)
+        """Of the words between two characters of the text."""
+        return sum(len(own.tokens) for own in self.words if start <= own.start and own.end <= end)
 
 
 @dataclass(frozen=True)
@@ -141,7 +139,7 @@ def attention(model: MaskedLM, text: str) -> tuple[Attention, Attention]:
         TextError: if it has no gap, several, or more words than a grid can show.
     """
     gap = Gap.read(model, text)
-    words = spoken(text_words(gap.encoding, model.vocabulary))
+    words = spoken(gap.words)
     left = [word.text for word in words if word.end <= gap.start]
     right = [word.text for word in words if word.start >= gap.end]
     shown = (*left, MASK, *right)

@@ -32,14 +32,14 @@ class Example:
 
 
 ONE_HOT = (
-    Example("four", "four classes", "1, 2, 3, 4", "0, 1, 0, 0", "0.1, 0.7, 0.1, 0.1"),
-    Example("three", "three classes", "A, B, C", "0, 1, 0", "0.2, 0.5, 0.3"),
-    Example("animals", "fox, cat or dog", "fox, cat, dog", "1, 0, 0", "0.7, 0.2, 0.1"),
+    Example("four", "4 classes", "1, 2, 3, 4", "0, 1, 0, 0", "0.1, 0.7, 0.1, 0.1"),
+    Example("three", "3 classes", "A, B, C", "0, 1, 0", "0.2, 0.5, 0.3"),
+    Example("animals", "animals", "fox, cat, dog", "1, 0, 0", "0.7, 0.2, 0.1"),
 )
 SOFT = (
-    Example("unsure", "two drinks", "tea, coffee, milk", "0.6, 0.3, 0.1", "0.3, 0.3, 0.4"),
+    Example("unsure", "drinks", "tea, coffee, milk", "0.6, 0.3, 0.1", "0.3, 0.3, 0.4"),
     Example("equal", "q = p", "tea, coffee, milk", "0.6, 0.3, 0.1", "0.6, 0.3, 0.1"),
-    Example("zero", "a zero in q", "tea, coffee, milk", "0.6, 0.3, 0.1", "0.6, 0.4, 0"),
+    Example("zero", "zero in q", "tea, coffee, milk", "0.6, 0.3, 0.1", "0.6, 0.4, 0"),
 )
 
 

@@ -83,7 +83,7 @@ def _show_sides(asked: Asked) -> Shown:
 def _show_cut(asked: Asked) -> Shown:
     text, word = asked.text("text", EXAMPLES[1].text), asked.text("word", EXAMPLES[1].word)
     gap = _gap(asked.model, text, word)
-    side = "left" if asked.text("kept") == "left" else "right"
+    side = "right" if asked.text("kept") == "right" else "left"
     other = "right" if side == "left" else "left"
     views = {TITLES["bare"]: gap.bare() if side == "left" else gap.right()}
     if side == "left" and gap.sign:
