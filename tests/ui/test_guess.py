@@ -57,7 +57,9 @@ def test_nobody_guessed_it_is_infinite_and_says_so(session):
     html = guess_comparison.comparison_html(found, "nats")
     assert "Nobody guessed “cat”: the loss of the class is infinite" in html
     assert "3.178 nats: −ln((0 + 1) / (23 + 1))" in html  # ln 24
-    assert "4.585 bits: −log₂((0 + 1) / (23 + 1))" in guess_comparison.comparison_html(found, "bits")
+    assert "4.585 bits: −log₂((0 + 1) / (23 + 1))" in guess_comparison.comparison_html(
+        found, "bits"
+    )
 
 
 @pytest.mark.parametrize(

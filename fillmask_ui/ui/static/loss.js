@@ -98,7 +98,7 @@
     label.textContent = chosen ? point.texts[1] : "";
     const left = Math.exp(-loss) < 0.55;
     label.setAttribute("x", left ? 11 : -2);
-    label.setAttribute("y", left ? 4 : -12);
+    label.setAttribute("y", left ? -4 : -12); // clear of the curve
     label.setAttribute("text-anchor", left ? "start" : "end");
     if (chosen && made !== parts.dots.lastChild) parts.dots.append(made); // above the faint ones
   }
