@@ -54,12 +54,10 @@ def test_the_true_word_comes_first_then_guesses_then_what_nobody_guessed(session
 def test_nobody_guessed_it_is_infinite_and_says_so(session):
     found = compare(session, "dog 20, river 3")
     assert found.losses.people == math.inf
-    html = guess_comparison.comparison_html(found, "nats")
+    html, bits = (guess_comparison.comparison_html(found, unit) for unit in ("nats", "bits"))
     assert "Nobody guessed “cat”: the loss of the class is infinite" in html
     assert "3.178 nats: −ln((0 + 1) / (23 + 1))" in html  # ln 24
-    assert "4.585 bits: −log₂((0 + 1) / (23 + 1))" in guess_comparison.comparison_html(
-        found, "bits"
-    )
+    assert "4.585 bits: −log₂((0 + 1) / (23 + 1))" in bits
 
 
 @pytest.mark.parametrize(

@@ -129,10 +129,7 @@ def test_columns_open_one_after_the_other(ask, logits):
     assert [table.count('scope="col"') for table in tables] == [2, 3, 4, 5]
     cat = TableModel().vocabulary.ids["cat"]
     assert f"{logits[cat]:.2f}" in tables[0] and "sum" not in tables[1]
-    assert (
-        f"{torch.exp(logits).sum():,.4f}" in tables[2]
-        or f"{torch.exp(logits).sum():,.0f}" in tables[2]
-    )
+    assert f"{torch.exp(logits).sum():,.0f}" in tables[2]
     assert f"{cross_entropy(logits):.3f} nats" in tables[3]
     assert "nats" not in tables[2]
 
@@ -155,7 +152,7 @@ def test_what_is_added_to_all_logits_changes_logits_and_no_probability(ask, logi
         ("70", "0.357", "0.515"),
         ("30", "1.204", "1.737"),
         ("1", "4.605", "6.644"),
-        ("", "0.357", "0.515"),
+        ("seventy", "0.357", "0.515"),
     ],
 )
 def test_the_curve_has_the_numbers_of_the_course(typed, nats, bits):

@@ -1,4 +1,4 @@
-"""Figures of the chapter `guess`: the class splits 100 % over its guesses, then sees the model's."""
+"""Figures of the chapter `guess`: a class splits 100 % over its guesses, then sees the model's."""
 
 import math
 from collections.abc import Mapping
@@ -64,7 +64,7 @@ def guess(asked: Asked) -> Shown:
     if not (asked.pressed("reveal") or shown_before):
         bars = [Bar(one.word, one.amount / 100, "class") for one in said.guesses]
         left = Bar("no guess", said.no_guess, "rest")
-        html = render("page/learn/guess_class.html", bars=[*bars, left])
+        html = render("page/learn/lesson_bars.html", bars=[*bars, left], who="The class")
         return Shown({"sentence": _gap_html(gap), "result": html}, {"revealed": ""})
     if not said.guesses:
         raise OptionError("nobody has guessed yet: write a word and its percent first")

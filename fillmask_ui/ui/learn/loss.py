@@ -95,10 +95,10 @@ def temperature(asked: Asked) -> Shown:
     made, plain = (
         softmax_of(mask.logits, mask.target, mask.shown, temperature=t) for t in (heat, 1.0)
     )
+    bars = [_bar(row, mask) for row in made.rows]
     values = {
         "made": made,
         "plain": plain,
-        "bars": [_bar(row, mask) for row in made.rows],
         "word": mask.word,
         "uniform": math.log(len(mask.logits)),
         "vocabulary_size": len(mask.logits),
@@ -106,7 +106,7 @@ def temperature(asked: Asked) -> Shown:
     }
     return Shown(
         {
-            "bars": render("page/learn/loss_bars.html", **values),
+            "bars": render("page/learn/lesson_bars.html", bars=bars, who=""),
             "facts": render("page/learn/loss_temperature_result.html", **values),
         }
     )
