@@ -209,3 +209,16 @@ def test_what_is_wrong_with_a_sentence_is_said(ask, show):
         ask(show, {**MASK, "truth": "walking"})
     with pytest.raises(TextError, match="has 2 masks"):
         ask(show, {"sentence": "[MASK] [MASK]", "truth": "cat"})
+
+
+@pytest.mark.parametrize("family", ["roberta", "xlm-roberta"])
+def test_other_tokenizers_write_their_masks_otherwise(tiny_models, family):
+    model = load_model(str(tiny_models.without_onnx(family)), runtime="torch")
+    session = Session(ModelStore(loader=lambda reference, **_: model), family)
+    words = [c.word.strip() for c in session.fill(model, TEXT, top_k=100).masks[0].candidates]
+    best = next(w for w in words if w.isalpha() and len(model.vocabulary.encode_word(w)) == 1)
+    values = {**OURS, "truth": best, "temperature": "2", "columns": "4", "reveal": "1"}
+    for show in (guess.guess, loss.table, loss.temperature, loss.units):
+        shown = show(Asked(session, values, model))
+        assert best in "".join(shown.pieces.values())
+    assert guess.guess(Asked(session, values, model)).set == {"revealed": TEXT}

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.filling.guesses import Guesses, parse_guesses
@@ -60,7 +61,7 @@ def guess(asked: Asked) -> Shown:
     check_text(text, [truth])
     gap = one_gap(asked.model, text)
     said = _split(asked)
-    shown_before = asked.text("revealed") == gap.encoding.text and not asked.pressed("hide")
+    shown_before = asked.text("revealed") == text and not asked.pressed("hide")
     if not (asked.pressed("reveal") or shown_before):
         bars = [Bar(one.word, one.amount / 100, "class") for one in said.guesses]
         left = Bar("no guess", said.no_guess, "rest")
@@ -68,10 +69,10 @@ def guess(asked: Asked) -> Shown:
         return Shown({"sentence": _gap_html(gap), "result": html}, {"revealed": ""})
     if not said.guesses:
         raise OptionError("nobody has guessed yet: write a word and its percent first")
-    own, masked = max(2, WORDS - len(said.guesses)), gap.encoding.text
-    found = compare(asked.session, asked.model, masked, said, truth, model_words=own)
+    own = max(2, WORDS - len(said.guesses))
+    found = compare(asked.session, asked.model, text, said, truth, model_words=own)
     pieces = {"sentence": _gap_html(gap, truth), "result": comparison_html(found, "nats")}
-    return Shown(pieces, {"revealed": masked})
+    return Shown(pieces, {"revealed": text})
 
 
 def _sentence(asked: Asked) -> tuple[str, str]:
@@ -93,19 +94,33 @@ def _gap_html(gap: Gap, truth: str = "") -> str:
     return render("page/learn/gap.html", gap=gap, truth=truth)
 
 
+@dataclass(frozen=True)
+class Round:
+    """Both losses on one hidden word, in nats."""
+
+    text: str
+    truth: str
+    people: float  # infinite where nobody guessed it
+    model: float
+
+
+def _round(asked: Asked, number: int, example: Example) -> Round:
+    typed, truth = asked.text(f"guesses_{number}"), example.hidden[0] or ""
+    said = parse_guesses(typed) if typed.strip() else Guesses(percent=True)
+    model = asked.session.score_at(asked.model, example.text, truth, 0).nll_nats
+    return Round(example.text, truth, said.nll_nats(truth), model)
+
+
 def rounds(asked: Asked) -> Shown:
     """Losses of both on each sentence and their means, once they are asked for."""
     if not (asked.pressed("score") or asked.pressed("scored")):
         return Shown({"result": ""})
-    rows = []
-    for number, example in enumerate(ROUNDS):
-        typed, truth = asked.text(f"guesses_{number}"), example.hidden[0] or ""
-        said = parse_guesses(typed) if typed.strip() else Guesses(percent=True)
-        model = asked.session.score_at(asked.model, example.text, truth, 0).nll_nats
-        row = {"example": example, "truth": truth, "people": said.nll_nats(truth), "model": model}
-        rows.append(row)
-    means = {who: math.fsum(row[who] for row in rows) / len(rows) for who in ("people", "model")}
-    html = render("page/learn/guess_rounds_result.html", rows=rows, means=means, infinite=math.inf)
+    played = [_round(asked, number, example) for number, example in enumerate(ROUNDS)]
+    people = math.fsum(one.people for one in played) / len(played)
+    model = math.fsum(one.model for one in played) / len(played)
+    means = Round("", "", people, model)
+    template = "page/learn/guess_rounds_result.html"
+    html = render(template, rows=played, means=means, infinite=math.inf)
     return Shown({"result": html}, {"scored": "1"})
 
 
