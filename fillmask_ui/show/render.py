@@ -4,6 +4,7 @@ What comes from users, texts, tokens and models is passed as a value and never j
 escaping is the template engine's work.
 """
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ _ENVIRONMENT = Environment(
 _ENVIRONMENT.filters |= {
     "as_unsure": as_unsure,
     "cell": cell_text,
+    "exp": math.exp,
     "in_unit": in_unit,
     "loss": loss_text,
     "loss_number": loss_number,
