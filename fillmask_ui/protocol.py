@@ -1,6 +1,7 @@
 """What a model must offer. Everything else is derived from it, the same for every runtime.
 
-Axes: B texts in a batch, T tokens, M hidden positions, V vocabulary.
+Axes: B texts in a batch, T tokens, M hidden positions, V vocabulary,
+H hidden size.
 """
 
 from __future__ import annotations
@@ -82,4 +83,27 @@ class MaskedLM(Protocol):
 
         Raises:
             ModelOutputError: if the model returns NaN at an asked position.
+        """
+
+
+@runtime_checkable
+class EncoderStates(Protocol):
+    """A model that also gives the vectors its head computes logits from; ask by `isinstance`."""
+
+    def states_at(
+        self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
+    ) -> np.ndarray:
+        """Last hidden state at the asked positions: the encoder's output, before any head.
+
+        Args:
+            input_ids: int64 [B, T], as of `MaskedLM.logits_at`, and so all others.
+            attention_mask: int64 [B, T].
+            rows: int64 [M].
+            cols: int64 [M].
+
+        Returns:
+            float32 [M, H].
+
+        Raises:
+            ModelError: if this model does not let one see them; the message says why.
         """

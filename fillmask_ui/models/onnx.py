@@ -67,6 +67,7 @@ class OnnxMaskedLM(RuntimeModel):
             raise OptionError(unknown("provider", provider, available))
         self._open = partial(_open, provider=provider, choice=choice)
         self._single: ort.InferenceSession | None = None
+        self._states: ort.InferenceSession | None = None
         self._opening = threading.Lock()
         optimization = choice.graph_optimization
         # What a cut graph was compared with the whole one under.
@@ -170,6 +171,29 @@ class OnnxMaskedLM(RuntimeModel):
             return logits[rows, cols]
         return logits.reshape(len(rows), self._width)
 
+    def _run_states(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        feeds = self._feed(batch, rows, cols, cut=True)
+        session = self._states_session()
+        name = session.get_outputs()[0].name
+        return self._call(session, feeds, [name])[name]
+
+    def _states_session(self) -> ort.InferenceSession:
+        """Of the graph without its head; most models are never asked for it."""
+        from fillmask_ui.models.graph import read_graph
+
+        with self._opening:
+            if self._states is None:
+                graph = read_graph(self._files.weights[0], self._files.folder, self._name)
+                ending = graph.states(self._source)
+                if ending is None:
+                    raise ModelError(
+                        f"the ONNX graph of {self._name} does not show where its encoder ends and "
+                        "its head begins, so there are no vectors of words to look at: choose the "
+                        "embedded model, or one that runs on PyTorch"
+                    )
+                self._states = self._open(ending)
+            return self._states
+
     def prepared_call(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> Callable[[], object]:
@@ -177,8 +201,10 @@ class OnnxMaskedLM(RuntimeModel):
         feeds = self._feed(PaddedBatch(input_ids, attention_mask), rows, cols)
         return partial(self._session.run, [self._output], feeds)
 
-    def _feed(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> dict[str, Any]:
-        """Inputs of the graph, by name."""
+    def _feed(
+        self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray, *, cut: bool = False
+    ) -> dict[str, Any]:
+        """Inputs of the graph, by name; `cut`: of one that was, whatever gives the logits."""
         length = int(used_lengths(batch.attention_mask, rows, cols).max())
         if self._length and length > self._length:
             raise ModelError(
@@ -187,7 +213,7 @@ class OnnxMaskedLM(RuntimeModel):
             )
         texts = batch.input_ids[:, :length], batch.attention_mask[:, :length]
         feeds = self._feeds.arrays(*texts)
-        if not self._logit_bytes:
+        if cut or not self._logit_bytes:
             feeds[ASKED] = rows * (self._length or length) + cols
         return feeds
 

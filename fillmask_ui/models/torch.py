@@ -60,26 +60,41 @@ class TorchMaskedLM(RuntimeModel):
         )
 
     def _run(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        _use_threads(max(1, (self.threads or _THREADS) // sharing()))
         positions = self._tensor(rows), self._tensor(cols)
         if not self._logit_bytes:
             self._asked.positions = positions
         try:
+            logits: torch.Tensor = self._output(self._model, batch).logits
+        finally:
+            self._asked.positions = None
+        # [1, M, V] from the hook, else [B, T, V]
+        kept = logits[positions] if self._logit_bytes else logits[0]
+        return kept.float().cpu().numpy()
+
+    def _run_states(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        base = self._model.base_model
+        if base is self._model:
+            raise ModelError(
+                f"{type(base).__name__} does not say which part of it is the encoder, so there are "
+                "no vectors of words to look at: choose another model"
+            )
+        states: torch.Tensor = self._output(base, batch)[0]  # [B, T, H]
+        return states[self._tensor(rows), self._tensor(cols)].float().cpu().numpy()
+
+    def _output(self, module: Any, batch: PaddedBatch) -> Any:
+        """What a part of the model makes of a batch, on this thread's share of the cores."""
+        _use_threads(max(1, (self.threads or _THREADS) // sharing()))
+        try:
             with torch.inference_mode():
-                output: torch.Tensor = self._model(
+                return module(
                     input_ids=self._tensor(batch.input_ids),
                     attention_mask=self._tensor(batch.attention_mask),
-                ).logits
+                )
         except (RuntimeError, IndexError) as error:
             size = "{} x {}".format(*batch.input_ids.shape)
             raise ModelError(
                 f"{self._name} failed on {size} tokens: {first_line(error)}"
             ) from error
-        finally:
-            self._asked.positions = None
-        # [1, M, V] from the hook, else [B, T, V]
-        kept = output[positions] if self._logit_bytes else output[0]
-        return kept.float().cpu().numpy()
 
     def _tensor(self, values: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int64)).to(self._device)
