@@ -81,11 +81,27 @@
         const control = figure.querySelector("form").elements[name];
         if (control) control.value = value;
       }
+      if (Object.keys(answer.set).length) share(figure);
       outputs(figure);
     }
     if (again) ask(figure, again.pressed);
     else if (answer.kind === "busy") setTimeout(() => ask(figure, pressed), 400);
     else figure.setAttribute("aria-busy", "false");
+  }
+
+  // Controls in a box with `data-shared` hold the same in all figures of their chapter.
+  function share(figure) {
+    const own = figure.querySelectorAll("[data-shared] [name]");
+    for (const other of figure.closest(".fm-chapter").querySelectorAll(".fm-figure")) {
+      let changed = false;
+      for (const { name, value } of other === figure ? [] : own) {
+        const control = other.querySelector(`[data-shared] [name="${name}"]`);
+        if (!control || control.value === value) continue;
+        control.value = value;
+        changed = true;
+      }
+      if (changed) ask(other);
+    }
   }
 
   function outputs(figure) {
@@ -112,6 +128,7 @@
     if (!figure) return;
     outputs(figure);
     ask(figure);
+    if (event.target.closest("[data-shared]")) share(figure);
   });
 
   document.addEventListener("submit", (event) => {
