@@ -42,6 +42,31 @@ def serve(
                 f"write it after {command!r}, or leave it out"
             )
         return
+    start_page(model, host=host, port=port, public=public, link="" if open_browser else None)
+
+
+def start_page(
+    model: str,
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    public: bool = False,
+    link: str | None = None,
+) -> None:
+    """Serve the page until it is interrupted.
+
+    Args:
+        model: reference of the model that a visitor finds picked.
+        host: address to listen on, 127.0.0.1 if not given.
+        port: the first free one from 7860 if not given.
+        public: whether strangers can reach the page.
+        link: query string with which the browser opens the page; None opens no browser.
+
+    Raises:
+        OptionError: if the page cannot listen there.
+    """
+    import webbrowser
+
     from fillmask_ui.cli.terminal import download_progress
     from fillmask_ui.models import ModelStore
     from fillmask_ui.ui.app import build_app, launch_options
@@ -53,8 +78,8 @@ def serve(
     demo = build_app(store, model, public=public)
     _pass_proxies_by(host)
     try:
-        demo.launch(
-            server_name=host, server_port=port, inbrowser=open_browser, **launch_options(public)
+        _, url, _ = demo.launch(
+            server_name=host, server_port=port, prevent_thread_lock=True, **launch_options(public)
         )
     except OSError as error:
         raise OptionError(
@@ -62,6 +87,9 @@ def serve(
             f"{f'port {port}' if port else 'any port from 7860'}: {error}; choose another with "
             "--host or --port"
         ) from error
+    if link is not None:
+        webbrowser.open(f"{url}?{link}" if link else url)
+    demo.block_thread()
 
 
 def _pass_proxies_by(host: str | None) -> None:

@@ -193,16 +193,20 @@ def background(
 
 
 def word_vectors(
-    model: MaskedLM, sentences: Sequence[Sentence], word: str, known: Background
+    model: MaskedLM, sentences: Sequence[Sentence], word: str, known: Background | None = None
 ) -> WordVectors:
-    """A word in each of some sentences; errors as of `find_word`."""
+    """A word in each of some sentences; errors as of `find_word`.
+
+    `known` is what the background is to hold beside these sentences.
+    """
     usages = tuple(find_word(model, sentence, word.strip()) for sentence in sentences)
     states = _token_states(model, [usage.encoding for usage in usages])
     vectors = []
     for usage, own in zip(usages, states, strict=True):
         place = np.cumsum(~np.array(usage.encoding.special)) - 1  # row of each token in `own`
         vectors.append(own[place[list(usage.tokens)]].mean(axis=0))
-    together = Background(np.concatenate([known.vectors, *states]), known.texts)
+    others = [known.vectors] if known else []
+    together = Background(np.concatenate([*others, *states]), known.texts if known else 0)
     return WordVectors(usages, np.array(vectors), together)
 
 

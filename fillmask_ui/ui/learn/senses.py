@@ -107,13 +107,10 @@ def _matrix(
     return render("page/learn/senses_matrix.html", cells=cells, senses=senses.tolist(), **values)
 
 
-def show_cosines(asked: Asked) -> Shown | Waiting:
+def show_cosines(asked: Asked) -> Shown:
     """The cosines of a word's vectors as they are."""
-    known = _background(asked)
-    if isinstance(known, Waiting):
-        return known
     form = _form(asked)
-    vectors = word_vectors(asked.model, form.sentences, form.word, known)
+    vectors = word_vectors(asked.model, form.sentences, form.word)
     similarity = cosines(vectors.vectors, vectors.vectors)
     caption = f"Cosine similarity of \u201c{form.word}\u201d in each two sentences"
     contrast = _contrast("", similarity, vectors.senses, 0.0)

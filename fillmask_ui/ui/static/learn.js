@@ -13,7 +13,9 @@
   // A sheet of its own opens a chapter, since Gradio may write the classes of what it made anew.
   const sheet = document.head.appendChild(document.createElement("style"));
 
-  function show({ scroll = true } = {}) {
+  let opened = new URLSearchParams(window.location.search).get("chapter"); // as the address says
+
+  function show({ scroll = true, push = false } = {}) {
     const open = `#learn #chapter-${learn.chapter}.fm-chapter { display: flex !important; }`;
     const step = `#step-${learn.chapter}-${learn.step}`;
     const alone = `.fm-projecting #learn .fm-step:not(${step}) { display: none !important; }`;
@@ -26,7 +28,9 @@
     }
     root().querySelector('[data-learn="back"]').disabled = number === 0;
     root().querySelector('[data-learn="next"]').disabled = number === all.length - 1;
-    page.change_address(address());
+    // Steps of Explore end here: Ctrl+Z takes back no chapter.
+    page.change_address(address(), push ? { ...history.state, step: 0 } : history.state, push);
+    opened = learn.chapter;
     if (scroll) (learn.projecting ? root() : window).scrollTo(0, 0);
     document.dispatchEvent(new CustomEvent("fillmask:chapter", { detail: { ...learn } }));
   }
@@ -35,31 +39,35 @@
     chapter: learn.chapter,
     step: learn.projecting && learn.step > 1 ? String(learn.step) : null,
     project: learn.projecting ? "1" : null,
+    ...(opened === learn.chapter ? {} : { values: learn.values() }),
   });
 
-  // Opens a chapter by its name; an unknown one is the first.
-  learn.open = (chapter, step = 1) => {
+  // Opens a chapter by its name; an unknown one is the first. With `push` it is a step to come
+  // back from.
+  learn.open = (chapter, { step = 1, push = false } = {}) => {
+    const changed = chapter !== learn.chapter;
     learn.chapter = names().includes(chapter) ? chapter : names()[0];
     learn.step = Math.min(Math.max(1, step || 1), steps());
-    show();
+    show({ push: push && changed });
   };
 
   // The chapter `by` further on, or the step where a projector shows one at a time.
   learn.go = (by) => {
     const all = names();
     const next = all[all.indexOf(learn.chapter) + by];
-    if (!learn.projecting) return next && learn.open(next);
+    if (!learn.projecting) return next && learn.open(next, { push: true });
     const step = learn.step + by;
-    if (step >= 1 && step <= steps()) return learn.open(learn.chapter, step);
-    if (next) learn.open(next, by > 0 ? 1 : Infinity);
+    if (step >= 1 && step <= steps()) return learn.open(learn.chapter, { step });
+    if (next) learn.open(next, { step: by > 0 ? 1 : Infinity, push: true });
   };
 
   learn.steps = steps;
   learn.show = show;
 
-  learn.use = (model) => {
+  learn.use = (model, plain) => {
     learn.model = model ?? "";
-    if (learn.server) document.dispatchEvent(new CustomEvent("fillmask:chapter", { detail: { ...learn } }));
+    page.change_address({ lesson_model: model === plain ? null : model });
+    if (learn.chapter) document.dispatchEvent(new CustomEvent("fillmask:chapter", { detail: { ...learn } }));
   };
 
   // A function of the server by its name; it answers with JSON.
@@ -67,13 +75,28 @@
 
   learn.begin = (server) => {
     learn.server = server;
-    const asked = Object.fromEntries(new URLSearchParams(window.location.search));
-    learn.open(asked.chapter, Number(asked.step));
-    if (asked.project) learn.project?.();
+    begin();
   };
 
+  // Once the tab is looked at; until then it asks for nothing and leaves the address alone.
+  function begin() {
+    if (!learn.server || learn.chapter || !learn.visible()) return;
+    const asked = Object.fromEntries(new URLSearchParams(window.location.search));
+    learn.open(asked.chapter, { step: Number(asked.step) });
+    if (asked.project) learn.project();
+  }
+
+  document.addEventListener("fillmask:tab", () => requestAnimationFrame(begin));
+
   page.take_links?.("learn", ({ chapter }) => {
-    if (learn.server) learn.open(chapter);
+    if (!chapter) return;
+    if (learn.chapter) learn.open(chapter, { push: true });
+    else page.change_address({ chapter }); // taken up once the tab is there
+  });
+
+  window.addEventListener("popstate", () => {
+    const { chapter, step } = Object.fromEntries(new URLSearchParams(window.location.search));
+    if (learn.chapter && learn.visible()) learn.open(chapter, { step: Number(step) });
   });
 
   document.addEventListener("click", (event) => {
@@ -81,7 +104,7 @@
     const button = event.target.closest?.("#learn [data-learn]");
     if (link && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
       event.preventDefault();
-      learn.open(link.dataset.chapter);
+      learn.open(link.dataset.chapter, { push: true });
       root().querySelector(`#chapter-${learn.chapter} h2`).focus({ preventScroll: true });
     } else if (button) {
       const acts = { back: () => learn.go(-1), next: () => learn.go(1), project: learn.project, save: learn.save };

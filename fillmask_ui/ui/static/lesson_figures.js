@@ -2,6 +2,7 @@
 // One question per figure is on its way at a time; the next one takes the latest values.
 (() => {
   const page = (window.fillmask ??= {});
+  const MOST_CHARACTERS = 2_000; // servers and chat programs cut addresses at about 8,000
   const states = new WeakMap(); // figure -> { asking, again, key }
 
   const state_of = (figure) => {
@@ -81,27 +82,71 @@
         const control = figure.querySelector("form").elements[name];
         if (control) control.value = value;
       }
-      if (Object.keys(answer.set).length) share(figure);
       outputs(figure);
+      if (Object.keys(answer.set).length) note();
+      for (const name of Object.keys(answer.set)) {
+        const control = figure.querySelector("form").elements[name];
+        if (control) carry(control);
+      }
     }
     if (again) ask(figure, again.pressed);
     else if (answer.kind === "busy") setTimeout(() => ask(figure, pressed), 400);
     else figure.setAttribute("aria-busy", "false");
   }
 
-  // Controls in a box with `data-shared` hold the same in all figures of their chapter.
-  function share(figure) {
-    const own = figure.querySelectorAll("[data-shared] [name]");
-    for (const other of figure.closest(".fm-chapter").querySelectorAll(".fm-figure")) {
-      let changed = false;
-      for (const { name, value } of other === figure ? [] : own) {
-        const control = other.querySelector(`[data-shared] [name="${name}"]`);
-        if (!control || control.value === value) continue;
-        control.value = value;
-        changed = true;
+  // ---- Links: what the controls of the open chapter hold, where that is not as they came
+
+  const controls_of = (figure) =>
+    [...figure.querySelector("form").elements].filter(({ name, type }) => name && type !== "submit");
+  const box = ({ type }) => type === "radio" || type === "checkbox";
+
+  function held(control) {
+    return box(control) && !control.checked ? "" : control.value;
+  }
+
+  function plain(control) {
+    if (box(control)) return control.defaultChecked ? control.value : "";
+    if (!control.options) return control.defaultValue;
+    const options = [...control.options];
+    return (options.find(({ defaultSelected }) => defaultSelected) ?? options[0]).value;
+  }
+
+  page.learn.values = () => {
+    const all = {};
+    for (const figure of document.querySelectorAll(`#chapter-${page.learn.chapter} .fm-figure`)) {
+      for (const control of controls_of(figure)) {
+        const value = held(control);
+        const other = control.type === "radio" && !control.checked; // its neighbour says it
+        if (value === plain(control) || other) continue;
+        (all[figure.dataset.figure] ??= {})[control.name] = value;
       }
-      if (changed) ask(other);
     }
+    const text = JSON.stringify(all);
+    return text === "{}" || text.length > MOST_CHARACTERS ? null : text;
+  };
+
+  let noted = 0;
+  function note() {
+    clearTimeout(noted);
+    noted = setTimeout(() => page.change_address({ values: page.learn.values() }), 400);
+  }
+
+  function take(figure) {
+    const link = new URLSearchParams(window.location.search);
+    if (`chapter-${link.get("chapter")}` !== figure.closest(".fm-chapter").id) return;
+    let values = {};
+    try {
+      values = JSON.parse(link.get("values"))?.[figure.dataset.figure] ?? {};
+    } catch {
+      // a link that was cut
+    }
+    for (const control of controls_of(figure)) {
+      const value = values[control.name];
+      if (typeof value !== "string") continue;
+      if (box(control)) control.checked = control.value === value;
+      else control.value = value;
+    }
+    outputs(figure);
   }
 
   function outputs(figure) {
@@ -119,16 +164,29 @@
   });
 
   page.learn.mounted = (figure) => {
+    take(figure);
     const open = figure.closest(".fm-chapter").id === `chapter-${page.learn.chapter}`;
-    if (page.learn.server && open) ask(figure);
+    if (open) ask(figure);
   };
+
+  // What is said once holds for the other figures of a chapter that ask for it, too.
+  function carry(control) {
+    if (!control.matches("[data-carried]")) return;
+    const same = `[data-carried][name="${control.name}"]`;
+    for (const other of control.closest(".fm-chapter").querySelectorAll(same)) {
+      if (other.value === control.value) continue;
+      other.value = control.value;
+      ask(other.closest(".fm-figure"));
+    }
+  }
 
   document.addEventListener("input", (event) => {
     const figure = event.target.closest?.(".fm-figure");
     if (!figure) return;
     outputs(figure);
+    carry(event.target);
     ask(figure);
-    if (event.target.closest("[data-shared]")) share(figure);
+    note();
   });
 
   document.addEventListener("submit", (event) => {

@@ -30,6 +30,7 @@
   // Opening a page selects its first tab, before the one asked for is known.
   page.remember_tab = (tab, plain) => {
     if (page.loaded) change({ tab: tab === plain ? null : tab });
+    document.dispatchEvent(new CustomEvent("fillmask:tab", { detail: tab }));
   };
 
   // A link inside the page goes to the tab that it names and to whoever hears of all (""). A tab

@@ -1,0 +1,52 @@
+"""`fillmask-ui learn`: the page, opened at a chapter of the course."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import urlencode
+
+import typer
+
+from fillmask_ui.cli.options import option, typer_option
+from fillmask_ui.cli.serve import start_page
+from fillmask_ui.errors import OptionError
+from fillmask_ui.lessons import Chapter, chapters
+from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.options import options_of
+
+
+def learn(
+    chapter: Annotated[
+        str, typer.Argument(help="Name or number of a chapter; the first if not given.")
+    ] = "1",
+    host: Annotated[str | None, option("Address to listen on, 127.0.0.1 if not given.")] = None,
+    port: Annotated[
+        int | None, option("Port; the first free one from 7860 if not given.", min=1, max=65535)
+    ] = None,
+    model: Annotated[str, typer_option(options_of(ModelChoice)["reference"])] = "embedded",
+    open_browser: Annotated[
+        bool, option("Open the page in the browser.", "--open/--no-open")
+    ] = True,
+) -> None:
+    """Open the page at a chapter of the course on the masked-LM loss."""
+    link = urlencode({"tab": "learn", "chapter": chapter_called(chapter).name})
+    if not open_browser:
+        typer.echo(f"The chapter is at /?{link} of the page.")
+    start_page(model, host=host, port=port, link=link if open_browser else None)
+
+
+def chapter_called(name: str) -> Chapter:
+    """The chapter of a name or number.
+
+    Raises:
+        OptionError: if there is none; the message lists all.
+
+    >>> chapter_called("5").name, chapter_called("Ledger").number
+    ('ledger', 5)
+    """
+    course = chapters()
+    for chapter in course:
+        if name.strip().lower() in (chapter.name, str(chapter.number)):
+            return chapter
+    known = ", ".join(f"{chapter.number} {chapter.name}" for chapter in course)
+    raise OptionError(f"there is no chapter {name!r}; there are: {known}")
