@@ -169,6 +169,7 @@ def show_rogue(asked: Asked) -> Shown | Waiting:
     }
     pieces = {
         "dimensions": render("page/learn/rogue_dimensions_bars.html", **values),
+        "note": render("page/learn/rogue_dimensions_note.html", **values),
         "contrast": render("page/learn/senses_contrast.html", contrasts=contrasts),
         "raw": _matrix(vectors, raw, "Cosines of the vectors as they are"),
         "scored": _matrix(vectors, scored, "Cosines of the z-scored vectors"),
@@ -189,9 +190,7 @@ def show_map(asked: Asked) -> Shown | Waiting:
 def _map(vectors: WordVectors, word: str, fresh: np.ndarray | None = None) -> str:
     found = plane(vectors.z_scored(vectors.vectors))
     places = found.points if fresh is None else np.vstack([found.points, found.place(fresh)])
-    low, high = places.min(axis=0), places.max(axis=0)
-    across = Scale(float(low[0]), float(high[0]), _MARGIN, _WIDTH - _MARGIN)
-    up = Scale(float(low[1]), float(high[1]), _HEIGHT - _MARGIN, _MARGIN)
+    across, up = _axes(places)
     senses = [*vectors.senses.tolist(), -1]
     labels = [*map(str, range(1, len(vectors.usages) + 1)), "new"]
     points = [
@@ -201,13 +200,25 @@ def _map(vectors: WordVectors, word: str, fresh: np.ndarray | None = None) -> st
     return render(
         "page/learn/senses_map.html",
         points=points,
-        usages=vectors.usages,
+        usages=vectors.usages if fresh is None else (),
         shares=found.shares,
         word=word,
         signs=_SIGNS,
         width=_WIDTH,
         height=_HEIGHT,
         coordinates=places.tolist(),
+    )
+
+
+def _axes(places: np.ndarray) -> tuple[Scale, Scale]:
+    """Scales of a map on which distances are the same in both directions."""
+    low, high = places.min(axis=0), places.max(axis=0)
+    room = np.array([_WIDTH, _HEIGHT]) - 2 * _MARGIN
+    half = room * max(float(((high - low) / room).max()), 1e-9) / 2
+    (left, bottom), (right, top) = (low + high) / 2 - half, (low + high) / 2 + half
+    return (
+        Scale(float(left), float(right), _MARGIN, _WIDTH - _MARGIN),
+        Scale(float(bottom), float(top), _HEIGHT - _MARGIN, _MARGIN),
     )
 
 
