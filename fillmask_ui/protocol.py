@@ -6,6 +6,7 @@ H hidden size.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from fillmask_ui.records import Encoding, ModelSignature
@@ -106,4 +107,35 @@ class EncoderStates(Protocol):
 
         Raises:
             ModelError: if this model does not let one see them; the message says why.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class PairLogits:
+    """What a model with both heads of BERT's pre-training says of a pair of sentences."""
+
+    tokens: np.ndarray  # float32 [M, V], at the asked positions
+    order: np.ndarray  # float32 [2]: the second sentence follows the first, or is any other
+
+
+@runtime_checkable
+class PairPretraining(Protocol):
+    """A model that may also have a head for next sentence prediction; ask by `isinstance`."""
+
+    @property
+    def predicts_next(self) -> bool:
+        """Whether it has that head."""
+
+    def pair_logits(
+        self, input_ids: np.ndarray, segments: np.ndarray, cols: np.ndarray
+    ) -> PairLogits:
+        """Logits of both heads for one pair, [CLS] A [SEP] B [SEP].
+
+        Args:
+            input_ids: int64 [T].
+            segments: int64 [T], 0 for A and 1 for B, each with its [SEP].
+            cols: int64 [M], positions whose tokens are asked for.
+
+        Raises:
+            ModelError: if the model lacks that head, or fails.
         """

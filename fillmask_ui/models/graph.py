@@ -71,9 +71,18 @@ class ParsedGraph:
         cut = gather_asked(self._light, whole.logits, deep=deep)
         return None if cut is None else self._rewritten(cut, whole)
 
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(output.name for output in self.model.graph.output)
+
+    def logits_name(self, source: GraphSource) -> str:
+        """What this file calls the logits of a graph that may have been cut out of it."""
+        return source.logits.removesuffix(AT_ASKED)
+
     def states(self, source: GraphSource) -> GraphSource | None:
         """`onnx_tools.states.states_at_asked`, ready to be opened, for one that gives logits."""
-        ending = states_at_asked(self._light, source.logits.removesuffix(AT_ASKED))
+        ending = states_at_asked(self._light, self.logits_name(source))
         return None if ending is None else self._rewritten(ending, source)
 
     def _rewritten(self, model: ModelProto, source: GraphSource) -> GraphSource:
