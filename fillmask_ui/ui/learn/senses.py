@@ -112,7 +112,7 @@ def show_cosines(asked: Asked) -> Shown:
     form = _form(asked)
     vectors = word_vectors(asked.model, form.sentences, form.word)
     similarity = cosines(vectors.vectors, vectors.vectors)
-    caption = f"Cosine similarity of \u201c{form.word}\u201d in each two sentences"
+    caption = f"Cosines of \u201c{form.word}\u201d in each two sentences"
     contrast = _contrast("", similarity, vectors.senses, 0.0)
     pieces = {
         "matrix": _matrix(vectors, similarity, caption, listed=True),

@@ -18,7 +18,7 @@ from fillmask_ui.ui.background import Waiting
 from fillmask_ui.ui.learn.figure import Asked, LessonFigure, Shown
 
 FIRST, SECOND = "She put the kettle on the fire.", "Soon the water began to boil."
-SEED = 3  # with the embedded model it hides tokens of both sentences
+SEED = 6  # with the embedded model it hides tokens of both sentences
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def show_order(asked: Asked) -> Shown | Waiting:
         predicts=predicts,
         name=asked.model.signature.name,
         rows=rows,
-        true=rows[truth],
+        true_probability=rows[truth].probability,
         loss=order_loss(probability, truth),
         other_loss=order_loss(probability, 1 - truth),
     )
@@ -130,8 +130,9 @@ def show_losses(asked: Asked) -> Shown | Waiting:
     html = render(
         "page/learn/pretraining_loss_result.html",
         predicts=predicts_next(asked.model),
-        name=asked.model.signature.name,
         loss=state.result,
+        first=asked.text("first", FIRST, 500),
+        second=asked.text("second", SECOND, 500),
     )
     return Shown({"losses": html})
 
