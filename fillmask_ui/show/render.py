@@ -14,6 +14,7 @@ from markupsafe import escape
 from fillmask_ui.show.explanations import EXPLANATIONS, as_unsure
 from fillmask_ui.show.numbers import (
     cell_text,
+    cosine_text,
     in_unit,
     loss_number,
     loss_text,
@@ -57,6 +58,7 @@ _ENVIRONMENT = Environment(
 _ENVIRONMENT.filters |= {
     "as_unsure": as_unsure,
     "cell": cell_text,
+    "cosine": cosine_text,
     "exp": math.exp,
     "in_unit": in_unit,
     "loss": loss_text,

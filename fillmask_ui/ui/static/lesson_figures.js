@@ -85,6 +85,10 @@
       outputs(figure);
       if (Object.keys(answer.set).length) note();
       document.dispatchEvent(new CustomEvent("fillmask:figure", { detail: { figure } }));
+      for (const name of Object.keys(answer.set)) {
+        const control = figure.querySelector("form").elements[name];
+        if (control) carry(control);
+      }
     }
     if (again) ask(figure, again.pressed);
     else if (answer.kind === "busy") setTimeout(() => ask(figure, pressed), 400);
