@@ -3,7 +3,7 @@
   const page = (window.fillmask ??= {});
   const COURSE = 1; // the seed of the course notes' own numbers
   const root = () => document.getElementById("learn");
-  const asked = Number(new URLSearchParams(window.location.search).get("exercise"));
+  const asked = () => Number(new URLSearchParams(window.location.search).get("exercise"));
   let seed = null; // until the page is there to say which are possible
   let answered = {}; // "chapter/number" -> whether the last response was right
 
@@ -37,7 +37,7 @@
   exercises.show = () => {
     const sections = root()?.querySelectorAll(".fm-exercises") ?? [];
     if (!sections.length) return;
-    if (seed === null) take(asked);
+    if (seed === null) take(asked());
     for (const section of sections) {
       section.querySelector('[name="exercise"]').value = seed;
       section.querySelector(".fm-exercises-course").hidden = seed !== COURSE;
@@ -168,4 +168,11 @@
   });
 
   document.addEventListener("fillmask:chapter", exercises.show);
+
+  // Back goes to a chapter with the numbers that it had.
+  window.addEventListener("popstate", () => {
+    if (seed === null || !page.learn.visible()) return;
+    take(asked());
+    exercises.show();
+  });
 })();
