@@ -8,7 +8,7 @@ from fillmask_ui import load_model
 from fillmask_ui.errors import TextError
 from fillmask_ui.filling import score_candidate_at, sentence_surprise
 from fillmask_ui.lessons.side_losses import side_losses
-from fillmask_ui.lessons.sides import MOST_WORDS, Gap, attention
+from fillmask_ui.lessons.sides import MOST_WORDS, Sides, attention
 from fillmask_ui.ui.learn.sides import ALL_WORDS, EXAMPLES
 
 TEXT = "The [MASK] barked, at the old postman."
@@ -35,55 +35,55 @@ def probability(model, view, word):
 )
 def test_the_examples_make_their_points(model, key, left, right):
     example = next(example for example in EXAMPLES if example.key == key)
-    gap = Gap.read(model, example.text)
-    both = probability(model, gap.both(), example.word)
+    sides = Sides.of(model, example.text)
+    both = probability(model, sides.both(), example.word)
     assert both > 0.3
-    assert probability(model, gap.left(), example.word) < left * both
-    assert probability(model, gap.right(), example.word) < right * both
+    assert probability(model, sides.left(), example.word) < left * both
+    assert probability(model, sides.right(), example.word) < right * both
     # Of a cup, the left side alone says it all.
-    assert (probability(model, gap.left(), example.word) > 0.8 * both) == (key == "cup")
+    assert (probability(model, sides.left(), example.word) > 0.8 * both) == (key == "cup")
 
 
 def test_a_cut_text_ends_and_a_hidden_one_goes_on(model):
-    gap = Gap.read(model, EXAMPLES[1].text)
-    assert probability(model, gap.bare(), ".") > 0.9
-    assert probability(model, gap.bare(), "dog") < 0.001
-    assert probability(model, gap.hidden("left"), "dog") > 100 * probability(
-        model, gap.right(), "dog"
+    sides = Sides.of(model, EXAMPLES[1].text)
+    assert probability(model, sides.bare(), ".") > 0.9
+    assert probability(model, sides.bare(), "dog") < 0.001
+    assert probability(model, sides.hidden("left"), "dog") > 100 * probability(
+        model, sides.right(), "dog"
     )
 
 
 def test_the_views_are_what_a_reader_would_cut():
-    gap = Gap.read(load_model("embedded"), "The ____ barked, at the old postman. ")
-    assert gap.left().text == "The [MASK]."
-    assert gap.bare().text == "The [MASK]"
-    assert gap.right().text == "[MASK] barked, at the old postman. "
-    assert gap.hidden("left").text == "[MASK] [MASK] barked, at the old postman. "
-    assert gap.hidden("left").pieces == ("[MASK] ", " barked, at the old postman. ")
-    hidden = gap.hidden("right")
+    sides = Sides.of(load_model("embedded"), "The ____ barked, at the old postman. ")
+    assert sides.left().text == "The [MASK]."
+    assert sides.bare().text == "The [MASK]"
+    assert sides.right().text == "[MASK] barked, at the old postman. "
+    assert sides.hidden("left").text == "[MASK] [MASK] barked, at the old postman. "
+    assert sides.hidden("left").pieces == ("[MASK] ", " barked, at the old postman. ")
+    hidden = sides.hidden("right")
     assert hidden.pieces[0] == "The "
     assert hidden.text.endswith("[MASK].")
 
 
 def test_a_sentence_without_words_on_one_side_is_its_own_view():
     model = load_model("embedded")
-    gap = Gap.read(model, "[MASK] is cold")
-    assert gap.sign == ""
-    assert gap.hidden("left").text == gap.right().text == gap.both().text
-    assert gap.left().text == "[MASK]"
+    sides = Sides.of(model, "[MASK] is cold")
+    assert sides.sign == ""
+    assert sides.hidden("left").text == sides.right().text == sides.both().text
+    assert sides.left().text == "[MASK]"
 
 
 def test_masks_hide_one_token_each_in_any_vocabulary(tiny):
-    gap = Gap.read(tiny, TEXT)
+    sides = Sides.of(tiny, TEXT)
     mask, token = tiny.vocabulary.mask_id, tiny.vocabulary.mask_token
-    place = gap.encoding.ids.index(mask)
-    for side, hidden in (("left", place - 1), ("right", len(gap.encoding) - place - 3)):
-        ids = tiny.vocabulary.encode(gap.hidden(side).text.replace("[MASK]", token)).ids
+    place = sides.gap.encoding.ids.index(mask)
+    for side, hidden in (("left", place - 1), ("right", len(sides.gap.encoding) - place - 3)):
+        ids = tiny.vocabulary.encode(sides.hidden(side).text.replace("[MASK]", token)).ids
         start = 1 if side == "left" else place
         assert ids.count(mask) == hidden + 1
         assert ids[start : start + hidden + 1] == (mask,) * (hidden + 1)
         if side == "left":  # what stays keeps its positions
-            assert ids[place:] == gap.encoding.ids[place:]
+            assert ids[place:] == sides.gap.encoding.ids[place:]
 
 
 def test_a_view_is_scored_as_the_pipeline_of_transformers_scores_its_text(tiny_models):
@@ -91,19 +91,19 @@ def test_a_view_is_scored_as_the_pipeline_of_transformers_scores_its_text(tiny_m
 
     folder = str(tiny_models.folder("bert"))
     model = load_model(folder)
-    gap = Gap.read(model, TEXT)
+    sides = Sides.of(model, TEXT)
     reference = pipeline("fill-mask", model=folder, device="cpu")
-    for view in (gap.left(), gap.bare(), gap.right(), gap.both()):
+    for view in (sides.left(), sides.bare(), sides.right(), sides.both()):
         (expected,) = reference(view.text, targets=["cat"])
         assert probability(model, view, "cat") == pytest.approx(expected["score"], rel=1e-4)
 
 
 def test_several_gaps_and_none_are_refused():
     model = load_model("embedded")
-    with pytest.raises(TextError, match="2 gaps"):
-        Gap.read(model, "A [MASK] and a [MASK].")
+    with pytest.raises(TextError, match="2 masks"):
+        Sides.of(model, "A [MASK] and a [MASK].")
     with pytest.raises(TextError, match="no mask"):
-        Gap.read(model, "A dog.")
+        Sides.of(model, "A dog.")
 
 
 def test_a_causal_model_looks_back_and_a_masked_one_all_around():

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.filling import score_candidate_at
 from fillmask_ui.filling.text_words import text_words
-from fillmask_ui.lessons.sides import MASK, Gap, spoken
+from fillmask_ui.lessons.sides import MASK, Sides, spoken
 from fillmask_ui.protocol import MaskedLM
 
 MOST_WORDS = 20
@@ -60,8 +60,8 @@ def side_losses(model: MaskedLM, text: str, report: Callable[[int, int], None]) 
         )
     whole, measured, left_out = encoding.text, [], []
     for number, word in enumerate(words, 1):
-        gap = Gap.read(model, f"{whole[: word.start]}{MASK}{whole[word.end :]}")
-        views = (gap.left(), gap.right(), gap.both())
+        sides = Sides.of(model, f"{whole[: word.start]}{MASK}{whole[word.end :]}")
+        views = (sides.left(), sides.right(), sides.both())
         try:
             scored = [score_candidate_at(model, view.text, word.text, view.gap) for view in views]
         except OptionError:  # it cannot be spelled

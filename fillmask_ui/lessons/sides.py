@@ -13,10 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fillmask_ui.errors import TextError
-from fillmask_ui.filling.prompt import encode_masked, mask_positions, mask_range
 from fillmask_ui.filling.text_words import TextWord, text_words
+from fillmask_ui.lessons.gap import Gap, one_gap
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.records import Encoding
 
 MASK = "[MASK]"
 # Signs that end a sentence, and what closes behind them.
@@ -41,31 +40,25 @@ class View:
 
 
 @dataclass(frozen=True)
-class Gap:
-    """A sentence with one gap."""
+class Sides:
+    """A sentence with one gap, to be cut or hidden on either side of it."""
 
-    encoding: Encoding
-    start: int  # first character of the mask in the encoded text
-    end: int  # one past its last
+    gap: Gap
     words: tuple[TextWord, ...]  # all others, signs too
 
     @classmethod
-    def read(cls, model: MaskedLM, text: str) -> "Gap":
-        """The gap of a sentence; a `TextError` unless it has exactly one."""
-        encoding = encode_masked(model, text)
-        masks = len(mask_positions(encoding, model.vocabulary))
-        if masks > 1:
-            raise TextError(f"the sentence has {masks} gaps: leave one {MASK} and write the others")
-        start, end = mask_range(encoding, model.vocabulary, 0)
-        return cls(encoding, start, end, text_words(encoding, model.vocabulary))
+    def of(cls, model: MaskedLM, text: str) -> "Sides":
+        """The sides of a sentence; a `TextError` unless it has exactly one gap."""
+        gap = one_gap(model, text)
+        return cls(gap, text_words(gap.encoding, model.vocabulary))
 
     @property
     def before(self) -> str:
-        return self.encoding.text[: self.start]
+        return self.gap.before
 
     @property
     def after(self) -> str:
-        return self.encoding.text[self.end :]
+        return self.gap.after
 
     @property
     def sign(self) -> str:
@@ -94,9 +87,10 @@ class Gap:
         The masks stand apart: every vocabulary reads them as one token each.
         """
         if side == "left":
-            masks = self._tokens(0, self.start)
+            masks = self._tokens(0, len(self.before))
             return View("hidden", " ".join([MASK] * (masks + 1)) + self.after, masks)
-        masks = self._tokens(self.end, len(self.encoding.text.rstrip()) - len(self.sign))
+        text = self.gap.encoding.text
+        masks = self._tokens(len(text) - len(self.after), len(text.rstrip()) - len(self.sign))
         return View("hidden", self.before + " ".join([MASK] * (masks + 1)) + self.sign, 0)
 
     def _tokens(self, start: int, end: int) -> int:
@@ -138,10 +132,10 @@ def attention(model: MaskedLM, text: str) -> tuple[Attention, Attention]:
     Raises:
         TextError: if it has no gap, several, or more words than a grid can show.
     """
-    gap = Gap.read(model, text)
-    words = spoken(gap.words)
-    left = [word.text for word in words if word.end <= gap.start]
-    right = [word.text for word in words if word.start >= gap.end]
+    sides = Sides.of(model, text)
+    words = spoken(sides.words)
+    left = [word.text for word in words if word.end <= len(sides.before)]
+    right = [word.text for word in words if word.start >= len(sides.before)]
     shown = (*left, MASK, *right)
     if len(shown) > MOST_WORDS:
         raise TextError(

@@ -85,7 +85,7 @@ def test_a_side_is_cut_or_hidden(show):
 def test_what_cannot_be_asked_is_said(show, figure):
     with pytest.raises(TextError, match="no mask"):
         show(figure, text="No gap here.")
-    with pytest.raises(OptionError, match="true word is missing"):
+    with pytest.raises(OptionError, match="word is missing"):
         show(figure, word=" ")
 
 
@@ -165,7 +165,7 @@ def test_the_models_cross_entropy_is_the_loss_that_explore_shows(show, embedded)
     assert f"“cold”: {word.nll_nats:.3f} nats" in text_of(shown.pieces["model"])
     rows = cells(shown.pieces["result"])
     assert sum(float(row[2]) for row in rows) == pytest.approx(1, abs=0.002)
-    with pytest.raises(OptionError, match="is 2 tokens of this model"):
+    with pytest.raises(OptionError, match="is 2 tokens"):
         show("model_truth", text="He had a [MASK].", word="toothache")
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fillmask_ui.errors import OptionError
 from fillmask_ui.filling.prompt import split_words
 from fillmask_ui.lessons.distributions import Comparison, adds_up, compare, read_numbers, scaled
-from fillmask_ui.lessons.sides import Gap
+from fillmask_ui.lessons.gap import one_gap, true_token
+from fillmask_ui.lessons.sides import MASK
 from fillmask_ui.show.bars import bars_of
 from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.render import render
@@ -100,16 +100,11 @@ def _show_model_truth(asked: Asked) -> Shown:
     text, word = asked.text("text", SENTENCE), asked.text("word", WORD).strip()
     check_text(text)
     model, session = asked.model, asked.session
-    if not word:
-        raise OptionError("the true word is missing: write the word that belongs into the gap")
-    text = Gap.read(model, text).both().text
+    gap = one_gap(model, text)
+    true_token(model, gap, word)  # a softmax is over single tokens
+    text = f"{gap.before}{MASK}{gap.after}"
     filling = session.fill(model, text, top_k=_WORDS, joint=0)
     scored = session.score_at(model, text, word, 0)
-    if len(scored.parts) > 1:
-        raise OptionError(
-            f"{word!r} is {len(scored.parts)} tokens of this model, and a softmax is over single "
-            "tokens: take a word that is one"
-        )
     size = filling.signature.vocabulary_size
     bars = bars_of(filling.masks[0], 0, model.vocabulary, size, scored)
     # All other words share one row: with p = 0 it adds nothing, whatever they are.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.lessons.side_losses import SidedText, side_losses
-from fillmask_ui.lessons.sides import Gap, View, attention
+from fillmask_ui.lessons.sides import Sides, View, attention
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import ScoredWord
 from fillmask_ui.show.bars import Bar, bars_of
@@ -74,31 +74,31 @@ def _show_sides(asked: Asked) -> Shown:
     example = next((one for one in EXAMPLES if asked.pressed(one.key)), None)
     text = example.text if example else asked.text("text", EXAMPLES[0].text)
     word = example.word if example else asked.text("word", EXAMPLES[0].word)
-    gap = _gap(asked.model, text, word)
-    views = {TITLES[view.key]: view for view in (gap.left(), gap.right(), gap.both())}
+    sides = _sides(asked.model, text, word)
+    views = {TITLES[view.key]: view for view in (sides.left(), sides.right(), sides.both())}
     controls = {"text": text, "word": word} if example else {}
     return Shown(_pieces(asked, views, word), controls)
 
 
 def _show_cut(asked: Asked) -> Shown:
     text, word = asked.text("text", EXAMPLES[1].text), asked.text("word", EXAMPLES[1].word)
-    gap = _gap(asked.model, text, word)
+    sides = _sides(asked.model, text, word)
     side = "right" if asked.text("kept") == "right" else "left"
     other = "right" if side == "left" else "left"
-    views = {TITLES["bare"]: gap.bare() if side == "left" else gap.right()}
-    if side == "left" and gap.sign:
-        views[f"Cut off, “{gap.sign}” stays"] = gap.left()
-    views[TITLES["hidden"]] = gap.hidden(other)
+    views = {TITLES["bare"]: sides.bare() if side == "left" else sides.right()}
+    if side == "left" and sides.sign:
+        views[f"Cut off, “{sides.sign}” stays"] = sides.left()
+    views[TITLES["hidden"]] = sides.hidden(other)
     if len(views) < 3:
-        views["All words"] = gap.both()
+        views["All words"] = sides.both()
     return Shown(_pieces(asked, views, word))
 
 
-def _gap(model: MaskedLM, text: str, word: str) -> Gap:
+def _sides(model: MaskedLM, text: str, word: str) -> Sides:
     check_text(text)
     if not word.strip():
         raise OptionError("the true word is missing: write the word that belongs into the gap")
-    return Gap.read(model, text)
+    return Sides.of(model, text)
 
 
 def _pieces(asked: Asked, views: Mapping[str, View], word: str) -> dict[str, str]:
