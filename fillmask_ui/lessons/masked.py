@@ -71,9 +71,11 @@ def encoded(model: MaskedLM, text: str) -> Encoding:
     return encoding
 
 
-def hide(encoding: Encoding, vocabulary: Vocabulary, seed: int, recipe: MaskRecipe) -> HiddenTokens:
+def hide(
+    encoding: Encoding, vocabulary: Vocabulary, seed: int, metric: CrossEntropy
+) -> HiddenTokens:
     """What the evaluator hides of its first text."""
-    return CrossEntropy(recipe=recipe).hide(encoding, vocabulary, generator(seed, FIRST_TEXT))
+    return metric.hide(encoding, vocabulary, generator(seed, FIRST_TEXT))
 
 
 def mask_text(
@@ -85,7 +87,7 @@ def mask_text(
         TextError: as `encoded`.
     """
     encoding = encoded(model, text)
-    hidden = hide(encoding, model.vocabulary, seed, recipe or MaskRecipe())
+    hidden = hide(encoding, model.vocabulary, seed, CrossEntropy(recipe=recipe or MaskRecipe()))
     kinds = dict(zip(hidden.cols.tolist(), (KINDS[kind] for kind in hidden.kinds), strict=True))
     can_hide = hideable(hidden.ids, model.vocabulary.special_ids)
     columns = zip(hidden.ids.tolist(), hidden.input_ids.tolist(), can_hide.tolist(), strict=True)
@@ -116,8 +118,9 @@ def shares(
     """Count what some seeds choose of a text."""
     kinds = np.zeros(len(KINDS), np.int64)
     empty = 0
+    metric = CrossEntropy(recipe=recipe)
     for seed in seeds:
-        hidden = hide(encoding, vocabulary, seed, recipe)
+        hidden = hide(encoding, vocabulary, seed, metric)
         kinds += np.bincount(hidden.kinds, minlength=len(KINDS))
         empty += not len(hidden.cols)
     free = int(hideable(encoding.ids, vocabulary.special_ids).sum())
@@ -161,8 +164,9 @@ def each_kind(encoding: Encoding, vocabulary: Vocabulary, first_seed: int) -> tu
 def _alone(
     encoding: Encoding, vocabulary: Vocabulary, wanted: int, first_seed: int
 ) -> Iterator[Alone]:
+    metric = CrossEntropy()
     for seed in range(first_seed, first_seed + _SEEDS_TRIED):
-        hidden = hide(encoding, vocabulary, seed, MaskRecipe())
+        hidden = hide(encoding, vocabulary, seed, metric)
         if hidden.cols.tolist() == [wanted]:
             yield Alone(seed, KINDS[hidden.kinds[0]], hidden)
 

@@ -8,6 +8,7 @@ from page_tags import Tags
 from playwright.sync_api import expect
 from table_model import TableModel
 
+from fillmask_ui import load_model
 from fillmask_ui.lessons.ledger import evaluated
 from fillmask_ui.lessons.masked import mask_text
 from fillmask_ui.ui.background import Waiting
@@ -42,14 +43,28 @@ def rows(source):
 def test_each_token_has_its_original_what_is_shown_and_its_label(show):
     source = show("masking", text=CAT, seed=4).pieces["tokens"]
     cards = [Tags(card).text.split() for card in re.findall(r"<li.*?</li>", source, re.DOTALL)][1:]
-    text = mask_text(TableModel(), CAT, 4)
-    assert len(cards) == len(text.tokens)
+    text, name = mask_text(TableModel(), CAT, 4), TableModel().vocabulary.token
+    signs = {"mask": "■", "random": "≠", "unchanged": "="}
     for card, token in zip(cards, text.tokens, strict=True):
-        assert card[0] == "original"
-        assert ("label" in card) == bool(token.kind) or "no label" in " ".join(card)
-        assert (token.kind in card) == bool(token.kind) or not token.kind
-        assert ("never" in card) == token.fixed
+        original, shown = name(token.token_id), name(token.shown_id).replace("##", "…")
+        without = "never has a label–" if token.fixed else "no label–"
+        shows = f"{token.kind} {signs[token.kind]} {shown}" if token.kind else shown
+        label = f"label {original}" if token.kind else without
+        assert " ".join(card) == f"original {original} shown {shows} {label}"
     assert f"{len(text.chosen)} of {text.free} tokens" in Tags(source).text
+
+
+@pytest.mark.parametrize("family", ["roberta", "xlm-roberta", "deberta-v2"])
+def test_tokens_of_any_tokenizer_are_words(session, tiny_models, family):
+    """No marks of the tokenizer, and masks as everybody writes them."""
+    model = load_model(tiny_models.without_onnx(family), runtime="torch")
+    text = "The cat ___ on the mat."
+    source = FIGURES["masking"].show(Asked(session, {"text": text}, model)).pieces["tokens"]
+    words = Tags(source).text.split()
+    assert {"on", "the", "[MASK]"} <= set(words)
+    assert not set("Ġ▁") & set("".join(words))
+    shown = FIGURES["ledger"].show(Asked(session, {"text": text, "seed": "3"}, model))
+    assert shown.pieces["lines"]
 
 
 def test_a_higher_rate_chooses_more(show):
@@ -71,6 +86,17 @@ def test_the_shares_stand_beside_the_expected(show):
     assert (
         "(1 − 0.30)14 = 0.68%" in Tags(show("mask_shares", text=CAT, rate=30).pieces["shares"]).text
     )
+
+
+def test_a_seed_is_one_of_many(show):
+    """Turning the dial changes the first column; the second is of the same seeds as ever."""
+    columns = [
+        [re.findall(r"[\d.]+%|–", " ".join(row)) for row in rows(source)]
+        for source in (show("mask_shares", text=CAT, seed=s).pieces["shares"] for s in (4, 6))
+    ]
+    one, other = ([row[1] for row in table] for table in columns)
+    assert one != other
+    assert [row[2] for row in columns[0]] == [row[2] for row in columns[1]]
 
 
 def test_one_word_is_shown_in_three_ways(show):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from fillmask_ui.errors import TextError
 from fillmask_ui.evaluation import ModelFigures
+from fillmask_ui.evaluation.schemes import CrossEntropy
 from fillmask_ui.lessons import masked
 from fillmask_ui.lessons.ledger import (
     KindLoss,
@@ -15,14 +16,17 @@ from fillmask_ui.lessons.ledger import (
     over_seeds,
 )
 from fillmask_ui.lessons.masked import MaskedText
-from fillmask_ui.masking import DEFAULT_SHARES, KINDS, UNCHANGED, MaskRecipe
+from fillmask_ui.masking import DEFAULT_SHARES, KINDS, UNCHANGED
 from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.records import Encoding
 from fillmask_ui.show.render import render
-from fillmask_ui.ui.background import Done, Report, Waiting
+from fillmask_ui.ui.background import Report, Waiting
 from fillmask_ui.ui.learn.figure import Asked, LessonFigure, Shown
 from fillmask_ui.ui.learn.tokens import MOST_SEED, SEED, TEXT, name_of
 
+# A longer text has more tokens in each seed, so fewer seeds do.
 POOLED_SEEDS = 200
+_POOLED_TOKENS = 20_000  # that the model is made to read
 _ALL = 9_999  # lines: more than a text can have
 _UNCHANGED = round(100 * DEFAULT_SHARES[UNCHANGED])  # percent
 
@@ -68,15 +72,15 @@ def _lines_shown(asked: Asked, count: int) -> int:
 
 def _without_lines(model: MaskedLM, text: MaskedText, seed: int) -> Shown:
     """What to say where a seed chooses no token, and which one does."""
-    vocabulary, recipe = model.vocabulary, MaskRecipe()
+    metric = CrossEntropy()
     other = seed + 1
-    while not len(masked.hide(text.encoding, vocabulary, other, recipe).cols):
+    while not len(masked.hide(text.encoding, model.vocabulary, other, metric).cols):
         other += 1
     values = {
         "seed": seed,
         "other": other,
         "free": text.free,
-        "share": (1 - recipe.probability) ** text.free,
+        "share": (1 - metric.recipe.probability) ** text.free,
     }
     html = render("page/learn/ledger_empty.html", **values)
     return Shown({"lines": html, "evaluator": ""}, {"lines": "1", "evaluated": ""})
@@ -95,14 +99,14 @@ def _kinds(asked: Asked) -> Shown | Waiting:
     """The evaluator's loss by kind: of this seed and of many."""
     model, seed = asked.model, asked.integer("seed", 0, MOST_SEED, SEED)
     text = masked.mask_text(model, asked.text("text", TEXT), seed)
-    state = _pooled(asked, text.encoding.text)
-    if isinstance(state, Waiting):
-        return state
+    pooled = _pooled(asked, text.encoding)
+    if isinstance(pooled, Waiting):
+        return pooled
     one = evaluated(model, text.encoding.text, seed) if text.chosen else None
-    of_one, of_many = (_by_kind_and_all(figures) for figures in (one, state.result))
+    of_one, of_many = (_by_kind_and_all(figures) for figures in (one, pooled.figures))
     rows = [_KindRow(name, of_one.get(name), of_many.get(name)) for name in (*KINDS, "all")]
     losses = [loss.mean_nll_nats for row in rows for loss in (row.one, row.many) if loss]
-    values = {"rows": rows, "seed": seed, "many": POOLED_SEEDS, "most": max(losses) or 1.0}
+    values = {"rows": rows, "seed": seed, "many": pooled.seeds, "most": max(losses) or 1.0}
     return Shown({"kinds": render("page/learn/ledger_kinds_result.html", **values)})
 
 
@@ -114,14 +118,13 @@ def _by_kind_and_all(figures: ModelFigures | None) -> dict[str, KindLoss]:
 
 def _mix(asked: Asked) -> Shown | Waiting:
     """The mean as it would be with more or fewer unchanged tokens."""
-    text = masked.encoded(asked.model, asked.text("text", TEXT)).text
-    state = _pooled(asked, text)
-    if isinstance(state, Waiting):
-        return state
-    losses = by_kind(state.result)
+    pooled = _pooled(asked, masked.encoded(asked.model, asked.text("text", TEXT)))
+    if isinstance(pooled, Waiting):
+        return pooled
+    losses = by_kind(pooled.figures)
     if len(losses) < len(KINDS):
         raise TextError(
-            f"{POOLED_SEEDS} seeds give this short text no token of the kind "
+            f"{pooled.seeds} seeds give this short text no token of the kind "
             f"{' or '.join(kind for kind in KINDS if kind not in losses)}: write a longer one"
         )
     unchanged = asked.integer("unchanged", 0, 90, _UNCHANGED)
@@ -132,21 +135,30 @@ def _mix(asked: Asked) -> Shown | Waiting:
         "usual": mixed_mean_nats(losses, _UNCHANGED / 100),
         "usual_share": _UNCHANGED,
         "most": max(loss.mean_nll_nats for loss in losses.values()) or 1.0,
-        "many": POOLED_SEEDS,
+        "many": pooled.seeds,
     }
     return Shown({"mix": render("page/learn/ledger_mix_result.html", **values)})
 
 
-def _pooled(asked: Asked, text: str) -> Waiting | Done[ModelFigures]:
-    """The evaluator's figures of a text under `POOLED_SEEDS` seeds."""
+@dataclass(frozen=True)
+class _Pooled:
+    """The evaluator's figures of one text under many seeds."""
+
+    seeds: int
+    figures: ModelFigures
+
+
+def _pooled(asked: Asked, encoding: Encoding) -> Waiting | _Pooled:
+    seeds = min(POOLED_SEEDS, _POOLED_TOKENS // len(encoding) + 1)
 
     def work(report: Report) -> ModelFigures:
         def tell(seen: int) -> None:
-            report(Waiting(f"{seen} of {POOLED_SEEDS} seeds", seen / POOLED_SEEDS))
+            report(Waiting(f"{seen} of {seeds} seeds", seen / seeds))
 
-        return over_seeds(asked.model, text, range(POOLED_SEEDS), tell)
+        return over_seeds(asked.model, encoding.text, range(seeds), tell)
 
-    return asked.session.slowly(asked.model, ("ledger", text), work)
+    state = asked.session.slowly(asked.model, ("ledger", encoding.text), work)
+    return state if isinstance(state, Waiting) else _Pooled(seeds, state.result)
 
 
 _CONTROLS = {"text": TEXT, "seed": SEED}

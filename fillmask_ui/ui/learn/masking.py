@@ -9,6 +9,7 @@ from fillmask_ui.lessons.masked import Shares
 from fillmask_ui.masking import KINDS, MaskRecipe
 from fillmask_ui.records import Candidate, ScoredWord
 from fillmask_ui.show.render import render
+from fillmask_ui.ui.background import Waiting
 from fillmask_ui.ui.learn.figure import Asked, LessonFigure, Shown
 from fillmask_ui.ui.learn.tokens import MOST_SEED, SEED, TEXT, name_of
 
@@ -46,13 +47,21 @@ class _Row:
     totals: tuple[int, int]  # that they are shares of
 
 
-def _shares(asked: Asked) -> Shown:
+def _shares(asked: Asked) -> Shown | Waiting:
     """What one seed and a thousand choose, beside the expected shares."""
     recipe, seed = _recipe(asked), _seed(asked)
     vocabulary = asked.model.vocabulary
     encoding = masked.encoded(asked.model, asked.text("text", TEXT))
     one = masked.shares(encoding, vocabulary, recipe, [seed])
-    many = masked.shares(encoding, vocabulary, recipe, range(seed, seed + MANY_SEEDS))
+    # A busy machine may take a second; turning the dial then costs nothing.
+    state = asked.session.slowly(
+        asked.model,
+        ("shares", encoding.ids, recipe),
+        lambda _: masked.shares(encoding, vocabulary, recipe, range(MANY_SEEDS)),
+    )
+    if isinstance(state, Waiting):
+        return state
+    many = state.result
     values = {
         "rows": _rows(recipe, one, many),
         "seeds": (f"seed {seed}", f"{MANY_SEEDS:,} seeds"),
