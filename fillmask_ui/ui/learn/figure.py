@@ -1,7 +1,7 @@
 """Figures of the lessons: a form of controls and pieces of HTML that follow it.
 
 The browser sends what the controls of a figure hold and gets its pieces of HTML
-(`static/lesson_figures.js`).
+(`static/figures.js`).
 """
 
 from collections.abc import Callable, Mapping

@@ -71,7 +71,7 @@ def _step(step: Step, element: str) -> None:
             values = {"name": step.figure, "title": figure.title, **figure.controls}
             widgets.html_block(
                 render("page/learn/figure.html", **values),
-                js_on_load=widgets.static("lesson_mounted.js"),
+                js_on_load=widgets.static("figure_mounted.js"),
             )
         if step.after:
             _text(step.after)
