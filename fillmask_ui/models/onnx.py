@@ -4,11 +4,12 @@ Axes: B texts, T tokens, M asked positions, V vocabulary.
 """
 
 import contextlib
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnxruntime as ort
@@ -22,7 +23,11 @@ from fillmask_ui.models.graph_files import GraphSource, keep_cut, read_cut
 from fillmask_ui.models.runtime import FULL_LOGITS, RuntimeModel, cpu_features, used_lengths
 from fillmask_ui.models.tuning import cores
 from fillmask_ui.models.weights import total_bytes
+from fillmask_ui.protocol import PairLogits
 from fillmask_ui.workers import sharing
+
+if TYPE_CHECKING:
+    from fillmask_ui.models.graph import ParsedGraph
 
 _OPTIMIZATION = {
     "none": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
@@ -38,6 +43,9 @@ _TWICE_BYTES = 512 << 20
 
 # Features of x86 processors that add up products of bytes in 32 bits.
 _EXACT_BYTES = {"avx512_vnni", "avx_vnni"}
+
+# What exporters call the logits of next sentence prediction.
+_ORDER = re.compile(r"seq_relationship|next_sentence|nsp_logits", re.IGNORECASE)
 
 # ONNX Runtime's exceptions share no base class of their own.
 _ERRORS: tuple[type[Exception], ...] = (
@@ -67,6 +75,8 @@ class OnnxMaskedLM(RuntimeModel):
             raise OptionError(unknown("provider", provider, available))
         self._open = partial(_open, provider=provider, choice=choice)
         self._single: ort.InferenceSession | None = None
+        self._states: ort.InferenceSession | None = None
+        self._pairs: ort.InferenceSession | None = None
         self._opening = threading.Lock()
         optimization = choice.graph_optimization
         # What a cut graph was compared with the whole one under.
@@ -170,6 +180,60 @@ class OnnxMaskedLM(RuntimeModel):
             return logits[rows, cols]
         return logits.reshape(len(rows), self._width)
 
+    def _run_states(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        feeds = self._feed(batch, rows, cols, cut=True)
+        session = self._states_session()
+        name = session.get_outputs()[0].name
+        return self._call(session, feeds, [name])[name]
+
+    def _states_session(self) -> ort.InferenceSession:
+        """Of the graph without its head; most models are never asked for it."""
+        with self._opening:
+            if self._states is None:
+                ending = self._graph().states(self._source)
+                if ending is None:
+                    raise ModelError(
+                        f"the ONNX graph of {self._name} does not show where its encoder ends and "
+                        "its head begins, so there are no vectors of words to look at: choose the "
+                        "embedded model, or one that runs on PyTorch"
+                    )
+                self._states = self._open(ending)
+            return self._states
+
+    def _graph(self) -> "ParsedGraph":
+        """The file, looked into once more."""
+        from fillmask_ui.models.graph import read_graph
+
+        return read_graph(self._files.weights[0], self._files.folder, self._name)
+
+    @cached_property
+    def _order_output(self) -> str:
+        """Name of the output of a next-sentence head, blank where there is none."""
+        return next(filter(_ORDER.search, self._graph().outputs), "")
+
+    @property
+    def predicts_next(self) -> bool:
+        return bool(self._order_output)
+
+    def pair_logits(
+        self, input_ids: np.ndarray, segments: np.ndarray, cols: np.ndarray
+    ) -> PairLogits:
+        if not self.predicts_next:
+            raise ModelError(f"{self._name} has no head for next sentence prediction")
+        with self._opening:
+            graph = self._graph()
+            if self._pairs is None:
+                self._pairs = self._open(graph.source)
+        texts = np.asarray(input_ids)[None], np.ones_like(input_ids)[None]
+        feeds = self._feeds.arrays(*texts)
+        for name, role in self._feeds.roles.items():
+            if role == "token_type_ids":
+                feeds[name][:, : len(segments)] = segments
+        tokens, order = graph.logits_name(self._source), self._order_output
+        outputs = self._call(self._pairs, feeds, [tokens, order])
+        kept = outputs[tokens][0, cols], outputs[order].reshape(-1, 2)[0]
+        return PairLogits(*(own.astype(np.float32, copy=False) for own in kept))
+
     def prepared_call(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> Callable[[], object]:
@@ -177,8 +241,10 @@ class OnnxMaskedLM(RuntimeModel):
         feeds = self._feed(PaddedBatch(input_ids, attention_mask), rows, cols)
         return partial(self._session.run, [self._output], feeds)
 
-    def _feed(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> dict[str, Any]:
-        """Inputs of the graph, by name."""
+    def _feed(
+        self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray, *, cut: bool = False
+    ) -> dict[str, Any]:
+        """Inputs of the graph, by name; `cut`: of one that was, whatever gives the logits."""
         length = int(used_lengths(batch.attention_mask, rows, cols).max())
         if self._length and length > self._length:
             raise ModelError(
@@ -187,7 +253,7 @@ class OnnxMaskedLM(RuntimeModel):
             )
         texts = batch.input_ids[:, :length], batch.attention_mask[:, :length]
         feeds = self._feeds.arrays(*texts)
-        if not self._logit_bytes:
+        if cut or not self._logit_bytes:
             feeds[ASKED] = rows * (self._length or length) + cols
         return feeds
 

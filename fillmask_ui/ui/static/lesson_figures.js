@@ -84,6 +84,11 @@
       }
       outputs(figure);
       if (Object.keys(answer.set).length) note();
+      document.dispatchEvent(new CustomEvent("fillmask:figure", { detail: { figure } }));
+      for (const name of Object.keys(answer.set)) {
+        const control = figure.querySelector("form").elements[name];
+        if (control) carry(control);
+      }
     }
     if (again) ask(figure, again.pressed);
     else if (answer.kind === "busy") setTimeout(() => ask(figure, pressed), 400);
@@ -165,10 +170,22 @@
     if (open) ask(figure);
   };
 
+  // What is said once holds for the other figures of a chapter that ask for it, too.
+  function carry(control) {
+    if (!control.matches("[data-carried]")) return;
+    const same = `[data-carried][name="${control.name}"]`;
+    for (const other of control.closest(".fm-chapter").querySelectorAll(same)) {
+      if (other.value === control.value) continue;
+      other.value = control.value;
+      ask(other.closest(".fm-figure"));
+    }
+  }
+
   document.addEventListener("input", (event) => {
     const figure = event.target.closest?.(".fm-figure");
     if (!figure) return;
     outputs(figure);
+    carry(event.target);
     ask(figure);
     note();
   });
