@@ -11,15 +11,16 @@ from fillmask_ui.lessons.temperatures import (
     loss_histogram,
     temperature_losses,
 )
+from fillmask_ui.models import available_models
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.render import render
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.ui.background import Done, Report, Waiting
 from fillmask_ui.ui.learn.figure import Asked, LessonFigure, Shown
-from fillmask_ui.ui.learn.second import SAME, choice_html, counted, second_model
+from fillmask_ui.ui.learn.second import SAME, counted, second_model
 
-_TEXTS = 40
+TEXTS = 40
 _COLDEST, _HOTTEST = TEMPERATURES[0], TEMPERATURES[-1]
 
 
@@ -52,8 +53,7 @@ def two_temperatures(asked: Asked) -> Shown | Waiting:
 
 def token_losses(asked: Asked) -> Shown | Waiting:
     """The losses of the tokens of two models, or of one at two temperatures, as a histogram."""
-    reference = asked.text("second", SAME)
-    second = second_model(asked, reference)
+    second = second_model(asked, asked.text("second", SAME))
     if isinstance(second, Waiting):
         return second
     states = _losses(asked, asked.model), _losses(asked, second)
@@ -76,14 +76,12 @@ def token_losses(asked: Asked) -> Shown | Waiting:
         x=Scale(0, BINS * BIN_NATS, 40, 424),
         y=Scale(0, most, 220, 38),
     )
-    return Shown(
-        {"second": choice_html("token_losses", reference, "the same model"), "result": html}
-    )
+    return Shown({"result": html})
 
 
 def _losses(asked: Asked, model: MaskedLM) -> Waiting | Done[TemperatureLosses]:
     def work(report: Report) -> TemperatureLosses:
-        texts = list(open_texts(TextSource(samples=_TEXTS)))
+        texts = list(open_texts(TextSource(samples=TEXTS)))
         return temperature_losses(model, texts, on_text=counted(report, len(texts), "texts"))
 
     return asked.session.slowly(model, ("temperature losses",), work)
@@ -94,5 +92,7 @@ _RANGE = {"coldest": _COLDEST, "hottest": _HOTTEST}
 FIGURES: Mapping[str, LessonFigure] = {
     "near_misses": LessonFigure("Two wrong guesses", near_misses, needs_model=False),
     "two_temperatures": LessonFigure("One model at two temperatures", two_temperatures, _RANGE),
-    "token_losses": LessonFigure("Losses of single tokens", token_losses, _RANGE),
+    "token_losses": LessonFigure(
+        "Losses of single tokens", token_losses, {**_RANGE, "models": available_models}
+    ),
 }

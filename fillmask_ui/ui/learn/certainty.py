@@ -10,6 +10,7 @@ from fillmask_ui.lessons.more_texts import COUNTS, TextLosses, means_by_count, t
 from fillmask_ui.lessons.pairing import Pairing, pair
 from fillmask_ui.lessons.published import PUBLISHED, Change
 from fillmask_ui.lessons.temperatures import Tempered
+from fillmask_ui.models import available_models
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.numbers import interval_text, signed_percent
@@ -17,9 +18,9 @@ from fillmask_ui.show.render import render
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.ui.background import Report, Waiting
 from fillmask_ui.ui.learn.figure import Asked, LessonFigure, Shown
-from fillmask_ui.ui.learn.second import SAME, choice_html, counted, second_model
+from fillmask_ui.ui.learn.second import SAME, counted, second_model
 
-_DICE_TEXTS = 20
+DICE_TEXTS = 20
 _SPARE = 15  # texts, as the masks leave out one of a hundred or so
 _PAIRED_TEXTS = 80
 _TEMPERATURE = 1.1  # of the second model where it is the first one again
@@ -29,7 +30,7 @@ def twenty_seeds(asked: Asked) -> Shown | Waiting:
     """The evaluator's mean by seed, beside pseudo-perplexity."""
 
     def work(report: Report) -> Dice:
-        texts = shortest(list(open_texts(TextSource())), _DICE_TEXTS)
+        texts = shortest(list(open_texts(TextSource())), DICE_TEXTS)
         passes = counted(report, len(SEEDS) + 1, "passes over the texts")
         return throw_dice(asked.model, texts, on_pass=passes)
 
@@ -108,7 +109,7 @@ def _typed(asked: Asked, name: str, what: str, plain: float) -> float:
 
 def paired_difference(asked: Asked) -> Shown | Waiting:
     """Two models on identical masks: their means, and two intervals of the difference."""
-    reference = asked.text("second", _other_variant(asked.model))
+    reference = asked.text("second") or _other_variant(asked.model)
     second = second_model(asked, reference)
     if isinstance(second, Waiting):
         return second
@@ -138,8 +139,7 @@ def paired_difference(asked: Asked) -> Shown | Waiting:
         means=Scale(min(lows), max(highs), 14, 416),
         differences=Scale(-far, far, 14, 416),
     )
-    same = f"the same model at temperature {_TEMPERATURE:g}"
-    return Shown({"second": choice_html("paired_difference", reference, same), "result": html})
+    return Shown({"result": html})
 
 
 def _other_variant(model: MaskedLM) -> str:
@@ -154,5 +154,9 @@ FIGURES: Mapping[str, LessonFigure] = {
     "published_changes": LessonFigure(
         "Published losses and their changes", published_changes, needs_model=False
     ),
-    "paired_difference": LessonFigure("Two models on identical masks", paired_difference),
+    "paired_difference": LessonFigure(
+        "Two models on identical masks",
+        paired_difference,
+        {"models": available_models, "temperature": _TEMPERATURE},
+    ),
 }

@@ -4,19 +4,11 @@ from collections.abc import Callable
 
 from fillmask_ui.errors import ModelError
 from fillmask_ui.evaluation.measure import same_tokenizer
-from fillmask_ui.models import available_models
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.show.render import render
 from fillmask_ui.ui.background import Report, Waiting
 from fillmask_ui.ui.learn.figure import Asked
 
 SAME = "same"  # what the control holds for the model itself
-
-
-def choice_html(figure: str, chosen: str, same: str) -> str:
-    """The control `second`, with a choice of the model itself, which is called `same`."""
-    options = {SAME: same} | {model.reference: model.reference for model in available_models()}
-    return render("page/learn/second_choice.html", figure=figure, options=options, chosen=chosen)
 
 
 def second_model(asked: Asked, reference: str) -> MaskedLM | Waiting:
