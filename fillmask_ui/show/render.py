@@ -4,6 +4,7 @@ What comes from users, texts, tokens and models is passed as a value and never j
 escaping is the template engine's work.
 """
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from fillmask_ui.show.numbers import (
     loss_number,
     loss_text,
     percent,
+    signed_percent,
     three_digits,
 )
 
@@ -57,10 +59,12 @@ _ENVIRONMENT.filters |= {
     "as_unsure": as_unsure,
     "cell": cell_text,
     "cosine": cosine_text,
+    "exp": math.exp,
     "in_unit": in_unit,
     "loss": loss_text,
     "loss_number": loss_number,
     "percent": percent,
+    "signed_percent": signed_percent,
     "three_digits": three_digits,
 }
 _ENVIRONMENT.globals["explanations"] = EXPLANATIONS

@@ -3,7 +3,7 @@
   const page = (window.fillmask ??= {});
   const learn = (page.learn = { chapter: "", step: 1, model: "", server: null, projecting: false });
   const root = () => document.getElementById("learn");
-  const links = () => [...(root()?.querySelectorAll("[data-chapter]") ?? [])];
+  const links = () => [...(root()?.querySelectorAll("a[data-chapter]") ?? [])];
   const names = () => links().map((link) => link.dataset.chapter);
   const here = () => links().find((link) => link.dataset.chapter === learn.chapter);
   const steps = () => Number(here()?.dataset.steps ?? 1);
@@ -100,7 +100,7 @@
   });
 
   document.addEventListener("click", (event) => {
-    const link = event.target.closest?.("#learn [data-chapter]");
+    const link = event.target.closest?.("#learn a[data-chapter]");
     const button = event.target.closest?.("#learn [data-learn]");
     if (link && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
       event.preventDefault();

@@ -84,6 +84,7 @@
       }
       outputs(figure);
       if (Object.keys(answer.set).length) note();
+      document.dispatchEvent(new CustomEvent("fillmask:figure", { detail: { figure } }));
       for (const name of Object.keys(answer.set)) {
         const control = figure.querySelector("form").elements[name];
         if (control) carry(control);

@@ -36,7 +36,7 @@
   };
 
   function place() {
-    const chapter = root().querySelector(`[data-chapter="${learn.chapter}"]`).textContent.trim();
+    const chapter = root().querySelector(`a[data-chapter="${learn.chapter}"]`).textContent.trim();
     const text = `${chapter} · ${learn.step} of ${learn.steps()}`;
     document.querySelector("#fm-project-foot .fm-project-place").textContent = text;
   }
