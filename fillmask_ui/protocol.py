@@ -99,7 +99,7 @@ class EncoderStates(Protocol):
         Args:
             input_ids: int64 [B, T], as of `MaskedLM.logits_at`, and so all others.
             attention_mask: int64 [B, T].
-            rows: int64 [M].
+            rows: int64 [M], M at least 1.
             cols: int64 [M].
 
         Returns:

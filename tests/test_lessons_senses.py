@@ -150,3 +150,16 @@ def test_the_words_of_the_course_make_their_point(model, known, example):
         near, far = nearest_senses(found.z_scored(new.vectors)[0], scored, found.senses)
         assert near.sense == sense
         assert near.cosine > far.cosine + 0.1
+
+
+@pytest.mark.parametrize("family", ["roberta", "xlm-roberta", "albert", "modernbert"])
+def test_any_tokenizer_and_architecture(tiny_models, family):
+    """Byte-level, Unigram and WordPiece; running text is longer than these models read."""
+    model = load_model(tiny_models.folder(family))
+    with open_texts(TextSource(samples=2)) as texts:
+        known = background(model, (own.text for own in texts))
+    assert known.vectors.shape[1] == 32
+    found = word_vectors(model, read_sentences("The café is cold.\n\nA café!"), "Café", known)
+    assert [own.encoding.text[own.start : own.end] for own in found.usages] == ["café"] * 2
+    similarity = cosines(*[found.z_scored(found.vectors)] * 2)
+    assert -1 <= similarity[0, 1] < 0.999

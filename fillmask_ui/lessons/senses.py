@@ -12,7 +12,7 @@ Source:
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -179,17 +179,21 @@ def find_word(model: MaskedLM, sentence: Sentence, word: str) -> Usage:
 def background(
     model: MaskedLM, texts: Iterable[str], report: Callable[[float], None] = lambda _: None
 ) -> Background:
-    """Vectors of all tokens of some texts; those that are too long for the model are left out.
+    """Vectors of all tokens of some texts, as far as the model reads them.
 
     `report` hears the part that is done, in [0, 1].
     """
-    encodings = [model.vocabulary.encode(text) for text in texts]
-    encodings = [own for own in encodings if len(own) <= model.max_tokens]
+    encodings = [_beginning(model.vocabulary.encode(text), model.max_tokens) for text in texts]
     parts: list[np.ndarray] = []
     for batch in plan_batches([len(own) for own in encodings], max_tokens=_BATCH_TOKENS):
         report(sum(map(len, parts)) / sum(map(len, encodings)))
         parts += _token_states(model, [encodings[index] for index in batch])
     return Background(np.concatenate(parts), len(encodings))
+
+
+def _beginning(encoding: Encoding, most: int) -> Encoding:
+    kept = (getattr(encoding, own.name)[:most] for own in fields(encoding) if own.name != "text")
+    return Encoding(encoding.text, *kept)
 
 
 def word_vectors(

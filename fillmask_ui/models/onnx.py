@@ -4,12 +4,11 @@ Axes: B texts, T tokens, M asked positions, V vocabulary.
 """
 
 import contextlib
-import re
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 import onnxruntime as ort
@@ -20,14 +19,12 @@ from fillmask_ui.errors import ModelError, ModelOutputError, OptionError, first_
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.feeds import ASKED, Feeds, find_logits, plan_feeds
 from fillmask_ui.models.graph_files import GraphSource, keep_cut, read_cut
+from fillmask_ui.models.onnx_endings import Endings
 from fillmask_ui.models.runtime import FULL_LOGITS, RuntimeModel, cpu_features, used_lengths
 from fillmask_ui.models.tuning import cores
 from fillmask_ui.models.weights import total_bytes
 from fillmask_ui.protocol import PairLogits
 from fillmask_ui.workers import sharing
-
-if TYPE_CHECKING:
-    from fillmask_ui.models.graph import ParsedGraph
 
 _OPTIMIZATION = {
     "none": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
@@ -43,9 +40,6 @@ _TWICE_BYTES = 512 << 20
 
 # Features of x86 processors that add up products of bytes in 32 bits.
 _EXACT_BYTES = {"avx512_vnni", "avx_vnni"}
-
-# What exporters call the logits of next sentence prediction.
-_ORDER = re.compile(r"seq_relationship|next_sentence|nsp_logits", re.IGNORECASE)
 
 # ONNX Runtime's exceptions share no base class of their own.
 _ERRORS: tuple[type[Exception], ...] = (
@@ -75,8 +69,6 @@ class OnnxMaskedLM(RuntimeModel):
             raise OptionError(unknown("provider", provider, available))
         self._open = partial(_open, provider=provider, choice=choice)
         self._single: ort.InferenceSession | None = None
-        self._states: ort.InferenceSession | None = None
-        self._pairs: ort.InferenceSession | None = None
         self._opening = threading.Lock()
         optimization = choice.graph_optimization
         # What a cut graph was compared with the whole one under.
@@ -90,6 +82,7 @@ class OnnxMaskedLM(RuntimeModel):
             self._await_vocabulary()
             self._use(source, session)
             self._width_note()
+        self._endings = Endings(self._files, self._source, self._open)
         self.runs_alone = source.scales_by_call
         blind = not self._feeds.sees_mask and self._length
         self.memory_bytes = max(total_bytes(source.files), 4 * (source.parameters or 0))
@@ -181,57 +174,24 @@ class OnnxMaskedLM(RuntimeModel):
         return logits.reshape(len(rows), self._width)
 
     def _run_states(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        feeds = self._feed(batch, rows, cols, cut=True)
-        session = self._states_session()
+        session = self._endings.states()
         name = session.get_outputs()[0].name
-        return self._call(session, feeds, [name])[name]
-
-    def _states_session(self) -> ort.InferenceSession:
-        """Of the graph without its head; most models are never asked for it."""
-        with self._opening:
-            if self._states is None:
-                ending = self._graph().states(self._source)
-                if ending is None:
-                    raise ModelError(
-                        f"the ONNX graph of {self._name} does not show where its encoder ends and "
-                        "its head begins, so there are no vectors of words to look at: choose the "
-                        "embedded model, or one that runs on PyTorch"
-                    )
-                self._states = self._open(ending)
-            return self._states
-
-    def _graph(self) -> "ParsedGraph":
-        """The file, looked into once more."""
-        from fillmask_ui.models.graph import read_graph
-
-        return read_graph(self._files.weights[0], self._files.folder, self._name)
-
-    @cached_property
-    def _order_output(self) -> str:
-        """Name of the output of a next-sentence head, blank where there is none."""
-        return next(filter(_ORDER.search, self._graph().outputs), "")
+        return self._call(session, self._feed(batch, rows, cols, cut=True), [name])[name]
 
     @property
     def predicts_next(self) -> bool:
-        return bool(self._order_output)
+        return bool(self._endings.order)
 
     def pair_logits(
         self, input_ids: np.ndarray, segments: np.ndarray, cols: np.ndarray
     ) -> PairLogits:
-        if not self.predicts_next:
-            raise ModelError(f"{self._name} has no head for next sentence prediction")
-        with self._opening:
-            graph = self._graph()
-            if self._pairs is None:
-                self._pairs = self._open(graph.source)
-        texts = np.asarray(input_ids)[None], np.ones_like(input_ids)[None]
-        feeds = self._feeds.arrays(*texts)
+        pairs = self._endings.pairs()
+        feeds = self._feeds.arrays(np.asarray(input_ids)[None], np.ones_like(input_ids)[None])
         for name, role in self._feeds.roles.items():
             if role == "token_type_ids":
                 feeds[name][:, : len(segments)] = segments
-        tokens, order = graph.logits_name(self._source), self._order_output
-        outputs = self._call(self._pairs, feeds, [tokens, order])
-        kept = outputs[tokens][0, cols], outputs[order].reshape(-1, 2)[0]
+        outputs = self._call(pairs.session, feeds, [pairs.tokens, pairs.order])
+        kept = outputs[pairs.tokens][0, cols], outputs[pairs.order].reshape(-1, 2)[0]
         return PairLogits(*(own.astype(np.float32, copy=False) for own in kept))
 
     def prepared_call(

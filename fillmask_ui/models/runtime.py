@@ -108,6 +108,8 @@ class RuntimeModel(ABC):
     def logits_at(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> np.ndarray:
+        if not len(rows):
+            return np.empty((0, self._width), dtype=np.float32)
         return self._at(self._run, input_ids, attention_mask, rows, cols)
 
     def states_at(
@@ -123,7 +125,7 @@ class RuntimeModel(ABC):
         rows: np.ndarray,
         cols: np.ndarray,
     ) -> np.ndarray:
-        """What `run` gives at the asked positions, float32 [M, ...], in as many calls as needed."""
+        """What `run` gives at the asked positions: float32 [M, ...] of as many calls as needed."""
         rows, cols = np.asarray(rows, dtype=np.int64), np.asarray(cols, dtype=np.int64)
         # Not `np.unique`, whose first call takes as long to import things as a sentence does.
         texts = np.flatnonzero(np.bincount(rows))

@@ -16,7 +16,11 @@ from fillmask_ui.lessons.next_sentence import (
     predicts_next,
     sentence_pair,
 )
-from fillmask_ui.models import load_model
+from fillmask_ui.models import ModelStore, load_model
+from fillmask_ui.ui.background import Waiting
+from fillmask_ui.ui.learn import sentences
+from fillmask_ui.ui.learn.figure import Asked
+from fillmask_ui.ui.session import Session
 
 FIRST, SECOND = "The cat sat on the mat.", "She walked to the river and the café in France."
 SEED = 5  # hides several tokens of the two
@@ -127,3 +131,23 @@ def test_a_model_without_the_head(family, runtime, loaded):
     wanted = log_sums - exact[np.arange(len(exact)), hidden.true_ids]
     assert loss.masked_nats == pytest.approx(wanted.mean())
     assert loss.order_nats == pytest.approx(-np.log(0.3))
+
+
+def test_the_chapter_shows_what_the_head_says(pretrained):
+    model = load_model(pretrained)
+    session = Session(ModelStore(loader=lambda choice, **_: model), "pretrained")
+    values = {"first": FIRST, "second": SECOND, "probability": "0.7", "seed": str(SEED)}
+
+    def shown(name: str) -> str:
+        asked = Asked(session, values, model)
+        while isinstance(answer := sentences.FIGURES[name].show(asked), Waiting):
+            pass
+        return next(iter(answer.pieces.values()))
+
+    probability = next_probability(model, sentence_pair(model, FIRST, SECOND))
+    assert f"{100 * probability:.1f}%" in shown("next_sentence")
+    assert "fm-pair-head" in shown("next_sentence")  # hides the slider
+    assert "reads the vector of <code>[CLS]</code>" in shown("sentence_pair")
+    loss = pair_loss(model, sentence_pair(model, FIRST, SECOND), SEED, FOLLOWS, 0.7)
+    assert f"<td>{loss.total_nats:.3f}</td>" in shown("pretraining_loss")
+    assert "your slider" not in shown("pretraining_loss")
