@@ -18,8 +18,8 @@ from fillmask_ui.lessons.next_sentence import (
 )
 from fillmask_ui.models import ModelStore, load_model
 from fillmask_ui.ui.background import Waiting
+from fillmask_ui.ui.figure import Asked
 from fillmask_ui.ui.learn import sentences
-from fillmask_ui.ui.learn.figure import Asked
 from fillmask_ui.ui.session import Session
 
 FIRST, SECOND = "The cat sat on the mat.", "She walked to the river and the café in France."

@@ -10,8 +10,8 @@ from table_model import TableModel, letter_vocabulary
 from fillmask_ui.errors import FillmaskError, ModelError, OptionError
 from fillmask_ui.lessons import chapters
 from fillmask_ui.models import ModelStore
+from fillmask_ui.ui.figure import Asked, Shown
 from fillmask_ui.ui.learn import accuracy, certainty
-from fillmask_ui.ui.learn.figure import Asked, Shown
 from fillmask_ui.ui.learn.figures import FIGURES
 from fillmask_ui.ui.session import Session
 

@@ -10,8 +10,8 @@ import torch
 from fillmask_ui import load_model
 from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.models import ModelStore
+from fillmask_ui.ui.figure import Asked
 from fillmask_ui.ui.learn import guess, loss
-from fillmask_ui.ui.learn.figure import Asked
 from fillmask_ui.ui.session import Session
 from tests.table_model import TableModel
 from tests.ui.test_examples import holds

@@ -12,7 +12,7 @@ from fillmask_ui import load_model
 from fillmask_ui.lessons.ledger import evaluated
 from fillmask_ui.lessons.masked import mask_text
 from fillmask_ui.ui.background import Waiting
-from fillmask_ui.ui.learn.figure import Asked
+from fillmask_ui.ui.figure import Asked
 from fillmask_ui.ui.learn.figures import FIGURES
 from fillmask_ui.ui.learn.serve import figure
 

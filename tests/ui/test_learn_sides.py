@@ -13,8 +13,8 @@ from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.filling import score_candidate_at
 from fillmask_ui.models import ModelStore
 from fillmask_ui.ui.background import Waiting
+from fillmask_ui.ui.figure import Asked
 from fillmask_ui.ui.learn import distributions, sides
-from fillmask_ui.ui.learn.figure import Asked
 from fillmask_ui.ui.session import Session
 
 FIGURES = {**sides.FIGURES, **distributions.FIGURES}

@@ -15,8 +15,8 @@ from fillmask_ui.lessons.two_senses import TWO_SENSES
 from fillmask_ui.models import ModelStore, load_model
 from fillmask_ui.records import Example
 from fillmask_ui.ui.background import Waiting
+from fillmask_ui.ui.figure import Asked
 from fillmask_ui.ui.learn import senses, sentences
-from fillmask_ui.ui.learn.figure import Asked
 from fillmask_ui.ui.session import Session
 
 

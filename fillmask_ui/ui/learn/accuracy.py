@@ -17,7 +17,7 @@ from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.render import render
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.ui.background import Done, Report, Waiting
-from fillmask_ui.ui.learn.figure import Asked, LessonFigure, Shown
+from fillmask_ui.ui.figure import Asked, LessonFigure, Shown
 from fillmask_ui.ui.learn.second import SAME, counted, second_model
 
 TEXTS = 40

@@ -10,8 +10,8 @@ from fillmask_ui.lessons.gap import Gap, one_gap
 from fillmask_ui.show.bars import Bar
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.explore.example import Above, Among, Example, First
+from fillmask_ui.ui.figure import Asked, LessonFigure, Shown
 from fillmask_ui.ui.guess_comparison import compare, comparison_html
-from fillmask_ui.ui.learn.figure import Asked, LessonFigure, Shown
 from fillmask_ui.ui.session import check_text
 
 ROWS = 4  # for guesses of the class

@@ -21,7 +21,7 @@ from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Encoding
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.background import Report, Waiting
-from fillmask_ui.ui.learn.figure import Asked, LessonFigure, Shown
+from fillmask_ui.ui.figure import Asked, LessonFigure, Shown
 from fillmask_ui.ui.learn.tokens import MOST_SEED, SEED, TEXT, name_of
 
 # A longer text has more tokens in each seed, so fewer seeds do.

@@ -16,7 +16,7 @@ from fillmask_ui.show.render import render
 from fillmask_ui.show.words import candidate_names
 from fillmask_ui.ui.explore.example import Above, Among, Example, First
 from fillmask_ui.ui.explore.loss import LossPoint, points_json
-from fillmask_ui.ui.learn.figure import Asked, LessonFigure, Shown
+from fillmask_ui.ui.figure import Asked, LessonFigure, Shown
 from fillmask_ui.ui.session import check_text
 
 # The true word comes second, so that both ends of the temperature tell. A test asks the model.

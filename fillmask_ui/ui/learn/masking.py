@@ -10,7 +10,7 @@ from fillmask_ui.masking import KINDS, MaskRecipe
 from fillmask_ui.records import Candidate, ScoredWord
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.background import Waiting
-from fillmask_ui.ui.learn.figure import Asked, LessonFigure, Shown
+from fillmask_ui.ui.figure import Asked, LessonFigure, Shown
 from fillmask_ui.ui.learn.tokens import MOST_SEED, SEED, TEXT, name_of
 
 MANY_SEEDS = 1_000

@@ -6,7 +6,7 @@ from fillmask_ui.errors import ModelError
 from fillmask_ui.evaluation.measure import same_tokenizer
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.ui.background import Report, Waiting
-from fillmask_ui.ui.learn.figure import Asked
+from fillmask_ui.ui.figure import Asked
 
 SAME = "same"  # what the control holds for the model itself
 

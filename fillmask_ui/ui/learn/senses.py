@@ -24,7 +24,7 @@ from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.render import render
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.ui.background import Report, Waiting
-from fillmask_ui.ui.learn.figure import Asked, LessonFigure, Shown
+from fillmask_ui.ui.figure import Asked, LessonFigure, Shown
 
 # Of the embedded texts, beside the reader's own: some thousand tokens in less than a second.
 _BACKGROUND_TEXTS = 40

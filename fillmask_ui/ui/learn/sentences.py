@@ -15,7 +15,7 @@ from fillmask_ui.lessons.next_sentence import (
 )
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.background import Waiting
-from fillmask_ui.ui.learn.figure import Asked, LessonFigure, Shown
+from fillmask_ui.ui.figure import Asked, LessonFigure, Shown
 
 FIRST, SECOND = "She put the kettle on the fire.", "Soon the water began to boil."
 SEED = 6  # with the embedded model it hides tokens of both sentences

@@ -6,8 +6,8 @@ from typing import Any
 
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.ui.background import Waiting
+from fillmask_ui.ui.figure import Asked
 from fillmask_ui.ui.learn import exercises
-from fillmask_ui.ui.learn.figure import Asked
 from fillmask_ui.ui.learn.figures import FIGURES
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.widgets import error_message

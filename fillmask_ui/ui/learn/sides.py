@@ -12,7 +12,7 @@ from fillmask_ui.show.bars import Bar, bars_of
 from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.background import Report, Waiting
-from fillmask_ui.ui.learn.figure import Asked, LessonFigure, Shown
+from fillmask_ui.ui.figure import Asked, LessonFigure, Shown
 from fillmask_ui.ui.links import link_to
 from fillmask_ui.ui.session import Session, check_text
 

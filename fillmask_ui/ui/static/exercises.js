@@ -42,7 +42,7 @@
       section.querySelector('[name="exercise"]').value = seed;
       section.querySelector(".fm-exercises-course").hidden = seed !== COURSE;
       const open = section.dataset.chapter === page.learn.chapter;
-      if (open && page.learn.server && section.dataset.seed !== String(seed)) load(section);
+      if (open && section.dataset.seed !== String(seed)) load(section);
     }
     score();
   };
