@@ -1,10 +1,12 @@
 """What a model must offer. Everything else is derived from it, the same for every runtime.
 
-Axes: B texts in a batch, T tokens, M hidden positions, V vocabulary.
+Axes: B texts in a batch, T tokens, M hidden positions, V vocabulary,
+H hidden size.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from fillmask_ui.records import Encoding, ModelSignature
@@ -82,4 +84,58 @@ class MaskedLM(Protocol):
 
         Raises:
             ModelOutputError: if the model returns NaN at an asked position.
+        """
+
+
+@runtime_checkable
+class EncoderStates(Protocol):
+    """A model that also gives the vectors its head computes logits from; ask by `isinstance`."""
+
+    def states_at(
+        self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
+    ) -> np.ndarray:
+        """Last hidden state at the asked positions: the encoder's output, before any head.
+
+        Args:
+            input_ids: int64 [B, T], as of `MaskedLM.logits_at`, and so all others.
+            attention_mask: int64 [B, T].
+            rows: int64 [M], M at least 1.
+            cols: int64 [M].
+
+        Returns:
+            float32 [M, H].
+
+        Raises:
+            ModelError: if this model does not let one see them; the message says why.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class PairLogits:
+    """What a model with both heads of BERT's pre-training says of a pair of sentences."""
+
+    tokens: np.ndarray  # float32 [M, V], at the asked positions
+    order: np.ndarray  # float32 [2]: the second sentence follows the first, or is any other
+
+
+@runtime_checkable
+class PairPretraining(Protocol):
+    """A model that may also have a head for next sentence prediction; ask by `isinstance`."""
+
+    @property
+    def predicts_next(self) -> bool:
+        """Whether it has that head."""
+
+    def pair_logits(
+        self, input_ids: np.ndarray, segments: np.ndarray, cols: np.ndarray
+    ) -> PairLogits:
+        """Logits of both heads for one pair, [CLS] A [SEP] B [SEP].
+
+        Args:
+            input_ids: int64 [T].
+            segments: int64 [T], 0 for A and 1 for B, each with its [SEP].
+            cols: int64 [M], positions whose tokens are asked for.
+
+        Raises:
+            ModelError: if the model lacks that head, or fails.
         """

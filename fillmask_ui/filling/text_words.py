@@ -33,7 +33,7 @@ def text_words(encoding: Encoding, vocabulary: Vocabulary) -> tuple[TextWord, ..
     before: tuple[int | None, bool] | None = None  # of the token to the left
     marks: list[int] = []  # tokens to the left that are nothing but a mark (`Ġ`, `▁`)
     for index, word in enumerate(encoding.word_ids):
-        start, end = _characters(encoding, index)
+        start, end = characters(encoding, index)
         if encoding.special[index] or encoding.ids[index] == vocabulary.mask_id:
             before, marks = None, []
             continue
@@ -52,11 +52,11 @@ def text_words(encoding: Encoding, vocabulary: Vocabulary) -> tuple[TextWord, ..
 
 
 def _word(encoding: Encoding, tokens: list[int]) -> TextWord:
-    start, end = _characters(encoding, tokens[0])[0], _characters(encoding, tokens[-1])[1]
+    start, end = characters(encoding, tokens[0])[0], characters(encoding, tokens[-1])[1]
     return TextWord(encoding.text[start:end], start, end, tuple(tokens))
 
 
-def _characters(encoding: Encoding, token: int) -> tuple[int, int]:
+def characters(encoding: Encoding, token: int) -> tuple[int, int]:
     """A token's range of characters; some tokenizers count the blank before a word to it."""
     start, end = encoding.spans[token].start, encoding.spans[token].end
     while start < end and encoding.text[start].isspace():

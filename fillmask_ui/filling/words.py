@@ -34,11 +34,18 @@ def exponentials_at(
     model: MaskedLM, texts: Sequence[Sequence[int]], positions: Sequence[int]
 ) -> scoring.Exponentials:
     """The distributions at one position of each of at most `ROWS_PER_CALL` texts."""
+    return scoring.exponentials(raw_logits_at(model, texts, positions))
+
+
+def raw_logits_at(
+    model: MaskedLM, texts: Sequence[Sequence[int]], positions: Sequence[int]
+) -> np.ndarray:
+    """What the model itself gives at one position of each of M texts, float32 [M, V]."""
     distinct = {ids: row for row, ids in enumerate(dict.fromkeys(tuple(ids) for ids in texts))}
     batch = pad([np.array(ids) for ids in distinct], model.vocabulary.pad_id)  # [B, T]
     rows = np.array([distinct[tuple(ids)] for ids in texts], dtype=np.int64)  # [M]
     cols = np.array(positions, dtype=np.int64)  # [M]
-    return scoring.exponentials(model.logits_at(batch.input_ids, batch.attention_mask, rows, cols))
+    return model.logits_at(batch.input_ids, batch.attention_mask, rows, cols)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ NAMES: Mapping[str, Callable[..., Any]] = {
     "nll": lambda target, *logits: nll_nats(np.array([logits], np.float32), np.array([target]))[0],
 }
 # A decimal, a percentage, or a whole number of two digits or more; smaller ones count things.
-_STATED = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w])(?:\s?\\?%)?")
+_STATED = re.compile(r"(?<![\w.])\d(?:[\d,]*\d)?(?:\.\d+)?(?![\w])(?:\s?\\?%)?")
 
 
 def computed(expression: str) -> float:

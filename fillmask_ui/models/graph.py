@@ -16,7 +16,8 @@ from fillmask_ui.errors import ModelError, first_line
 from fillmask_ui.models.graph_files import GraphSource, Homes, find_homes
 from fillmask_ui.models.runtime import TOLERANCE
 from fillmask_ui.onnx_tools.external import point_into
-from fillmask_ui.onnx_tools.gather import gather_asked
+from fillmask_ui.onnx_tools.gather import AT_ASKED, gather_asked
+from fillmask_ui.onnx_tools.states import states_at_asked
 from fillmask_ui.onnx_tools.stored import read_as_stored
 
 _FLOATS = {1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"}
@@ -68,14 +69,29 @@ class ParsedGraph:
     def cut(self, whole: GraphSource, *, deep: bool) -> GraphSource | None:
         """`onnx_tools.gather.gather_asked`, ready to be opened; its weights stay where they are."""
         cut = gather_asked(self._light, whole.logits, deep=deep)
-        if cut is None:
-            return None
-        read_as_stored(cut)
+        return None if cut is None else self._rewritten(cut, whole)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(output.name for output in self.model.graph.output)
+
+    def logits_name(self, source: GraphSource) -> str:
+        """What this file calls the logits of a graph that may have been cut out of it."""
+        return source.logits.removesuffix(AT_ASKED)
+
+    def states(self, source: GraphSource) -> GraphSource | None:
+        """`onnx_tools.states.states_at_asked`, ready to be opened, for one that gives logits."""
+        ending = states_at_asked(self._light, self.logits_name(source))
+        return None if ending is None else self._rewritten(ending, source)
+
+    def _rewritten(self, model: ModelProto, source: GraphSource) -> GraphSource:
+        read_as_stored(model)
         return replace(
-            whole,
-            content=cut.SerializeToString(),
+            source,
+            content=model.SerializeToString(),
             weights_folder=self.homes.folder,
-            logits=cut.graph.output[0].name,
+            logits=model.graph.output[0].name,
             logit_bytes=0,
         )
 

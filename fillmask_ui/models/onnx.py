@@ -19,9 +19,11 @@ from fillmask_ui.errors import ModelError, ModelOutputError, OptionError, first_
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.feeds import ASKED, Feeds, find_logits, plan_feeds
 from fillmask_ui.models.graph_files import GraphSource, keep_cut, read_cut
+from fillmask_ui.models.onnx_endings import Endings
 from fillmask_ui.models.runtime import FULL_LOGITS, RuntimeModel, cpu_features, used_lengths
 from fillmask_ui.models.tuning import cores
 from fillmask_ui.models.weights import total_bytes
+from fillmask_ui.protocol import PairLogits
 from fillmask_ui.workers import sharing
 
 _OPTIMIZATION = {
@@ -80,6 +82,7 @@ class OnnxMaskedLM(RuntimeModel):
             self._await_vocabulary()
             self._use(source, session)
             self._width_note()
+        self._endings = Endings(self._files, self._source, self._open)
         self.runs_alone = source.scales_by_call
         blind = not self._feeds.sees_mask and self._length
         self.memory_bytes = max(total_bytes(source.files), 4 * (source.parameters or 0))
@@ -170,6 +173,27 @@ class OnnxMaskedLM(RuntimeModel):
             return logits[rows, cols]
         return logits.reshape(len(rows), self._width)
 
+    def _run_states(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        session = self._endings.states()
+        name = session.get_outputs()[0].name
+        return self._call(session, self._feed(batch, rows, cols, cut=True), [name])[name]
+
+    @property
+    def predicts_next(self) -> bool:
+        return bool(self._endings.order)
+
+    def pair_logits(
+        self, input_ids: np.ndarray, segments: np.ndarray, cols: np.ndarray
+    ) -> PairLogits:
+        pairs = self._endings.pairs()
+        feeds = self._feeds.arrays(np.asarray(input_ids)[None], np.ones_like(input_ids)[None])
+        for name, role in self._feeds.roles.items():
+            if role == "token_type_ids":
+                feeds[name][:, : len(segments)] = segments
+        outputs = self._call(pairs.session, feeds, [pairs.tokens, pairs.order])
+        kept = outputs[pairs.tokens][0, cols], outputs[pairs.order].reshape(-1, 2)[0]
+        return PairLogits(*(own.astype(np.float32, copy=False) for own in kept))
+
     def prepared_call(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> Callable[[], object]:
@@ -177,8 +201,10 @@ class OnnxMaskedLM(RuntimeModel):
         feeds = self._feed(PaddedBatch(input_ids, attention_mask), rows, cols)
         return partial(self._session.run, [self._output], feeds)
 
-    def _feed(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> dict[str, Any]:
-        """Inputs of the graph, by name."""
+    def _feed(
+        self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray, *, cut: bool = False
+    ) -> dict[str, Any]:
+        """Inputs of the graph, by name; `cut`: of one that was, whatever gives the logits."""
         length = int(used_lengths(batch.attention_mask, rows, cols).max())
         if self._length and length > self._length:
             raise ModelError(
@@ -187,7 +213,7 @@ class OnnxMaskedLM(RuntimeModel):
             )
         texts = batch.input_ids[:, :length], batch.attention_mask[:, :length]
         feeds = self._feeds.arrays(*texts)
-        if not self._logit_bytes:
+        if cut or not self._logit_bytes:
             feeds[ASKED] = rows * (self._length or length) + cols
         return feeds
 

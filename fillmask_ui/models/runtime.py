@@ -1,6 +1,6 @@
 """What ONNX Runtime and PyTorch share here: batches run in pieces, one limit, one signature.
 
-Axes: B texts, T tokens, M asked positions, V vocabulary.
+Axes: B texts, T tokens, M asked positions, V vocabulary, H hidden size.
 """
 
 import importlib
@@ -96,6 +96,10 @@ class RuntimeModel(ABC):
     def _run(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         """`logits_at` of one group of texts: float32 [M, V], NaN and all, or a ModelError."""
 
+    @abstractmethod
+    def _run_states(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        """`states_at` of one group of texts: float32 [M, H], or a ModelError."""
+
     def _identify_beside(self, paths: Sequence[Path], packages: Sequence[str]) -> None:
         """Begin what `_sign` will need: the hash of the weights and the versions of packages."""
         self._hashing = self._beside.submit(weights_sha256, paths)
@@ -104,29 +108,50 @@ class RuntimeModel(ABC):
     def logits_at(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> np.ndarray:
+        if not len(rows):
+            return np.empty((0, self._width), dtype=np.float32)
+        return self._at(self._run, input_ids, attention_mask, rows, cols)
+
+    def states_at(
+        self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
+    ) -> np.ndarray:
+        return self._at(self._run_states, input_ids, attention_mask, rows, cols)
+
+    def _at(
+        self,
+        run: Callable[[PaddedBatch, np.ndarray, np.ndarray], np.ndarray],
+        input_ids: np.ndarray,
+        attention_mask: np.ndarray,
+        rows: np.ndarray,
+        cols: np.ndarray,
+    ) -> np.ndarray:
+        """What `run` gives at the asked positions: float32 [M, ...] of as many calls as needed."""
         rows, cols = np.asarray(rows, dtype=np.int64), np.asarray(cols, dtype=np.int64)
         # Not `np.unique`, whose first call takes as long to import things as a sentence does.
         texts = np.flatnonzero(np.bincount(rows))
         calls = list(self._calls(texts, used_lengths(attention_mask, rows, cols)))
         if len(calls) == 1 and len(calls[0]) == len(input_ids):
             batch = PaddedBatch(input_ids, attention_mask)
-            logits = self._run(batch, rows, cols).astype(np.float32, copy=False)  # [M, V]
+            values = run(batch, rows, cols).astype(np.float32, copy=False)  # [M, ...]
         else:
-            logits = np.empty((len(rows), self._width), dtype=np.float32)
+            values = np.empty((len(rows), 0), dtype=np.float32)
             for own in calls:
                 place = np.full(len(input_ids), -1)  # [B], in the call
                 place[own] = np.arange(len(own))
                 asked = np.flatnonzero(place[rows] >= 0)
                 batch = PaddedBatch(input_ids[own], attention_mask[own])
-                logits[asked] = self._run(batch, place[rows[asked]], cols[asked])
-        broken = np.isnan(logits.max(axis=1))  # [M]; NaN wins every max
+                part = run(batch, place[rows[asked]], cols[asked])
+                if not values.size:
+                    values = np.empty((len(rows), part.shape[1]), dtype=np.float32)
+                values[asked] = part
+        broken = np.isnan(values.max(axis=1))  # [M]; NaN wins every max
         if broken.any():
             raise ModelOutputError(
-                f"{self._name} returned NaN at {int(broken.sum())} of {len(logits)} positions, so "
-                "there is no probability to show; this often comes from float16 overflow or a "
+                f"{self._name} returned NaN at {int(broken.sum())} of {len(values)} positions, so "
+                "there is nothing to show; this often comes from float16 overflow or a "
                 "broken quantization: use the full-precision model"
             )
-        return logits
+        return values
 
     def prepared_call(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray

@@ -5,6 +5,7 @@ Axes: B texts, T tokens, M asked positions, V vocabulary, H hidden size.
 
 import threading
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.files import ModelFiles
 from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.models.runtime import FULL_LOGITS, TOLERANCE, RuntimeModel
+from fillmask_ui.models.torch_pairs import PretrainingModel, has_next_head
 from fillmask_ui.models.weights import refuse_missing, stored_precision
+from fillmask_ui.protocol import PairLogits
 from fillmask_ui.workers import sharing
 
 _PACKAGES = ("torch", "transformers")
@@ -37,6 +40,7 @@ class TorchMaskedLM(RuntimeModel):
         dtype = choice.dtype or "float32"
         if dtype not in TOLERANCE:
             raise OptionError(unknown("dtype", dtype, TOLERANCE))
+        self._pairs: PretrainingModel | None = None
         self._device = torch_device(choice.device)
         self._identify_beside(self._files.weights, _PACKAGES)
         stored = stored_precision(self._files.weights)
@@ -60,26 +64,55 @@ class TorchMaskedLM(RuntimeModel):
         )
 
     def _run(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        _use_threads(max(1, (self.threads or _THREADS) // sharing()))
         positions = self._tensor(rows), self._tensor(cols)
         if not self._logit_bytes:
             self._asked.positions = positions
         try:
+            logits: torch.Tensor = self._output(self._model, batch).logits
+        finally:
+            self._asked.positions = None
+        # [1, M, V] from the hook, else [B, T, V]
+        kept = logits[positions] if self._logit_bytes else logits[0]
+        return kept.float().cpu().numpy()
+
+    def _run_states(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        base = self._model.base_model
+        if base is self._model:
+            raise ModelError(
+                f"{type(base).__name__} does not say which part of it is the encoder, so there are "
+                "no vectors of words to look at: choose another model"
+            )
+        states: torch.Tensor = self._output(base, batch)[0]  # [B, T, H]
+        return states[self._tensor(rows), self._tensor(cols)].float().cpu().numpy()
+
+    @cached_property
+    def predicts_next(self) -> bool:
+        return has_next_head(self._files)
+
+    def pair_logits(
+        self, input_ids: np.ndarray, segments: np.ndarray, cols: np.ndarray
+    ) -> PairLogits:
+        if not self.predicts_next:
+            raise ModelError(f"{self._name} has no head for next sentence prediction")
+        with _BUILDING:
+            if self._pairs is None:  # a copy of the weights that most models are never asked for
+                self._pairs = PretrainingModel(self._files, self._model.dtype, self._device)
+        return self._pairs.logits(input_ids, segments, cols)
+
+    def _output(self, module: Any, batch: PaddedBatch) -> Any:
+        """What a part of the model makes of a batch, on this thread's share of the cores."""
+        _use_threads(max(1, (self.threads or _THREADS) // sharing()))
+        try:
             with torch.inference_mode():
-                output: torch.Tensor = self._model(
+                return module(
                     input_ids=self._tensor(batch.input_ids),
                     attention_mask=self._tensor(batch.attention_mask),
-                ).logits
+                )
         except (RuntimeError, IndexError) as error:
             size = "{} x {}".format(*batch.input_ids.shape)
             raise ModelError(
                 f"{self._name} failed on {size} tokens: {first_line(error)}"
             ) from error
-        finally:
-            self._asked.positions = None
-        # [1, M, V] from the hook, else [B, T, V]
-        kept = output[positions] if self._logit_bytes else output[0]
-        return kept.float().cpu().numpy()
 
     def _tensor(self, values: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int64)).to(self._device)

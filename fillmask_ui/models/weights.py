@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -63,6 +63,13 @@ def stored_precision(paths: Iterable[Path]) -> str:
             f"promises more than the file has ({first_line(error)}); fetch it again"
         ) from error
     return max(sizes, key=lambda kind: sizes[kind], default="float32")
+
+
+def tensor_names(paths: Iterable[Path]) -> Iterator[str]:
+    """Names of all tensors in some safetensors files."""
+    for path in paths:
+        with safe_open(path, framework="numpy") as file:  # reads the header alone
+            yield from file.keys()
 
 
 def refuse_missing(name: str, kind: str, missing: Sequence[str]) -> None:

@@ -80,6 +80,15 @@ def cell_text(value: Any) -> str:
     return f"{value:,.4f}" if 0.001 <= abs(value) < 1e6 or value == 0 else f"{value:.4g}"
 
 
+def cosine_text(cosine: float | None) -> str:
+    """A similarity to two digits, nothing for None.
+
+    >>> cosine_text(0.857), cosine_text(-0.0002), cosine_text(None)
+    ('0.86', '0.00', '–')
+    """
+    return "–" if cosine is None else f"{round(cosine, 2) + 0.0:.2f}"
+
+
 def three_digits(value: float | None) -> str:
     """A measured figure of any size, to three digits or more; nothing for None.
 

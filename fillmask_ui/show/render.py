@@ -4,6 +4,7 @@ What comes from users, texts, tokens and models is passed as a value and never j
 escaping is the template engine's work.
 """
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ from markupsafe import escape
 from fillmask_ui.show.explanations import EXPLANATIONS, as_unsure
 from fillmask_ui.show.numbers import (
     cell_text,
+    cosine_text,
     in_unit,
     loss_number,
     loss_text,
     percent,
+    signed_percent,
     three_digits,
 )
 
@@ -55,10 +58,13 @@ _ENVIRONMENT = Environment(
 _ENVIRONMENT.filters |= {
     "as_unsure": as_unsure,
     "cell": cell_text,
+    "cosine": cosine_text,
+    "exp": math.exp,
     "in_unit": in_unit,
     "loss": loss_text,
     "loss_number": loss_number,
     "percent": percent,
+    "signed_percent": signed_percent,
     "three_digits": three_digits,
 }
 _ENVIRONMENT.globals["explanations"] = EXPLANATIONS

@@ -34,7 +34,7 @@ STYLES = (
 SCRIPTS = (
     *("page.js", "explore.js", "strip.js", "joint.js", "explain.js", "loss.js"),
     *("lenses.js", "guess.js", "present.js", "tour.js", "replay.js", "evaluate.js"),
-    *("learn.js", "lesson_figures.js", "projector.js", "lesson_save.js", "exercises.js"),
+    *("figures.js", "learn.js", "projector.js", "lesson_save.js", "exercises.js"),
 )
 
 

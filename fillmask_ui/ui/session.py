@@ -12,6 +12,8 @@ from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
+import numpy as np
+
 from fillmask_ui.errors import FillmaskError, ModelError, OptionError, TextError
 from fillmask_ui.filling import (
     fill,
@@ -21,6 +23,7 @@ from fillmask_ui.filling import (
     score_candidates,
 )
 from fillmask_ui.filling.pairs import MaskPair
+from fillmask_ui.filling.words import raw_logits_at
 from fillmask_ui.models import ModelStore, available_models
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.progress import ProgressCallback
@@ -252,6 +255,15 @@ class Session:
             (ids, position, target, top_k),
             lambda: fill_at(self._sharing(model), ids, position, target, top_k=top_k),
             lambda mask: len(mask.candidates),
+        )
+
+    def logits_at(self, model: MaskedLM, ids: tuple[int, ...], position: int) -> np.ndarray:
+        """Raw logits at one position of a text of T tokens, float32 [V], remembered."""
+        return self._remembered(
+            model,
+            ("logits", ids, position),
+            lambda: raw_logits_at(self._sharing(model), [ids], [position])[0],
+            lambda logits: len(logits) // 50,  # a candidate takes as much memory as 50 numbers
         )
 
     def _sharing(self, model: MaskedLM) -> MaskedLM:

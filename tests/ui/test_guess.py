@@ -7,15 +7,15 @@ import pytest
 import torch
 
 from fillmask_ui.filling.guesses import parse_guesses
+from fillmask_ui.ui import guess_comparison
 from fillmask_ui.ui.explore import guess
-from fillmask_ui.ui.explore.question import Question
 from tests.table_model import TableModel
 
 TEXT = "the [MASK] sat on the mat."
 
 
-def compare(session, typed, truth="cat", text=TEXT, **fields):
-    return guess.compare(session, Question(text, **fields), parse_guesses(typed), truth)
+def compare(session, typed, truth="cat"):
+    return guess_comparison.compare(session, TableModel(), TEXT, parse_guesses(typed), truth)
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_the_true_word_comes_first_then_guesses_then_what_nobody_guessed(session
         ("river", "guess"),
     ]
     assert [pair.share for pair in pairs[:3]] == pytest.approx([2 / 8, 5 / 8, 1 / 8])
-    assert [pair.kind for pair in pairs[3:]] == ["model"] * guess.MODEL_WORDS + ["rest"]
+    assert [pair.kind for pair in pairs[3:]] == ["model"] * guess_comparison.MODEL_WORDS + ["rest"]
     best = sorted(probabilities.values(), reverse=True)
     assert pairs[3].probability == pytest.approx(best[0])
     # One distribution: the bars and the rest add up to all of it.
@@ -54,10 +54,10 @@ def test_the_true_word_comes_first_then_guesses_then_what_nobody_guessed(session
 def test_nobody_guessed_it_is_infinite_and_says_so(session):
     found = compare(session, "dog 20, river 3")
     assert found.losses.people == math.inf
-    html = guess.comparison_html(found, "nats")
+    html, bits = (guess_comparison.comparison_html(found, unit) for unit in ("nats", "bits"))
     assert "Nobody guessed “cat”: the loss of the class is infinite" in html
     assert "3.178 nats: −ln((0 + 1) / (23 + 1))" in html  # ln 24
-    assert "4.585 bits: −log₂((0 + 1) / (23 + 1))" in guess.comparison_html(found, "bits")
+    assert "4.585 bits: −log₂((0 + 1) / (23 + 1))" in bits
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_nobody_guessed_it_is_infinite_and_says_so(session):
     ],
 )
 def test_who_was_less_surprised(people, model, wanted):
-    losses = guess.Losses("cat", people, 3.0, model, parse_guesses("dog"))
-    assert guess.verdict(losses, "nats") == wanted
+    losses = guess_comparison.Losses("cat", people, 3.0, model, parse_guesses("dog"))
+    assert guess_comparison.verdict(losses, "nats") == wanted
 
 
 def test_a_word_of_several_sub_tokens_has_the_chain_rule(session):
@@ -84,13 +84,13 @@ def test_what_the_model_cannot_spell_is_named(session):
     found = compare(session, "dog 2, xyz")
     assert found.left_out == ("xyz",)
     assert [pair.probability for pair in found.pairs if pair.word == "xyz"] == [None]
-    assert "The model cannot spell xyz" in guess.comparison_html(found, "nats")
+    assert "The model cannot spell xyz" in guess_comparison.comparison_html(found, "nats")
 
 
 def test_without_a_true_word_there_are_only_distributions(session):
     found = compare(session, "dog 2, river", truth="")
     assert found.losses is None and found.pairs[0].kind == "guess"
-    assert "true word is not known" in guess.comparison_html(found, "nats")
+    assert "true word is not known" in guess_comparison.comparison_html(found, "nats")
 
 
 def test_the_page_asks_with_plain_values(session):

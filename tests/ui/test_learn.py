@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from fillmask_ui.lessons import chapters
+from fillmask_ui.lessons.exercises import exercises_of
 from fillmask_ui.ui.learn.figures import FIGURES
 
 COURSE = chapters()
@@ -124,3 +125,45 @@ def test_a_saved_chapter_needs_nothing_else(learn, page, tmp_path):
         expect(page.get_by_role("heading", name=step.title)).to_be_visible()
     expect(page.locator("math").first).to_be_visible()
     assert page.locator("script, button, input, a[href], .fm-exercises").count() == 0
+
+
+def respond(form, response):
+    """Give a response of the shape that `exercises_of` states, and check it."""
+    kind = form.get_attribute("data-kind")
+    if kind == "numeric":
+        form.locator('input[name="response"]').fill(response)
+    elif kind == "choice":
+        form.locator(f'input[name="response"][value="{response}"]').check()
+    else:
+        wanted = response.split(",")
+        for place, item in enumerate(wanted):
+            up = form.locator(f'[data-item="{item}"] [data-move="-1"]')
+            while form.locator("[data-item]").nth(place).get_attribute("data-item") != item:
+                up.click()
+    form.get_by_role("button", name="Check").click()
+
+
+def wrong_response(exercise):
+    """A response of the same shape that is not right."""
+    right = exercise.right_response
+    if exercise.kind == "ordering":
+        return ",".join(reversed(right.split(",")))
+    if exercise.kind == "numeric":
+        return f"{float(right) + 3:.2f}"
+    return str((int(right) + 1) % len(exercise.options))
+
+
+def test_all_chapters_are_walked_and_one_exercise_of_each_answered_wrong_and_right(learn):
+    page = learn(exercise=3)
+    for number, chapter in enumerate(COURSE, 1):
+        section = page.locator(f'section.fm-exercises[data-chapter="{chapter.name}"]')
+        form = section.locator('form[data-exercise="1"]')
+        exercise = exercises_of(chapter.name, 3)[0]
+        feedback = form.locator(".fm-feedback")
+        respond(form, wrong_response(exercise))
+        expect(feedback).to_have_attribute("data-right", "false")
+        respond(form, exercise.right_response)
+        expect(feedback).to_have_attribute("data-right", "true")
+        expect(page.locator(".fm-score-text")).to_have_text(f"{number} of {number} right")
+        if number < len(COURSE):
+            page.get_by_role("button", name="Next →").click()

@@ -3,67 +3,19 @@
 The page asks twice: `guesses` reads what was typed, `guess` compares it with the model.
 """
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
-from fillmask_ui.errors import FillmaskError, OptionError
-from fillmask_ui.filling import MAX_TOP_K, unscorable
-from fillmask_ui.filling.guesses import Guesses, key, parse_guesses
-from fillmask_ui.records import Candidate, ScoredWord
-from fillmask_ui.show.numbers import loss_number, loss_text
-from fillmask_ui.show.render import render
+from fillmask_ui.errors import FillmaskError
+from fillmask_ui.filling.guesses import Guesses, parse_guesses
 from fillmask_ui.ui.explore.question import Question
 from fillmask_ui.ui.explore.view import current_draft
+from fillmask_ui.ui.guess_comparison import compare, comparison_html
 from fillmask_ui.ui.session import Session, check_text
 from fillmask_ui.ui.widgets import error_message
 
-# Words of the model that nobody guessed and that are shown all the same.
-MODEL_WORDS = 5
 MAX_CHARACTERS = 100  # of the true word
-
-
-@dataclass(frozen=True)
-class Pair:
-    """One word, as the class and as the model expect it."""
-
-    word: str
-    kind: str  # `truth`, `guess`, `model` (nobody guessed it) or `rest`
-    share: float  # of the class, in [0, 1]
-    probability: float | None  # of the model; None where it cannot spell the word
-    parts: int = 1  # sub-tokens of the word
-
-
-@dataclass(frozen=True)
-class Losses:
-    """How surprised both are at the true word, in nats."""
-
-    word: str
-    people: float  # infinite where nobody guessed it
-    one_more: float  # of the class, had one more guessed it
-    model: float | None  # None where it cannot spell the word
-    said: Guesses  # of the class
-
-    @property
-    def imagined(self) -> str:
-        """What `one_more` imagines."""
-        return "1 %" if self.said.percent else "one more imaginary guess"
-
-    def formula(self, unit: str) -> str:
-        """How `one_more` comes about for a word that nobody guessed."""
-        guesses = f"{self.said.people:,.10g}"
-        share = f"1 / {guesses}" if self.said.percent else f"(0 + 1) / ({guesses} + 1)"
-        return f"{'−log₂' if unit == 'bits' else '−ln'}({share})"
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The class beside the model."""
-
-    pairs: tuple[Pair, ...]  # the true word, then guesses by share, then the model's best, the rest
-    losses: Losses | None  # None where the true word is not known
-    left_out: tuple[str, ...]  # words that the model cannot spell
 
 
 def guesses(_: Session, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,10 +36,10 @@ def guess(session: Session, values: Mapping[str, Any]) -> dict[str, Any]:
     question = Question.read(values)
     try:
         check_text(question.text)
-        draft = current_draft(question, session.model(question.model))
-        truth = draft.word(question.selected) or str(values.get("truth") or "").strip()
-        asked = replace(question, text=draft.text)
-        found = compare(session, asked, _typed(values), truth[:MAX_CHARACTERS])
+        model, mask = session.model(question.model), question.selected
+        draft = current_draft(question, model)
+        truth = (draft.word(mask) or str(values.get("truth") or "").strip())[:MAX_CHARACTERS]
+        found = compare(session, model, draft.text, _typed(values), truth, mask=mask)
     except FillmaskError as error:
         return {"error": error_message(error), "html": ""}
     return {"error": "", "html": comparison_html(found, question.unit)}
@@ -98,83 +50,3 @@ def _typed(values: Mapping[str, Any]) -> Guesses:
     text = typed if isinstance(typed, str) else ""
     check_text(text)
     return parse_guesses(text)
-
-
-def compare(session: Session, question: Question, said: Guesses, truth: str) -> Comparison:
-    """The class beside the model at the selected mask; `truth` is blank where it is not known.
-
-    Raises:
-        FillmaskError: if there are no guesses, or the model cannot be asked.
-    """
-    if not said.guesses:
-        raise OptionError("nobody has guessed yet: type a word, or several as in: mat 12, floor 5")
-    model, text = session.model(question.model), question.text
-    best = session.fill(model, text, top_k=MAX_TOP_K, joint=0)
-    mask = question.selected if 0 <= question.selected < len(best.masks) else 0
-    candidates = best.masks[mask].candidates
-    words = _words(said, truth, candidates)
-    left_out = unscorable(model, text, list(words.values()))
-    spelled = [word for word in words.values() if word not in left_out]
-    scored: dict[str, ScoredWord] = {}
-    if spelled:
-        scored = {w.word: w for w in session.score(model, text, spelled)[mask]}
-    pairs = []
-    for same, word in words.items():
-        own, kind = scored.get(word), "truth" if truth and same == key(truth) else "guess"
-        probability, parts = (own.probability, len(own.parts)) if own else (None, 1)
-        pairs.append(Pair(word, kind, said.share(word), probability, parts))
-    # Two spellings may be one token, which counts once.
-    known = {
-        one.parts[0].token_id: one.probability for one in scored.values() if len(one.parts) == 1
-    }
-    others = [c for c in candidates if c.token_id not in known][:MODEL_WORDS]
-    pairs += [Pair(c.word.strip() or c.token, "model", 0.0, c.probability) for c in others]
-    rest = 1.0 - math.fsum([*known.values(), *(c.probability for c in others)])
-    pairs.append(Pair("", "rest", said.no_guess, max(0.0, rest)))
-    return Comparison(tuple(pairs), _losses(said, truth, scored), tuple(left_out))
-
-
-def _words(said: Guesses, truth: str, candidates: Sequence[Candidate]) -> dict[str, str]:
-    """The true word, then the guesses by share, under their keys.
-
-    Of those that the model expects, too, its own spelling: it may heed case.
-    """
-    written = {key(c.word): c.word.strip() for c in reversed(candidates)}
-    by_share = sorted(said.guesses, key=lambda guess: -guess.amount)
-    words = {key(truth): truth} if truth else {}
-    return words | {
-        key(one.word): written.get(key(one.word), one.word)
-        for one in by_share
-        if not truth or key(one.word) != key(truth)
-    }
-
-
-def _losses(said: Guesses, truth: str, scored: Mapping[str, ScoredWord]) -> Losses | None:
-    if not truth:
-        return None
-    model = scored[truth].nll_nats if truth in scored else None
-    return Losses(truth, said.nll_nats(truth), said.nll_with_one_more(truth), model, said)
-
-
-def verdict(losses: Losses, unit: str) -> str:
-    """Who was less surprised, in one sentence."""
-    if losses.model is None:
-        return f"The model cannot spell “{losses.word}”, so only the class has a loss."
-    people, model = loss_text(losses.people, unit), loss_text(losses.model, unit)
-    if people == model:
-        return f"Equally surprised: {people} each."
-    who = "class" if losses.people < losses.model else "model"
-    low, high = sorted([losses.people, losses.model])
-    return f"Less surprised: the {who} ({loss_text(low, unit)} against {loss_number(high, unit)})."
-
-
-def comparison_html(found: Comparison, unit: str) -> str:
-    """Paired bars and what they say, for the page."""
-    return render(
-        "page/explore/guess_result.html",
-        **vars(found),
-        unit=unit,
-        infinite=math.inf,
-        verdict=verdict(found.losses, unit) if found.losses else "",
-        several=any(pair.parts > 1 for pair in found.pairs),
-    )

@@ -1,7 +1,162 @@
-"""Figures of a chapter."""
+"""Figures of "How sure is the number?": dice, number of texts, published changes, pairing."""
 
+import math
 from collections.abc import Mapping
 
-from fillmask_ui.ui.learn.figure import LessonFigure
+from fillmask_ui.errors import OptionError
+from fillmask_ui.intervals import Limits
+from fillmask_ui.lessons.dice import SEEDS, Dice, shortest, throw_dice
+from fillmask_ui.lessons.more_texts import COUNTS, TextLosses, means_by_count, text_losses
+from fillmask_ui.lessons.pairing import Pairing, pair
+from fillmask_ui.lessons.published import PUBLISHED, Change
+from fillmask_ui.lessons.temperatures import Tempered
+from fillmask_ui.models import available_models
+from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.show.drawing import Scale
+from fillmask_ui.show.numbers import interval_text, signed_percent
+from fillmask_ui.show.render import render
+from fillmask_ui.texts import TextSource, open_texts
+from fillmask_ui.ui.background import Report, Waiting
+from fillmask_ui.ui.figure import Asked, LessonFigure, Shown
+from fillmask_ui.ui.learn.second import SAME, counted, second_model
 
-FIGURES: Mapping[str, LessonFigure] = {}
+DICE_TEXTS = 20
+_SPARE = 15  # texts, as the masks leave out one of a hundred or so
+_PAIRED_TEXTS = 80
+_TEMPERATURE = 1.1  # of the second model where it is the first one again
+
+
+def twenty_seeds(asked: Asked) -> Shown | Waiting:
+    """The evaluator's mean by seed, beside pseudo-perplexity."""
+
+    def work(report: Report) -> Dice:
+        texts = shortest(list(open_texts(TextSource())), DICE_TEXTS)
+        passes = counted(report, len(SEEDS) + 1, "passes over the texts")
+        return throw_dice(asked.model, texts, on_pass=passes)
+
+    state = asked.session.slowly(asked.model, ("twenty seeds",), work)
+    if isinstance(state, Waiting):
+        return state
+    dice = state.result
+    seed = asked.integer("seed", SEEDS[0], SEEDS[-1], SEEDS[0])
+    means = [one.mean_nll_nats for one in dice.seeds]
+    chosen = next(one for one in dice.seeds if one.seed == seed)
+    html = render(
+        "page/learn/twenty_seeds_result.html",
+        dice=dice,
+        chosen=chosen,
+        x=Scale(0, len(SEEDS), 34, 424),
+        y=Scale(0, max(*means, dice.pseudo_nll_nats) + 0.2, 210, 24),
+    )
+    answer = render("page/learn/twenty_seeds_answer.html", chosen=chosen)
+    return Shown({"result": html, "answer": answer})
+
+
+def more_texts(asked: Asked) -> Shown | Waiting:
+    """The interval of the mean of the first 5, 10, 20, ... texts, in an order of the reader's."""
+
+    def work(report: Report) -> TextLosses:
+        texts = list(open_texts(TextSource(samples=COUNTS[-1] + _SPARE)))
+        return text_losses(asked.model, texts, on_text=counted(report, len(texts), "texts"))
+
+    state = asked.session.slowly(asked.model, ("more texts",), work)
+    if isinstance(state, Waiting):
+        return state
+    means = means_by_count(state.result, asked.integer("order", 0, 9999, 0))
+    low = min(one.interval.low for one in means)
+    high = max(one.interval.high for one in means)
+    html = render(
+        "page/learn/more_texts_result.html",
+        means=means,
+        x=Scale(math.log2(means[0].texts) - 0.4, math.log2(means[-1].texts) + 0.4, 34, 424),
+        log2=math.log2,
+        y=Scale(max(0.0, low - 0.2), high + 0.2, 210, 24),
+    )
+    return Shown({"result": html})
+
+
+def published_changes(asked: Asked) -> Shown:
+    """The published table recomputed, and two figures of the reader's by the same rule."""
+    limits = Limits(
+        _typed(asked, "pass_below", "the limit of PASS", 5.0) / 100,
+        _typed(asked, "risk_below", "the limit of AT_RISK", 10.0) / 100,
+    )
+    own = Change(
+        _typed(asked, "loss", "your loss", 2.16), _typed(asked, "baseline", "the baseline", 2.10)
+    )
+    rows = list(PUBLISHED)
+    if asked.text("order", "printed") == "change":
+        rows.sort(key=lambda row: row.relative_change, reverse=True)
+    html = render("page/learn/published_changes_result.html", rows=rows, limits=limits)
+    answer = render("page/learn/published_changes_own.html", own=own, limits=limits)
+    return Shown({"result": html, "own": answer})
+
+
+def _typed(asked: Asked, name: str, what: str, plain: float) -> float:
+    """A number above 0, as a reader types it."""
+    written = asked.text(name, str(plain)).strip().removesuffix("%")
+    try:
+        value = float(written.replace(",", "."))
+    except ValueError:
+        value = math.nan
+    if not 0 < value < 1000:
+        raise OptionError(
+            f"{what} was {written[:40]!r}; a number above 0 and below 1000 is wanted, such as "
+            f"{plain:g}"
+        )
+    return value
+
+
+def paired_difference(asked: Asked) -> Shown | Waiting:
+    """Two models on identical masks: their means, and two intervals of the difference."""
+    reference = asked.text("second") or _other_variant(asked.model)
+    second = second_model(asked, reference)
+    if isinstance(second, Waiting):
+        return second
+    name = second.signature.name
+    if reference == SAME:
+        second, name = Tempered(second, _TEMPERATURE), f"{name} at temperature {_TEMPERATURE:g}"
+    base = second
+
+    def work(report: Report) -> Pairing:
+        texts = list(open_texts(TextSource(samples=_PAIRED_TEXTS)))
+        on_text = counted(report, len(texts), "texts")
+        return pair(base, asked.model, texts, on_text=on_text)
+
+    state = asked.session.slowly(asked.model, ("paired", reference), work)
+    if isinstance(state, Waiting):
+        return state
+    pairing = state.result
+    figures = {asked.model.signature.name: pairing.base, name: pairing.own}
+    far = max(abs(pairing.separate.low), abs(pairing.separate.high), 0.01)
+    lows = [one.interval.low for one in figures.values() if one.interval]
+    highs = [one.interval.high for one in figures.values() if one.interval]
+    html = render(
+        "page/learn/paired_difference_result.html",
+        pairing=pairing,
+        figures=figures,
+        change=interval_text(pairing.comparison.interval, signed_percent),
+        means=Scale(min(lows), max(highs), 14, 416),
+        differences=Scale(-far, far, 14, 416),
+    )
+    return Shown({"result": html})
+
+
+def _other_variant(model: MaskedLM) -> str:
+    """The embedded model in the other precision; of others, the model itself."""
+    others = {"embedded": "embedded:int8", "embedded:int8": "embedded"}
+    return others.get(model.signature.name, SAME)
+
+
+FIGURES: Mapping[str, LessonFigure] = {
+    "twenty_seeds": LessonFigure("The mean loss for twenty seeds", twenty_seeds),
+    "more_texts": LessonFigure("The interval by the number of texts", more_texts),
+    "published_changes": LessonFigure(
+        "Published losses and their changes", published_changes, needs_model=False
+    ),
+    "paired_difference": LessonFigure(
+        "Two models on identical masks",
+        paired_difference,
+        {"models": available_models, "temperature": _TEMPERATURE},
+    ),
+}

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from fillmask_ui.ui.figure import LessonFigure
 from fillmask_ui.ui.learn import (
     accuracy,
     certainty,
@@ -14,7 +15,6 @@ from fillmask_ui.ui.learn import (
     sentences,
     sides,
 )
-from fillmask_ui.ui.learn.figure import LessonFigure
 
 FIGURES: Mapping[str, LessonFigure] = {
     **guess.FIGURES,

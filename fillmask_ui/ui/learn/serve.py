@@ -6,7 +6,8 @@ from typing import Any
 
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.ui.background import Waiting
-from fillmask_ui.ui.learn.figure import Asked
+from fillmask_ui.ui.figure import Asked
+from fillmask_ui.ui.learn import exercises
 from fillmask_ui.ui.learn.figures import FIGURES
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.widgets import error_message
@@ -51,4 +52,9 @@ def _busy(state: Waiting, plain: str) -> Json:
 
 
 # By the name under which the browser calls them; each takes the session and JSON values.
-SERVED = {"figure": figure}
+SERVED = {
+    "figure": figure,
+    "exercises": exercises.exercises,
+    "check": exercises.check,
+    "sheet": exercises.sheet,
+}

@@ -13,6 +13,7 @@ import gradio as gr
 from fillmask_ui.lessons import Chapter, Step, chapters
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import widgets
+from fillmask_ui.ui.learn import exercises
 from fillmask_ui.ui.learn.figures import FIGURES
 from fillmask_ui.ui.learn.serve import SERVED
 from fillmask_ui.ui.session import Session
@@ -29,6 +30,7 @@ def build(session: Session) -> None:
     with gr.Row(elem_id="learn"):
         with gr.Column(elem_id="learn-side", min_width=200):
             widgets.html_block(render("page/learn/contents.html", chapters=course))
+            widgets.html_block(exercises.score_html())
             model = widgets.model_picker(session, elem_id="learn-model")
         with gr.Column(elem_id="learn-chapters", min_width=280):
             for chapter in course:
@@ -54,6 +56,11 @@ def _chapter(chapter: Chapter) -> None:
         widgets.html_block(render("page/learn/head.html", chapter=chapter))
         for number, step in enumerate(chapter.steps, 1):
             _step(step, f"step-{chapter.name}-{number}")
+        with gr.Column(elem_id=f"step-{chapter.name}-{number + 1}", elem_classes="fm-step"):
+            widgets.html_block(
+                exercises.block_html(chapter.name),
+                js_on_load="window.fillmask.exercises.show();",
+            )
 
 
 def _step(step: Step, element: str) -> None:
@@ -64,7 +71,7 @@ def _step(step: Step, element: str) -> None:
             values = {"name": step.figure, "title": figure.title, **figure.controls}
             widgets.html_block(
                 render("page/learn/figure.html", **values),
-                js_on_load=widgets.static("lesson_mounted.js"),
+                js_on_load=widgets.static("figure_mounted.js"),
             )
         if step.after:
             _text(step.after)

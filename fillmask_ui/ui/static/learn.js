@@ -1,9 +1,18 @@
 // The Learn tab in the browser: which chapter and step are open, in the address and on the screen.
 (() => {
   const page = (window.fillmask ??= {});
-  const learn = (page.learn = { chapter: "", step: 1, model: "", server: null, projecting: false });
+  const learn = (page.learn = { chapter: "", step: 1, projecting: false });
+  const chapter_of = (figure) => figure.closest(".fm-chapter").id.slice("chapter-".length);
+  const host = page.figures.host({
+    root: "learn",
+    parameter: "values",
+    model: "",
+    server: null,
+    open: (figure) => chapter_of(figure) === learn.chapter,
+    linked: (figure, link) => chapter_of(figure) === link.get("chapter"),
+  });
   const root = () => document.getElementById("learn");
-  const links = () => [...(root()?.querySelectorAll("[data-chapter]") ?? [])];
+  const links = () => [...(root()?.querySelectorAll("a[data-chapter]") ?? [])];
   const names = () => links().map((link) => link.dataset.chapter);
   const here = () => links().find((link) => link.dataset.chapter === learn.chapter);
   const steps = () => Number(here()?.dataset.steps ?? 1);
@@ -32,6 +41,7 @@
     page.change_address(address(), push ? { ...history.state, step: 0 } : history.state, push);
     opened = learn.chapter;
     if (scroll) (learn.projecting ? root() : window).scrollTo(0, 0);
+    page.figures.refresh(host);
     document.dispatchEvent(new CustomEvent("fillmask:chapter", { detail: { ...learn } }));
   }
 
@@ -39,7 +49,7 @@
     chapter: learn.chapter,
     step: learn.projecting && learn.step > 1 ? String(learn.step) : null,
     project: learn.projecting ? "1" : null,
-    ...(opened === learn.chapter ? {} : { values: learn.values() }),
+    ...(opened === learn.chapter ? {} : { values: page.figures.values(host) }),
   });
 
   // Opens a chapter by its name; an unknown one is the first. With `push` it is a step to come
@@ -65,22 +75,22 @@
   learn.show = show;
 
   learn.use = (model, plain) => {
-    learn.model = model ?? "";
+    host.model = model ?? "";
     page.change_address({ lesson_model: model === plain ? null : model });
-    if (learn.chapter) document.dispatchEvent(new CustomEvent("fillmask:chapter", { detail: { ...learn } }));
+    if (learn.chapter) page.figures.refresh(host);
   };
 
   // A function of the server by its name; it answers with JSON.
-  learn.call = (name, values) => learn.server[name]({ model: learn.model, ...values });
+  learn.call = (name, values) => host.server[name]({ model: host.model, ...values });
 
   learn.begin = (server) => {
-    learn.server = server;
+    host.server = server;
     begin();
   };
 
   // Once the tab is looked at; until then it asks for nothing and leaves the address alone.
   function begin() {
-    if (!learn.server || learn.chapter || !learn.visible()) return;
+    if (!host.server || learn.chapter || !learn.visible()) return;
     const asked = Object.fromEntries(new URLSearchParams(window.location.search));
     learn.open(asked.chapter, { step: Number(asked.step) });
     if (asked.project) learn.project();
@@ -100,7 +110,7 @@
   });
 
   document.addEventListener("click", (event) => {
-    const link = event.target.closest?.("#learn [data-chapter]");
+    const link = event.target.closest?.("#learn a[data-chapter]");
     const button = event.target.closest?.("#learn [data-learn]");
     if (link && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
       event.preventDefault();

@@ -3,6 +3,7 @@
   const page = (window.fillmask ??= {});
   const { learn } = page;
   const root = () => document.getElementById("learn");
+  const LEAST = 0.7; // of the largest letters
   let inert = [];
 
   learn.project = () => {
@@ -13,14 +14,11 @@
         if (other !== node && !other.inert) inert.push(other);
     for (const other of inert) other.inert = true;
     document.body.classList.add("fm-projecting");
-    // All sizes of the page are relative to this one.
-    document.documentElement.style.fontSize = "clamp(18px, min(3.1vh, 2.1vw), 48px)";
     document.getElementById("fm-project-foot").hidden = false;
     // Where the browser forbids it, the page's own window is filled.
     document.documentElement.requestFullscreen?.().catch(() => {});
     if (!root().contains(document.activeElement)) document.activeElement?.blur();
     learn.show();
-    place();
   };
 
   learn.leave = () => {
@@ -35,15 +33,30 @@
     learn.show({ scroll: false });
   };
 
+  // The largest letters with which the step fits the screen; the least are still for the back row.
+  // All sizes of the page are relative to this one. Letters grow with a new step only.
+  let share = 1;
+  function fit() {
+    const most = Math.max(18, Math.min(0.031 * innerHeight, 0.021 * innerWidth));
+    const set = () => (document.documentElement.style.fontSize = `${share * most}px`);
+    const fits = () => root().scrollHeight <= root().clientHeight;
+    for (set(); share > LEAST && !fits(); set()) share -= 0.04;
+  }
+
   function place() {
-    const chapter = root().querySelector(`[data-chapter="${learn.chapter}"]`).textContent.trim();
+    const chapter = root().querySelector(`a[data-chapter="${learn.chapter}"]`).textContent.trim();
     const text = `${chapter} · ${learn.step} of ${learn.steps()}`;
     document.querySelector("#fm-project-foot .fm-project-place").textContent = text;
   }
 
   document.addEventListener("fillmask:chapter", () => {
-    if (learn.projecting) place();
+    if (!learn.projecting) return;
+    place();
+    share = 1;
+    fit();
   });
+  document.addEventListener("fillmask:figure", () => learn.projecting && fit());
+  window.addEventListener("resize", () => learn.projecting && fit());
 
   document.addEventListener("fullscreenchange", () => {
     if (!document.fullscreenElement) learn.leave();

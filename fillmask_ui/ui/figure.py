@@ -1,7 +1,7 @@
-"""Figures of the lessons: a form of controls and pieces of HTML that follow it.
+"""Figures of the page: a form of controls and pieces of HTML that follow it.
 
 The browser sends what the controls of a figure hold and gets its pieces of HTML
-(`static/lesson_figures.js`).
+(`static/figures.js`).
 """
 
 from collections.abc import Callable, Mapping
@@ -66,7 +66,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class LessonFigure:
-    """One figure of the lessons, by its name in their texts."""
+    """One figure, by its name in the texts of the lessons."""
 
     title: str  # what a screen reader calls it
     # Raises a FillmaskError for what the reader can mend; Waiting asks to be asked again.

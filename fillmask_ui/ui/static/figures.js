@@ -1,9 +1,29 @@
-// Figures of the lessons: what a form holds goes to the server, and its pieces of HTML come back.
-// One question per figure is on its way at a time; the next one takes the latest values.
+// Figures: what a form holds goes to the server, and its pieces of HTML come back. One question per
+// figure is on its way at a time; the next one takes the latest values.
+//
+// A tab that has figures is their host: an object with the id of its `root`, the `parameter` of the
+// address that keeps what the controls hold, the `model` that is asked, the functions of the
+// `server`, and what tells which figures are open and which ones a link means.
 (() => {
   const page = (window.fillmask ??= {});
   const MOST_CHARACTERS = 2_000; // servers and chat programs cut addresses at about 8,000
+  const figures = (page.figures = {});
+  const hosts = [];
   const states = new WeakMap(); // figure -> { asking, again, key }
+
+  figures.host = (host) => {
+    hosts.push(host);
+    return host;
+  };
+  const host_of = (figure) => hosts.find(({ root }) => figure.closest(`#${root}`));
+  const figures_of = (host) =>
+    [...document.querySelectorAll(`#${host.root} .fm-figure`)].filter(host.open);
+
+  // A function of the server about a figure, by its name; it answers with JSON.
+  figures.call = (figure, name, more = {}, pressed = "") => {
+    const { server, model } = host_of(figure);
+    return server[name]({ model, values: values_of(figure, pressed), ...more });
+  };
 
   const state_of = (figure) => {
     if (!states.has(figure)) states.set(figure, { asking: false, again: false, key: null });
@@ -58,13 +78,12 @@
       return;
     }
     state.asking = true;
-    const values = values_of(figure, pressed);
-    const model = page.learn.model;
-    state.key = model;
+    state.key = host_of(figure).model;
     figure.setAttribute("aria-busy", "true");
     let answer;
     try {
-      answer = await page.learn.call("figure", { name: figure.dataset.figure, values });
+      const name = figure.dataset.figure;
+      answer = await figures.call(figure, "figure", { name }, pressed);
     } catch {
       answer = { kind: "error", notice: "The page cannot reach its server. Change something to try again." };
     }
@@ -83,14 +102,19 @@
         if (control) control.value = value;
       }
       outputs(figure);
-      if (Object.keys(answer.set).length) note();
+      if (Object.keys(answer.set).length) note(figure);
+      document.dispatchEvent(new CustomEvent("fillmask:figure", { detail: { figure } }));
+      for (const name of Object.keys(answer.set)) {
+        const control = figure.querySelector("form").elements[name];
+        if (control) carry(control);
+      }
     }
     if (again) ask(figure, again.pressed);
     else if (answer.kind === "busy") setTimeout(() => ask(figure, pressed), 400);
     else figure.setAttribute("aria-busy", "false");
   }
 
-  // ---- Links: what the controls of the open chapter hold, where that is not as they came
+  // ---- Links: what the controls of open figures hold, where that is not as they came
 
   const controls_of = (figure) =>
     [...figure.querySelector("form").elements].filter(({ name, type }) => name && type !== "submit");
@@ -107,9 +131,9 @@
     return (options.find(({ defaultSelected }) => defaultSelected) ?? options[0]).value;
   }
 
-  page.learn.values = () => {
+  figures.values = (host) => {
     const all = {};
-    for (const figure of document.querySelectorAll(`#chapter-${page.learn.chapter} .fm-figure`)) {
+    for (const figure of figures_of(host)) {
       for (const control of controls_of(figure)) {
         const value = held(control);
         const other = control.type === "radio" && !control.checked; // its neighbour says it
@@ -122,17 +146,19 @@
   };
 
   let noted = 0;
-  function note() {
+  function note(figure) {
+    const host = host_of(figure);
     clearTimeout(noted);
-    noted = setTimeout(() => page.change_address({ values: page.learn.values() }), 400);
+    noted = setTimeout(() => page.change_address({ [host.parameter]: figures.values(host) }), 400);
   }
 
   function take(figure) {
+    const host = host_of(figure);
     const link = new URLSearchParams(window.location.search);
-    if (`chapter-${link.get("chapter")}` !== figure.closest(".fm-chapter").id) return;
+    if (!host.linked(figure, link)) return;
     let values = {};
     try {
-      values = JSON.parse(link.get("values"))?.[figure.dataset.figure] ?? {};
+      values = JSON.parse(link.get(host.parameter))?.[figure.dataset.figure] ?? {};
     } catch {
       // a link that was cut
     }
@@ -152,25 +178,34 @@
     }
   }
 
-  // A figure is asked for once its chapter is open, and again for another model.
-  document.addEventListener("fillmask:chapter", ({ detail }) => {
-    for (const figure of document.querySelectorAll(`#chapter-${detail.chapter} .fm-figure`)) {
-      if (state_of(figure).key !== detail.model) ask(figure);
-    }
-  });
-
-  page.learn.mounted = (figure) => {
-    take(figure);
-    const open = figure.closest(".fm-chapter").id === `chapter-${page.learn.chapter}`;
-    if (open) ask(figure);
+  // Asks for the open figures of a host that have no answer of its model yet.
+  figures.refresh = (host) => {
+    for (const figure of figures_of(host)) if (state_of(figure).key !== host.model) ask(figure);
   };
+
+  figures.mounted = (figure) => {
+    take(figure);
+    if (host_of(figure).open(figure)) ask(figure);
+  };
+
+  // What is said once holds for the other figures of a chapter that ask for it, too.
+  function carry(control) {
+    if (!control.matches?.("[data-carried]")) return;
+    const same = `[data-carried][name="${control.name}"]`;
+    for (const other of control.closest(".fm-chapter").querySelectorAll(same)) {
+      if (other.value === control.value) continue;
+      other.value = control.value;
+      ask(other.closest(".fm-figure"));
+    }
+  }
 
   document.addEventListener("input", (event) => {
     const figure = event.target.closest?.(".fm-figure");
     if (!figure) return;
     outputs(figure);
+    carry(event.target);
     ask(figure);
-    note();
+    note(figure);
   });
 
   document.addEventListener("submit", (event) => {

@@ -1,0 +1,166 @@
+"""Two distributions over the same classes: entropy, cross-entropy, and what lies between them.
+
+Definition. With p what is true and q what is predicted, over the same classes:
+
+- entropy H(p) = -sum of p ln p;
+- cross-entropy H(p, q) = -sum of p ln q, which is infinite where q is 0 and p is not;
+- Kullback-Leibler divergence KL(p || q) = H(p, q) - H(p), at least 0, and 0 only for q = p.
+
+A class with p = 0 adds nothing to any of them: x ln x tends to 0 as x does. For a one-hot p the
+entropy is 0, and the cross-entropy is -ln q of the true class, the loss of a language model.
+
+Rivals: the squared distance of p and q (Brier score), which stays finite for a zero in q; the total
+variation distance, which is the same both ways.
+
+Source:
+    Cover and Thomas, Elements of Information Theory, 2nd edition, sections 2.1 and 2.3.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fillmask_ui import scoring
+from fillmask_ui.errors import OptionError
+from fillmask_ui.filling.occlusion import kl_nats
+
+MOST_CLASSES = 12
+# Numbers that were rounded to five digits add up to 1 this closely.
+_TOLERANCE = 2e-5
+_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
+_PIECE = re.compile(rf"({_NUMBER})(?:/({_NUMBER}))?(%?)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Term:
+    """One class."""
+
+    name: str
+    p: float  # probability that it is true
+    q: float  # probability that was predicted
+    surprisal_nats: float  # -ln q; infinite for q = 0
+    nats: float  # what it adds to the cross-entropy, -p ln q; 0 for p = 0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A prediction q beside the truth p."""
+
+    terms: tuple[Term, ...]  # one per class
+    entropy_nats: float  # H(p)
+    cross_entropy_nats: float  # H(p, q), the sum over the terms; infinite for a zero in q
+    kl_nats: float  # KL(p || q)
+
+    @property
+    def impossible(self) -> tuple[str, ...]:
+        """Classes that can be true and were predicted with 0."""
+        return tuple(term.name for term in self.terms if term.nats == math.inf)
+
+    @property
+    def one_hot(self) -> bool:
+        """Whether the truth is certain."""
+        return max(term.p for term in self.terms) == 1.0
+
+
+def read_numbers(typed: str, name: str) -> tuple[float, ...]:
+    """Numbers of 0 or more as people type them, in any sum.
+
+    Args:
+        typed: decimals, fractions or percents, separated by commas, semicolons or blanks.
+        name: of the field, for messages.
+
+    Raises:
+        OptionError: if a piece is no number or negative, or there are none or too many.
+
+    >>> read_numbers("1/4, 25 %; 0.5", "q")
+    (0.25, 0.25, 0.5)
+    """
+    pieces = [piece for piece in re.split(r"[,;\s]+", re.sub(r"\s+%", "%", typed)) if piece]
+    if not 1 <= len(pieces) <= MOST_CLASSES:
+        raise OptionError(
+            f"{name} has {len(pieces)} numbers: give 1 to {MOST_CLASSES}, as in: 0.1, 0.7, 0.1, 0.1"
+        )
+    return tuple(_number(piece, name) for piece in pieces)
+
+
+def _number(piece: str, name: str) -> float:
+    match = _PIECE.fullmatch(piece)
+    if match is None:
+        raise OptionError(
+            f"{piece[:20]!r} in {name} is no number: write 0.25, 1/4 or 25%, with a comma between "
+            "two numbers"
+        )
+    above, below, percent = match.groups()
+    value = float(above) / (100.0 if percent else 1.0)
+    if below is not None:
+        if not float(below):
+            raise OptionError(f"{piece[:20]!r} in {name} divides by zero")
+        value /= float(below)
+    if not 0 <= value < math.inf:
+        raise OptionError(f"{piece[:20]!r} in {name} is no probability: it must be from 0 to 1")
+    return value
+
+
+def scaled(numbers: Sequence[float], name: str) -> tuple[float, ...]:
+    """Numbers divided by their sum; an `OptionError` where all of them are 0.
+
+    >>> scaled([2.0, 1.0, 1.0], "p")
+    (0.5, 0.25, 0.25)
+    """
+    total = math.fsum(numbers)
+    if not total:
+        raise OptionError(f"all numbers of {name} are 0: no scale makes them add up to 1")
+    return tuple(number / total for number in numbers)
+
+
+def adds_up(numbers: Sequence[float]) -> bool:
+    """Whether numbers add up to 1, but for rounding."""
+    return abs(math.fsum(numbers) - 1.0) <= _TOLERANCE
+
+
+def compare(p: Sequence[float], q: Sequence[float], names: Sequence[str] = ()) -> Comparison:
+    """Entropy, cross-entropy and divergence of two distributions.
+
+    Args:
+        p: what is true, numbers of 0 or more.
+        q: what was predicted, of the same classes.
+        names: of the classes; those without one are numbered.
+
+    Raises:
+        OptionError: if the two differ in length, or one does not add up to 1.
+
+    >>> found = compare([0, 1, 0, 0], [0.1, 0.7, 0.1, 0.1])
+    >>> round(found.cross_entropy_nats, 3), found.entropy_nats, round(found.kl_nats, 3)
+    (0.357, 0.0, 0.357)
+    """
+    if len(p) != len(q):
+        raise OptionError(
+            f"p has {len(p)} classes and q has {len(q)}: give a probability for the same ones"
+        )
+    wrong = [
+        f"{name} adds up to {math.fsum(numbers):.6g}"
+        for name, numbers in (("p", p), ("q", q))
+        if not adds_up(numbers)
+    ]
+    if wrong:
+        raise OptionError(
+            f"{' and '.join(wrong)}, and a distribution adds up to 1: change it, or press "
+            "“Scale to a sum of 1”"
+        )
+    with np.errstate(divide="ignore"):
+        log_p, log_q = np.log([p]), np.log([q])  # each [1, classes]
+    surprisals = (0.0 - log_q[0]).tolist()
+    labels = [*names, *(f"class {number}" for number in range(len(names) + 1, len(p) + 1))]
+    terms = tuple(
+        Term(name, own, predicted, surprisal, own * surprisal if own else 0.0)
+        for name, own, predicted, surprisal in zip(labels, p, q, surprisals, strict=False)
+    )
+    return Comparison(
+        terms,
+        float(scoring.entropy_nats(log_p)[0]) + 0.0,  # + 0.0 turns -0.0 into 0.0
+        math.fsum(term.nats for term in terms),
+        float(kl_nats(log_p, log_q)[0]),
+    )

@@ -1,0 +1,197 @@
+"""Questions with one answer each, which check what a reader responds and explain it.
+
+A response is text, as the page sends it: of `Numeric` a number with a decimal point or comma, of
+`Choice` the number of an option from 0, of `Ordering` the numbers of all items from 0, in the
+reader's order, with commas between.
+"""
+
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar
+
+Table = tuple[tuple[str, ...], ...]  # rows of cells, the headings first
+
+_NUMBER = re.compile(r"([+-]?\d*[.,]?\d*) ?(?:nats?|bits?|%)?")
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """What a reader is told of a response."""
+
+    right: bool | None  # None: the response could not be read, so that it does not count
+    text: str
+
+
+@dataclass(frozen=True)
+class Slip:
+    """A number that a common mistake gives."""
+
+    value: float  # in the unit of the answer
+    text: str  # what went wrong
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exercise(ABC):
+    """One question."""
+
+    kind: ClassVar[str]
+    text: str
+    explanation: str  # a worked solution, in lines
+    table: Table = ()  # numbers that the question is about; empty for none
+
+    @abstractmethod
+    def check(self, response: str) -> Feedback:
+        """Whether the response is right, and a sentence on it."""
+
+    @property
+    @abstractmethod
+    def solution(self) -> str:
+        """The answer as it is written for people."""
+
+    @property
+    @abstractmethod
+    def right_response(self) -> str:
+        """A response that is right."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numeric(Exercise):
+    """A number is asked for."""
+
+    kind: ClassVar[str] = "numeric"
+    answer: float
+    unit: str = ""
+    decimals: int = 2  # that are enough; an answer may be off by one in the last of them
+    slips: tuple[Slip, ...] = ()  # each further from the answer than that
+
+    @property
+    def tolerance(self) -> float:
+        """How far a response may be off, in the unit of the answer."""
+        return 10.0**-self.decimals
+
+    @property
+    def solution(self) -> str:
+        return f"{written(self.answer, self.decimals + 1)} {self.unit}".strip()
+
+    @property
+    def right_response(self) -> str:
+        return f"{self.answer:.{self.decimals + 1}f}"
+
+    def check(self, response: str) -> Feedback:
+        number = read_number(response)
+        if number is None:
+            return Feedback(
+                None,
+                f"“{response[:40]}” is no number that can be read: type one such as 1.25 or 1,25."
+                if response.strip()
+                else "Type a number such as 1.25 or 1,25.",
+            )
+        if self._meets(number, self.answer):
+            return Feedback(True, f"Right: {self.solution}.")
+        for slip in self.slips:
+            if self._meets(number, slip.value):
+                return Feedback(False, f"Not yet. {slip.text}")
+        size = "small" if number < self.answer else "large"
+        return Feedback(False, f"Not yet: {response.strip()} is too {size}.")
+
+    def _meets(self, number: float, wanted: float) -> bool:
+        return abs(number - wanted) <= self.tolerance + 1e-9
+
+
+@dataclass(frozen=True)
+class Option:
+    """One of the answers to choose from."""
+
+    text: str
+    why: str = ""  # what a reader who chose it wrongly is told
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice(Exercise):
+    """One option of several is right."""
+
+    kind: ClassVar[str] = "choice"
+    options: tuple[Option, ...]
+    right: int  # index of the right one
+
+    @property
+    def solution(self) -> str:
+        return self.options[self.right].text
+
+    @property
+    def right_response(self) -> str:
+        return str(self.right)
+
+    def check(self, response: str) -> Feedback:
+        if response not in {str(index) for index in range(len(self.options))}:
+            return Feedback(None, "Choose one of the answers.")
+        chosen = self.options[int(response)]
+        if int(response) == self.right:
+            return Feedback(True, f"Right: {chosen.text}")
+        return Feedback(False, f"Not yet. {chosen.why}".strip())
+
+
+@dataclass(frozen=True)
+class Item:
+    """One of the things to be put in order."""
+
+    name: str
+    text: str  # what is known of it
+    value: float  # what the order is by; no two items share one
+    note: str  # that value in words, for the explanation of a mistake
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ordering(Exercise):
+    """All items are to be put in order, the smallest value first."""
+
+    kind: ClassVar[str] = "ordering"
+    items: tuple[Item, ...]  # as they are shown at first
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Indexes of the items in the right order."""
+        return tuple(sorted(range(len(self.items)), key=lambda index: self.items[index].value))
+
+    @property
+    def solution(self) -> str:
+        return " → ".join(self.items[index].name for index in self.order)
+
+    @property
+    def right_response(self) -> str:
+        return ",".join(map(str, self.order))
+
+    def check(self, response: str) -> Feedback:
+        given = response.split(",")
+        if sorted(given) != [str(index) for index in range(len(self.items))]:
+            return Feedback(None, "Put all of them in order.")
+        ordered = [self.items[int(index)] for index in given]
+        for before, after in pairwise(ordered):
+            if before.value > after.value:
+                said = f"{before.name} ({before.note}) stands before {after.name} ({after.note})."
+                return Feedback(False, f"Not yet. {said}")
+        return Feedback(True, f"Right: {self.solution}")
+
+
+def read_number(response: str) -> float | None:
+    """A number with a decimal point or comma, perhaps with its unit; None for anything else.
+
+    >>> read_number(" 1,25 "), read_number("−0.5 nats"), read_number("12 %"), read_number("ln 2")
+    (1.25, -0.5, 12.0, None)
+    """
+    match = _NUMBER.fullmatch(response.strip().replace("−", "-"))
+    try:
+        return float(match[1].replace(",", ".")) if match else None
+    except ValueError:  # a sign or a point alone
+        return None
+
+
+def written(number: float, decimals: int = 3) -> str:
+    """A number as the exercises write it.
+
+    >>> written(-0.25, 2), written(-0.0001), written(1234.5, 1)
+    ('−0.25', '0.000', '1234.5')
+    """
+    return f"{round(number, decimals) + 0.0:.{decimals}f}".replace("-", "−")

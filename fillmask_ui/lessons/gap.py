@@ -1,0 +1,55 @@
+"""A sentence with one gap, and the word that is true there."""
+
+from dataclasses import dataclass
+
+from fillmask_ui.errors import OptionError, TextError
+from fillmask_ui.filling.prompt import encode_masked, mask_positions, mask_range
+from fillmask_ui.filling.words import split_into_tokens
+from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.records import Encoding
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A sentence whose only mask is its gap."""
+
+    encoding: Encoding
+    position: int  # of the mask, among the tokens
+    before: str  # the text to its left
+    after: str  # and to its right
+
+
+def one_gap(model: MaskedLM, text: str) -> Gap:
+    """The gap of a text, in any spelling of the mask.
+
+    Raises:
+        TextError: if the text is blank or too long for the model, or has no mask or several.
+    """
+    encoding, vocabulary = encode_masked(model, text), model.vocabulary
+    positions = mask_positions(encoding, vocabulary)
+    if len(positions) > 1:
+        raise TextError(
+            f"the sentence has {len(positions)} masks, and this chapter looks at one: leave one "
+            "[MASK] and write words for the others"
+        )
+    start, end = mask_range(encoding, vocabulary, 0)
+    return Gap(encoding, positions[0], encoding.text[:start], encoding.text[end:])
+
+
+def true_token(model: MaskedLM, gap: Gap, word: str) -> int:
+    """Id of the one token that a word is at the gap.
+
+    Raises:
+        OptionError: if the word is blank, cannot be spelled or is several tokens: then no single
+            softmax has its probability.
+    """
+    if not word.strip():
+        raise OptionError("the hidden word is missing: write the word that stands in the gap")
+    (pieces,) = split_into_tokens(model, gap.encoding, gap.position, [word])
+    if len(pieces.ids) > 1:
+        tokens = ", ".join(model.vocabulary.token(token_id) for token_id in pieces.ids)
+        raise OptionError(
+            f"for this model {word.strip()!r} is {len(pieces.ids)} tokens ({tokens}), and one "
+            "softmax is about one token: take a more common word"
+        )
+    return pieces.ids[0]

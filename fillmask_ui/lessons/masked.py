@@ -1,0 +1,176 @@
+"""One text masked by a seed, exactly as the evaluator masks the first text of a run.
+
+Axes: T tokens of the text, M chosen tokens.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fillmask_ui.errors import TextError
+from fillmask_ui.evaluation.schemes import CrossEntropy
+from fillmask_ui.filling.prompt import check_length, normalise_masks
+from fillmask_ui.masking import KINDS, HiddenTokens, MaskRecipe, generator, hideable
+from fillmask_ui.protocol import MaskedLM, Vocabulary
+from fillmask_ui.records import Encoding
+
+# Of the first text of a run; masks depend on (seed, id, tokens).
+FIRST_TEXT = 0
+# With more tokens it takes too many seeds until one chooses a certain token and no other.
+MOST_ALONE = 12
+_SEEDS_TRIED = 5_000
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token of a masked text."""
+
+    position: int  # in the text, special tokens counted, from 0
+    token_id: int  # as it stands in the text
+    shown_id: int  # what the model reads there
+    kind: str  # of `KINDS`; blank for a token that is not chosen
+    fixed: bool  # whether it can never be chosen, as special tokens
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedText:
+    """A text with some of its tokens chosen."""
+
+    encoding: Encoding
+    hidden: HiddenTokens
+    tokens: tuple[Token, ...]  # T
+
+    @property
+    def chosen(self) -> tuple[Token, ...]:
+        """The M tokens that the loss asks for."""
+        return tuple(token for token in self.tokens if token.kind)
+
+    @property
+    def free(self) -> int:
+        """How many tokens could have been chosen."""
+        return sum(not token.fixed for token in self.tokens)
+
+
+def encoded(model: MaskedLM, text: str) -> Encoding:
+    """A text as tokens, nothing cut.
+
+    Raises:
+        TextError: if it is empty, longer than the model takes, or has no token that can be chosen.
+    """
+    if not text.strip():
+        raise TextError("the text is empty: write a sentence or two")
+    vocabulary = model.vocabulary
+    encoding = vocabulary.encode(normalise_masks(text, vocabulary.mask_token))
+    check_length(model, encoding)
+    if not hideable(encoding.ids, vocabulary.special_ids).any():
+        raise TextError(
+            "no token of this text can be chosen: special tokens, masks and words that the "
+            "vocabulary does not know never are; write some ordinary words"
+        )
+    return encoding
+
+
+def hide(
+    encoding: Encoding, vocabulary: Vocabulary, seed: int, metric: CrossEntropy
+) -> HiddenTokens:
+    """What the evaluator hides of its first text."""
+    return metric.hide(encoding, vocabulary, generator(seed, FIRST_TEXT))
+
+
+def mask_text(
+    model: MaskedLM, text: str, seed: int, recipe: MaskRecipe | None = None
+) -> MaskedText:
+    """A text as the model would read it under a seed; M may be 0.
+
+    Raises:
+        TextError: as `encoded`.
+    """
+    encoding = encoded(model, text)
+    hidden = hide(encoding, model.vocabulary, seed, CrossEntropy(recipe=recipe or MaskRecipe()))
+    kinds = dict(zip(hidden.cols.tolist(), (KINDS[kind] for kind in hidden.kinds), strict=True))
+    can_hide = hideable(hidden.ids, model.vocabulary.special_ids)
+    columns = zip(hidden.ids.tolist(), hidden.input_ids.tolist(), can_hide.tolist(), strict=True)
+    tokens = tuple(
+        Token(position, token_id, shown_id, kinds.get(position, ""), not free)
+        for position, (token_id, shown_id, free) in enumerate(columns)
+    )
+    return MaskedText(encoding, hidden, tokens)
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How often tokens of one text were chosen, over one seed or many."""
+
+    seeds: int
+    tokens: int  # that could be chosen, in all seeds together
+    kinds: tuple[int, ...]  # chosen tokens by `KINDS`
+    empty: int  # seeds that choose no token
+
+    @property
+    def chosen(self) -> int:
+        return sum(self.kinds)
+
+
+def shares(
+    encoding: Encoding, vocabulary: Vocabulary, recipe: MaskRecipe, seeds: Sequence[int]
+) -> Shares:
+    """Count what some seeds choose of a text."""
+    kinds = np.zeros(len(KINDS), np.int64)
+    empty = 0
+    metric = CrossEntropy(recipe=recipe)
+    for seed in seeds:
+        hidden = hide(encoding, vocabulary, seed, metric)
+        kinds += np.bincount(hidden.kinds, minlength=len(KINDS))
+        empty += not len(hidden.cols)
+    free = int(hideable(encoding.ids, vocabulary.special_ids).sum())
+    return Shares(len(seeds), len(seeds) * free, tuple(kinds.tolist()), empty)
+
+
+@dataclass(frozen=True, eq=False)
+class Alone:
+    """A seed that chooses one token of a text and no other."""
+
+    seed: int
+    kind: str  # of `KINDS`
+    hidden: HiddenTokens
+
+    @property
+    def position(self) -> int:
+        return int(self.hidden.cols[0])
+
+
+def each_kind(encoding: Encoding, vocabulary: Vocabulary, first_seed: int) -> tuple[Alone, ...]:
+    """The first seeds that choose nothing but the last word's last token, one for each kind.
+
+    Raises:
+        TextError: if the text has more than `MOST_ALONE` tokens that can be chosen.
+    """
+    free = np.flatnonzero(hideable(encoding.ids, vocabulary.special_ids)).tolist()
+    if len(free) > MOST_ALONE:
+        raise TextError(
+            f"the text has {len(free)} tokens and this wants at most {MOST_ALONE}: seeds that "
+            "choose just one of so many are rare; shorten it"
+        )
+    wanted = next((place for place in reversed(free) if _is_word(encoding, place)), free[-1])
+    found: dict[str, Alone] = {}
+    for alone in _alone(encoding, vocabulary, wanted, first_seed):
+        found.setdefault(alone.kind, alone)
+        if len(found) == len(KINDS):
+            break
+    return tuple(found[kind] for kind in KINDS if kind in found)
+
+
+def _alone(
+    encoding: Encoding, vocabulary: Vocabulary, wanted: int, first_seed: int
+) -> Iterator[Alone]:
+    metric = CrossEntropy()
+    for seed in range(first_seed, first_seed + _SEEDS_TRIED):
+        hidden = hide(encoding, vocabulary, seed, metric)
+        if hidden.cols.tolist() == [wanted]:
+            yield Alone(seed, KINDS[hidden.kinds[0]], hidden)
+
+
+def _is_word(encoding: Encoding, place: int) -> bool:
+    span = encoding.spans[place]
+    return any(character.isalnum() for character in encoding.text[span.start : span.end])

@@ -1,0 +1,168 @@
+"""Next sentence prediction: two sentences as one text, and both losses of BERT's pre-training.
+
+Axes: T tokens of the pair, M hidden positions, V vocabulary.
+
+Source:
+    Devlin et al. 2019, arXiv:1810.04805, section 3.1 (the task) and appendix A.2 (the sum of both
+    losses).
+"""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from fillmask_ui.errors import OptionError, TextError
+from fillmask_ui.filling.prompt import check_length
+from fillmask_ui.masking import HiddenTokens, MaskRecipe, generator, hide_random
+from fillmask_ui.protocol import MaskedLM, PairLogits, PairPretraining, Vocabulary
+from fillmask_ui.records import Encoding, Span
+from fillmask_ui.scoring import nll_nats
+
+FOLLOWS, RANDOM = 0, 1  # the two classes, numbered as BERT does
+
+
+@dataclass(frozen=True)
+class SentencePair:
+    """[CLS] A [SEP] B [SEP], or what the model's own special tokens are."""
+
+    encoding: Encoding
+    segments: tuple[int, ...]  # T, 0 for the first sentence and its end, 1 for the second
+
+
+@dataclass(frozen=True)
+class HiddenToken:
+    """One token that the masked-LM loss counts."""
+
+    position: int
+    original: str
+    shown: str
+    nll_nats: float
+
+
+@dataclass(frozen=True)
+class PairLoss:
+    """Both losses of a pair, in nats."""
+
+    hidden: tuple[HiddenToken, ...]  # M of them, ascending
+    probability: float  # that the second sentence follows, as the head (or the reader) says
+    order_nats: float  # -ln of the probability of the true class
+
+    @property
+    def masked_nats(self) -> float | None:
+        """Mean over the hidden tokens; None where there are none."""
+        losses = [own.nll_nats for own in self.hidden]
+        return float(np.mean(losses)) if losses else None
+
+    @property
+    def total_nats(self) -> float | None:
+        """BERT's pre-training loss of the pair."""
+        return None if self.masked_nats is None else self.masked_nats + self.order_nats
+
+
+def predicts_next(model: MaskedLM) -> bool:
+    """Whether a model has a head for next sentence prediction."""
+    return isinstance(model, PairPretraining) and model.predicts_next
+
+
+def sentence_pair(model: MaskedLM, first: str, second: str) -> SentencePair:
+    """Two sentences as one text of a model.
+
+    Raises:
+        TextError: if one is blank, or both together are longer than the model takes.
+    """
+    if not first.strip() or not second.strip():
+        raise TextError("one of the two sentences is empty: write two")
+    vocabulary = model.vocabulary
+    one, two = vocabulary.encode(first.strip()), _without_start(vocabulary, second.strip())
+    text = f"{one.text} {two.text}"
+    moved = len(one.text) + 1
+    words = 1 + max((word for word in one.word_ids if word is not None), default=0)
+    values = {own.name: getattr(one, own.name) + getattr(two, own.name) for own in fields(one)}
+    values |= {
+        "text": text,
+        "spans": one.spans + tuple(Span(s.start + moved, s.end + moved) for s in two.spans),
+        "word_ids": one.word_ids + tuple(w if w is None else w + words for w in two.word_ids),
+    }
+    encoding = Encoding(**values)
+    check_length(model, encoding)
+    return SentencePair(encoding, (0,) * len(one) + (1,) * len(two))
+
+
+def _without_start(vocabulary: Vocabulary, text: str) -> Encoding:
+    """A text without the special tokens in front of it."""
+    encoding = vocabulary.encode(text)
+    start = encoding.special.index(False) if False in encoding.special else 0
+    kept = {own.name: getattr(encoding, own.name)[start:] for own in fields(encoding)}
+    return Encoding(**{**kept, "text": encoding.text})
+
+
+def next_probability(model: MaskedLM, pair: SentencePair) -> float:
+    """P(the second sentence follows the first), by a head that the model must have."""
+    logits = _pair_logits(model, pair, np.array(pair.encoding.ids), np.array([0]))
+    return float(np.exp(-nll_nats(logits.order[None], np.array([FOLLOWS]))[0]))
+
+
+def hide_in_pair(model: MaskedLM, pair: SentencePair, seed: int) -> HiddenTokens:
+    """Hidden tokens as the evaluator draws them for its first text."""
+    return hide_random(pair.encoding, model.vocabulary, MaskRecipe(), generator(seed, 0))
+
+
+def order_loss(probability: float, truth: int) -> float:
+    """Loss in nats of a probability that the second sentence follows; `truth` is the class.
+
+    Raises:
+        OptionError: for what is no probability above 0 and below 1.
+
+    >>> round(order_loss(0.7, FOLLOWS), 3), round(order_loss(0.7, RANDOM), 3)
+    (0.357, 1.204)
+    """
+    if not 0 < probability < 1:
+        raise OptionError(f"the probability must lie between 0 and 1; it was {probability:g}")
+    logits = np.log([[probability, 1 - probability]])
+    return float(nll_nats(logits, np.array([truth]))[0])
+
+
+def pair_loss(
+    model: MaskedLM, pair: SentencePair, seed: int, truth: int, probability: float
+) -> PairLoss:
+    """Both losses of a pair whose tokens are hidden at random.
+
+    Args:
+        model: with a head for the order of sentences, which then reads the hidden text, or without.
+        pair: of `sentence_pair`.
+        seed: of the hidden tokens.
+        truth: `FOLLOWS` or `RANDOM`.
+        probability: that the second follows, where the model cannot say; else unused.
+    """
+    hidden = hide_in_pair(model, pair, seed)
+    ids, cols = hidden.input_ids, hidden.cols
+    if predicts_next(model):
+        logits = _pair_logits(model, pair, ids, cols)
+        tokens, order = logits.tokens, logits.order[None]
+    else:
+        tokens = np.zeros((0, 1), dtype=np.float32)
+        if len(cols):
+            tokens = model.logits_at(ids[None], np.ones_like(ids)[None], np.zeros_like(cols), cols)
+        order = np.log([[probability, 1 - probability]])
+    losses = nll_nats(tokens, hidden.true_ids).tolist() if len(cols) else []
+    return PairLoss(
+        tuple(
+            HiddenToken(
+                int(col),
+                model.vocabulary.token(int(hidden.ids[col])),
+                model.vocabulary.token(int(ids[col])),
+                own,
+            )
+            for col, own in zip(cols, losses, strict=True)
+        ),
+        float(np.exp(-nll_nats(order, np.array([FOLLOWS]))[0])),
+        float(nll_nats(order, np.array([truth]))[0]),
+    )
+
+
+def _pair_logits(
+    model: MaskedLM, pair: SentencePair, ids: np.ndarray, cols: np.ndarray
+) -> PairLogits:
+    if not isinstance(model, PairPretraining):
+        raise OptionError(f"{model.signature.name} has no head for next sentence prediction")
+    return model.pair_logits(ids, np.array(pair.segments), cols)

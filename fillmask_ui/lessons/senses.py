@@ -1,0 +1,291 @@
+"""The vectors of one word in several sentences: how alike they are, and which sense is nearest.
+
+The vector of a word is the encoder's last hidden state at its tokens, their mean where there are
+several. Axes: S sentences, N tokens of the background, H hidden size.
+
+Source:
+    Ethayarajh 2019, arXiv:1909.00512 (anisotropy: even vectors of unrelated words have a cosine
+    above 0); Timkey and van Schijndel 2021, arXiv:2109.04404 (a few rogue dimensions make it, and
+    z-scoring each dimension undoes it); senses by the nearest centroid: Peters et al. 2018,
+    arXiv:1802.05365, section 5.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from fillmask_ui.batching import pad, plan_batches
+from fillmask_ui.errors import ModelError, TextError
+from fillmask_ui.filling.prompt import check_length
+from fillmask_ui.filling.text_words import text_words
+from fillmask_ui.protocol import EncoderStates, MaskedLM
+from fillmask_ui.records import Encoding
+
+MOST_SENTENCES = 12
+_BATCH_TOKENS = 512
+_GROUP = re.compile(r"(\d+)\s*:\s*(.*)")
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence and the sense that its reader gave it."""
+
+    text: str
+    sense: int  # from 0, in the order in which senses first come up
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Where a word stands in a sentence."""
+
+    sentence: Sentence
+    encoding: Encoding
+    tokens: tuple[int, ...]  # indices of the word's tokens in the encoding
+    start: int  # its first character in the text
+    end: int  # one past its last
+
+
+@dataclass(frozen=True, eq=False)
+class Background:
+    """Token vectors of running text, special tokens left out."""
+
+    vectors: np.ndarray  # float32 [N, H]
+    texts: int
+
+
+@dataclass(frozen=True, eq=False)
+class WordVectors:
+    """One word in several sentences, and what vectors of this model are like at all."""
+
+    usages: tuple[Usage, ...]
+    vectors: np.ndarray  # float32 [S, H]
+    background: Background  # the tokens of these sentences among them
+
+    @property
+    def senses(self) -> np.ndarray:
+        """int64 [S]."""
+        return np.array([usage.sentence.sense for usage in self.usages])
+
+    def z_scored(self, vectors: np.ndarray) -> np.ndarray:
+        """Float64 [S, H]: each dimension less its mean over the background, by its deviation."""
+        known = self.background.vectors.astype(np.float64)
+        deviation = known.std(axis=0)
+        deviation[deviation == 0] = 1  # such a dimension says nothing, and is 0 afterwards
+        return (vectors - known.mean(axis=0)) / deviation
+
+
+@dataclass(frozen=True)
+class DimensionShare:
+    """What one dimension adds to the mean cosine of two tokens."""
+
+    index: int  # in [0, H)
+    share: float  # of the mean cosine; all dimensions together have 1
+    mean: float  # of the dimension over the background
+    deviation: float
+
+
+@dataclass(frozen=True)
+class Alikeness:
+    """The mean cosine of two tokens, and the dimensions that it comes from."""
+
+    mean_cosine: float  # over all pairs of tokens of the background
+    dimensions: tuple[DimensionShare, ...]  # that add most, the largest first
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """The two directions in which some vectors differ most."""
+
+    points: np.ndarray  # float64 [S, 2]
+    shares: tuple[float, float]  # of the variance of the vectors
+    centre: np.ndarray  # float64 [H]
+    axes: np.ndarray  # float64 [2, H], of length 1
+
+    def place(self, vectors: np.ndarray) -> np.ndarray:
+        """Other vectors [S, H] in the same plane, [S, 2]."""
+        return (vectors - self.centre) @ self.axes.T
+
+
+@dataclass(frozen=True)
+class SenseCosine:
+    """How near a word is to one sense."""
+
+    sense: int
+    cosine: float  # with the mean of the z-scored vectors of this sense
+    sentences: int  # that it is the mean of
+
+
+def read_sentences(text: str) -> tuple[Sentence, ...]:
+    r"""Sentences as a reader types them, one a line: a blank line or `2:` begins another sense.
+
+    Raises:
+        TextError: if there are fewer than two sentences, or more than `MOST_SENTENCES`.
+
+    >>> [(own.text, own.sense) for own in read_sentences("A bank.\n\nThe bank!\n1: One bank.")]
+    [('A bank.', 0), ('The bank!', 1), ('One bank.', 0)]
+    """
+    sentences: list[Sentence] = []
+    names: list[int] = []  # of senses as the reader numbers them
+    current, blank = 1, False
+    for line in map(str.strip, text.splitlines()):
+        named = _GROUP.fullmatch(line)
+        if named:
+            current = int(named[1])
+        elif line and blank and sentences:
+            current = max(names) + 1
+        blank = not line
+        if sentence := named[2] if named else line:
+            if current not in names:
+                names.append(current)
+            sentences.append(Sentence(sentence, names.index(current)))
+    if not 2 <= len(sentences) <= MOST_SENTENCES:
+        raise TextError(
+            f"there are {len(sentences)} sentences: write 2 to {MOST_SENTENCES}, one a line, with "
+            "a blank line between the senses"
+        )
+    return tuple(sentences)
+
+
+def find_word(model: MaskedLM, sentence: Sentence, word: str) -> Usage:
+    """The first place of a word in a sentence, whatever its case.
+
+    A word that stands for itself wins over a part of another; that part counts where scripts
+    write no blanks, or where endings follow.
+
+    Raises:
+        TextError: if it does not occur, or the sentence is longer than the model takes.
+    """
+    encoding = model.vocabulary.encode(sentence.text)
+    check_length(model, encoding)
+    for own in text_words(encoding, model.vocabulary):
+        if own.text.casefold() == word.casefold():
+            return Usage(sentence, encoding, own.tokens, own.start, own.end)
+    found = re.search(re.escape(word), encoding.text, re.IGNORECASE) if word else None
+    if found is None:
+        raise TextError(
+            f"the word {word!r} does not occur in {sentence.text!r}: write it there as it stands "
+            "in the field of the word, or change that"
+        )
+    tokens = tuple(
+        index
+        for index, span in enumerate(encoding.spans)
+        if span.start < found.end() and found.start() < span.end and not encoding.special[index]
+    )
+    return Usage(sentence, encoding, tokens, found.start(), found.end())
+
+
+def background(
+    model: MaskedLM, texts: Iterable[str], report: Callable[[float], None] = lambda _: None
+) -> Background:
+    """Vectors of all tokens of some texts, as far as the model reads them.
+
+    `report` hears the part that is done, in [0, 1].
+    """
+    encodings = [_beginning(model.vocabulary.encode(text), model.max_tokens) for text in texts]
+    parts: list[np.ndarray] = []
+    for batch in plan_batches([len(own) for own in encodings], max_tokens=_BATCH_TOKENS):
+        report(sum(map(len, parts)) / sum(map(len, encodings)))
+        parts += _token_states(model, [encodings[index] for index in batch])
+    return Background(np.concatenate(parts), len(encodings))
+
+
+def _beginning(encoding: Encoding, most: int) -> Encoding:
+    kept = (getattr(encoding, own.name)[:most] for own in fields(encoding) if own.name != "text")
+    return Encoding(encoding.text, *kept)
+
+
+def word_vectors(
+    model: MaskedLM, sentences: Sequence[Sentence], word: str, known: Background | None = None
+) -> WordVectors:
+    """A word in each of some sentences; errors as of `find_word`.
+
+    `known` is what the background is to hold beside these sentences.
+    """
+    usages = tuple(find_word(model, sentence, word.strip()) for sentence in sentences)
+    states = _token_states(model, [usage.encoding for usage in usages])
+    vectors = []
+    for usage, own in zip(usages, states, strict=True):
+        place = np.cumsum(~np.array(usage.encoding.special)) - 1  # row of each token in `own`
+        vectors.append(own[place[list(usage.tokens)]].mean(axis=0))
+    others = [known.vectors] if known else []
+    together = Background(np.concatenate([*others, *states]), known.texts if known else 0)
+    return WordVectors(usages, np.array(vectors), together)
+
+
+def _token_states(model: MaskedLM, encodings: Sequence[Encoding]) -> list[np.ndarray]:
+    """Vectors of all tokens of each text but the special ones, float32 [T', H]."""
+    if not isinstance(model, EncoderStates):
+        raise ModelError(
+            f"{model.signature.name} gives logits alone, so there are no vectors of words to look "
+            "at: choose the embedded model, or one that runs on PyTorch"
+        )
+    batch = pad([np.array(own.ids) for own in encodings], model.vocabulary.pad_id)
+    cols = [np.flatnonzero(~np.array(own.special)) for own in encodings]
+    rows = np.repeat(np.arange(len(cols)), [len(own) for own in cols])
+    states = model.states_at(batch.input_ids, batch.attention_mask, rows, np.concatenate(cols))
+    return np.split(states, np.cumsum([len(own) for own in cols])[:-1])
+
+
+def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Cosine similarity of each vector [S, H] with each other one [R, H]: float64 [S, R].
+
+    >>> cosines(np.array([[3.0, 4.0]]), np.array([[4.0, 3.0], [0.0, 2.0]])).round(2)
+    array([[0.96, 0.8 ]])
+    """
+    return _unit(first) @ _unit(second).T
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    vectors = np.asarray(vectors, dtype=np.float64)
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+
+
+def alikeness(vectors: np.ndarray, most: int = 3) -> Alikeness:
+    """Mean cosine of all pairs of tokens [N, H], N at least 2, and where it comes from.
+
+    The cosine of two vectors is a sum over dimensions, and so is the mean of many.
+
+    >>> found = alikeness(np.array([[9.0, 1.0], [9.0, -1.0]]))
+    >>> found.dimensions[0].index, found.dimensions[0].share > 1
+    (0, True)
+    """
+    unit = _unit(vectors)
+    pairs = len(unit) * (len(unit) - 1)
+    # Sum over pairs of different tokens = square of the sum, less each token with itself.
+    parts = (unit.sum(axis=0) ** 2 - (unit**2).sum(axis=0)) / pairs  # [H]
+    mean, deviation = vectors.mean(axis=0), vectors.std(axis=0)
+    total = float(parts.sum())
+    return Alikeness(
+        total,
+        tuple(
+            DimensionShare(
+                int(index), float(parts[index]) / total, float(mean[index]), float(deviation[index])
+            )
+            for index in np.argsort(-parts, kind="stable")[:most]
+        ),
+    )
+
+
+def plane(vectors: np.ndarray) -> Plane:
+    """Principal components of vectors [S, H], S at least 2."""
+    centre = vectors.mean(axis=0)
+    _, sizes, axes = np.linalg.svd(vectors - centre, full_matrices=False)
+    # The sign of an axis means nothing: the largest entry points up, so that it is always the same.
+    axes = axes[:2] * np.sign(axes[:2][np.arange(2), np.abs(axes[:2]).argmax(axis=1)])[:, None]
+    shares = sizes[:2] ** 2 / max(float((sizes**2).sum()), 1e-12)
+    points = (vectors - centre) @ axes.T
+    return Plane(points, (float(shares[0]), float(shares[1])), centre, axes)
+
+
+def nearest_senses(
+    vector: np.ndarray, vectors: np.ndarray, senses: np.ndarray
+) -> tuple[SenseCosine, ...]:
+    """Cosine of a z-scored vector [H] with the centroid of each sense, the nearest first."""
+    found = []
+    for sense in np.unique(senses):
+        own = vectors[senses == sense]
+        cosine = float(cosines(vector[None], own.mean(axis=0)[None])[0, 0])
+        found.append(SenseCosine(int(sense), cosine, len(own)))
+    return tuple(sorted(found, key=lambda own: -own.cosine))

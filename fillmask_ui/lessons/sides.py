@@ -1,0 +1,150 @@
+"""One gap seen from the left, from the right and from both sides; who may look at whom.
+
+Definition. The text left of the gap is kept and the other side is cut off, or the other way round;
+what remains is a text of its own to the model, with its marks of beginning and end around it. The
+other side may instead be hidden, one mask per token: then the model still knows how long it is.
+
+Rivals: a causal model reads the left side only because it was trained that way, on every beginning
+of every text; a masked model that is given half a text takes it for a whole one.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fillmask_ui.errors import TextError
+from fillmask_ui.filling.text_words import TextWord, text_words
+from fillmask_ui.lessons.gap import Gap, one_gap
+from fillmask_ui.protocol import MaskedLM
+
+MASK = "[MASK]"
+# Signs that end a sentence, and what closes behind them.
+_CLOSING = re.compile(r"[^\w\s]+\s*$")
+# Rows of a grid that can still be read.
+MOST_WORDS = 16
+
+
+@dataclass(frozen=True)
+class View:
+    """What a model is given of a sentence with a gap."""
+
+    key: str  # `left`, `right`, `both`, `bare` or `hidden`
+    text: str  # with a mask at the gap
+    gap: int  # number of the gap among the masks of the text, from 0
+
+    @property
+    def pieces(self) -> tuple[str, str]:
+        """The text to the left and to the right of the gap, its masks as people write them."""
+        pieces = self.text.split(MASK)
+        return MASK.join(pieces[: self.gap + 1]), MASK.join(pieces[self.gap + 1 :])
+
+
+@dataclass(frozen=True)
+class Sides:
+    """A sentence with one gap, to be cut or hidden on either side of it."""
+
+    gap: Gap
+    words: tuple[TextWord, ...]  # all others, signs too
+
+    @classmethod
+    def of(cls, model: MaskedLM, text: str) -> "Sides":
+        """The sides of a sentence; a `TextError` unless it has exactly one gap."""
+        gap = one_gap(model, text)
+        return cls(gap, text_words(gap.encoding, model.vocabulary))
+
+    @property
+    def before(self) -> str:
+        return self.gap.before
+
+    @property
+    def after(self) -> str:
+        return self.gap.after
+
+    @property
+    def sign(self) -> str:
+        """What ends the sentence, such as a full stop; blank where nothing does."""
+        found = _CLOSING.search(self.after)
+        return found.group().rstrip() if found else ""
+
+    def both(self) -> View:
+        return View("both", f"{self.before}{MASK}{self.after}", 0)
+
+    def left(self) -> View:
+        """Without the right side, but for the sign at the end."""
+        return View("left", f"{self.before}{MASK}{self.sign}", 0)
+
+    def bare(self) -> View:
+        """Without anything behind the gap."""
+        return View("bare", f"{self.before}{MASK}", 0)
+
+    def right(self) -> View:
+        """Without the left side."""
+        return View("right", f"{MASK}{self.after}", 0)
+
+    def hidden(self, side: str) -> View:
+        """With a mask for every token of one side, `left` or `right`, but for the sign at the end.
+
+        The masks stand apart: every vocabulary reads them as one token each.
+        """
+        if side == "left":
+            masks = self._tokens(0, len(self.before))
+            return View("hidden", " ".join([MASK] * (masks + 1)) + self.after, masks)
+        text = self.gap.encoding.text
+        masks = self._tokens(len(text) - len(self.after), len(text.rstrip()) - len(self.sign))
+        return View("hidden", self.before + " ".join([MASK] * (masks + 1)) + self.sign, 0)
+
+    def _tokens(self, start: int, end: int) -> int:
+        """Of the words between two characters of the text."""
+        return sum(len(own.tokens) for own in self.words if start <= own.start and own.end <= end)
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Which words a model may look at while it reads each word of a sentence."""
+
+    words: tuple[str, ...]  # in the order of the text
+    gap: int  # index of the gap among them
+    causal: bool  # each word sees itself and those before it; else each sees all
+
+    def sees(self, reader: int, read: int) -> bool:
+        """Whether the first word may look at the second, both as indices."""
+        return not self.causal or read <= reader
+
+    @property
+    def guesser(self) -> int | None:
+        """The word at which the gap is guessed; None where nothing stands before it.
+
+        A causal model guesses it at the word before, since it predicts the next one.
+        """
+        if not self.causal:
+            return self.gap
+        return self.gap - 1 if self.gap else None
+
+    @property
+    def clues(self) -> int:
+        """How many words the guess can use, the gap itself left out."""
+        return self.gap if self.causal else len(self.words) - 1
+
+
+def attention(model: MaskedLM, text: str) -> tuple[Attention, Attention]:
+    """A causal and a bidirectional model before a sentence with one gap.
+
+    Raises:
+        TextError: if it has no gap, several, or more words than a grid can show.
+    """
+    sides = Sides.of(model, text)
+    words = spoken(sides.words)
+    left = [word.text for word in words if word.end <= len(sides.before)]
+    right = [word.text for word in words if word.start >= len(sides.before)]
+    shown = (*left, MASK, *right)
+    if len(shown) > MOST_WORDS:
+        raise TextError(
+            f"the sentence has {len(shown)} words and the grids have room for {MOST_WORDS}: "
+            "shorten it"
+        )
+    return Attention(shown, len(left), True), Attention(shown, len(left), False)
+
+
+def spoken(words: Sequence[TextWord]) -> list[TextWord]:
+    """Words of letters or digits, signs left out."""
+    return [word for word in words if any(c.isalnum() for c in word.text)]

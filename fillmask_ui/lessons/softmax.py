@@ -1,0 +1,109 @@
+"""From the logits of one mask to the loss of its true word, step by step.
+
+Definition. With logits z over V tokens, P(i) = e^(z_i / T) / sum of all e^(z_j / T), where T is the
+temperature, 1 unless said otherwise; the loss is -ln P(true token). A number added to every logit
+multiplies every exponential by the same factor, so it changes no probability: only differences of
+logits matter. The largest logit is subtracted so that no exponential is too large for the machine.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fillmask_ui import scoring
+
+
+@dataclass(frozen=True)
+class SoftmaxRow:
+    """One token of a softmax, or all that have no row of their own."""
+
+    token_id: int | None  # None for all other tokens
+    tokens: int  # how many it stands for
+    logit: float  # with what was added; of all other tokens the largest
+    exponential: float  # e^logit; the sum over all other tokens
+    probability: float  # their share of the sum
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """A softmax over V tokens, of which some have a row."""
+
+    rows: tuple[SoftmaxRow, ...]  # in the order asked for; the last one is all other tokens
+    total: float  # sum of all V exponentials
+    nll_nats: float  # loss of the true token
+    entropy_nats: float  # of the distribution, between 0 and ln V
+
+    @property
+    def probability(self) -> float:
+        """Of the true token."""
+        return math.exp(-self.nll_nats)
+
+
+def top_tokens(logits: np.ndarray, target: int, most: int) -> tuple[int, ...]:
+    """Ids of the tokens to show: the best ones, and the true one last if it is not among them.
+
+    Args:
+        logits: float [V].
+        target: id of the true token.
+        most: how many of the best.
+
+    >>> top_tokens(np.array([0.0, 3.0, 1.0, 2.0]), 0, 2)
+    (1, 3, 0)
+    """
+    log_probs = scoring.log_probabilities(logits[None])  # [1, V]
+    best = scoring.top_k(log_probs, most).token_ids[0].tolist()
+    return tuple(dict.fromkeys([*best, target]))
+
+
+def softmax_of(
+    logits: np.ndarray,
+    target: int,
+    shown: Sequence[int],
+    *,
+    temperature: float = 1.0,
+    added: float = 0.0,
+) -> Softmax:
+    """The softmax of one mask with what it is made of.
+
+    Args:
+        logits: float [V], as the model gives them.
+        target: id of the true token.
+        shown: ids of tokens that have a row, the true one among them.
+        temperature: that logits are divided by, above 0.
+        added: to every logit.
+
+    Raises:
+        ModelOutputError: if the logits have NaN, or nothing but -inf.
+
+    >>> made = softmax_of(np.array([0.0, 0.0, 0.0, 0.0]), 2, [2])
+    >>> made.total, made.probability, made.rows[-1].tokens
+    (4.0, 0.25, 3)
+    """
+    changed = (np.asarray(logits, np.float64) / temperature + added)[None]  # [1, V]
+    values = scoring.exponentials(changed)
+    log_probs = values.log_probabilities  # [1, V]
+    probabilities = np.exp(log_probs[0])
+    with np.errstate(over="ignore"):  # too large a number is infinite
+        weights = np.exp(changed[0])
+
+    def row(token_id: int | None, chosen: np.ndarray) -> SoftmaxRow:
+        return SoftmaxRow(
+            token_id,
+            len(chosen),
+            float(changed[0, chosen].max()),
+            float(weights[chosen].sum()),
+            float(probabilities[chosen].sum()),
+        )
+
+    rows = [row(token_id, np.array([token_id])) for token_id in shown]
+    others = np.delete(np.arange(len(logits)), list(shown))
+    if len(others):
+        rows.append(row(None, others))
+    return Softmax(
+        tuple(rows),
+        float(weights.sum()),
+        float(scoring.target_nll_nats(log_probs, np.array([target]))[0]),
+        float(values.entropy_nats[0]),
+    )

@@ -1,0 +1,164 @@
+"""Losses of one model at many temperatures, from one pass over the texts.
+
+A temperature divides the logits before the softmax. It moves no token past another, so the best
+guesses stay; how much probability they get, and with it the loss, does not.
+
+Axes: G temperatures, M hidden tokens of all texts, V vocabulary.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fillmask_ui.errors import DataError
+from fillmask_ui.evaluation import EvaluationConfig, SeededMasks
+from fillmask_ui.evaluation.prepare import Prepared, prepare
+from fillmask_ui.evaluation.summary import Histogram
+from fillmask_ui.lessons.more_texts import IMPOSSIBLE
+from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.records import Example, ModelSignature
+from fillmask_ui.scoring import TargetScores, chunks, exponentials, score_targets
+
+TEMPERATURES = tuple(step / 10 for step in range(5, 21))
+BIN_NATS = 1.0
+BINS = 15  # 0 to 15 nats; the last takes what lies beyond
+
+
+class Tempered:
+    """A model whose logits are divided by a temperature.
+
+    Args:
+        model: the model itself, at temperature 1.
+        temperature: above 0.
+    """
+
+    def __init__(self, model: MaskedLM, temperature: float) -> None:
+        self.vocabulary, self.max_tokens = model.vocabulary, model.max_tokens
+        self.signature: ModelSignature = model.signature
+        self._model, self._temperature = model, temperature
+
+    def logits_at(
+        self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
+    ) -> np.ndarray:
+        """As of the model, in float64 [M, V]."""
+        logits = self._model.logits_at(input_ids, attention_mask, rows, cols)
+        return logits.astype(np.float64) / self._temperature
+
+
+@dataclass(frozen=True, eq=False)
+class AtTemperature:
+    """What a model says of the hidden tokens at one temperature."""
+
+    temperature: float
+    nll_nats: np.ndarray  # float64 [M], of the true token
+    ranks: np.ndarray  # int64 [M], of the true token
+    top_probabilities: np.ndarray  # float64 [M], of the best guess
+
+    @property
+    def tokens(self) -> int:
+        return len(self.ranks)
+
+    @property
+    def hits(self) -> int:
+        """Tokens whose best guess is right."""
+        return int((self.ranks == 1).sum())
+
+    @property
+    def top1_accuracy(self) -> float:
+        return self.hits / self.tokens
+
+    @property
+    def mean_nll_nats(self) -> float:
+        return math.fsum(self.nll_nats) / self.tokens
+
+    @property
+    def mean_top_probability(self) -> float:
+        """How often the model itself expects its best guess to be right."""
+        return float(self.top_probabilities.mean())
+
+
+@dataclass(frozen=True, eq=False)
+class TemperatureLosses:
+    """One model's scores of the same hidden tokens at every one of `TEMPERATURES`."""
+
+    every: tuple[AtTemperature, ...]  # G, by temperature
+
+    def at(self, temperature: float) -> AtTemperature:
+        """The scores at the temperature of the grid that is nearest."""
+        return min(self.every, key=lambda one: abs(one.temperature - temperature))
+
+    @property
+    def best(self) -> AtTemperature:
+        """Those with the lowest mean loss."""
+        return min(self.every, key=lambda one: one.mean_nll_nats)
+
+
+def temperature_losses(
+    model: MaskedLM,
+    texts: Sequence[Example],
+    *,
+    seed: int = 42,
+    on_text: Callable[[int], None] = lambda _: None,
+) -> TemperatureLosses:
+    """Score what the evaluator hides with its default recipe, at every temperature.
+
+    Args:
+        model: what is measured; it reads each text once.
+        texts: those that the evaluator would skip are skipped.
+        seed: of the masks.
+        on_text: called with the number of texts done.
+
+    Raises:
+        ModelOutputError: if the model returns NaN.
+        DataError: if it can read none of the texts, or calls a token impossible.
+    """
+    config = EvaluationConfig(seed=seed).resolved(model.max_tokens)
+    masks = SeededMasks(config, model.vocabulary)
+    found: list[list[TargetScores]] = [[] for _ in TEMPERATURES]
+    for done, text in enumerate(texts, 1):
+        prepared = prepare(text, model.vocabulary, config, masks)
+        if isinstance(prepared, Prepared):
+            _score(model, prepared, found)
+        on_text(done)
+    if not found[0]:
+        raise DataError(
+            f"{model.signature.name} cannot read the embedded English texts: choose another model"
+        )
+    every = tuple(
+        AtTemperature(
+            temperature,
+            *(
+                np.concatenate([getattr(own, name) for own in scores])
+                for name in ("nll_nats", "ranks", "top_probabilities")
+            ),
+        )
+        for temperature, scores in zip(TEMPERATURES, found, strict=True)
+    )
+    if not all(np.isfinite(one.nll_nats).all() for one in every):
+        raise DataError(IMPOSSIBLE)
+    return TemperatureLosses(every)
+
+
+def _score(model: MaskedLM, text: Prepared, found: list[list[TargetScores]]) -> None:
+    """Add the scores of one text to those of each temperature; only its logits are held."""
+    hidden = text.hidden
+    ids = hidden.view(0)[None]  # [1, T]
+    rows = np.zeros(len(hidden.cols), np.int64)
+    logits = model.logits_at(ids, np.ones_like(ids), rows, hidden.cols)  # float32 [m, V]
+    for part in chunks(logits):
+        # In float64 no two logits become equal by the division, which would move ranks.
+        exact = logits[part].astype(np.float64)
+        for temperature, scores in zip(TEMPERATURES, found, strict=True):
+            scaled = exact / temperature
+            scores.append(score_targets(exponentials(scaled), scaled, hidden.true_ids[part]))
+
+
+def loss_histogram(first: np.ndarray, second: np.ndarray) -> Histogram:
+    """Two sets of losses, float64 [M], in the same bins: groups `A` and `B`."""
+    counts = {
+        name: np.bincount(np.minimum(losses / BIN_NATS, BINS - 1).astype(np.int64), minlength=BINS)
+        for name, losses in (("A", first), ("B", second))
+    }
+    return Histogram(np.arange(BINS + 1) * BIN_NATS, counts)

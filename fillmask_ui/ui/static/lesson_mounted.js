@@ -1,2 +1,0 @@
-// A figure is there, perhaps later than its chapter was opened.
-window.fillmask.learn.mounted(element.querySelector(".fm-figure"));

@@ -1,0 +1,153 @@
+"""Both heads of BERT's pre-training, against transformers' own loss of a real checkpoint."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tiny_models import quiet
+
+from fillmask_ui.errors import ModelError
+from fillmask_ui.lessons.next_sentence import (
+    FOLLOWS,
+    RANDOM,
+    hide_in_pair,
+    next_probability,
+    pair_loss,
+    predicts_next,
+    sentence_pair,
+)
+from fillmask_ui.models import ModelStore, load_model
+from fillmask_ui.ui.background import Waiting
+from fillmask_ui.ui.figure import Asked
+from fillmask_ui.ui.learn import sentences
+from fillmask_ui.ui.session import Session
+
+FIRST, SECOND = "The cat sat on the mat.", "She walked to the river and the café in France."
+SEED = 5  # hides several tokens of the two
+
+
+@pytest.fixture(scope="module")
+def pretrained(tiny_models, tmp_path_factory):
+    """A folder with a tiny BertForPreTraining, as `save_pretrained` writes it."""
+    import torch
+    from transformers import AutoTokenizer, BertConfig, BertForPreTraining
+
+    source = tiny_models.folder("bert", onnx=False)
+    folder = tmp_path_factory.mktemp("pretrained")
+    with quiet(), torch.random.fork_rng():
+        AutoTokenizer.from_pretrained(source).save_pretrained(folder)
+        torch.manual_seed(4)
+        model = BertForPreTraining(BertConfig.from_pretrained(source))
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(torch.randn_like(parameter) * (0.4 if parameter.dim() > 1 else 0.1))
+        model.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def exported(pretrained, tmp_path_factory):
+    """The same as an ONNX file with two outputs."""
+    import shutil
+
+    import torch
+    from transformers import BertForPreTraining
+
+    folder = tmp_path_factory.mktemp("pretrained-onnx")
+    for path in pretrained.iterdir():
+        if path.suffix != ".safetensors":
+            shutil.copy(path, folder)
+    names = ("input_ids", "attention_mask", "token_type_ids")
+    outputs = ("logits", "seq_relationship_logits")
+
+    class Both(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = BertForPreTraining.from_pretrained(pretrained).eval()
+
+        def forward(self, ids, mask, types):
+            result = self.model(input_ids=ids, attention_mask=mask, token_type_ids=types)
+            return result.prediction_logits, result.seq_relationship_logits
+
+    example = torch.ones((2, 9), dtype=torch.int64)
+    with quiet():
+        torch.onnx.export(
+            Both(),
+            (example, example, example),
+            str(folder / "model.onnx"),
+            input_names=list(names),
+            output_names=list(outputs),
+            dynamic_axes={**{name: {0: "b", 1: "t"} for name in names}, "logits": {0: "b", 1: "t"}},
+            opset_version=18,
+            dynamo=False,
+        )
+    return folder
+
+
+@pytest.mark.parametrize("runtime", ["torch", "onnx"])
+@pytest.mark.parametrize("truth", [FOLLOWS, RANDOM])
+def test_both_losses_are_those_of_transformers(pretrained, exported, runtime, truth):
+    import torch
+    from transformers import AutoTokenizer, BertForPreTraining
+
+    model = load_model(pretrained if runtime == "torch" else exported, runtime=runtime)
+    assert predicts_next(model)
+    pair = sentence_pair(model, FIRST, SECOND)
+    with quiet(), torch.no_grad():
+        reference = BertForPreTraining.from_pretrained(pretrained).eval()
+        plain = AutoTokenizer.from_pretrained(pretrained)(FIRST, SECOND, return_tensors="pt")
+        assert list(pair.encoding.ids) == plain["input_ids"][0].tolist()
+        assert list(pair.segments) == plain["token_type_ids"][0].tolist()
+        order = reference(**plain).seq_relationship_logits.softmax(-1)[0]
+        hidden = hide_in_pair(model, pair, SEED)
+        labels = torch.full_like(plain["input_ids"], -100)
+        labels[0, hidden.cols] = torch.tensor(hidden.true_ids)
+        shown = {**plain, "input_ids": torch.tensor(hidden.input_ids)[None]}
+        both = reference(**shown, labels=labels, next_sentence_label=torch.tensor([truth])).loss
+        alone = reference(**shown).prediction_logits[0]
+        masked = torch.nn.functional.cross_entropy(alone, labels[0])
+    assert next_probability(model, pair) == pytest.approx(float(order[FOLLOWS]), abs=1e-4)
+    loss = pair_loss(model, pair, SEED, truth, 0.5)
+    assert len(loss.hidden) >= 2
+    assert loss.masked_nats == pytest.approx(float(masked), abs=1e-4)
+    assert loss.total_nats == pytest.approx(float(both), abs=1e-4)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "albert"])
+@pytest.mark.parametrize("runtime", ["torch", "onnx"])
+def test_a_model_without_the_head(family, runtime, loaded):
+    model = loaded(family, runtime)
+    assert not predicts_next(model)
+    pair = sentence_pair(model, FIRST, SECOND)
+    ids, mask = np.array([pair.encoding.ids]), np.ones((1, len(pair.encoding)), np.int64)
+    with pytest.raises(ModelError, match="no head for next sentence"):
+        model.pair_logits(ids[0], np.array(pair.segments), np.array([1]))
+    # The masked-LM loss is that of the pair as one text; the other is the reader's.
+    loss = pair_loss(model, pair, SEED, RANDOM, 0.7)
+    hidden = hide_in_pair(model, pair, SEED)
+    logits = model.logits_at(hidden.input_ids[None], mask, np.zeros_like(hidden.cols), hidden.cols)
+    exact = logits.astype(np.float64)
+    log_sums = np.log(np.exp(exact - exact.max(1, keepdims=True)).sum(1)) + exact.max(1)
+    wanted = log_sums - exact[np.arange(len(exact)), hidden.true_ids]
+    assert loss.masked_nats == pytest.approx(wanted.mean())
+    assert loss.order_nats == pytest.approx(-np.log(0.3))
+
+
+def test_the_chapter_shows_what_the_head_says(pretrained):
+    model = load_model(pretrained)
+    session = Session(ModelStore(loader=lambda choice, **_: model), "pretrained")
+    values = {"first": FIRST, "second": SECOND, "probability": "0.7", "seed": str(SEED)}
+
+    def shown(name: str) -> str:
+        asked = Asked(session, values, model)
+        while isinstance(answer := sentences.FIGURES[name].show(asked), Waiting):
+            pass
+        return next(iter(answer.pieces.values()))
+
+    probability = next_probability(model, sentence_pair(model, FIRST, SECOND))
+    assert f"{100 * probability:.1f}%" in shown("next_sentence")
+    assert "fm-pair-head" in shown("next_sentence")  # hides the slider
+    assert "reads the vector of <code>[CLS]</code>" in shown("sentence_pair")
+    loss = pair_loss(model, sentence_pair(model, FIRST, SECOND), SEED, FOLLOWS, 0.7)
+    assert f"<td>{loss.total_nats:.3f}</td>" in shown("pretraining_loss")
+    assert "your slider" not in shown("pretraining_loss")

@@ -1,0 +1,165 @@
+"""Vectors of words: the arithmetic against scipy, the course's words against the shipped models."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.spatial import distance
+from table_model import TableModel
+
+from fillmask_ui.errors import ModelError, TextError
+from fillmask_ui.lessons.senses import (
+    Background,
+    Sentence,
+    alikeness,
+    background,
+    cosines,
+    find_word,
+    nearest_senses,
+    plane,
+    read_sentences,
+    word_vectors,
+)
+from fillmask_ui.lessons.two_senses import TWO_SENSES
+from fillmask_ui.models import load_model
+from fillmask_ui.texts import TextSource, open_texts
+
+
+@pytest.fixture(scope="module", params=["embedded", "embedded:int8"])
+def model(request):
+    return load_model(request.param)
+
+
+@pytest.fixture(scope="module")
+def known(model) -> Background:
+    with open_texts(TextSource(samples=10)) as texts:
+        return background(model, (own.text for own in texts))
+
+
+@pytest.fixture
+def vectors() -> np.ndarray:
+    """With one large dimension, as some models have it; float64 [30, 6]."""
+    values = np.random.default_rng(2).normal(size=(30, 6))
+    values[:, 4] += 7
+    return values
+
+
+@pytest.mark.quick
+def test_cosines_are_those_of_scipy(vectors):
+    wanted = 1 - distance.cdist(vectors[:4], vectors[4:9], "cosine")
+    np.testing.assert_allclose(cosines(vectors[:4], vectors[4:9]), wanted)
+
+
+@pytest.mark.quick
+def test_the_mean_cosine_is_split_into_its_dimensions(vectors):
+    found = alikeness(vectors, most=6)
+    pairs = list(combinations(range(30), 2))
+    wanted = np.mean([1 - distance.cosine(vectors[a], vectors[b]) for a, b in pairs])
+    assert found.mean_cosine == pytest.approx(wanted)
+    assert sum(own.share for own in found.dimensions) == pytest.approx(1)
+    assert found.dimensions[0].index == 4
+    assert found.dimensions[0].share > 0.9
+    assert found.dimensions[0].mean == pytest.approx(vectors[:, 4].mean())
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    part = np.mean([unit[a, 4] * unit[b, 4] for a, b in pairs])
+    assert found.dimensions[0].share == pytest.approx(part / wanted)
+
+
+@pytest.mark.quick
+def test_principal_components_are_eigenvectors_of_the_covariance(vectors):
+    found = plane(vectors)
+    sizes, axes = np.linalg.eigh(np.cov(vectors.T))
+    assert found.shares == pytest.approx(tuple(sizes[::-1][:2] / sizes.sum()))
+    np.testing.assert_allclose(np.abs(found.axes @ axes[:, ::-1][:, :2]), np.eye(2), atol=1e-9)
+    np.testing.assert_allclose(found.place(vectors), found.points)
+    np.testing.assert_allclose(found.points.var(axis=0, ddof=1), sizes[::-1][:2])
+
+
+@pytest.mark.quick
+def test_the_nearest_sense_by_hand():
+    vectors = np.array([[1.0, 0.0], [3.0, 0.0], [0.0, 2.0]])
+    near, far = nearest_senses(np.array([3.0, 4.0]), vectors, np.array([0, 0, 1]))
+    assert (near.sense, near.cosine, near.sentences) == (1, pytest.approx(0.8), 1)
+    assert (far.sense, far.cosine, far.sentences) == (0, pytest.approx(0.6), 2)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("text", ["", "One bank.", "\n".join(["A bank."] * 13)])
+def test_too_few_or_too_many_sentences(text):
+    with pytest.raises(TextError, match="write 2 to 12"):
+        read_sentences(text)
+
+
+@pytest.mark.quick
+def test_a_model_without_vectors_says_so():
+    with pytest.raises(ModelError, match="logits alone"):
+        word_vectors(TableModel(), read_sentences("the cat\nthe cat ran"), "cat")
+
+
+def test_vectors_are_means_over_the_tokens_of_the_word(model):
+    sentences = read_sentences("The toothaches came.\n\nNo Toothaches, he said.")
+    found = word_vectors(model, sentences, "toothaches")
+    for usage, vector in zip(found.usages, found.vectors, strict=True):
+        assert len(usage.tokens) > 1
+        text = usage.encoding.text[usage.start : usage.end]
+        assert text.lower() == "toothaches"
+        ids = np.array([usage.encoding.ids])
+        rows, cols = np.zeros(len(usage.tokens), np.int64), np.array(usage.tokens)
+        states = model.states_at(ids, np.ones_like(ids), rows, cols)
+        # int8: a sentence's scales are its own, in a batch or not
+        np.testing.assert_allclose(vector, states.mean(axis=0), atol=1e-4)
+
+
+def test_where_a_word_stands(model):
+    usage = find_word(model, Sentence("The embankment is a bank.", 0), "BANK")
+    assert (usage.start, usage.end) == (20, 24)
+    part = find_word(model, Sentence("Two banks.", 0), "bank")
+    assert (part.start, part.end) == (4, 8)
+    with pytest.raises(TextError, match="does not occur"):
+        find_word(model, Sentence("A river.", 0), "bank")
+    with pytest.raises(TextError, match="does not occur"):
+        find_word(model, Sentence("A river.", 0), "")
+
+
+def test_z_scores_are_those_of_scipy(model, known):
+    found = word_vectors(model, read_sentences(TWO_SENSES[0].lines), "bank", known)
+    states = found.background.vectors.astype(np.float64)
+    assert len(states) > len(known.vectors)
+    np.testing.assert_allclose(
+        found.z_scored(found.vectors), stats.zmap(found.vectors, states), atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("example", TWO_SENSES, ids=lambda example: example.word)
+def test_the_words_of_the_course_make_their_point(model, known, example):
+    """Sentences of one sense are more alike; a new one is nearest to its own sense."""
+    found = word_vectors(model, read_sentences(example.lines), example.word, known)
+    scored = found.z_scored(found.vectors)
+    for own in (found.vectors, scored):
+        similarity = cosines(own, own)
+        pairs = list(combinations(range(len(own)), 2))
+        alike = [similarity[p] for p in pairs if found.senses[p[0]] == found.senses[p[1]]]
+        other = [similarity[p] for p in pairs if found.senses[p[0]] != found.senses[p[1]]]
+        assert np.mean(alike) > np.mean(other) + 0.15
+        assert min(alike) > max(other)
+    for sense, text in enumerate(example.fresh):
+        new = word_vectors(model, [Sentence(text, -1)], example.word, known)
+        near, far = nearest_senses(found.z_scored(new.vectors)[0], scored, found.senses)
+        assert near.sense == sense
+        assert near.cosine > far.cosine + 0.1
+
+
+@pytest.mark.parametrize("family", ["roberta", "xlm-roberta", "albert", "modernbert"])
+def test_any_tokenizer_and_architecture(tiny_models, family):
+    """Byte-level, Unigram and WordPiece; running text is longer than these models read."""
+    model = load_model(tiny_models.folder(family))
+    with open_texts(TextSource(samples=2)) as texts:
+        known = background(model, (own.text for own in texts))
+    assert known.vectors.shape[1] == 32
+    found = word_vectors(model, read_sentences("The café is cold.\n\nA café!"), "Café", known)
+    assert [own.encoding.text[own.start : own.end] for own in found.usages] == ["café"] * 2
+    similarity = cosines(*[found.z_scored(found.vectors)] * 2)
+    assert -1 <= similarity[0, 1] < 0.999

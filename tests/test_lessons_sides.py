@@ -1,0 +1,145 @@
+"""A gap from the left, the right and both sides; attention; the losses of every word."""
+
+import math
+
+import pytest
+
+from fillmask_ui import load_model
+from fillmask_ui.errors import TextError
+from fillmask_ui.filling import score_candidate_at, sentence_surprise
+from fillmask_ui.lessons.side_losses import side_losses
+from fillmask_ui.lessons.sides import MOST_WORDS, Sides, attention
+from fillmask_ui.ui.learn.sides import ALL_WORDS, EXAMPLES
+
+TEXT = "The [MASK] barked, at the old postman."
+
+
+@pytest.fixture(scope="module", params=["embedded", "embedded:int8"])
+def model(request):
+    return load_model(request.param)
+
+
+@pytest.fixture(scope="module", params=["bert", "roberta", "xlm-roberta", "deberta-v2"])
+def tiny(request, tiny_models):
+    return load_model(str(tiny_models.folder(request.param)))
+
+
+def probability(model, view, word):
+    return score_candidate_at(model, view.text, word, view.gap).probability
+
+
+@pytest.mark.parametrize(
+    ("key", "left", "right"),
+    # At most so much of the probability with both sides is left with one of them.
+    [("lock", 0.1, 0.2), ("postman", 0.01, 0.01), ("tree", 0.8, 0.01), ("cup", 2, 0.01)],
+)
+def test_the_examples_make_their_points(model, key, left, right):
+    example = next(example for example in EXAMPLES if example.key == key)
+    sides = Sides.of(model, example.text)
+    both = probability(model, sides.both(), example.word)
+    assert both > 0.3
+    assert probability(model, sides.left(), example.word) < left * both
+    assert probability(model, sides.right(), example.word) < right * both
+    # Of a cup, the left side alone says it all.
+    assert (probability(model, sides.left(), example.word) > 0.8 * both) == (key == "cup")
+
+
+def test_a_cut_text_ends_and_a_hidden_one_goes_on(model):
+    sides = Sides.of(model, EXAMPLES[1].text)
+    assert probability(model, sides.bare(), ".") > 0.9
+    assert probability(model, sides.bare(), "dog") < 0.001
+    assert probability(model, sides.hidden("left"), "dog") > 100 * probability(
+        model, sides.right(), "dog"
+    )
+
+
+def test_the_views_are_what_a_reader_would_cut():
+    sides = Sides.of(load_model("embedded"), "The ____ barked, at the old postman. ")
+    assert sides.left().text == "The [MASK]."
+    assert sides.bare().text == "The [MASK]"
+    assert sides.right().text == "[MASK] barked, at the old postman. "
+    assert sides.hidden("left").text == "[MASK] [MASK] barked, at the old postman. "
+    assert sides.hidden("left").pieces == ("[MASK] ", " barked, at the old postman. ")
+    hidden = sides.hidden("right")
+    assert hidden.pieces[0] == "The "
+    assert hidden.text.endswith("[MASK].")
+
+
+def test_a_sentence_without_words_on_one_side_is_its_own_view():
+    model = load_model("embedded")
+    sides = Sides.of(model, "[MASK] is cold")
+    assert sides.sign == ""
+    assert sides.hidden("left").text == sides.right().text == sides.both().text
+    assert sides.left().text == "[MASK]"
+
+
+def test_masks_hide_one_token_each_in_any_vocabulary(tiny):
+    sides = Sides.of(tiny, TEXT)
+    mask, token = tiny.vocabulary.mask_id, tiny.vocabulary.mask_token
+    place = sides.gap.encoding.ids.index(mask)
+    for side, hidden in (("left", place - 1), ("right", len(sides.gap.encoding) - place - 3)):
+        ids = tiny.vocabulary.encode(sides.hidden(side).text.replace("[MASK]", token)).ids
+        start = 1 if side == "left" else place
+        assert ids.count(mask) == hidden + 1
+        assert ids[start : start + hidden + 1] == (mask,) * (hidden + 1)
+        if side == "left":  # what stays keeps its positions
+            assert ids[place:] == sides.gap.encoding.ids[place:]
+
+
+def test_a_view_is_scored_as_the_pipeline_of_transformers_scores_its_text(tiny_models):
+    from transformers import pipeline
+
+    folder = str(tiny_models.folder("bert"))
+    model = load_model(folder)
+    sides = Sides.of(model, TEXT)
+    reference = pipeline("fill-mask", model=folder, device="cpu")
+    for view in (sides.left(), sides.bare(), sides.right(), sides.both()):
+        (expected,) = reference(view.text, targets=["cat"])
+        assert probability(model, view, "cat") == pytest.approx(expected["score"], rel=1e-4)
+
+
+def test_several_gaps_and_none_are_refused():
+    model = load_model("embedded")
+    with pytest.raises(TextError, match="2 masks"):
+        Sides.of(model, "A [MASK] and a [MASK].")
+    with pytest.raises(TextError, match="no mask"):
+        Sides.of(model, "A dog.")
+
+
+def test_a_causal_model_looks_back_and_a_masked_one_all_around():
+    causal, masked = attention(load_model("embedded"), "The water, [MASK] is blue.")
+    assert causal.words == masked.words == ("The", "water", "[MASK]", "is", "blue")
+    size = range(5)
+    assert [sum(causal.sees(row, read) for read in size) for row in size] == [1, 2, 3, 4, 5]
+    assert all(masked.sees(row, read) for row in size for read in size)
+    assert (causal.words[causal.guesser], causal.clues) == ("water", 2)
+    assert (masked.words[masked.guesser], masked.clues) == ("[MASK]", 4)
+
+
+def test_a_gap_at_the_start_leaves_a_causal_model_nothing():
+    causal, _ = attention(load_model("embedded"), "[MASK] is blue.")
+    assert (causal.guesser, causal.clues) == (None, 0)
+    with pytest.raises(TextError, match=f"room for {MOST_WORDS}"):
+        attention(load_model("embedded"), "very " * MOST_WORDS + "[MASK]")
+
+
+def test_both_sides_are_worth_more_than_twice_either(model):
+    found = side_losses(model, ALL_WORDS, lambda *_: None)
+    assert 2 * found.mean("both") < min(found.mean("left"), found.mean("right"))
+    # Explore measures the same losses of words that are hidden one by one.
+    measured = [one.nll_nats for one in sentence_surprise(model, ALL_WORDS).words]
+    words = [word for word, one in zip(measured, found.words, strict=False)]
+    assert [word.both for word in found.words] == pytest.approx(words, abs=1e-4)
+    assert found.mean("both") == pytest.approx(math.fsum(words) / len(words), abs=1e-4)
+
+
+def test_the_losses_tell_how_far_they_are_and_what_cannot_be_measured():
+    model, news = load_model("embedded"), []
+    side_losses(model, "It rained.", lambda *done: news.append(done))
+    assert news == [(1, 2), (2, 2)]
+    with pytest.raises(TextError, match="has a gap"):
+        side_losses(model, "It [MASK].", lambda *_: None)
+    with pytest.raises(TextError, match="no word"):
+        side_losses(model, "...", lambda *_: None)
+    with pytest.raises(TextError, match="shorten"):
+        side_losses(model, "very " * 30, lambda *_: None)
