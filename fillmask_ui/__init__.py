@@ -23,6 +23,8 @@ _PUBLIC = {
     "sentence_surprise": "fillmask_ui.filling",
     "occlude": "fillmask_ui.filling",
     "pair_masks": "fillmask_ui.filling",
+    "unmask": "fillmask_ui.unmasking",
+    "UnmaskingConfig": "fillmask_ui.unmasking",
     "nll_nats": "fillmask_ui.scoring",
     "EvaluationConfig": "fillmask_ui.evaluation",
     "evaluate": "fillmask_ui.evaluation",

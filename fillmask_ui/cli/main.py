@@ -19,7 +19,7 @@ from fillmask_ui.errors import FillmaskError, OptionError, TextError
 _COMMANDS = {
     "predict": "Show the most probable words at each mask, with probability and NLL.",
     "surprise": "Show the loss of every word, each hidden in turn, and what the model wanted.",
-    "unmask": "Fill many masks step by step, and show every step.",
+    "unmask": "Fill many masks step by step: which position first, and with what.",
     "learn": "Open the page at a chapter of the course on the masked-LM loss.",
     "models": "List the models at hand: the embedded ones and those in the local cache.",
     "eval": "Measure the loss of a model over texts: cross-entropy, pseudo-perplexity, and more.",

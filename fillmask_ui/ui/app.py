@@ -14,12 +14,14 @@ from fillmask_ui.ui.learn import tab as learn
 from fillmask_ui.ui.links import on_link
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.theme import theme
+from fillmask_ui.ui.unmask import tab as unmask
 
 TITLE = "Fill-mask explorer"
 # Name in the address, label, what builds it; the first is where the page opens.
 TABS = (
     ("explore", "Explore", explore.build),
     ("evaluate", "Evaluate", evaluate.build),
+    ("unmask", "Unmask", unmask.build),
     ("learn", "Learn", learn.build),
     ("guide", "Guide", guide.build),
 )
@@ -29,12 +31,12 @@ STYLES = (
     *("page.css", "explore.css", "lenses.css", "guess.css", "present.css", "tour.css"),
     *("evaluate.css", "examples.css", "guide.css", "replay.css"),
     *("learn.css", "lesson_loss.css", "lesson_sides.css", "lesson_masking.css"),
-    *("lesson_accuracy.css", "lesson_senses.css", "exercises.css"),
+    *("lesson_accuracy.css", "lesson_senses.css", "exercises.css", "unmask.css"),
 )
 SCRIPTS = (
     *("page.js", "explore.js", "strip.js", "joint.js", "explain.js", "loss.js"),
     *("lenses.js", "guess.js", "present.js", "tour.js", "replay.js", "evaluate.js"),
-    *("figures.js", "learn.js", "projector.js", "lesson_save.js", "exercises.js"),
+    *("figures.js", "learn.js", "projector.js", "lesson_save.js", "exercises.js", "unmask.js"),
 )
 
 

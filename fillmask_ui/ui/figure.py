@@ -5,12 +5,16 @@ The browser sends what the controls of a figure hold and gets its pieces of HTML
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from fillmask_ui.errors import FillmaskError
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.ui.background import Waiting
 from fillmask_ui.ui.session import Session
+from fillmask_ui.ui.widgets import error_message
+
+_MOST_FIELDS = 200
 
 
 @dataclass(frozen=True)
@@ -65,11 +69,39 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class LessonFigure:
-    """One figure, by its name in the texts of the lessons."""
+class Figure:
+    """One figure: what a screen reader calls it, and what makes its pieces."""
 
     title: str  # what a screen reader calls it
     # Raises a FillmaskError for what the reader can mend; Waiting asks to be asked again.
     show: Callable[[Asked], Shown | Waiting]
     controls: Mapping[str, Any] = field(default_factory=dict)  # values of `page/learn/NAME.html`
     needs_model: bool = True
+
+
+def answer(session: Session, figure: Figure, request: Mapping[str, Any]) -> dict[str, Any]:
+    """What the browser is told of a figure: `request` has its `model` and the `values` of controls.
+
+    The answer is of kind `shown` with `pieces` and `set`, `busy` with a `notice` and perhaps a
+    `fraction` where it is to be asked for again, or `error` with a `notice`.
+    """
+    given = request.get("values")
+    fields = list(given.items())[:_MOST_FIELDS] if isinstance(given, dict) else []
+    values = {str(name): str(value) for name, value in fields}
+    try:
+        asked = Asked(session, values)
+        if figure.needs_model:
+            state = session.model_soon(str(request.get("model") or ""))
+            if isinstance(state, Waiting):
+                return _busy(state, "Loading the model…")
+            asked = Asked(session, values, state.result)
+        shown = figure.show(asked)
+    except FillmaskError as error:
+        return {"kind": "error", "notice": error_message(error)}
+    if isinstance(shown, Waiting):
+        return _busy(shown, "Computing…")
+    return {"kind": "shown", **asdict(shown)}
+
+
+def _busy(state: Waiting, plain: str) -> dict[str, Any]:
+    return {"kind": "busy", "notice": state.message or plain, "fraction": state.fraction}

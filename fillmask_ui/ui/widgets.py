@@ -1,6 +1,7 @@
 """Pieces of HTML and the bridges from the browser to Python that tabs are made of."""
 
 import functools
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -106,3 +107,16 @@ def model_picker(session: Session, **options: Any) -> gr.Dropdown:
         filterable=True,
         **options,
     )
+
+
+def linked_picker(session: Session, picker: gr.Dropdown, tab: str) -> None:
+    """Tell the script of a tab which model is picked; `TAB_model` in the address picks one."""
+
+    def linked(request: gr.Request) -> Any:
+        return request.query_params.get(f"{tab}_model") or gr.skip()
+
+    plain = json.dumps(session.default_model)
+    chosen = f"(model) => {{ window.fillmask.{tab}.use(model, {plain}); }}"
+    picker.change(None, [picker], None, js=chosen)
+    # Links inside the page name no model; those are taken up in the browser.
+    page().load(linked, None, [picker], **QUIET)

@@ -17,7 +17,7 @@ from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.render import render
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.ui.background import Done, Report, Waiting
-from fillmask_ui.ui.figure import Asked, LessonFigure, Shown
+from fillmask_ui.ui.figure import Asked, Figure, Shown
 from fillmask_ui.ui.learn.second import SAME, counted, second_model
 
 TEXTS = 40
@@ -89,10 +89,10 @@ def _losses(asked: Asked, model: MaskedLM) -> Waiting | Done[TemperatureLosses]:
 
 _RANGE = {"coldest": _COLDEST, "hottest": _HOTTEST}
 
-FIGURES: Mapping[str, LessonFigure] = {
-    "near_misses": LessonFigure("Two wrong guesses", near_misses, needs_model=False),
-    "two_temperatures": LessonFigure("One model at two temperatures", two_temperatures, _RANGE),
-    "token_losses": LessonFigure(
+FIGURES: Mapping[str, Figure] = {
+    "near_misses": Figure("Two wrong guesses", near_misses, needs_model=False),
+    "two_temperatures": Figure("One model at two temperatures", two_temperatures, _RANGE),
+    "token_losses": Figure(
         "Losses of single tokens", token_losses, {**_RANGE, "models": available_models}
     ),
 }

@@ -17,7 +17,7 @@ from fillmask_ui.show.numbers import interval_text, signed_percent
 from fillmask_ui.show.render import render
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.ui.background import Report, Waiting
-from fillmask_ui.ui.figure import Asked, LessonFigure, Shown
+from fillmask_ui.ui.figure import Asked, Figure, Shown
 from fillmask_ui.ui.learn.second import SAME, counted, second_model
 
 DICE_TEXTS = 20
@@ -148,13 +148,13 @@ def _other_variant(model: MaskedLM) -> str:
     return others.get(model.signature.name, SAME)
 
 
-FIGURES: Mapping[str, LessonFigure] = {
-    "twenty_seeds": LessonFigure("The mean loss for twenty seeds", twenty_seeds),
-    "more_texts": LessonFigure("The interval by the number of texts", more_texts),
-    "published_changes": LessonFigure(
+FIGURES: Mapping[str, Figure] = {
+    "twenty_seeds": Figure("The mean loss for twenty seeds", twenty_seeds),
+    "more_texts": Figure("The interval by the number of texts", more_texts),
+    "published_changes": Figure(
         "Published losses and their changes", published_changes, needs_model=False
     ),
-    "paired_difference": LessonFigure(
+    "paired_difference": Figure(
         "Two models on identical masks",
         paired_difference,
         {"models": available_models, "temperature": _TEMPERATURE},

@@ -10,7 +10,7 @@ from fillmask_ui.lessons.sides import MASK
 from fillmask_ui.show.bars import bars_of
 from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.render import render
-from fillmask_ui.ui.figure import Asked, LessonFigure, Shown
+from fillmask_ui.ui.figure import Asked, Figure, Shown
 from fillmask_ui.ui.links import link_to
 from fillmask_ui.ui.session import check_text
 
@@ -120,18 +120,18 @@ def _show_model_truth(asked: Asked) -> Shown:
     )
 
 
-FIGURES: Mapping[str, LessonFigure] = {
-    "one_hot": LessonFigure(
+FIGURES: Mapping[str, Figure] = {
+    "one_hot": Figure(
         "A one-hot truth beside a prediction", _show_one_hot, {"examples": ONE_HOT}, False
     ),
-    "compare_distributions": LessonFigure(
+    "compare_distributions": Figure(
         "Two distributions of your own",
         _show_compare,
         {"examples": (*ONE_HOT, *SOFT), "begun": SOFT[0]},
         False,
     ),
-    "soft_truth": LessonFigure("Cross-entropy for every prediction", _show_soft_truth, {}, False),
-    "model_truth": LessonFigure(
+    "soft_truth": Figure("Cross-entropy for every prediction", _show_soft_truth, {}, False),
+    "model_truth": Figure(
         "The truth and the model's prediction",
         _show_model_truth,
         {"text": SENTENCE, "word": WORD},

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from fillmask_ui.ui.figure import LessonFigure
+from fillmask_ui.ui.figure import Figure
 from fillmask_ui.ui.learn import (
     accuracy,
     certainty,
@@ -16,7 +16,7 @@ from fillmask_ui.ui.learn import (
     sides,
 )
 
-FIGURES: Mapping[str, LessonFigure] = {
+FIGURES: Mapping[str, Figure] = {
     **guess.FIGURES,
     **loss.FIGURES,
     **sides.FIGURES,

@@ -10,7 +10,7 @@ from fillmask_ui.lessons.gap import Gap, one_gap
 from fillmask_ui.show.bars import Bar
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.explore.example import Above, Among, Example, First
-from fillmask_ui.ui.figure import Asked, LessonFigure, Shown
+from fillmask_ui.ui.figure import Asked, Figure, Shown
 from fillmask_ui.ui.guess_comparison import compare, comparison_html
 from fillmask_ui.ui.session import check_text
 
@@ -124,11 +124,11 @@ def rounds(asked: Asked) -> Shown:
     return Shown({"result": html}, {"scored": "1"})
 
 
-FIGURES: Mapping[str, LessonFigure] = {
-    "guess": LessonFigure(
+FIGURES: Mapping[str, Figure] = {
+    "guess": Figure(
         "Guesses of the class beside those of the model",
         guess,
         {"ready": [(example.name, example.name) for example in READY], "own": OWN, "rows": ROWS},
     ),
-    "guess_rounds": LessonFigure("Three gaps, one score", rounds, {"rounds": ROUNDS}),
+    "guess_rounds": Figure("Three gaps, one score", rounds, {"rounds": ROUNDS}),
 }

@@ -21,7 +21,7 @@ from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Encoding
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.background import Report, Waiting
-from fillmask_ui.ui.figure import Asked, LessonFigure, Shown
+from fillmask_ui.ui.figure import Asked, Figure, Shown
 from fillmask_ui.ui.learn.tokens import MOST_SEED, SEED, TEXT, name_of
 
 # A longer text has more tokens in each seed, so fewer seeds do.
@@ -162,10 +162,10 @@ def _pooled(asked: Asked, encoding: Encoding) -> Waiting | _Pooled:
 
 
 _CONTROLS = {"text": TEXT, "seed": SEED}
-FIGURES: Mapping[str, LessonFigure] = {
-    "ledger": LessonFigure("The loss of a text, line by line", _ledger, _CONTROLS),
-    "ledger_kinds": LessonFigure("The loss of each kind of token", _kinds, _CONTROLS),
-    "ledger_mix": LessonFigure(
+FIGURES: Mapping[str, Figure] = {
+    "ledger": Figure("The loss of a text, line by line", _ledger, _CONTROLS),
+    "ledger_kinds": Figure("The loss of each kind of token", _kinds, _CONTROLS),
+    "ledger_mix": Figure(
         "The mean with other shares of kinds", _mix, {"text": TEXT, "unchanged": _UNCHANGED}
     ),
 }

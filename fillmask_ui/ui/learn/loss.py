@@ -16,7 +16,7 @@ from fillmask_ui.show.render import render
 from fillmask_ui.show.words import candidate_names
 from fillmask_ui.ui.explore.example import Above, Among, Example, First
 from fillmask_ui.ui.explore.loss import LossPoint, points_json
-from fillmask_ui.ui.figure import Asked, LessonFigure, Shown
+from fillmask_ui.ui.figure import Asked, Figure, Shown
 from fillmask_ui.ui.session import check_text
 
 # The true word comes second, so that both ends of the temperature tell. A test asks the model.
@@ -156,15 +156,13 @@ def units(asked: Asked) -> Shown:
 
 
 _SENTENCE = {"sentence": EXAMPLE.text, "truth": EXAMPLE.hidden[0]}
-FIGURES: Mapping[str, LessonFigure] = {
-    "softmax_table": LessonFigure(
+FIGURES: Mapping[str, Figure] = {
+    "softmax_table": Figure(
         "From logits to the loss of one word",
         table,
         {**_SENTENCE, "columns": COLUMNS, "added": ADDED},
     ),
-    "loss_curve": LessonFigure("The loss over the probability", curve, needs_model=False),
-    "loss_temperature": LessonFigure(
-        "One distribution at many temperatures", temperature, _SENTENCE
-    ),
-    "loss_units": LessonFigure("Nats, bits, perplexity", units, _SENTENCE),
+    "loss_curve": Figure("The loss over the probability", curve, needs_model=False),
+    "loss_temperature": Figure("One distribution at many temperatures", temperature, _SENTENCE),
+    "loss_units": Figure("Nats, bits, perplexity", units, _SENTENCE),
 }

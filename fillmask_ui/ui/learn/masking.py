@@ -10,7 +10,7 @@ from fillmask_ui.masking import KINDS, MaskRecipe
 from fillmask_ui.records import Candidate, ScoredWord
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.background import Waiting
-from fillmask_ui.ui.figure import Asked, LessonFigure, Shown
+from fillmask_ui.ui.figure import Asked, Figure, Shown
 from fillmask_ui.ui.learn.tokens import MOST_SEED, SEED, TEXT, name_of
 
 MANY_SEEDS = 1_000
@@ -130,8 +130,8 @@ def _recipe(asked: Asked) -> MaskRecipe:
 
 
 _CONTROLS = {"text": TEXT, "seed": SEED, "rate": _RATE}
-FIGURES: Mapping[str, LessonFigure] = {
-    "masking": LessonFigure("A text, masked by a seed", _tokens, _CONTROLS),
-    "mask_shares": LessonFigure("Shares of one seed and of many", _shares, _CONTROLS),
-    "mask_kinds": LessonFigure("One word, masked in three ways", _kinds, {"text": LUNCH}),
+FIGURES: Mapping[str, Figure] = {
+    "masking": Figure("A text, masked by a seed", _tokens, _CONTROLS),
+    "mask_shares": Figure("Shares of one seed and of many", _shares, _CONTROLS),
+    "mask_kinds": Figure("One word, masked in three ways", _kinds, {"text": LUNCH}),
 }

@@ -24,7 +24,7 @@ from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.render import render
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.ui.background import Report, Waiting
-from fillmask_ui.ui.figure import Asked, LessonFigure, Shown
+from fillmask_ui.ui.figure import Asked, Figure, Shown
 
 # Of the embedded texts, beside the reader's own: some thousand tokens in less than a second.
 _BACKGROUND_TEXTS = 40
@@ -242,9 +242,9 @@ def show_nearest(asked: Asked) -> Shown | Waiting:
 
 
 _CONTROLS = {"examples": TWO_SENSES}
-FIGURES: Mapping[str, LessonFigure] = {
-    "word_cosines": LessonFigure("One word in several sentences", show_cosines, _CONTROLS),
-    "rogue_dimensions": LessonFigure("What makes cosines large", show_rogue, _CONTROLS),
-    "sense_map": LessonFigure("A map of the vectors", show_map, _CONTROLS),
-    "nearest_sense": LessonFigure("The nearest sense", show_nearest, _CONTROLS),
+FIGURES: Mapping[str, Figure] = {
+    "word_cosines": Figure("One word in several sentences", show_cosines, _CONTROLS),
+    "rogue_dimensions": Figure("What makes cosines large", show_rogue, _CONTROLS),
+    "sense_map": Figure("A map of the vectors", show_map, _CONTROLS),
+    "nearest_sense": Figure("The nearest sense", show_nearest, _CONTROLS),
 }

@@ -15,7 +15,7 @@ from fillmask_ui.lessons.next_sentence import (
 )
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.background import Waiting
-from fillmask_ui.ui.figure import Asked, LessonFigure, Shown
+from fillmask_ui.ui.figure import Asked, Figure, Shown
 
 FIRST, SECOND = "She put the kettle on the fire.", "Soon the water began to boil."
 SEED = 6  # with the embedded model it hides tokens of both sentences
@@ -138,10 +138,8 @@ def show_losses(asked: Asked) -> Shown | Waiting:
 
 
 _SENTENCES = {"first": FIRST, "second": SECOND}
-FIGURES: Mapping[str, LessonFigure] = {
-    "sentence_pair": LessonFigure("Two sentences as one text", show_pair, _SENTENCES),
-    "next_sentence": LessonFigure("Does the second sentence follow?", show_order, _SENTENCES),
-    "pretraining_loss": LessonFigure(
-        "Both losses of a pair", show_losses, {**_SENTENCES, "seed": SEED}
-    ),
+FIGURES: Mapping[str, Figure] = {
+    "sentence_pair": Figure("Two sentences as one text", show_pair, _SENTENCES),
+    "next_sentence": Figure("Does the second sentence follow?", show_order, _SENTENCES),
+    "pretraining_loss": Figure("Both losses of a pair", show_losses, {**_SENTENCES, "seed": SEED}),
 }

@@ -12,7 +12,7 @@ from fillmask_ui.show.bars import Bar, bars_of
 from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.background import Report, Waiting
-from fillmask_ui.ui.figure import Asked, LessonFigure, Shown
+from fillmask_ui.ui.figure import Asked, Figure, Shown
 from fillmask_ui.ui.links import link_to
 from fillmask_ui.ui.session import Session, check_text
 
@@ -148,13 +148,11 @@ def _titled(values: Sequence[Example]) -> Mapping[str, object]:
     return {"examples": values, "text": values[0].text, "word": values[0].word}
 
 
-FIGURES: Mapping[str, LessonFigure] = {
-    "sides": LessonFigure("One gap from three sides", _show_sides, _titled(EXAMPLES)),
-    "cut_or_hidden": LessonFigure(
+FIGURES: Mapping[str, Figure] = {
+    "sides": Figure("One gap from three sides", _show_sides, _titled(EXAMPLES)),
+    "cut_or_hidden": Figure(
         "A side that is cut off, and one that is hidden", _show_cut, _titled(EXAMPLES[1:2])
     ),
-    "attention": LessonFigure("Who may look at whom", _show_attention, {"text": WALDEN}),
-    "side_losses": LessonFigure(
-        "Every word from three sides", _show_side_losses, {"text": ALL_WORDS}
-    ),
+    "attention": Figure("Who may look at whom", _show_attention, {"text": WALDEN}),
+    "side_losses": Figure("Every word from three sides", _show_side_losses, {"text": ALL_WORDS}),
 }

@@ -5,9 +5,6 @@ that ask Python for what they show. The chapter and step that are open lie in th
 (`static/learn.js`).
 """
 
-import json
-from typing import Any
-
 import gradio as gr
 
 from fillmask_ui.lessons import Chapter, Step, chapters
@@ -40,15 +37,7 @@ def build(session: Session) -> None:
                 js_on_load=widgets.static("learn_begin.js"),
                 server_functions=[widgets.served(session, *item) for item in SERVED.items()],
             )
-    plain = json.dumps(session.default_model)
-    chosen = f"(model) => {{ window.fillmask.learn.use(model, {plain}); }}"
-    model.change(None, [model], None, js=chosen)
-    # Links inside the page name no model; those are taken up in the browser.
-    widgets.page().load(_linked_model, None, [model], **widgets.QUIET)
-
-
-def _linked_model(request: gr.Request) -> Any:
-    return request.query_params.get("lesson_model") or gr.skip()
+    widgets.linked_picker(session, model, "learn")
 
 
 def _chapter(chapter: Chapter) -> None:

@@ -9,6 +9,7 @@
   const MOST_CHARACTERS = 2_000; // servers and chat programs cut addresses at about 8,000
   const figures = (page.figures = {});
   const hosts = [];
+  const UNREACHABLE = "The page's server does not answer this. Change something to try again.";
   const states = new WeakMap(); // figure -> { asking, again, key }
 
   figures.host = (host) => {
@@ -80,13 +81,14 @@
     state.asking = true;
     state.key = host_of(figure).model;
     figure.setAttribute("aria-busy", "true");
-    let answer;
+    let answer = null;
     try {
       const name = figure.dataset.figure;
       answer = await figures.call(figure, "figure", { name }, pressed);
     } catch {
-      answer = { kind: "error", notice: "The page cannot reach its server. Change something to try again." };
+      // what to do about it is below
     }
+    answer ??= { kind: "error", notice: UNREACHABLE };
     state.asking = false;
     const again = state.again;
     state.again = false;

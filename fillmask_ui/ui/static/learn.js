@@ -76,7 +76,7 @@
 
   learn.use = (model, plain) => {
     host.model = model ?? "";
-    page.change_address({ lesson_model: model === plain ? null : model });
+    page.change_address({ learn_model: model === plain ? null : model });
     if (learn.chapter) page.figures.refresh(host);
   };
 

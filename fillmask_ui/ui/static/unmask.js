@@ -4,6 +4,14 @@
   const root = () => document.querySelector(".fm-unmask");
   const part = (name) => root().querySelector(`[data-player="${name}"]`);
   const sides = () => [...root().querySelectorAll(".fm-unmasked")];
+  const host = page.figures.host({
+    root: "unmask",
+    parameter: "unmask",
+    model: "",
+    server: null,
+    open: () => true,
+    linked: () => true,
+  });
   let step = 0;
   let timer = 0;
 
@@ -89,7 +97,7 @@
   document.addEventListener("fillmask:figure", ({ detail }) => {
     if (!detail.figure.matches(".fm-unmask")) return;
     stop();
-    step = 0;
+    step = steps(); // Play begins anew
     fields();
     draw();
   });
@@ -97,14 +105,17 @@
   async function look(button) {
     const [side, number] = button.dataset.cell.split(":");
     const asked = { side, step: Number(number), position: Number(button.dataset.at) };
-    const { html, error } = await page.figures.call(root(), "cell", asked);
-    root().querySelector('[data-piece="cell"]').innerHTML = html;
-    if (error) root().querySelector('[data-piece="cell"]').textContent = error;
+    const answer = await page.figures.call(root(), "cell", asked);
+    const place = button.closest(".fm-unmasked")?.querySelector(".fm-cell-place");
+    if (!place) return; // another decoding by now
+    if (answer.error) place.textContent = answer.error;
+    else place.innerHTML = answer.html;
   }
 
   async function save(button) {
     const file = await page.figures.call(root(), "history", { side: button.dataset.history });
-    if (file.error) root().querySelector('[data-piece="cell"]').textContent = file.error;
+    const place = button.closest(".fm-unmasked").querySelector(".fm-cell-place");
+    if (file.error) place.textContent = file.error;
     else page.save(file.name, file.type, file.text);
   }
 
@@ -125,5 +136,18 @@
     } else if (event.target.closest?.(".fm-unmask form")) fields();
   });
 
-  page.unmask = { mounted: fields };
+  page.unmask = {
+    begin(server) {
+      host.server = server;
+      // On a phone the words come before the many options.
+      if (window.innerWidth < 800) root().querySelector("details").open = false;
+      page.figures.mounted(root());
+      fields();
+    },
+    use(model, plain) {
+      host.model = model ?? "";
+      page.change_address({ unmask_model: model === plain ? null : model });
+      if (host.server) page.figures.refresh(host);
+    },
+  };
 })();

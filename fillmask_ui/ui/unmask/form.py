@@ -1,8 +1,9 @@
 """What the Unmask tab's form holds, read with care: anybody may send anything."""
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, get_args, get_type_hints
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.options import Option, options_of
@@ -24,9 +25,9 @@ SOURCES = (
     ("length", "nothing but a length"),
 )
 ORDER_LABELS = {
-    "top_prob": "surest first: largest probability",
-    "prob_diff": "surest first: largest lead over the second",
-    "entropy": "surest first: smallest entropy",
+    "top_prob": "largest probability first",
+    "prob_diff": "largest lead first",
+    "entropy": "smallest entropy first",
     "left_to_right": "from left to right",
     "none": "at random",
 }
@@ -56,7 +57,9 @@ def controls(side: str) -> list[Control]:
     return found
 
 
-_WHOLE = {entry.name for entry in fields(UnmaskingConfig) if str(entry.type).startswith("int")}
+_WHOLE = {
+    name for name, kind in get_type_hints(UnmaskingConfig).items() if int in (kind, *get_args(kind))
+}
 
 
 def config_of(values: Mapping[str, str], side: str) -> UnmaskingConfig:
@@ -98,8 +101,8 @@ def text_of(values: Mapping[str, str], model: MaskedLM) -> str:
     if source == "text":
         return values.get("text", TEXT)
     name = "new_tokens" if source == "prompt" else "length"
-    written = values.get(name, "8")
-    if not written.strip().isdecimal() or not 1 <= int(written) <= MOST_HIDDEN:
+    written = values.get(name, "8").strip()
+    if not re.fullmatch(r"[0-9]{1,4}", written) or not 1 <= int(written) <= MOST_HIDDEN:
         raise OptionError(
             f"the number of tokens must be from 1 to {MOST_HIDDEN}; it was {written[:40]!r}"
         )

@@ -7,7 +7,7 @@ from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.filling.prompt import encode_masked, mask_positions
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.ui.background import Done, Report, Waiting
-from fillmask_ui.ui.learn.figure import Asked, LessonFigure, Shown
+from fillmask_ui.ui.figure import Asked, Figure, Shown, answer
 from fillmask_ui.ui.session import Session, check_text
 from fillmask_ui.ui.unmask import view
 from fillmask_ui.ui.unmask.form import MOST_HIDDEN, SIDES, config_of, text_of
@@ -38,10 +38,10 @@ def show(asked: Asked) -> Shown | Waiting:
         view.result_html(result, config_of(asked.values, side), side, model.vocabulary, width)
         for side, result in results.items()
     ]
-    return Shown({"sides": "".join(html), "comparison": view.comparison(results), "cell": ""})
+    return Shown({"sides": "".join(html), "comparison": view.comparison(results)})
 
 
-FIGURE = LessonFigure("Unmask step by step", show)
+FIGURE = Figure("Unmask step by step", show)
 
 
 def decoded(
@@ -100,3 +100,12 @@ def history(session: Session, request: Mapping[str, Any]) -> Json:
         return {"error": "The decoding is not finished yet."}
     text = "".join(f"{line}\n" for line in history_lines(known[1]))
     return {"name": "unmasking.jsonl", "type": "application/jsonl", "text": text}
+
+
+def figure(session: Session, request: Mapping[str, Any]) -> Json:
+    """The pieces of the tab, as `ui/figure.py: answer` gives them."""
+    return answer(session, FIGURE, request)
+
+
+# By the name under which the browser calls them; each takes the session and JSON values.
+SERVED = {"figure": figure, "cell": cell, "history": history}

@@ -25,5 +25,4 @@ def build(session: Session) -> None:
             js_on_load=widgets.static("unmask_begin.js"),
             server_functions=[widgets.served(session, *item) for item in SERVED.items()],
         )
-    chosen = "(model) => { window.fillmask.figures.use('unmask', model); }"
-    model.change(None, [model], None, js=chosen)
+    widgets.linked_picker(session, model, "unmask")

@@ -17,6 +17,8 @@ from fillmask_ui.show.words import token_name
 from fillmask_ui.ui.unmask.form import ORDER_LABELS
 from fillmask_ui.unmasking import CONFIDENCES, Step, Unmasked, UnmaskingConfig
 
+# Signs that stand close to the word before them, whatever the vocabulary says of blanks.
+_CLOSING = frozenset(".,;:!?%)]}’”")
 LINE_WIDTH, LINE_HEIGHT = 560, 120
 
 
@@ -46,7 +48,8 @@ def columns(result: Unmasked, vocabulary: Vocabulary) -> list[Column]:
         if token_id in vocabulary.special_ids:
             continue
         hidden = position in result.hidden
-        joined = vocabulary.is_continuation(token_id) and bool(found)
+        own = vocabulary.word(token_id)
+        joined = bool(found) and (vocabulary.is_continuation(token_id) or own in _CLOSING)
         found.append(
             Column(position, "" if hidden else named(vocabulary, token_id), hidden, joined)
         )

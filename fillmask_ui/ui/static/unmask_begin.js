@@ -1,0 +1,2 @@
+// The form is there, and with it the way to the server.
+window.fillmask.unmask.begin(server);
