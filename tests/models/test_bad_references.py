@@ -14,7 +14,16 @@ from fillmask_ui.models import load_model
 
 @pytest.mark.parametrize(
     "reference",
-    ["/no/such/folder", "./nowhere", "nowhere.onnx", "a b", "x" * 5000, "a\0b", "../x", "org/a/b"],
+    [
+        "/no/such/folder",
+        "./nowhere",
+        "nowhere.onnx",
+        "a b",
+        "x" * 5000,
+        "a\0b",
+        "../nowhere",
+        "org/a/b",
+    ],
 )
 def test_unknown_reference(reference):
     with pytest.raises(ModelError, match="no such model"):

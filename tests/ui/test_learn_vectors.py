@@ -119,7 +119,7 @@ def test_both_losses_add_up(show):
     html = show("pretraining_loss", probability="0.7", truth="1").pieces["losses"]
     hidden = [float(row[2]) for row in rows_of(html) if len(row) == 3]
     masked, order = (float(row[0]) for row in rows_of(html)[-2:])
-    total = float(re.search(r"fm-pair-total.*?<td>([\d.]+)</td>", html, re.DOTALL)[1])
+    total = float(re.search(r"fm-sentences-total.*?<td>([\d.]+)</td>", html, re.DOTALL)[1])
     assert len(hidden) >= 2
     assert masked == pytest.approx(sum(hidden) / len(hidden), abs=1e-3)
     assert order == pytest.approx(1.204)
