@@ -1,6 +1,6 @@
 """Take the pictures of README and docs again, from the page as it is.
 
-PYTHONPATH=tests python tests/ui/retake_screenshots.py [FOLDER]    (the repository if not given)
+PYTHONPATH=tests python tests/ui/retake_screenshots.py [NAME...]    (all if none is named: learn.png)
 """
 
 from __future__ import annotations
@@ -59,6 +59,16 @@ def evaluate(page: Any) -> None:
     page.wait_for_timeout(3_000)  # Plotly draws
 
 
+def ledger(page: Any) -> None:
+    page.get_by_role("button", name="All lines").click()
+    page.get_by_role("button", name="Run the evaluator").click()
+    page.get_by_text("evaluator").last.wait_for()
+
+
+def two_decodings(page: Any) -> None:
+    page.locator(".fm-unmasked").nth(1).wait_for()
+
+
 @dataclass(frozen=True)
 class Picture:
     """One file."""
@@ -94,11 +104,13 @@ PICTURES = (
     Picture("docs/pictures/guess-first.png", {"text": MASKED, "hidden": '["mat"]'}, guess_first),
     Picture("docs/pictures/presenting.png", {"text": MASKED}, present, 1920, 1080),
     Picture("docs/pictures/evaluate.png", {"tab": "evaluate"}, evaluate),
+    Picture("docs/pictures/learn.png", {"tab": "learn", "chapter": "ledger"}, ledger),
+    Picture("docs/pictures/unmask.png", {"tab": "unmask"}, two_decodings, 1280, 1000),
     Picture("docs/pictures/narrow.png", {"text": MASKED}, nothing, 390, 844),
 )
 
 
-def main(folder: Path) -> None:
+def main(names: list[str]) -> None:
     """Serve the page, open it in chromium, write the files."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -108,6 +120,8 @@ def main(folder: Path) -> None:
     demo.launch(server_name="127.0.0.1", server_port=port, prevent_thread_lock=True, **options)
     with chromium() as browser, TemporaryDirectory() as scratch:
         for picture in PICTURES:
+            if names and Path(picture.name).name not in names:
+                continue
             size = {"width": picture.width, "height": picture.height}
             page = browser.new_page(viewport=size)
             page.set_default_timeout(120_000)
@@ -119,7 +133,7 @@ def main(folder: Path) -> None:
             shot = Path(scratch) / "shot.png"
             page.screenshot(path=shot)
             page.close()
-            target = folder / picture.name
+            target = ROOT / picture.name
             target.parent.mkdir(parents=True, exist_ok=True)
             # Few colours are enough, and every version of a picture stays in the history.
             Image.open(shot).convert("RGB").quantize(160).save(target, optimize=True)
@@ -128,4 +142,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT)
+    main(sys.argv[1:])
