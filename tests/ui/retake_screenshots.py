@@ -1,6 +1,6 @@
 """Take the pictures of README and docs again, from the page as it is.
 
-PYTHONPATH=tests python tests/ui/retake_screenshots.py [NAME...]    (all if none is named: learn.png)
+PYTHONPATH=tests python tests/ui/retake_screenshots.py [NAME...]    (all, if no file is named)
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def evaluate(page: Any) -> None:
 def ledger(page: Any) -> None:
     page.get_by_role("button", name="All lines").click()
     page.get_by_role("button", name="Run the evaluator").click()
-    page.get_by_text("evaluator").last.wait_for()
+    page.locator('[data-figure="ledger"] [data-piece="evaluator"]').wait_for()
+    page.wait_for_timeout(2_000)
 
 
 def two_decodings(page: Any) -> None:
