@@ -1,0 +1,46 @@
+"""`fillmask-ui learn` as its user calls it."""
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pytest
+
+from fillmask_ui.lessons import chapters
+
+
+@pytest.mark.parametrize("name", ["11", "nothing", ""])
+def test_an_unknown_chapter_lists_those_that_there_are(fillmask, name):
+    result = fillmask("learn", name)
+    assert result.returncode == 2
+    for chapter in chapters():
+        assert f"{chapter.number} {chapter.name}" in result.stderr
+
+
+def test_the_browser_is_opened_at_the_chapter(tmp_path):
+    opened = tmp_path / "opened"
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
+    browser.chmod(browser.stat().st_mode | stat.S_IEXEC)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    command = [sys.executable, "-m", "fillmask_ui", "learn", "5", "--port", str(port)]
+    environment = {**os.environ, "BROWSER": f"{browser} %s"}
+    page = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 120
+        while not (opened.exists() and opened.read_text()) and time.monotonic() < deadline:
+            assert page.poll() is None
+            time.sleep(0.2)
+        url = opened.read_text().strip()
+        assert url.endswith("/?tab=learn&chapter=ledger")
+        assert urllib.request.urlopen(url, timeout=60).status == 200
+    finally:
+        page.send_signal(signal.SIGINT)
+        assert page.wait(60) in (0, 130)
