@@ -8,6 +8,8 @@ from accessibility import STILL, Known, prepare, violations
 from evaluate_bench import Bench, of_texts
 from playwright.sync_api import expect
 
+from fillmask_ui.lessons import chapters
+
 # Reviewed: made by Gradio, and out of reach of templates and styles.
 KNOWN = (
     Known("image-redundant-alt", "footer", "Gradio names the icon as the button that it is in"),
@@ -140,6 +142,39 @@ def test_the_guide_and_the_tour(page):
     assert not audit.found, audit.report()
 
 
+def test_all_chapters_and_the_projector(page):
+    audit = Audit(page)
+    page.get_by_role("tab", name="Learn").click()
+    onward = page.get_by_role("button", name="Next →")
+    for number, chapter in enumerate(chapters()):
+        if number:
+            onward.click()
+        expect(page.get_by_role("heading", name=chapter.title, exact=True)).to_be_visible()
+        for figure in page.locator(".fm-chapter:visible .fm-figure").all():
+            expect(figure).to_have_attribute("aria-busy", "false")
+        expect(page.locator(".fm-exercises:visible form").first).to_be_visible()
+        audit.look(f"chapter {chapter.name}", within="#learn")
+    page.keyboard.press("p")
+    expect(page.locator(".fm-step:visible")).to_have_count(1)
+    audit.look("a step on the projector")
+    assert not audit.found, audit.report()
+
+
+def test_unmasking(page):
+    audit = Audit(page)
+    page.get_by_role("tab", name="Unmask").click()
+    expect(page.locator(".fm-unmasked")).to_have_count(2)
+    page.get_by_text("Setting B").first.click()
+    page.locator('[data-cell="A:1"]').first.click()
+    expect(page.locator(".fm-cell-panel")).to_be_visible()
+    audit.look("two decodings")
+    page.get_by_role("button", name="To the beginning").click()
+    page.get_by_label("Threshold").first.fill("-1")
+    expect(page.locator(".fm-unmask .fm-error")).to_be_visible()
+    audit.look("a wrong option", within="#unmask")
+    assert not audit.found, audit.report()
+
+
 # How the element that has the focus is drawn, and how the one that had it before is drawn now.
 _RINGS = """() => {
     const ring = (element) => {
@@ -161,7 +196,7 @@ _ACCENT = {"light": "rgb(15, 118, 110)", "dark": "rgb(94, 234, 212)"}
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("tab", ["Explore", "Evaluate", "Guide"])
+@pytest.mark.parametrize("tab", ["Explore", "Evaluate", "Unmask", "Learn", "Guide"])
 def test_whoever_moves_by_keyboard_sees_where_they_are(page, tab, theme):
     page.evaluate("dark => window.fillmask.set_theme(dark, false)", theme == "dark")
     page.add_style_tag(content=STILL)
@@ -171,6 +206,8 @@ def test_whoever_moves_by_keyboard_sees_where_they_are(page, tab, theme):
         page.get_by_role("button", name="More options").click()
         page.get_by_role("button", name="Stored runs").click()
         expect(page.get_by_role("button", name="Delete")).to_be_visible()
+    if tab == "Unmask":
+        expect(page.locator(".fm-unmasked")).to_have_count(2)
     page.locator("h1").evaluate("title => { title.tabIndex = -1; title.focus(); title.blur(); }")
     ring, seen = f"solid 2px {_ACCENT[theme]}", 0
     while True:
@@ -183,4 +220,4 @@ def test_whoever_moves_by_keyboard_sees_where_they_are(page, tab, theme):
         assert focus["ring"] == ring, focus
         seen += 1
         assert seen < 300
-    assert seen >= {"Explore": 40, "Evaluate": 30, "Guide": 7}[tab]
+    assert seen >= {"Explore": 40, "Evaluate": 30, "Unmask": 30, "Learn": 25, "Guide": 7}[tab]
