@@ -1,6 +1,7 @@
 """Slow tasks behind the page: run in a thread, with news of them while they run."""
 
 import threading
+import time
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
@@ -102,3 +103,58 @@ class Tasks(Generic[Result]):
                 with self._lock:
                     if self._running.get(key) is task:
                         del self._running[key]
+
+
+class _ForgottenError(Exception):
+    """Nobody asks about a task any more."""
+
+
+class TasksInTurn(Tasks[Result]):
+    """Tasks of which one runs at a time, and that end once nobody asks about them.
+
+    Args:
+        most: tasks that may run or wait; whoever comes then is told to ask again.
+        patience_seconds: how long a task goes on without anybody asking about it. It notices when
+            it reports on itself.
+    """
+
+    def __init__(self, most: int = 32, patience_seconds: float = 10.0) -> None:
+        super().__init__()
+        self._most = most
+        self._patience_seconds = patience_seconds
+        self._asked_at: dict[Hashable, float] = {}
+        self._turn = threading.Lock()
+
+    def wait(self, key: Hashable, work: Callable[[Report], Result]) -> Waiting | Done[Result]:
+        now = time.monotonic()
+        with self._lock:
+            for other in [k for k in self._asked_at if self._forgotten(k)]:
+                del self._asked_at[other]
+                self._running.pop(other, None)
+            if key not in self._asked_at and len(self._asked_at) >= self._most:
+                return Waiting("Many are computing at the moment; yours begins soon…")
+            self._asked_at[key] = now
+        try:
+            state = super().wait(key, lambda report: self._in_turn(key, work, report))
+        except _ForgottenError:
+            return Waiting()  # begun anew by whoever asks next
+        except BaseException:
+            self._asked_at.pop(key, None)
+            raise
+        if isinstance(state, Done):
+            self._asked_at.pop(key, None)
+        return state
+
+    def _forgotten(self, key: Hashable) -> bool:
+        return time.monotonic() - self._asked_at.get(key, 0.0) > self._patience_seconds
+
+    def _in_turn(self, key: Hashable, work: Callable[[Report], Result], report: Report) -> Result:
+        def told(news: News) -> None:
+            if self._forgotten(key):
+                raise _ForgottenError
+            report(news)
+
+        told(Waiting("Waiting for another computation…"))
+        with self._turn:
+            told(Waiting("Computing…"))
+            return work(told)

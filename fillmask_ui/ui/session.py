@@ -32,7 +32,7 @@ from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Filling, MaskFilling, ScoredWord
 from fillmask_ui.runs import RunStore
 from fillmask_ui.show.charts.chart import new_figure
-from fillmask_ui.ui.background import Done, Report, Tasks, Waiting
+from fillmask_ui.ui.background import Done, Report, Tasks, TasksInTurn, Waiting
 
 # Far above any model's limit in tokens, far below what would keep a tokenizer busy.
 MAX_CHARACTERS = 50_000
@@ -78,9 +78,8 @@ class Session:
         # By the id of the model; each lives as long as somebody asks.
         self._shared: WeakValueDictionary[int, SharedModel] = WeakValueDictionary()
         self._loading = Tasks[MaskedLM]()
-        self._working = Tasks[Any]()
         # What takes many passes of a model takes turns, so that quick answers stay quick.
-        self._turn = threading.Lock()
+        self._working = TasksInTurn[Any]()
         self._lock = threading.Lock()
 
     async def preload(self) -> None:
@@ -238,9 +237,7 @@ class Session:
             return Done(known)
 
         def compute(report: Report) -> Kept:
-            report(Waiting("Waiting for another computation…"))
-            with self._turn:
-                answer = work(report)
+            answer = work(report)
             self._keep(key, answer, size(answer))
             return answer
 

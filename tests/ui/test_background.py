@@ -1,65 +1,85 @@
-"""Work done aside: told about while it runs, its answers in the order of the questions."""
+"""Tasks behind the page: one at a time, bounded, dropped once nobody asks."""
 
 import threading
+import time
 
 import pytest
 
-from fillmask_ui.models import LoadProgress
-from fillmask_ui.ui.background import Done, Tasks, Waiting, run_in_background
+from fillmask_ui.errors import OptionError
+from fillmask_ui.ui.background import Done, TasksInTurn, Waiting
+
+pytestmark = pytest.mark.quick
 
 
-def test_quick_work_gives_its_result_at_once():
-    assert list(run_in_background(lambda tell: 7)) == [Done(7)]
+def finished(tasks, key, work):
+    while not isinstance(state := tasks.wait(key, work), Done):
+        time.sleep(0.01)
+    return state.result
 
 
-def test_slow_work_says_what_it_does():
-    gate = threading.Event()
+def test_one_task_runs_at_a_time_and_each_gives_its_own():
+    tasks, running, most = TasksInTurn(), [], []
 
-    def work(tell):
-        tell(LoadProgress("download", "fetching", 1, 4))
-        assert gate.wait(30)
-        return "done"
+    def work(number):
+        def run(report):
+            running.append(number)
+            most.append(len(running))
+            time.sleep(0.05)
+            running.remove(number)
+            return number
 
-    states = run_in_background(work)
-    assert next(states) == Waiting("fetching", 0.25)
+        return run
+
+    threads = [
+        threading.Thread(target=lambda n=n: results.append(finished(tasks, n, work(n))))
+        for n in range(4)
+    ]
+    results = []
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(results) == [0, 1, 2, 3]
+    assert set(most) == {1}
+
+
+def test_what_nobody_asks_about_ends_and_is_begun_anew_for_whoever_comes():
+    tasks, ended = TasksInTurn(patience_seconds=0.6), threading.Event()
+
+    def endless(report):
+        try:
+            while True:
+                report(Waiting("on"))
+                time.sleep(0.02)
+        finally:
+            ended.set()
+
+    assert isinstance(tasks.wait("a", endless), Waiting)
+    assert ended.wait(30)
+    assert finished(tasks, "a", lambda report: "anew") == "anew"
+
+
+def test_whoever_comes_when_too_many_wait_is_asked_to_come_again():
+    tasks, gate = TasksInTurn(most=1), threading.Event()
+
+    def held(report):
+        gate.wait(60)
+        return 1
+
+    assert isinstance(tasks.wait("a", held), Waiting)
+    refused = tasks.wait("b", lambda report: 2)
+    assert refused == Waiting("Many are computing at the moment; yours begins soon…")
     gate.set()
-    *waiting, last = states
-    assert last == Done("done")
-    assert set(waiting) <= {Waiting("fetching", 0.25)}
+    assert finished(tasks, "a", held) == 1
+    assert finished(tasks, "b", lambda report: 2) == 2
 
 
-def test_work_that_breaks_is_an_error_and_not_an_answer():
-    def work(tell):
-        raise ZeroDivisionError
+def test_what_a_task_raises_is_raised_once():
+    tasks = TasksInTurn()
 
-    with pytest.raises(ZeroDivisionError):
-        list(run_in_background(work))
+    def fails(report):
+        raise OptionError("no")
 
-
-def test_who_asks_again_hears_of_the_same_task_until_it_has_ended():
-    gate, begun = threading.Event(), []
-
-    def work(tell):
-        begun.append(1)
-        tell(LoadProgress("download", "fetching", 1, 2))
-        assert gate.wait(30)
-        return len(begun)
-
-    tasks = Tasks()
-    assert tasks.wait("a", work) == Waiting("fetching", 0.5)
-    assert tasks.wait("a", work) == Waiting("fetching", 0.5)
-    gate.set()
-    while isinstance(state := tasks.wait("a", work), Waiting):
-        pass
-    assert state == Done(1)
-    assert tasks.wait("a", work) == Done(2)
-
-
-def test_a_task_that_failed_is_begun_anew():
-    def refuse(tell):
-        raise KeyError("x")
-
-    tasks = Tasks()
-    with pytest.raises(KeyError):
-        tasks.wait("a", refuse)
-    assert tasks.wait("a", lambda tell: 7) == Done(7)
+    with pytest.raises(OptionError, match="no"):
+        finished(tasks, "a", fails)
+    assert finished(tasks, "a", lambda report: 3) == 3
