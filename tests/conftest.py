@@ -81,7 +81,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.flaky(reruns=1))
+            item.add_marker(pytest.mark.flaky(reruns=2))
         slow = SLOW_FIXTURES & set(getattr(item, "fixturenames", ()))
         if not slow and not _in_slow_place(item.path):
             item.add_marker("quick")

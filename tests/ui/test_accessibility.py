@@ -149,7 +149,7 @@ def test_all_chapters_and_the_projector(page):
     for number, chapter in enumerate(chapters()):
         if number:
             onward.click()
-        expect(page.get_by_role("heading", name=chapter.title, exact=True)).to_be_visible()
+        expect(page.get_by_role("heading", name=chapter.title, exact=True, level=2)).to_be_visible()
         for figure in page.locator(".fm-chapter:visible .fm-figure").all():
             expect(figure).to_have_attribute("aria-busy", "false")
         expect(page.locator(".fm-exercises:visible form").first).to_be_visible()

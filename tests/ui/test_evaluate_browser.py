@@ -78,7 +78,7 @@ def test_cancel_answers_while_the_model_hangs_keeps_the_rows_and_resumes(bench, 
     bench.page.get_by_role("button", name="Resume").click()
     config = EvaluationConfig("pseudo-perplexity")
     expected = summarize(evaluate(TableModel(1), TEXTS, config), config=config)
-    expect(bench.figures).to_contain_text(f"tokens of {expected.texts} texts")
+    expect(bench.figures).to_contain_text(f"tokens of {expected.texts} texts", timeout=90_000)
     bench.finished()
     assert bench.value.inner_text() == f"{expected.model.perplexity:,.4f}"
 

@@ -3,7 +3,7 @@
   const page = (window.fillmask ??= {});
   const { learn } = page;
   const root = () => document.getElementById("learn");
-  const LEAST = 0.7; // of the largest letters
+  const LEAST = 0.73; // of the largest letters
   let inert = [];
 
   learn.project = () => {
