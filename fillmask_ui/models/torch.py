@@ -1,4 +1,4 @@
-"""Masked language models on PyTorch; the only file that imports torch.
+"""Masked language models on PyTorch.
 
 Axes: B texts, T tokens, M asked positions, V vocabulary, H hidden size.
 """
