@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -128,7 +129,7 @@ def _write_history(path: str, result: Unmasked) -> None:
     from fillmask_ui.unmasking import history_lines
 
     try:
-        with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123 - as the user wrote it
+        with Path(path).open("w", encoding="utf-8") as file:
             file.writelines(f"{line}\n" for line in history_lines(result))
     except OSError as error:
         raise OptionError(f"the history cannot be written to {path!r}: {error}") from error

@@ -14,18 +14,14 @@ import torch
 from fillmask_ui.batching import PaddedBatch
 from fillmask_ui.errors import ModelError, OptionError, first_line, unknown
 from fillmask_ui.models.choice import ModelChoice
-from fillmask_ui.models.files import ModelFiles
-from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.models.runtime import FULL_LOGITS, TOLERANCE, RuntimeModel
 from fillmask_ui.models.torch_pairs import PretrainingModel, has_next_head
-from fillmask_ui.models.weights import refuse_missing, stored_precision
+from fillmask_ui.models.torch_read import read_torch
+from fillmask_ui.models.weights import stored_precision
 from fillmask_ui.protocol import PairLogits
 from fillmask_ui.workers import sharing
 
 _PACKAGES = ("torch", "transformers")
-
-# transformers swaps functions of torch while it builds a model: one thread at a time.
-_BUILDING = threading.Lock()
 
 # What torch takes by itself: the cores, or OMP_NUM_THREADS.
 _THREADS = torch.get_num_threads()
@@ -41,10 +37,14 @@ class TorchMaskedLM(RuntimeModel):
         if dtype not in TOLERANCE:
             raise OptionError(unknown("dtype", dtype, TOLERANCE))
         self._pairs: PretrainingModel | None = None
+        self._opening_pairs = threading.Lock()
         self._device = torch_device(choice.device)
         self._identify_beside(self._files.weights, _PACKAGES)
         stored = stored_precision(self._files.weights)
-        self._model = _read(self._files, getattr(torch, dtype), self._device).eval()
+        what = "a masked language model"
+        self._model = read_torch(
+            self._files, "AutoModelForMaskedLM", what, getattr(torch, dtype), self._device
+        )
         self._await_vocabulary()
         self._width = int(self._model.config.get_text_config().vocab_size)
         width_note = self._width_note()
@@ -94,7 +94,7 @@ class TorchMaskedLM(RuntimeModel):
     ) -> PairLogits:
         if not self.predicts_next:
             raise ModelError(f"{self._name} has no head for next sentence prediction")
-        with _BUILDING:
+        with self._opening_pairs:
             if self._pairs is None:  # a copy of the weights that most models are never asked for
                 self._pairs = PretrainingModel(self._files, self._model.dtype, self._device)
         return self._pairs.logits(input_ids, segments, cols)
@@ -186,28 +186,3 @@ def torch_device(wanted: str | None) -> torch.device:
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     known = ["cpu", *(name for name, is_there in there.items() if is_there)]
     raise OptionError(unknown("device", str(wanted), known))
-
-
-def _read(files: ModelFiles, dtype: torch.dtype, device: torch.device) -> Any:
-    """All weights in the class that config.json names, on the device."""
-    with _BUILDING, quiet_transformers():
-        from transformers import AutoModelForMaskedLM
-
-        try:
-            model, info = AutoModelForMaskedLM.from_pretrained(
-                files.folder,
-                dtype=dtype,
-                use_safetensors=True,
-                local_files_only=True,
-                trust_remote_code=False,
-                output_loading_info=True,
-            )
-            model = model.to(device)
-        # A config can ask for what is not installed or does not fit in many ways, and each
-        # library has its own errors; whatever it is, this model cannot be loaded.
-        except Exception as error:
-            raise ModelError(
-                f"{files.name} cannot be loaded as a masked language model: {first_line(error)}"
-            ) from error
-    refuse_missing(files.name, type(model).__name__, sorted(info["missing_keys"]))
-    return model

@@ -3,15 +3,13 @@
 Axes: T tokens of one pair, M asked positions, V vocabulary.
 """
 
-from typing import Any
-
 import numpy as np
 import torch
 
 from fillmask_ui.errors import ModelError, first_line
 from fillmask_ui.models.files import ModelFiles
-from fillmask_ui.models.quiet import quiet_transformers
-from fillmask_ui.models.weights import refuse_missing, tensor_names
+from fillmask_ui.models.torch_read import read_torch
+from fillmask_ui.models.weights import tensor_names
 from fillmask_ui.protocol import PairLogits
 
 # Part of the names of its weights in BERT and its relatives.
@@ -28,25 +26,8 @@ class PretrainingModel:
 
     def __init__(self, files: ModelFiles, dtype: torch.dtype, device: torch.device) -> None:
         self._name, self._device = files.name, device
-        with quiet_transformers():
-            from transformers import AutoModelForPreTraining
-
-            try:
-                model, info = AutoModelForPreTraining.from_pretrained(
-                    files.folder,
-                    dtype=dtype,
-                    use_safetensors=True,
-                    local_files_only=True,
-                    trust_remote_code=False,
-                    output_loading_info=True,
-                )
-            # As for the masked language model: whatever it is, this cannot be loaded.
-            except Exception as error:
-                raise ModelError(
-                    f"the next-sentence head of {files.name} cannot be loaded: {first_line(error)}"
-                ) from error
-        refuse_missing(files.name, type(model).__name__, sorted(info["missing_keys"]))
-        self._model: Any = model.to(device).eval()
+        what = "a model for next sentence prediction"
+        self._model = read_torch(files, "AutoModelForPreTraining", what, dtype, device)
 
     def logits(self, input_ids: np.ndarray, segments: np.ndarray, cols: np.ndarray) -> PairLogits:
         """As `pair_logits` of `PairPretraining`."""
