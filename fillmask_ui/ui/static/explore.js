@@ -210,20 +210,7 @@
 
   // ---- Answers
 
-  function notice({ kind, notice: text, fraction }) {
-    const line = document.createElement("div");
-    if (kind !== "none") {
-      line.className = `fm-notice fm-${kind}`;
-      line.textContent = text;
-    }
-    line.setAttribute("role", kind === "error" ? "alert" : "status");
-    if (kind === "busy") {
-      const bar = line.appendChild(document.createElement("progress"));
-      bar.setAttribute("aria-label", "progress");
-      if (typeof fraction === "number") bar.value = fraction;
-    }
-    byId("notice").replaceChildren(line);
-  }
+  const notice = (answer) => byId("notice").replaceChildren(page.notice(answer));
   explore.notice = notice;
 
   function show(answer, action) {

@@ -37,20 +37,8 @@
     return values;
   }
 
-  function notice(figure, { kind, notice: text = "", fraction = null }) {
-    const line = document.createElement("div");
-    if (kind !== "shown") {
-      line.className = `fm-notice fm-${kind}`;
-      line.textContent = text;
-    }
-    line.setAttribute("role", kind === "error" ? "alert" : "status");
-    if (kind === "busy") {
-      const bar = line.appendChild(document.createElement("progress"));
-      bar.setAttribute("aria-label", "progress");
-      if (fraction !== null) bar.value = fraction;
-    }
-    figure.querySelector(".fm-figure-notice").replaceChildren(line);
-  }
+  const notice = (figure, answer) =>
+    figure.querySelector(".fm-figure-notice").replaceChildren(page.notice(answer));
 
   // Lengths move from what they were to what they are.
   function place(box, html) {

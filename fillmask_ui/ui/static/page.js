@@ -88,6 +88,22 @@
     }
   };
 
+  // A line that says what goes on or what went wrong; blank for any other kind of answer.
+  page.notice = ({ kind, notice = "", fraction = null }) => {
+    const line = document.createElement("div");
+    if (["hint", "error", "busy"].includes(kind)) {
+      line.className = `fm-notice fm-${kind}`;
+      line.textContent = notice;
+    }
+    line.setAttribute("role", kind === "error" ? "alert" : "status");
+    if (kind === "busy") {
+      const bar = line.appendChild(document.createElement("progress"));
+      bar.setAttribute("aria-label", "progress");
+      if (typeof fraction === "number") bar.value = fraction;
+    }
+    return line;
+  };
+
   page.dark = () => document.body.classList.contains("dark");
 
   page.set_theme = (dark, keep) => {
