@@ -31,6 +31,7 @@ class Question:
 
     text: str  # of the sentence box
     model: str = ""  # reference of the model picked; blank for the page's default
+    compare: str = ""  # reference of a second model to compare it with; blank for none
     top_k: int = 10  # candidates wanted
     words: str = ""  # candidate words as typed, separated by commas
     unit: str = UNITS[0]  # one of `UNITS`
@@ -49,7 +50,7 @@ class Question:
         """The question of a browser; what is missing or makes no sense is as by default.
 
         >>> Question.read({"text": "a [MASK]", "top_k": "7", "unit": "pints"})
-        Question(text='a [MASK]', model='', top_k=7, words='', unit='nats', ...)
+        Question(text='a [MASK]', model='', compare='', top_k=7, words='', unit='nats', ...)
         """
         hidden = values.get("hidden")
         entries = hidden if isinstance(hidden, list) else []
@@ -58,6 +59,7 @@ class Question:
         return cls(
             text=_text(values.get("text")),
             model=_text(values.get("model")).strip(),
+            compare=_text(values.get("compare")).strip(),
             top_k=_whole(values.get("top_k"), 10, 1, MAX_TOP_K),
             words=_text(values.get("words")),
             unit=_one_of(values.get("unit"), UNITS),

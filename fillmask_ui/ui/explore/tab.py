@@ -25,6 +25,7 @@ def build(session: Session) -> None:
     plain: dict[str, Any] = {
         "text": EXAMPLES[0].text,
         "model": session.default_model,
+        "compare": "",
         "top_k": 10,
         "words": "",
         "unit": UNITS[0],
@@ -43,6 +44,15 @@ def build(session: Session) -> None:
             )
         with gr.Column(elem_classes="fm-start", min_width=280):
             inputs["model"] = widgets.model_picker(session, elem_id="model")
+            inputs["compare"] = gr.Dropdown(
+                [("no other model", ""), *widgets.model_choices(session)],
+                value="",
+                label="Compare with",
+                info="a second model on the same sentence",
+                allow_custom_value=True,  # as of the first
+                filterable=True,
+                elem_id="compare-with",
+            )
             examples = render("page/explore/examples.html", sets=EXAMPLE_SETS)
             widgets.html_block(
                 examples, js_on_load=widgets.static("examples.js"), elem_id="examples"

@@ -7,7 +7,7 @@
   const page = (window.fillmask ??= {});
   // Field of the state -> parameter of a link.
   const LINK = {
-    ...{ text: "text", model: "model", top_k: "k", words: "words", unit: "unit" },
+    ...{ text: "text", model: "model", compare: "compare", top_k: "k", words: "words", unit: "unit" },
     ...{ hidden: "hidden", selected: "mask", zoom: "zoom", other: "with", lens: "lens" },
     ...{ run: "run", run_b: "run_b", example: "example", token: "token", side: "side", alone: "alone" },
   };

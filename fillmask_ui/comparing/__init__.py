@@ -1,0 +1,1 @@
+"""Two models on one text; each module starts with its definitions."""

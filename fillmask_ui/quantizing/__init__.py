@@ -1,0 +1,1 @@
+"""Quantized variants of a model: made, measured side by side, diagnosed."""
