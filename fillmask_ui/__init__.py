@@ -23,6 +23,7 @@ _PUBLIC = {
     "sentence_surprise": "fillmask_ui.filling",
     "occlude": "fillmask_ui.filling",
     "pair_masks": "fillmask_ui.filling",
+    "compare_sentence": "fillmask_ui.comparing.words",
     "unmask": "fillmask_ui.unmasking",
     "UnmaskingConfig": "fillmask_ui.unmasking",
     "nll_nats": "fillmask_ui.scoring",

@@ -101,21 +101,23 @@ class SentenceSurprise:
             "model": self.signature.name,
             "signature": str(self.signature),
             **{name: finite(getattr(summary, name, None)) for name in names},
-            "words": [
-                {
-                    "word": found.word.text,
-                    "start": found.word.start,
-                    "end": found.word.end,
-                    "nll_nats": finite(found.nll_nats),
-                    "probability": found.probability,
-                    "rank": found.rank,
-                    "unknown": found.unknown,
-                    "parts": [finite(asdict(part)) for part in found.parts],
-                    "wanted": [finite(asdict(candidate)) for candidate in found.wanted],
-                }
-                for found in self.words
-            ],
+            "words": [surprise_dict(found) for found in self.words],
         }
+
+
+def surprise_dict(found: WordSurprise) -> dict[str, Any]:
+    """One word as plain JSON-ready values."""
+    return {
+        "word": found.word.text,
+        "start": found.word.start,
+        "end": found.word.end,
+        "nll_nats": finite(found.nll_nats),
+        "probability": found.probability,
+        "rank": found.rank,
+        "unknown": found.unknown,
+        "parts": [finite(asdict(part)) for part in found.parts],
+        "wanted": [finite(asdict(candidate)) for candidate in found.wanted],
+    }
 
 
 def sentence_surprise(model: MaskedLM, text: str) -> SentenceSurprise:

@@ -1,0 +1,164 @@
+"""compare_sentence against each model alone, torch, transformers and sums by hand."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from table_model import TableModel, letter_vocabulary
+
+from fillmask_ui import compare_sentence, load_model, sentence_surprise
+from fillmask_ui.comparing.alignment import align_words
+from fillmask_ui.comparing.words import compared_words, summarize_comparison
+from fillmask_ui.errors import TextError
+from fillmask_ui.filling.text_words import TextWord
+
+A, B = TableModel(seed=3), TableModel(seed=3, noise=0.5)
+# Longer words are cut into letters, so that both see other tokens.
+LETTERS = TableModel(seed=5, vocabulary=letter_vocabulary(), max_tokens=128)
+SENTENCE = "the cat was walking, and it warmed the stone."
+
+
+@pytest.mark.parametrize("other", [B, LETTERS])
+def test_each_side_is_what_that_model_alone_says_to_the_last_digit(other):
+    found = compare_sentence(A, other, SENTENCE)
+    first, second = sentence_surprise(A, SENTENCE).words, sentence_surprise(other, SENTENCE).words
+    assert [part for own in found.words for part in own.first] == [*first]
+    assert [part for own in found.words for part in own.second] == [*second]
+    assert [own.nll_nats for own in found.words] == [own.nll_nats for own in first]
+    assert [own.other_nll_nats for own in found.words] == [own.nll_nats for own in second]
+
+
+def test_a_loss_is_torchs_cross_entropy_under_either_model():
+    found = compare_sentence(A, B, SENTENCE).words[1]
+    ids = list(A.vocabulary.encode(SENTENCE).ids)
+    seen = np.array([[*ids[:2], A.vocabulary.mask_id, *ids[3:]]])
+    for model, nll in ((A, found.nll_nats), (B, found.other_nll_nats)):
+        logits = model.logits_at(seen, np.ones_like(seen), np.array([0]), np.array([2]))
+        expected = torch.nn.functional.cross_entropy(
+            torch.from_numpy(logits).double(), torch.tensor([ids[2]])
+        ).item()
+        assert nll == pytest.approx(expected, abs=1e-9)
+    assert found.difference_nats == found.nll_nats - found.other_nll_nats
+
+
+def test_the_same_model_twice_differs_by_exactly_nothing():
+    found = compare_sentence(A, A, SENTENCE)
+    assert {own.difference_nats for own in found.words} == {0.0}
+    assert (found.summary.flipped, found.summary.mean_difference_nats) == (0, 0.0)
+    assert found.summary.first == found.summary.second
+
+
+def test_the_summary_against_sums_by_hand():
+    found = compare_sentence(A, B, SENTENCE)
+    summary, words = found.summary, found.words
+    assert (summary.words, summary.characters) == (11, len(SENTENCE.replace(" ", "")))
+    differences = [own.difference_nats for own in words]
+    assert summary.mean_difference_nats == pytest.approx(np.mean(differences))
+    assert summary.largest == words[int(np.argmax(np.abs(differences)))]
+    assert summary.mean_word_nll_nats == pytest.approx(np.mean([own.nll_nats for own in words]))
+    best = [(own.first[0].wanted[0].token, own.second[0].wanted[0].token) for own in words]
+    assert summary.flipped == sum(a != b for a, b in best) > 0
+    assert [own.flipped for own in words] == [a != b for a, b in best]
+    assert summary.second.pseudo_perplexity == (
+        sentence_surprise(B, SENTENCE).summary.pseudo_perplexity
+    )
+    assert found.alignment.alike
+    assert found.note == ""
+
+
+def test_different_tokenizers_are_compared_by_word_and_it_is_said():
+    found = compare_sentence(A, LETTERS, SENTENCE)
+    assert not found.alignment.alike
+    assert "no mean per token" in found.note
+    assert [own.text for own in found.words][:4] == ["the", "cat", "was", "walking"]
+    stone = found.words[9]
+    assert (len(stone.first[0].parts), len(stone.second[0].parts)) == (1, 5)
+    assert found.summary.other_total_nll_nats == pytest.approx(
+        sum(own.nll_nats for own in sentence_surprise(LETTERS, SENTENCE).words)
+    )
+
+
+def test_words_that_either_cannot_spell_are_flagged_and_not_summed():
+    found = compare_sentence(A, B, "the ☃ ran")
+    assert [own.unknown for own in found.words] == [False, True, False]
+    assert found.summary.total_nll_nats == pytest.approx(
+        found.words[0].nll_nats + found.words[2].nll_nats
+    )
+    assert compare_sentence(A, B, "☃").summary is None
+
+
+def word(text, start, number):
+    return TextWord(text, start, start + len(text), (number,))
+
+
+def test_words_that_the_tokenizers_cut_differently_are_joined():
+    """`ab c` / `a bc` overlap in a chain; what only one of them sees is left out."""
+    first = [word("ab", 0, 0), word("c", 2, 1), word("d", 4, 2), word("e", 6, 3)]
+    second = [word("a", 0, 0), word("bc", 1, 1), word("e", 6, 2)]
+    chain, last = align_words(first, second)
+    assert (chain.start, chain.end, chain.first, chain.second) == (0, 3, range(2), range(2))
+    assert (last.start, last.first, last.second) == (6, range(3, 4), range(2, 3))
+
+
+def test_what_is_known_of_both_is_shown_while_more_is_computed():
+    whole = compare_sentence(A, B, SENTENCE)
+    first, second = whole.first.words, whole.second.words
+    some = compared_words(whole.alignment, first[:5], second[:3])
+    assert some == whole.words[:3]
+    rest = compared_words(whole.alignment, first, second, start=3)
+    assert (*some, *rest) == whole.words
+    assert summarize_comparison(some).words == 3
+
+
+@pytest.mark.parametrize("families", [("bert", "roberta"), ("bert", "xlm-roberta")])
+def test_real_models_of_different_tokenizers(families, tiny_models):
+    """A's probability of a word is that of transformers' own pipeline, and so is B's."""
+    from transformers import pipeline
+
+    text = "It freezes, don't you see the cat?"
+    folders = [tiny_models.folder(family, onnx=False) for family in families]
+    models = [load_model(folder, runtime="torch") for folder in folders]
+    found = compare_sentence(*models, text)
+    assert not found.alignment.alike
+    covered = "".join(own.text for own in found.words)
+    assert covered.replace(" ", "") == text.replace(" ", "")
+    for number, folder in enumerate(folders):
+        alone = sentence_surprise(models[number], text)
+        sides = [own.second if number else own.first for own in found.words]
+        assert [part for side in sides for part in side] == [*alone.words]
+        reference = pipeline("fill-mask", model=str(folder), device="cpu")
+        single = next(own for own in alone.words if len(own.parts) == 1 and not own.unknown)
+        start, end = single.word.start, single.word.end
+        hidden = text[:start] + reference.tokenizer.mask_token + text[end:]
+        expected = reference(hidden, top_k=models[number].signature.vocabulary_size)
+        (same,) = [own for own in expected if own["token"] == single.parts[0].token_id]
+        assert single.probability == pytest.approx(same["score"], rel=1e-4)
+
+
+def test_json_is_that_of_a_alone_with_b_beside_it():
+    found = compare_sentence(A, B, SENTENCE)
+    written = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    beside = written.pop("compare")
+    assert written == sentence_surprise(A, SENTENCE).to_dict()
+    other = sentence_surprise(B, SENTENCE).to_dict()
+    assert beside["pseudo_perplexity"] == other["pseudo_perplexity"]
+    assert [own for entry in beside["words"] for own in entry["other"]] == other["words"]
+    assert beside["both"]["flipped"] == found.summary.flipped
+
+
+def test_impossible_words_are_null_in_json():
+    model = TableModel(seed=3)
+    model.own[model.vocabulary.mask_id, model.vocabulary.ids["cat"]] = -np.inf
+    cat = compare_sentence(model, model, "the cat ran").words[1]
+    assert math.isnan(cat.difference_nats)
+    assert cat.to_dict()["difference_nats"] is None
+    assert compare_sentence(model, A, "the cat ran").summary.largest.text == "cat"
+
+
+@pytest.mark.parametrize("text", ["", "the [MASK] ran", "cat " * 100])
+def test_texts_that_cannot_be_used(text):
+    """Too long for either is too long."""
+    with pytest.raises(TextError):
+        compare_sentence(TableModel(max_tokens=512), A, text)
