@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +14,8 @@ from fillmask_ui.errors import TextError
 from fillmask_ui.models.choice import ModelChoice
 
 if TYPE_CHECKING:
-    from fillmask_ui.filling.surprise import SentenceSurprise
+    from fillmask_ui.comparing.words import SentenceComparison
+    from fillmask_ui.filling.surprise import SentenceSurprise, WordSurprise
 
 
 @with_options
@@ -24,17 +25,26 @@ def surprise(
     ],
     *,
     model: ModelChoice,
+    compare: Annotated[
+        str | None, option("A second model: the loss of every word under both.", metavar="REF")
+    ] = None,
     bits: Annotated[bool, option("Losses in bits.", "--bits")] = False,
     as_json: Json = False,
 ) -> None:
     """Show the loss of every word, each hidden in turn, and what the model wanted."""
+    from fillmask_ui.comparing.words import compare_sentence
     from fillmask_ui.filling import sentence_surprise
 
     loaded = load(model)
+    other = None if compare is None else load(model.second(compare))
     failed = False
     for number, text in enumerate(texts, start=1):
         try:
-            found = sentence_surprise(loaded, text)
+            found: Any = (
+                sentence_surprise(loaded, text)
+                if other is None
+                else compare_sentence(loaded, other, text)
+            )
         except TextError as error:
             # One bad text must not cost the others theirs.
             where = f"text {number}: " if len(texts) > 1 else ""
@@ -43,8 +53,10 @@ def surprise(
             continue
         if as_json:
             print_json(found.to_dict())
-        else:
+        elif other is None:
             print_surprise(found, bits=bits)
+        else:
+            print_comparison(found, bits=bits)
     if failed:
         raise typer.Exit(2)
 
@@ -82,3 +94,52 @@ def print_surprise(found: SentenceSurprise, *, bits: bool) -> None:
     if unknown := [own.word.text for own in found.words if own.unknown]:
         print_line(f"Not counted, as the vocabulary cannot spell them: {', '.join(unknown)}")
     print_line(f"\n{found.signature}\n", "dim")
+
+
+def print_comparison(found: SentenceComparison, *, bits: bool) -> None:
+    """The table and the figures of one text under two models."""
+    from rich.text import Text
+
+    from fillmask_ui.show.numbers import percent
+
+    unit, scale = ("bits", 1 / math.log(2)) if bits else ("nats", 1.0)
+    wide_console().print(Text(found.alignment.text, style="bold"))
+
+    def best(own: WordSurprise) -> str:
+        return f"{own.wanted[0].word} {percent(own.wanted[0].probability)}"
+
+    rows = (
+        (
+            f"{own.text} (unknown)" if own.unknown else own.text,
+            f"{own.nll_nats * scale:.4f}",
+            f"{own.other_nll_nats * scale:.4f}",
+            f"{own.difference_nats * scale:+.4f}",
+            " | ".join(best(word) for word in own.first),
+            " | ".join(best(word) for word in own.second),
+            "flipped" if own.flipped else "",
+        )
+        for own in found.words
+    )
+    losses = (f">NLL A ({unit})", ">NLL B", ">A - B")
+    print_table(("word", *losses, "A wanted", "B wanted", "best word"), rows)
+    if summary := found.summary:
+        first, second = summary.first, summary.second
+        means = [("word", summary.mean_word_nll_nats, summary.other_mean_word_nll_nats)]
+        if found.alignment.alike and first.tokens > first.words:
+            means.append(("token", first.mean_token_nll_nats, second.mean_token_nll_nats))
+        elif not found.alignment.alike:
+            own, other = summary.mean_character_nll_nats, summary.other_mean_character_nll_nats
+            means.append(("character", own, other))
+        for name, own, other in means:
+            print_line(f"Mean loss a {name}: A {own * scale:.4f}, B {other * scale:.4f} {unit}")
+        if found.alignment.alike:
+            own, other = first.pseudo_perplexity, second.pseudo_perplexity
+            print_line(f"Pseudo-perplexity: A {own:,.2f}, B {other:,.2f}")
+        largest = summary.largest
+        print_line(
+            f"Largest difference: {largest.text} {largest.difference_nats * scale:+.4f}; the best "
+            f"word flipped at {summary.flipped} of {summary.words}"
+        )
+    if found.note:
+        print_line(found.note)
+    print_line(f"\nA: {found.first.signature}\nB: {found.second.signature}\n", "dim")

@@ -94,8 +94,8 @@ class ComparisonSummary:
     other_total_nll_nats: float  # under B
     largest: ComparedWord  # with the largest difference either way, the first of a tie
     flipped: int  # words whose best token differs
-    first: SurpriseSummary | None  # all of A's own words, as A alone has it
-    second: SurpriseSummary | None  # of B's
+    first: SurpriseSummary  # all of A's own words, as A alone has it
+    second: SurpriseSummary  # of B's
 
     @property
     def mean_word_nll_nats(self) -> float:
@@ -153,8 +153,8 @@ class SentenceComparison:
             **self.first.to_dict(),
             "compare": {
                 **{name: second[name] for name in second if name not in ("text", "words")},
-                "alike": self.alignment.alike,
-                "note": self.note,
+                "by_word": not self.alignment.alike,
+                "notes": [self.note] if self.note else [],
                 "both": summary
                 and {name: finite(getattr(summary, name)) for name in (*names, *means)},
                 "largest": largest,
@@ -235,7 +235,9 @@ def _compared(
 def summarize_comparison(words: Sequence[ComparedWord]) -> ComparisonSummary | None:
     """The words of a text, or those compared so far; None where none is known to both."""
     known = [own for own in words if not own.unknown]
-    if not known:
+    first = summarize_surprise([part for own in words for part in own.first])
+    second = summarize_surprise([part for own in words for part in own.second])
+    if not known or first is None or second is None:
         return None
 
     def far(own: ComparedWord) -> float:
@@ -248,6 +250,6 @@ def summarize_comparison(words: Sequence[ComparedWord]) -> ComparisonSummary | N
         other_total_nll_nats=math.fsum(part.nll_nats for own in known for part in own.second),
         largest=max(known, key=far),
         flipped=sum(bool(own.flipped) for own in known),
-        first=summarize_surprise([part for own in words for part in own.first]),
-        second=summarize_surprise([part for own in words for part in own.second]),
+        first=first,
+        second=second,
     )

@@ -61,3 +61,39 @@ def test_a_bad_text_costs_only_itself(fillmask):
     assert result.returncode == 2
     assert "text 1: the text is empty" in result.stderr
     assert result.json["text"] == "Fine."
+
+
+def test_two_models_as_json_are_what_python_says(fillmask):
+    from fillmask_ui import compare_sentence, load_model
+
+    result = fillmask("surprise", MOON, "--compare", "embedded:int8", "--json")
+    assert result.returncode == 0, result.stderr
+    expected = compare_sentence(load_model("embedded"), load_model("embedded:int8"), MOON)
+    assert result.json == json.loads(json.dumps(expected.to_dict()))
+    # Either side is what that model alone says, to the last digit.
+    alone = fillmask("surprise", MOON, "--json").json
+    assert result.json["words"] == alone["words"]
+    other = fillmask("surprise", MOON, "--json", "--model", "embedded:int8").json
+    beside = result.json["compare"]
+    assert [own for word in beside["words"] for own in word["other"]] == other["words"]
+    assert beside["pseudo_perplexity"] == other["pseudo_perplexity"]
+
+
+def test_the_table_of_two_models(fillmask):
+    same, bits = (
+        fillmask("surprise", MOON, "--compare", reference, *more).stdout
+        for reference, more in (("embedded", ()), ("embedded:int8", ("--bits",)))
+    )
+    assert "NLL A (nats)" in same
+    assert "Largest difference: The +0.0000; the best word flipped at 0 of 7" in same
+    words = same.split("Mean loss a word: A ")[1].split(" nats")[0].split(", B ")
+    assert words[0] == words[1]
+    assert "Pseudo-perplexity: A " in bits
+    assert "NLL A (bits)" in bits
+
+
+def test_a_second_model_that_is_not_there(fillmask):
+    result = fillmask("surprise", MOON, "--compare", "no/such.onnx")
+    assert result.returncode == 1
+    assert "no/such.onnx" in result.stderr
+    assert result.stdout == ""
