@@ -63,6 +63,19 @@ def loss_number(nats: float, unit: str) -> str:
     return f"{in_unit(nats, unit):,.3f}" if math.isfinite(nats) else "infinite"
 
 
+def signed_loss(nats: float, unit: str) -> str:
+    """A difference of losses for reading, without its unit.
+
+    >>> signed_loss(-0.21784, "nats"), signed_loss(0.0, "nats"), signed_loss(math.nan, "nats")
+    ('-0.218', '0', 'unknown')
+    """
+    if math.isnan(nats):
+        return "unknown"
+    if math.isinf(nats):
+        return f"{'-' if nats < 0 else '+'}infinite"
+    return f"{in_unit(nats, unit):+,.3f}" if nats else "0"
+
+
 def cell_text(value: Any) -> str:
     """A cell of a table: whole numbers in full, others to four digits, nothing for None.
 

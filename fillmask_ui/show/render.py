@@ -19,6 +19,7 @@ from fillmask_ui.show.numbers import (
     loss_number,
     loss_text,
     percent,
+    signed_loss,
     signed_percent,
     three_digits,
 )
@@ -64,6 +65,7 @@ _ENVIRONMENT.filters |= {
     "loss": loss_text,
     "loss_number": loss_number,
     "percent": percent,
+    "signed_loss": signed_loss,
     "signed_percent": signed_percent,
     "three_digits": three_digits,
 }

@@ -28,7 +28,7 @@ TABS = (
 
 # What every page loads, in this order; a feature of its own has files of its own.
 STYLES = (
-    *("page.css", "explore.css", "lenses.css", "guess.css", "present.css", "tour.css"),
+    *("page.css", "explore.css", "lenses.css", "apart.css", "guess.css", "present.css", "tour.css"),
     *("evaluate.css", "examples.css", "guide.css", "replay.css"),
     *("learn.css", "lesson_loss.css", "lesson_sides.css", "lesson_masking.css"),
     *("lesson_accuracy.css", "lesson_senses.css", "exercises.css", "unmask.css"),

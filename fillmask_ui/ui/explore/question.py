@@ -13,6 +13,8 @@ UNITS = ("nats", "bits")
 # The ends of the axis of the bars: 100 %, or with a magnifying glass 10 % and 1 %.
 ZOOMS = (1, 10, 100)
 LENSES = ("", "mattered")
+# What tints the words of a sentence under two models: A - B, or the loss of either.
+TINTS = ("difference", "a", "b")
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Question:
     zoom: int = 1  # one of `ZOOMS`
     other: str = ""  # a second sentence to compare with; blank for none
     lens: str = ""  # one of `LENSES`
+    tint: str = TINTS[0]  # one of `TINTS`
     run: TokenPlace | None = None  # a token of a run that is shown as the run saw it; None for none
     alone: bool = False  # that token with nothing else hidden
     visitor: str = ""  # who asks; on a public page runs are theirs alone
@@ -68,6 +71,7 @@ class Question:
             zoom=_one_of(values.get("zoom"), ZOOMS),
             other=_text(values.get("other")),
             lens=_one_of(values.get("lens"), LENSES),
+            tint=_one_of(values.get("tint"), TINTS),
             run=read_place(values),
             alone=bool(values.get("alone")),
             visitor=_text(values.get("visitor")),

@@ -12,7 +12,7 @@ from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Filling
 from fillmask_ui.ui.background import Waiting
-from fillmask_ui.ui.explore import asrun, editing, guess, view
+from fillmask_ui.ui.explore import apart, asrun, editing, guess, view
 from fillmask_ui.ui.explore.loss import loss_points, points_json
 from fillmask_ui.ui.explore.mattered import mattered
 from fillmask_ui.ui.explore.pairs import pair
@@ -168,6 +168,7 @@ SERVED = {
     "joint": joint,
     "losses": losses,
     "surprise": surprise,
+    "apart": apart.apart,
     "mattered": mattered,
     "pair": pair,
     "guess": guess.guess,

@@ -23,12 +23,7 @@ def surprise(session: Session, values: Mapping[str, Any]) -> Json:
     """
     try:
         asked = lenses.read(session, values)
-        found = session.further(
-            asked.model,
-            (surprise_windows, asked.text),
-            asked.start,
-            lambda model, known: _longer(model, asked.text, known),
-        )
+        found = measured(session, asked.model, asked.text, asked.start)
     except FillmaskError as error:
         return lenses.refused(error)
     return asked.shown(
@@ -38,6 +33,16 @@ def surprise(session: Session, values: Mapping[str, Any]) -> Json:
         SCALE,
         summary=summarize_surprise(found.words),
         unknown=[own.word.text for own in found.words if own.unknown],
+    )
+
+
+def measured(session: Session, model: MaskedLM, text: str, start: int) -> SentenceSurprise:
+    """The words of a text that are known; where that of number `start` is not, some more."""
+    return session.further(
+        model,
+        (surprise_windows, text),
+        start,
+        lambda own, known: _longer(own, text, known),
     )
 
 

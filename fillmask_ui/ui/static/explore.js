@@ -8,7 +8,7 @@
   // Field of the state -> parameter of a link.
   const LINK = {
     ...{ text: "text", model: "model", compare: "compare", top_k: "k", words: "words", unit: "unit" },
-    ...{ hidden: "hidden", selected: "mask", zoom: "zoom", other: "with", lens: "lens" },
+    ...{ hidden: "hidden", selected: "mask", zoom: "zoom", other: "with", lens: "lens", tint: "tint" },
     ...{ run: "run", run_b: "run_b", example: "example", token: "token", side: "side", alone: "alone" },
   };
   // Without a token of a run: what another sentence or model has none of.
@@ -322,7 +322,7 @@
   explore.begin = (element, functions) => {
     stage = element;
     server = functions;
-    plain = { ...JSON.parse(stage.dataset.plain), hidden: [], selected: 0, zoom: 1, other: "", lens: "", ...NO_RUN };
+    plain = { ...JSON.parse(stage.dataset.plain), hidden: [], selected: 0, zoom: 1, other: "", lens: "", tint: "difference", ...NO_RUN };
     const link = from_link(Object.fromEntries(new URLSearchParams(window.location.search)));
     explore.state = { ...plain, base: "", ...(history.state?.explore ?? {}), ...link };
     if (link.hidden) explore.state.base = explore.state.text;

@@ -13,7 +13,7 @@
   // ---- Words, some at a time
 
   function lens_of(answer) {
-    if (answer.measurable) return "surprise";
+    if (answer.measurable) return state().compare ? "apart" : "surprise";
     return answer.mask && !replayed() && state().lens === "mattered" ? "mattered" : "";
   }
 
@@ -23,6 +23,7 @@
   function clear() {
     seen = null;
     delete byId("stage").dataset.lens;
+    byId("apart-tints").hidden = true;
     for (const id of ["lens-story", "lens-table"]) byId(id).replaceChildren();
     byId("lens-progress").hidden = true;
     close();
@@ -30,14 +31,57 @@
 
   async function look(lens, answer) {
     const own = turn;
-    const key = [lens, answer.version, answer.model, answer.selected, answer.truth?.word].join("\n");
-    if (seen?.key !== key) seen = { key, words: new Map() };
-    byId("stage").dataset.lens = lens;
-    paint();
-    await go_on(lens, own, 0);
+    const first = lens === "apart" ? await second_model(own, answer) : null;
+    if (own !== turn || first?.error) return;
+    show_lens(lens, answer, first);
+    await go_on(lens, own, 0, first);
   }
 
-  async function go_on(lens, own, from) {
+  function show_lens(lens, answer, first) {
+    const parts = [lens, answer.version, answer.model, answer.selected, answer.truth?.word];
+    const key = [...parts, first && state().compare, first?.tint].join("\n");
+    if (seen?.key !== key) seen = { key, words: new Map() };
+    byId("stage").dataset.lens = lens;
+    byId("stage").dataset.tint = first?.tint ?? "";
+    byId("apart-tints").hidden = lens !== "apart";
+    for (const button of byId("apart-tints").children) {
+      button.setAttribute("aria-pressed", String(button.dataset.tint === first?.tint));
+    }
+    paint();
+  }
+
+  // The first words under both models. Until the second one is there, and where it cannot be had,
+  // the lens shows the first one alone.
+  async function second_model(own, answer) {
+    let alone = false;
+    while (own === turn) {
+      const found = await asked("apart", 0);
+      if (own !== turn) break;
+      if (!found.waiting && !found.error) {
+        if (alone) page.explore.notice({ kind: "none" });
+        return found;
+      }
+      page.explore.notice(found.waiting ?? { kind: "error", notice: found.error });
+      if (!alone) {
+        alone = true;
+        show_lens("surprise", answer, null);
+        await go_on("surprise", own, 0);
+      }
+      if (found.error) return found;
+      await new Promise((resolve) => setTimeout(resolve, 400));
+    }
+    return null;
+  }
+
+  async function asked(lens, from) {
+    try {
+      return await page.explore.call(lens, { from });
+    } catch {
+      return { error: "The page cannot reach its server." };
+    }
+  }
+
+  async function go_on(lens, own, from, first = null) {
     const mine = seen;
     byId("lens-stop").onclick = () => {
       turn += 1;
@@ -46,12 +90,8 @@
     };
     let table = from === 0 ? null : byId("lens-table").querySelector("tbody");
     while (from !== null) {
-      let found;
-      try {
-        found = await page.explore.call(lens, { from });
-      } catch {
-        found = { error: "The page cannot reach its server." };
-      }
+      const found = first ?? (await asked(lens, from));
+      first = null;
       if (own !== turn) return;
       if (found.error) {
         clear();
@@ -90,6 +130,7 @@
       const word = seen.words.get(button.dataset.token);
       if (!word) continue;
       button.style.setProperty("--tint", word.tint);
+      Object.assign(button.dataset, { apart: word.label ?? "", sign: word.sign ?? "" });
       button.removeAttribute("title"); // the tooltip of the lens says more
       if (button.matches(":focus-visible")) open(button);
     }
@@ -177,7 +218,9 @@
 
   document.addEventListener("click", (event) => {
     const zoom = event.target.closest?.("#pair-view [data-zoom]")?.dataset.zoom;
+    const tint = event.target.closest?.("#apart-tints [data-tint]")?.dataset.tint;
     const { id } = event.target.closest?.("#mattered, #compare") ?? {};
+    if (tint) page.explore.change({ tint }, { push: true });
     if (zoom) page.explore.change({ zoom: Number(zoom) });
     if (id === "mattered") {
       page.explore.change({ lens: state().lens ? "" : "mattered" }, { push: true });
