@@ -53,7 +53,11 @@ class ModelChoice:
         return asdict(self)
 
     def second(self, reference: str) -> "ModelChoice":
-        """A model to compare with: its own runtime and precision, this one's device."""
+        """How a second model is loaded beside it: its own runtime and precision, this one's device.
+
+        >>> ModelChoice("embedded", dtype="float16", threads=2).second("embedded:int8").given()
+        {'threads': 2}
+        """
         choice = ModelChoice(reference, device=self.device, threads=self.threads)
         if reference.endswith(".onnx"):
             return replace(choice, tokenizer=self.tokenizer, provider=self.provider)

@@ -12,7 +12,7 @@ from fillmask_ui.show.numbers import in_unit
 
 # In units of the drawing, which are pixels at the usual size of letters.
 _LEFT, _TOP, _RIGHT, _BOTTOM = 48, 24, 24, 216
-_LABELS = 84  # height of the words below
+_LABELS = 72  # height of the words below
 _LEAST, _MOST = 30, 84  # between two words
 _WIDTH = 660  # that a short sentence fills
 _MAX_LABEL = 12  # characters of a word

@@ -188,6 +188,7 @@
     if (event.key === "Escape") close();
   });
   document.addEventListener("scroll", close, { capture: true, passive: true });
+  window.addEventListener("resize", close);
 
   // ---- Two sentences
 
