@@ -200,15 +200,25 @@ class _Side:
         new = [TokenizedWord("", ids) for ids in words if ids and ids not in self.known]
         return tokens_read(self.place.encoding, new)
 
-    def says(self, ids: Ids | None) -> Candidate | ScoredWord | None:
+    def says(self, ids: Ids | None) -> "_Score":
         """The score of a word, given as tokens."""
         if ids is None:
-            return None
-        if ids in self.known:
-            return self.known[ids]
-        place = self.place
-        word = TokenizedWord("", ids)
-        return word_scores(place.model, place.encoding, place.position, [word], self.log_probs)[0]
+            return _Score(None, None, None)
+        if (own := self.known.get(ids)) is None:
+            place, word = self.place, TokenizedWord("", ids)
+            (own,) = word_scores(
+                place.model, place.encoding, place.position, [word], self.log_probs
+            )
+        return _Score(own.probability, own.nll_nats, own.rank)
+
+
+@dataclass(frozen=True)
+class _Score:
+    """What a model gives a word; None where it has no tokens for it."""
+
+    probability: float | None
+    nll_nats: float | None
+    rank: int | None
 
 
 def _sides(model: MaskedLM, prompt: Prompt, top_k: int | None) -> Iterator[_Side]:
@@ -257,12 +267,12 @@ def _compared(one: _Side, two: _Side, words: dict[Pair, str], by_word: bool) -> 
                 word=word,
                 token=None if token_id is None else one.place.model.vocabulary.token(token_id),
                 token_id=token_id,
-                probability=own and own.probability,
-                other_probability=other and other.probability,
-                nll_nats=own and own.nll_nats,
-                other_nll_nats=other and other.nll_nats,
-                rank=own and own.rank,
-                other_rank=other and other.rank,
+                probability=own.probability,
+                other_probability=other.probability,
+                nll_nats=own.nll_nats,
+                other_nll_nats=other.nll_nats,
+                rank=own.rank,
+                other_rank=other.rank,
                 listed=pair[0] in listed,
                 other_listed=pair[1] in other_listed,
                 asked=pair in asked,
