@@ -1,7 +1,7 @@
 """How a model was asked for, the same on the page, the command line and in run.json."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from fillmask_ui.options import check_options, option
@@ -47,6 +47,17 @@ class ModelChoice:
 
     def __post_init__(self) -> None:
         check_options(self)
+
+    def second(self, reference: str) -> "ModelChoice":
+        """How a second model is loaded beside it: its own runtime and precision, this one's device.
+
+        >>> ModelChoice("embedded", dtype="float16", threads=2).second("embedded:int8").given()
+        {'threads': 2}
+        """
+        choice = ModelChoice(reference, device=self.device, threads=self.threads)
+        if reference.endswith(".onnx"):
+            return replace(choice, tokenizer=self.tokenizer, provider=self.provider)
+        return choice
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values, for run.json."""
