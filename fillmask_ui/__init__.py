@@ -23,14 +23,15 @@ _PUBLIC = {
     "sentence_surprise": "fillmask_ui.filling",
     "occlude": "fillmask_ui.filling",
     "pair_masks": "fillmask_ui.filling",
-    "compare_sentence": "fillmask_ui.comparing.words",
+    "compare": "fillmask_ui.comparing",
+    "compare_sentence": "fillmask_ui.comparing",
     "unmask": "fillmask_ui.unmasking",
     "UnmaskingConfig": "fillmask_ui.unmasking",
     "nll_nats": "fillmask_ui.scoring",
     "EvaluationConfig": "fillmask_ui.evaluation",
     "evaluate": "fillmask_ui.evaluation",
     "summarize": "fillmask_ui.evaluation",
-    "compare": "fillmask_ui.runs",
+    "compare_runs": "fillmask_ui.runs",
     "FillmaskError": "fillmask_ui.errors",
 }
 

@@ -7,6 +7,7 @@ both have the end of a word: `don` `'t` and `don` `'` `t` share `don` and `'t`.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fillmask_ui.errors import TextError
 from fillmask_ui.filling.surprise import encode_unmasked
 from fillmask_ui.filling.text_words import TextWord, text_words
 from fillmask_ui.protocol import MaskedLM
@@ -38,7 +39,11 @@ def align_text(model_a: MaskedLM, model_b: MaskedLM, text: str) -> Alignment:
     Raises:
         TextError: as `compare_sentence`.
     """
-    first, second = encode_unmasked(model_a, text), encode_unmasked(model_b, text)
+    first = encode_unmasked(model_a, text)
+    try:
+        second = encode_unmasked(model_b, text)
+    except TextError as error:
+        raise TextError(f"{model_b.signature.name}: {error}") from error
     alike = _tokens(first) == _tokens(second)
     stretches = align_words(
         text_words(first, model_a.vocabulary), text_words(second, model_b.vocabulary)

@@ -214,29 +214,11 @@ def _difference(logits: list[np.ndarray], values: list[Exponentials]) -> dict[st
         logits = [own[:, :width] for own in logits]
         values = [scoring.exponentials(own) for own in logits]
     first, second = (own.log_probabilities for own in values)  # float64 [m, width]
-    gap = _gap(first, second)
-    apart = np.abs(_gap(*logits))
+    ratio = scoring.log_ratio(first, second)
+    apart = np.abs(scoring.log_ratio(*logits))
     return {
-        "kl_nats": _expected(values[0], gap),
-        "kl_reverse_nats": _expected(values[1], -gap),
+        "kl_nats": scoring.expectation(values[0], ratio),
+        "kl_reverse_nats": scoring.expectation(values[1], -ratio),
         "mean_abs": apart.mean(axis=1, dtype=np.float64),
         "max_abs": apart.max(axis=1).astype(np.float64),
     }
-
-
-def _gap(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """The difference, 0 where both are -inf: equally impossible."""
-    with np.errstate(invalid="ignore"):
-        gap = np.subtract(first, second)
-    # Arrays with a `where` take several times as long.
-    return np.where(first == second, 0, gap) if np.isnan(gap).any() else gap
-
-
-def _expected(values: Exponentials, gap: np.ndarray) -> np.ndarray:
-    """Sum of p * gap, where an impossible token (p = 0) adds nothing."""
-    with np.errstate(invalid="ignore"):
-        sums = np.einsum("mv,mv->m", values.weights, gap)
-    if np.isnan(sums).any():
-        possible = np.where(values.weights > 0, gap, 0.0)
-        sums = np.einsum("mv,mv->m", values.weights, possible)
-    return np.maximum(sums / values.totals, 0.0)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fillmask_ui.batching import windows
+from fillmask_ui.comparing.tokenizers import same_tokenizer
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation.batches import LOGIT_BYTES, Batch, BatchScorer, Scorer
 from fillmask_ui.evaluation.config import EvaluationConfig
@@ -20,7 +21,7 @@ from fillmask_ui.evaluation.prepare import NOT_COMPARABLE, Masks, Prepared, Seed
 from fillmask_ui.evaluation.rows import EvaluatedText
 from fillmask_ui.evaluation.schemes.unmasking import Unmasking
 from fillmask_ui.evaluation.unmasked import UnmaskingScorer
-from fillmask_ui.protocol import MaskedLM, Vocabulary
+from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, SkippedText
 from fillmask_ui.workers import Budget, in_order
 
@@ -222,43 +223,3 @@ def _prepare_all(
             yield tuple(ready)
         else:
             yield SkippedText(text.id, NOT_COMPARABLE)
-
-
-# Case, accents, apostrophes, numbers, other scripts, emoji, blanks: where tokenizers with one
-# vocabulary still differ.
-_PROBES = (
-    "The quick brown fox jumps over the lazy dog.",
-    "Ça coûte 1,234.56 € — n'est-ce pas? Über naïve Ångström",
-    "don't WON'T   e.g. foo_bar  x=3\ttab\nline",
-    "日本語のテキスト 한국어 текст हिन्दी نص",
-    "souvenirs unhappiness antidisestablishmentarianism 🎉👩‍🔬",
-)
-
-
-def same_tokenizer(first: Vocabulary, second: Vocabulary) -> bool:
-    """Equal strings for all ids, equal special tokens, and equal tokens for a few hard texts."""
-    if not _COMPARED or _COMPARED[0].first is not first or _COMPARED[0].second is not second:
-        _COMPARED[:] = [_Compared(first, second, _same_tokenizer(first, second))]
-    return _COMPARED[0].alike
-
-
-@dataclass(frozen=True, eq=False)
-class _Compared:
-    first: Vocabulary
-    second: Vocabulary
-    alike: bool
-
-
-# The last pair: a run asks about it several times, and each looks at every token.
-_COMPARED: list[_Compared] = []
-
-
-def _same_tokenizer(first: Vocabulary, second: Vocabulary) -> bool:
-    if first is second:
-        return True
-    ids = ("size", "mask_id", "pad_id", "special_ids")
-    return (
-        all(getattr(first, name) == getattr(second, name) for name in ids)
-        and all(first.encode(probe).ids == second.encode(probe).ids for probe in _PROBES)
-        and all(first.token(index) == second.token(index) for index in range(first.size))
-    )

@@ -1,6 +1,9 @@
-"""Best fillings of all masks of a text together, by beam search."""
+"""Fillings of all masks of a text together: the best, by beam search, and given ones."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from fillmask_ui import scoring
 from fillmask_ui.filling.prompt import filled_text, mask_positions
@@ -41,3 +44,14 @@ def joint_fillings(
         chosen = {part.position: part.token_id for part in best.parts}
         found.append(replace(best, text=filled_text(encoding, vocabulary, chosen)))
     return tuple(found)
+
+
+def joint_nll_nats(model: MaskedLM, encoding: Encoding, token_ids: Sequence[int]) -> float:
+    """-ln of the joint probability of one token for each mask, by the same chain rule."""
+    positions = mask_positions(encoding, model.vocabulary)
+    ids, texts = list(encoding.ids), []
+    for position, token_id in zip(positions, token_ids, strict=True):
+        texts.append(tuple(ids))
+        ids[position] = token_id
+    log_probs = log_probabilities_at(model, texts, positions)  # [M, V]
+    return sum(scoring.target_nll_nats(log_probs, np.array(token_ids)).tolist())

@@ -15,7 +15,8 @@ normalised over the whole vocabulary. Three questions build on it:
   distribution: another order gives another value, so every factor is returned.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from fillmask_ui.filling.joint import joint_fillings
 from fillmask_ui.filling.prompt import encode_masked, mask_positions
 from fillmask_ui.filling.words import (
     ROWS_PER_CALL,
+    TokenizedWord,
     exponentials_at,
     log_probabilities_at,
     split_into_tokens,
@@ -34,6 +36,7 @@ from fillmask_ui.filling.words import (
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import (
     Candidate,
+    Encoding,
     Filling,
     JointFilling,
     MaskFilling,
@@ -44,6 +47,8 @@ from fillmask_ui.records import (
 MAX_TOP_K = 100
 # Beyond this many masks a joint filling would cost minutes on a CPU.
 MAX_JOINT_MASKS = 16
+# Hypotheses kept while joint fillings are searched for.
+BEAM_WIDTH = 16
 
 
 def fill(
@@ -53,7 +58,7 @@ def fill(
     top_k: int | None = 5,
     candidates: Sequence[str] = (),
     joint: int = 5,
-    beam_width: int = 16,
+    beam_width: int = BEAM_WIDTH,
     most_work: int | None = None,
 ) -> Filling:
     """What the model puts at each mask of a text.
@@ -77,6 +82,20 @@ def fill(
             more than `most_work`.
         ModelOutputError: if the model returns NaN.
     """
+    check_choices(top_k, candidates, joint, beam_width)
+    prompt = read_prompt(model, text, candidates, most_work)
+    masks: list[MaskFilling] = []
+    for part in prompt.parts():
+        values = prompt.distributions(model, part)
+        masks += mask_fillings(model, prompt, part, values, values.log_probabilities, top_k)
+    fillings = best_joint(model, prompt, joint, beam_width)
+    return Filling(prompt.encoding, model.signature, tuple(masks), fillings)
+
+
+def check_choices(
+    top_k: int | None, candidates: Sequence[str], joint: int, beam_width: int = 1
+) -> None:
+    """Refuse numbers out of range and words that are no list: an `OptionError`."""
     if top_k is not None and not 1 <= top_k <= MAX_TOP_K:
         raise OptionError(
             f"top-k was {top_k:,}: give a number from 1 to {MAX_TOP_K}, or 'all' for the whole "
@@ -91,27 +110,72 @@ def fill(
             f"the candidates were one text, {candidates[:40]!r}: give a list of words, as in "
             '["cat", "dog"]'
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Prompt:
+    """A text with masks that a model can take, and the words to score at them."""
+
+    encoding: Encoding
+    positions: tuple[int, ...]  # of the masks, from left to right
+    words: tuple[tuple[TokenizedWord, ...], ...]  # one tuple per mask
+
+    def parts(self) -> Iterator[slice]:
+        """The masks, as many at a time as go through the model in one call."""
+        for start in range(0, len(self.positions), ROWS_PER_CALL):
+            yield slice(start, start + ROWS_PER_CALL)
+
+    def distributions(self, model: MaskedLM, part: slice) -> scoring.Exponentials:
+        """What the model says at some of the masks."""
+        positions = self.positions[part]
+        return exponentials_at(model, [self.encoding.ids] * len(positions), positions)
+
+
+def read_prompt(
+    model: MaskedLM, text: str, candidates: Sequence[str] = (), most_work: int | None = None
+) -> Prompt:
+    """A text and its candidates, checked before the model runs: a typing error costs no pass.
+
+    Raises:
+        FillmaskError: as of `fill`.
+    """
     encoding = encode_masked(model, text)
     positions = mask_positions(encoding, model.vocabulary)
-    # Candidates are checked before the model runs: a typing error should not cost a pass.
-    pieces = [split_into_tokens(model, encoding, p, candidates) for p in positions]
-    check_work(sum(tokens_read(encoding, words) for words in pieces), most_work)
-    masks: list[MaskFilling] = []
-    for start in range(0, len(positions), ROWS_PER_CALL):
-        chunk = positions[start : start + ROWS_PER_CALL]
-        values = exponentials_at(model, [encoding.ids] * len(chunk), chunk)
-        log_probs = values.log_probabilities  # [M, V]
-        top = scoring.top_k(log_probs, top_k)
-        entropies = values.entropy_nats.tolist()
-        for row, position in enumerate(chunk):
-            best = candidates_of(model.vocabulary, top.token_ids[row], top.nll_nats[row])
-            own = log_probs[row : row + 1]
-            scored = word_scores(model, encoding, position, pieces[start + row], own)
-            masks.append(MaskFilling(position, entropies[row], best, scored))
-    fillings: tuple[JointFilling, ...] = ()
-    if joint and 1 < len(positions) <= MAX_JOINT_MASKS:
-        fillings = joint_fillings(model, encoding, count=joint, beam_width=max(beam_width, joint))
-    return Filling(encoding, model.signature, tuple(masks), fillings)
+    words = tuple(split_into_tokens(model, encoding, p, candidates) for p in positions)
+    check_work(sum(tokens_read(encoding, own) for own in words), most_work)
+    return Prompt(encoding, positions, words)
+
+
+def mask_fillings(
+    model: MaskedLM,
+    prompt: Prompt,
+    part: slice,
+    values: scoring.Exponentials,
+    log_probs: np.ndarray,
+    top_k: int | None,
+) -> list[MaskFilling]:
+    """What `fill` says at the M masks of a part, given its `distributions` and their logarithms."""
+    top = scoring.top_k(log_probs, top_k)  # of [M, V]
+    entropies = values.entropy_nats.tolist()
+    masks = []
+    for row, (position, words) in enumerate(
+        zip(prompt.positions[part], prompt.words[part], strict=True)
+    ):
+        best = candidates_of(model.vocabulary, top.token_ids[row], top.nll_nats[row])
+        own = log_probs[row : row + 1]
+        scored = word_scores(model, prompt.encoding, position, words, own)
+        masks.append(MaskFilling(position, entropies[row], best, scored))
+    return masks
+
+
+def best_joint(
+    model: MaskedLM, prompt: Prompt, joint: int, beam_width: int = BEAM_WIDTH
+) -> tuple[JointFilling, ...]:
+    """The joint fillings that `fill` lists; none where there is one mask or too many."""
+    if not joint or not 1 < len(prompt.positions) <= MAX_JOINT_MASKS:
+        return ()
+    width = max(beam_width, joint)
+    return joint_fillings(model, prompt.encoding, count=joint, beam_width=width)
 
 
 def check_work(wanted: int, most: int | None) -> None:

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from fillmask_ui.comparing.tokenizers import same_tokenizer
 from fillmask_ui.errors import ModelError
-from fillmask_ui.evaluation.measure import same_tokenizer
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.ui.background import Report, Waiting
 from fillmask_ui.ui.figure import Asked
