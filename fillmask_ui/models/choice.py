@@ -63,17 +63,6 @@ class ModelChoice:
         """Plain JSON-ready values, for run.json."""
         return asdict(self)
 
-    def second(self, reference: str) -> "ModelChoice":
-        """How a second model is loaded beside it: its own runtime and precision, this one's device.
-
-        >>> ModelChoice("embedded", dtype="float16", threads=2).second("embedded:int8").given()
-        {'threads': 2}
-        """
-        choice = ModelChoice(reference, device=self.device, threads=self.threads)
-        if reference.endswith(".onnx"):
-            return replace(choice, tokenizer=self.tokenizer, provider=self.provider)
-        return choice
-
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "ModelChoice":
         """The inverse of `to_dict`; what is missing has its default."""
