@@ -200,10 +200,10 @@ class _Side:
         new = [TokenizedWord("", ids) for ids in words if ids and ids not in self.known]
         return tokens_read(self.place.encoding, new)
 
-    def says(self, ids: Ids | None) -> "_Said":
+    def says(self, ids: Ids | None) -> "Said":
         """Its score of a word, given as tokens."""
         if ids is None:
-            return _Said()
+            return Said()
         place = self.place
         if (own := self.known.get(ids)) is None:
             words = [TokenizedWord("", ids)]
@@ -211,11 +211,11 @@ class _Side:
         token_id = ids[0] if len(ids) == 1 else None
         token = None if token_id is None else place.model.vocabulary.token(token_id)
         listed = isinstance(own, Candidate)
-        return _Said(token, token_id, own.probability, own.nll_nats, own.rank, listed)
+        return Said(token, token_id, own.probability, own.nll_nats, own.rank, listed)
 
 
 @dataclass(frozen=True)
-class _Said:
+class Said:
     """The half of a `ComparedCandidate` that is of one model."""
 
     token: str | None = None
@@ -266,7 +266,7 @@ def _compared(one: _Side, two: _Side, words: dict[Pair, str], by_word: bool) -> 
         others = {f"other_{name}": value for name, value in other.items()}
         rows.append(ComparedCandidate(word=word, asked=pair in asked, **own, **others))
     rows.sort(key=lambda row: -max(row.probability or 0.0, row.other_probability or 0.0))
-    kl_nats, js_nats = (None, None) if by_word else _divergences(one.shifted, two.shifted)
+    kl_nats, js_nats = (None, None) if by_word else divergences(one.shifted, two.shifted)
     best, other_best = first.candidates[0], second.candidates[0]
     return MaskComparison(
         position=first.position,
@@ -280,7 +280,7 @@ def _compared(one: _Side, two: _Side, words: dict[Pair, str], by_word: bool) -> 
     )
 
 
-def _divergences(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
+def divergences(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
     """KL and Jensen-Shannon of two distributions, each [1, V] up to a constant, in nats."""
     # One model may pad its vocabulary: compare the tokens that both have.
     width = min(first.shape[1], second.shape[1])

@@ -188,12 +188,20 @@ def test_a_click_shows_what_both_models_say(done):
 
 
 def test_a_token_opens_in_explore_where_it_stands_in_the_run(done):
-    _, page = done
+    desk, page = done
     token = page.tokens.found[0]
     place = {"run": page.selection.run, "example": str(token.id), "token": str(token.position)}
-    assert view.explore_state(page.selection, token) == place
+    models = {"model": "table", "compare": "noisy"}
+    assert view.explore_state(desk, page.selection, token) == {**place, **models}
     other = replace(page.selection, other="another")
-    assert view.explore_state(other, token) == {**place, "run_b": "another"}
+    assert view.explore_state(desk, other, token) == {**place, "run_b": "another"}
+    twice = replace(page.selection, other=page.selection.run)
+    assert view.explore_state(desk, twice, token) == {
+        **place,
+        "run_b": page.selection.run,
+        "model": "table",
+        "compare": "table",
+    }
 
 
 def test_a_row_of_tokens_can_be_chosen_by_keyboard(done):

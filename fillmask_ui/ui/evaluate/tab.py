@@ -125,7 +125,7 @@ def _wire_tokens(bench: Workbench, parts: Parts) -> None:
                 for html in view.side_by_side(desk, selection, token):
                     yield {side: html}
                 return
-            yield {opened: link_to("explore", **view.explore_state(selection, token))}
+            yield {opened: link_to("explore", **view.explore_state(desk, selection, token))}
 
         return click
 

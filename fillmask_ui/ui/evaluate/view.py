@@ -269,9 +269,17 @@ def chosen_tokens(
     return Update(tokens=_token_table(found, wanted, pair=pair), side="")
 
 
-def explore_state(selection: Selection, token: TokenExample) -> dict[str, str]:
-    """What Explore is told of a token of the table: where it stands in which run."""
-    return link_of(place_of(selection, token))
+def explore_state(desk: Desk, selection: Selection, token: TokenExample) -> dict[str, str]:
+    """What Explore is told of a token of the table: where it stands in which run, which models."""
+    place = link_of(place_of(selection, token))
+    try:
+        models = desk.models(selection)
+    except FillmaskError:
+        return place  # Explore says what is wrong with the run
+    names = ("model", "compare") if len(models) > 1 else ()
+    default = desk.session.default_model
+    references = (choice.reference.strip() or default for choice in models)
+    return place | dict(zip(names, references, strict=False))
 
 
 def place_of(selection: Selection, token: TokenExample) -> TokenPlace:

@@ -4,6 +4,7 @@ As the run saw it the model reads the very ids that it was measured on, other ma
 words included, and the figures are those of the run. With nothing else hidden it is any sentence.
 """
 
+import contextlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -57,7 +58,7 @@ def answer(session: Session, question: Question, place: TokenPlace) -> dict[str,
     answer says so above that of the sentence.
     """
     try:
-        met = measured_tokens(_runs_of(session, question.visitor), place)
+        met = measured_tokens(runs_of(session, question.visitor), place)
         token = met[place.side]
         if token is None:
             raise DataError(f"run {place.run} has no such token")
@@ -84,7 +85,8 @@ def answer(session: Session, question: Question, place: TokenPlace) -> dict[str,
     return {**found.to_dict(), "text": text, "set": {"text": text, "model": reference}}
 
 
-def _runs_of(session: Session, visitor: str) -> RunStore:
+def runs_of(session: Session, visitor: str) -> RunStore:
+    """The stored runs that a visitor may see; a `DataError` where there are none."""
     if session.stored_runs is None:
         raise DataError("this page keeps no runs")
     return session.stored_runs(visitor)
@@ -151,19 +153,35 @@ def _values(session: Session, question: Question, opened: _Opened) -> dict[str, 
         "same": same,
         "alone_nats": alone_nats,
         "options": ", ".join(made),
-        "sides": _sides(opened),
+        "sides": _sides(session, question, opened),
     }
 
 
-def _sides(opened: _Opened) -> list[dict[str, Any]]:
+def _sides(session: Session, question: Question, opened: _Opened) -> list[dict[str, Any]]:
     """The models that met the token, where there are two to choose from."""
     found = []
     for side, token in enumerate(opened.met):
-        if token is not None:
-            place = {"side": "B" if side else "", "token": str(token.row.cols[token.entry])}
-            name = f"{'AB'[side]}: {token.signature['name']}"
-            found.append({"set": json.dumps(place), "name": name, "pressed": side == opened.side})
+        if token is None:
+            continue
+        place = {"side": "B" if side else "", "token": str(token.row.cols[token.entry])}
+        other = opened.met[1 - side] if len(opened.met) > 1 else None
+        if question.compare and other is not None:
+            place["compare"] = reference_of(session, other)
+        found.append(
+            {
+                "set": json.dumps(place),
+                "name": f"{'AB'[side]}: {token.signature['name']}",
+                "pressed": side == opened.side,
+                "nll_nats": float(token.scores.nll_nats[token.entry]),
+            }
+        )
     return found if len(found) > 1 else []
+
+
+def reference_of(session: Session, token: MeasuredToken) -> str:
+    """By which the page's controls name the model of a token; blank where the run does not say."""
+    with contextlib.suppress(DataError):
+        return token.choice.reference.strip() or session.default_model
 
 
 def _loss_alone(session: Session, model: MaskedLM, ids: list[int], again: Replayed) -> float:

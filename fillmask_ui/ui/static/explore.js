@@ -106,7 +106,9 @@
     if (!changed.length) return;
     for (const name of changed) state[name] = values[name] ?? "";
     if (changed.includes("text") || changed.includes("model")) Object.assign(state, NO_RUN);
-    else if (changed.includes("words") && state.run) state.alone = "1"; // it scores no other words
+    else if (state.run && (changed.includes("words") || (changed.includes("compare") && state.compare))) {
+      state.alone = "1"; // it scores no other words and has no other models
+    }
     if (changed.includes("text")) typed_at = Date.now();
     stale();
     pump();
