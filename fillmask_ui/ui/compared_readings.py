@@ -47,7 +47,7 @@ class _Side:
         if token_id is None:
             return Said()
         own: Candidate | ScoredWord | None = self.listed.get(token_id)
-        if token_id == self.true.parts[0].token_id:
+        if own is None and token_id == self.true.parts[0].token_id:
             own = self.true
         if own is None:
             log_probs, targets = self.values.log_probabilities, np.array([token_id])  # [1, V]

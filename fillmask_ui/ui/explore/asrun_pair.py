@@ -44,7 +44,7 @@ def compared(session: Session, question: Question, place: TokenPlace) -> Json:
     hidden = first.mask.scored[0].word
     pair = compare.Pair(question, models, sole.text, sole.number, hidden, (), ())
     alike = same_tokenizer(*(model.vocabulary for model in models))
-    return compare.shown(pair, mask, notes=() if alike else (BY_NAME,))
+    return compare.shown(pair, mask, () if alike else (BY_NAME,))
 
 
 def _loading(session: Session, token: MeasuredToken) -> Waiting | None:
