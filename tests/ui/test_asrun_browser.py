@@ -108,7 +108,13 @@ def test_a_token_of_the_table_opens_as_the_run_saw_it(opened):
     entry = row.scores.nll_nats.tolist().index(loss)
     opened.shows(entry)
     expect(opened.sentence).to_have_value(re.compile(r"^[^\[]*\[MASK\][^\[]*$"))
-    expect(page).to_have_url(re.compile(rf"run={opened.run.info.name}&example=0&token="))
+    expect(page).to_have_url(re.compile(rf"run={opened.run.info.name}&.*example=0&token="))
+    # Both models of the run are picked, and their candidates stand in one list.
+    expect(page).to_have_url(re.compile("compare=noisy"))
+    page.locator("#versus summary").click()
+    both = page.locator("#versus table tbody tr").filter(has_text=row.tokens[entry])
+    for nll in (loss, float(row.baseline.nll_nats[entry])):
+        expect(both.locator(f'[data-value="{nll}"]').first).to_be_visible()
     # What is asked of the sentence in the box is not asked of what the run saw.
     mattered = page.get_by_role("button", name="Which words mattered?")
     expect(mattered).to_be_hidden()
@@ -132,6 +138,7 @@ def test_every_hidden_token_can_be_looked_at_by_mouse_and_keyboard(opened):
     button.click()
     opened.shows(unchanged)
     expect(button).to_be_focused()
+    opened.page.mouse.move(5, 5)  # else the line is about what is under the pointer
     button.press("Home")
     expect(opened.line).to_contain_text(f"loss {row.scores.nll_nats[0]:.4f}")
     opened.page.keyboard.press("Enter")

@@ -83,6 +83,14 @@ def test_models_of_different_tokenizers_are_paired_by_word(tmp_path):
     assert true.nll_nats == row.scores.nll_nats[1]
     assert true.other_nll_nats == row.other.scores.nll_nats[1]
     assert found.kl_nats is None
+    # A click writes the token of the model that is picked.
+    for side, reference, token_id in (
+        ("", "noisy", true.token_id),
+        ("B", "table", true.other_token_id),
+    ):
+        cols = row.other.cols if side else row.cols
+        place = {**link, "token": str(cols[1]), "side": side, "compare": reference}
+        assert f':0:{token_id}"' in asked(session, **place)["html"]
     alone = [own for own in found.candidates if own.probability is None]
     assert alone
     assert all(own.other_listed for own in alone)
@@ -121,11 +129,11 @@ def test_explore_shows_both_where_the_other_model_is_picked(tmp_path):
         assert f'data-value="{nll}"' in found["html"]
     shown = answer(session, {**place, "compare": "noisy"})["html"]["replay"]
     assert f"{true[0]:.4f} nats under A and {true[1]:.4f} nats under B" in shown
-    # To look from the other side exchanges the two.
+    # To look from the other side exchanges the two controls; A and B stay those of the run.
     assert "&#34;side&#34;: &#34;B&#34;" in shown
     assert "&#34;compare&#34;: &#34;table&#34;" in shown
     turned = asked(session, compare="table", side="B", **place)
-    assert turned["kind"] == "none"
+    assert turned == found
     hint = asked(session, compare="else", **place)
     assert hint["kind"] == "hint"
     assert "did not compare with else" in hint["notice"]

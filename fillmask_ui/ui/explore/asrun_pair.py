@@ -34,17 +34,19 @@ def compared(session: Session, question: Question, place: TokenPlace) -> Json:
             if (waiting := _loading(session, own)) is not None:
                 message = waiting.message or "Loading the second model…"
                 return {"kind": "busy", "notice": message, "fraction": waiting.fraction}
-        first, second = (replayed(session, own, top_k=question.top_k) for own in (token, other))
+        # A and B are those of the run, whichever of them is picked.
+        both = (other, token) if place.side else (token, other)
+        first, second = (replayed(session, own, top_k=question.top_k) for own in both)
         mask = compared_readings(session, first, second)
     except FillmaskError as error:
         return {"kind": "error", "notice": error_message(error)}
     models = first.model, second.model
     # A click on a word writes it into the sentence where this token alone is hidden.
-    sole = alone(token, first.model.vocabulary.mask_token)
+    sole = alone(token, models[place.side].vocabulary.mask_token)
     hidden = first.mask.scored[0].word
     pair = compare.Pair(question, models, sole.text, sole.number, hidden, (), ())
     alike = same_tokenizer(*(model.vocabulary for model in models))
-    return compare.shown(pair, mask, () if alike else (BY_NAME,))
+    return compare.shown(pair, mask, () if alike else (BY_NAME,), writes=place.side)
 
 
 def _loading(session: Session, token: MeasuredToken) -> Waiting | None:

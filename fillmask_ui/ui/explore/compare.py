@@ -106,9 +106,22 @@ def compared(session: Session, values: Mapping[str, object]) -> Json:
 
 
 def shown(
-    pair: Pair, mask: MaskComparison, notes: Sequence[str] = (), *, several: bool = False
+    pair: Pair,
+    mask: MaskComparison,
+    notes: Sequence[str] = (),
+    *,
+    several: bool = False,
+    writes: int = 0,
 ) -> Json:
-    """One mask under both models, as `compared` gives it; one of `several` is named by number."""
+    """One mask under both models, as `compared` gives it.
+
+    Args:
+        pair: what is compared.
+        mask: how.
+        notes: what a reader should know.
+        several: whether the mask is named by its number.
+        writes: whose tokens a click on a word writes, 0 for A's and 1 for B's.
+    """
     vocabularies = [model.vocabulary for model in pair.models]
     values = {
         "mask": mask,
@@ -121,7 +134,7 @@ def shown(
         "story": render("page/explore/compare_story.html", **values),
         "html": render(
             "page/explore/compare.html",
-            rows=[_row(row, pair) for row in mask.candidates],
+            rows=[_row(row, pair, writes) for row in mask.candidates],
             most=MAX_BARS,
             names=pair.names,
             notes=[*(f"{note[:1].upper()}{note[1:]}." for note in notes), *pair.notes],
@@ -133,7 +146,8 @@ def shown(
     }
 
 
-def _row(row: ComparedCandidate, pair: Pair) -> Row:
+def _row(row: ComparedCandidate, pair: Pair, writes: int) -> Row:
+    token_id = row.other_token_id if writes else row.token_id
     kind, notes = mark(row), []
     if row.asked and row.word == pair.hidden:
         notes.append("the hidden word")
@@ -147,7 +161,7 @@ def _row(row: ComparedCandidate, pair: Pair) -> Row:
         tuple(notes),
         points(row),
         rank_change(row),
-        "" if row.token_id is None else f"{pair.selected}:{row.token_id}",
+        "" if token_id is None else f"{pair.selected}:{token_id}",
     )
 
 
