@@ -49,6 +49,7 @@ class _Side:
         own: Candidate | ScoredWord | None = self.listed.get(token_id)
         if own is None and token_id == self.true.parts[0].token_id:
             own = self.true
+        score: tuple[float, float, int | None]
         if own is None:
             log_probs, targets = self.values.log_probabilities, np.array([token_id])  # [1, V]
             nll = float(scoring.target_nll_nats(log_probs, targets)[0])

@@ -143,6 +143,7 @@ def test_every_hidden_token_can_be_looked_at_by_mouse_and_keyboard(opened):
     expect(opened.line).to_contain_text(f"loss {row.scores.nll_nats[0]:.4f}")
     opened.page.keyboard.press("Enter")
     opened.shows(0)
+    opened.sentence.focus()  # nor what has the focus
     # Each step can be taken back, and a reload shows the same.
     opened.page.go_back()
     opened.shows(unchanged)

@@ -4,7 +4,6 @@ As the run saw it the model reads the very ids that it was measured on, other ma
 words included, and the figures are those of the run. With nothing else hidden it is any sentence.
 """
 
-import contextlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -180,8 +179,10 @@ def _sides(session: Session, question: Question, opened: _Opened) -> list[dict[s
 
 def reference_of(session: Session, token: MeasuredToken) -> str:
     """By which the page's controls name the model of a token; blank where the run does not say."""
-    with contextlib.suppress(DataError):
+    try:
         return token.choice.reference.strip() or session.default_model
+    except DataError:
+        return ""
 
 
 def _loss_alone(session: Session, model: MaskedLM, ids: list[int], again: Replayed) -> float:

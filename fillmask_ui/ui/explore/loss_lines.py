@@ -24,11 +24,9 @@ class LossPoint:
 
     x: float
     label: str  # the word, cut where it is long
-    word: str
     a: float  # where A's loss stands
-    b: float
-    nll_nats: float  # under A
-    other_nll_nats: float  # under B
+    b: float  # where B's does
+    own: ComparedWord
 
 
 @dataclass(frozen=True)
@@ -48,18 +46,20 @@ class LossLines:
         known = [own for own in words if not own.unknown]
         if len(known) < 2:
             return None
-        losses = [in_unit(nats, unit) for own in known for nats in _both(own)]
+        losses = [
+            in_unit(nats, unit) for own in known for nats in (own.nll_nats, own.other_nll_nats)
+        ]
         # An impossible word stands at the upper end.
         top = max((loss for loss in losses if math.isfinite(loss)), default=1.0)
         y = Scale(0.0, max(top, 0.1) * 1.04, _BOTTOM, _TOP)
         step = max(_LEAST, min(_MOST, (_WIDTH - _LEFT - _RIGHT) / len(known)))
         points = tuple(
             LossPoint(
-                _LEFT + (number + 0.5) * step,
-                own.text if len(own.text) <= _MAX_LABEL else own.text[: _MAX_LABEL - 1] + "…",
-                own.text,
-                *(y(in_unit(nats, unit)) for nats in _both(own)),
-                *_both(own),
+                x=_LEFT + (number + 0.5) * step,
+                label=own.text if len(own.text) <= _MAX_LABEL else own.text[: _MAX_LABEL - 1] + "…",
+                a=y(in_unit(own.nll_nats, unit)),
+                b=y(in_unit(own.other_nll_nats, unit)),
+                own=own,
             )
             for number, own in enumerate(known)
         )
@@ -69,7 +69,3 @@ class LossLines:
     def path(self, side: str) -> str:
         """The line of `a` or `b` as an SVG polyline takes it."""
         return " ".join(f"{point.x:.1f},{getattr(point, side):.1f}" for point in self.points)
-
-
-def _both(own: ComparedWord) -> tuple[float, float]:
-    return own.nll_nats, own.other_nll_nats
