@@ -23,6 +23,7 @@ _PUBLIC = {
     "sentence_surprise": "fillmask_ui.filling",
     "occlude": "fillmask_ui.filling",
     "pair_masks": "fillmask_ui.filling",
+    "where_they_part": "fillmask_ui.comparing",
     "unmask": "fillmask_ui.unmasking",
     "UnmaskingConfig": "fillmask_ui.unmasking",
     "nll_nats": "fillmask_ui.scoring",

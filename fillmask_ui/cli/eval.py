@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -62,7 +61,7 @@ def evaluate(
             f"no folder {str(output.parent)!r} to write {output.name!r} into: make it"
         )
     if resume is None:
-        second = None if baseline is None else _baseline_choice(baseline, model)
+        second = None if baseline is None else model.second(baseline)
         steps = perform(Plan(model, second, config, texts.source(), limits), store(), load)
     else:
         if given := given_options(context, beside={"resume", "output", "as_json", "fail_on"}):
@@ -94,11 +93,3 @@ def evaluate(
     if fail_on is not None and values.get("verdict") in FAILING[fail_on]:
         sys.stderr.write(f"the verdict is {values['verdict']} (--fail-on {fail_on})\n")
         raise typer.Exit(3)
-
-
-def _baseline_choice(reference: str, first: ModelChoice) -> ModelChoice:
-    """How the second model is loaded: its own runtime and precision, the first's device."""
-    choice = ModelChoice(reference, device=first.device, threads=first.threads)
-    if reference.endswith(".onnx"):
-        return replace(choice, tokenizer=first.tokenizer, provider=first.provider)
-    return choice

@@ -94,12 +94,20 @@ class Search:
     """What is known after some sentences."""
 
     latest: Looked
-    sentences: int  # looked at so far, without those left out
+    looked: int  # sentences so far, without those left out
     left_out: int  # sentences so far that were
     words: int  # hidden so far
     parted: int  # sentences on which the models differ at all
     flipped: int  # sentences of which a first word flipped
     best: tuple[Parting, ...]  # most changed first
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready values; the shape that `fillmask-ui differ --json` prints."""
+        counts = ("looked", "left_out", "words", "parted", "flipped")
+        return {
+            **{name: getattr(self, name) for name in counts},
+            "best": [found.to_dict() for found in self.best],
+        }
 
 
 def where_they_part(
@@ -131,8 +139,8 @@ def where_they_part(
     >>> from fillmask_ui import load_model
     >>> model = load_model("embedded")
     >>> [search] = where_they_part(model, model, [Example(0, "The cat sat on the mat.")])
-    >>> search.words, search.best
-    (6, ())
+    >>> search.words, search.parted, search.best
+    (6, 0, ())
     """
     for name, value in (("most", most), ("words", words)):
         if value < 1:

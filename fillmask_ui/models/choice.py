@@ -1,7 +1,7 @@
 """How a model was asked for, the same on the page, the command line and in run.json."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from fillmask_ui.options import check_options, option
@@ -66,6 +66,13 @@ class ModelChoice:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values, for run.json."""
         return asdict(self)
+
+    def second(self, reference: str) -> "ModelChoice":
+        """A model to compare with: its own runtime and precision, this one's device."""
+        choice = ModelChoice(reference, device=self.device, threads=self.threads)
+        if reference.endswith(".onnx"):
+            return replace(choice, tokenizer=self.tokenizer, provider=self.provider)
+        return choice
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "ModelChoice":
