@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from fillmask_ui.cli.options import Json, option, with_options
 from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, progress_bar
 from fillmask_ui.comparing.parting import WORDS
@@ -58,6 +56,8 @@ def differ(
             stopped = interrupt  # what was found so far is shown
         finally:
             found.close()
+    if stopped is not None:
+        sys.stderr.write(f"\nstopped after {search.looked if search else 0:,} sentences\n")
     if search is not None and search.looked:
         if as_json:
             print_json(_values(search, models))

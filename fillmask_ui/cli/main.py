@@ -94,7 +94,14 @@ def run() -> None:
         raise SystemExit(2 if isinstance(error, OptionError | TextError) else 1) from None
     except SystemExit as exit_:
         # The reader has gone (`| head`), of which typer makes a 1: all is done where that is all.
-        printing = "".join(sys.argv[1:2]) in ("predict", "surprise", "differ", "unmask", "models", "runs")
+        printing = "".join(sys.argv[1:2]) in (
+            "predict",
+            "surprise",
+            "differ",
+            "unmask",
+            "models",
+            "runs",
+        )
         if printing and isinstance(exit_.__context__, BrokenPipeError):
             raise SystemExit(0) from None
         raise

@@ -12,7 +12,7 @@ from typing import Any
 
 from fillmask_ui.comparing.parting import Looked, Parting, look
 from fillmask_ui.comparing.sentences import Sentence, sentences
-from fillmask_ui.errors import FillmaskError
+from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.show.render import render
 from fillmask_ui.show.words import candidate_names
 from fillmask_ui.texts import TextSource, open_texts
@@ -44,6 +44,8 @@ def parting(session: Session, values: Mapping[str, Any]) -> Json:
     start = values.get("from")
     start = start if isinstance(start, int) and start > 0 else 0
     try:
+        if not question.compare:
+            raise OptionError("there is one model: pick a second one to compare it with")
         models = []
         for reference in (question.model, question.compare):
             state = session.model_soon(reference)

@@ -61,9 +61,7 @@ def build(session: Session) -> None:
             present.build([example.text for example in EXAMPLES])
         with gr.Column(elem_classes="fm-result", min_width=280):
             widgets.html_block(
-                render(
-                    "page/explore/stage.html", plain=json.dumps(plain), parting_words=WORDS
-                ),
+                render("page/explore/stage.html", plain=json.dumps(plain), parting_words=WORDS),
                 js_on_load=widgets.static("stage.js"),
                 server_functions=[widgets.served(session, *item) for item in SERVED.items()],
             )
