@@ -31,6 +31,9 @@ _COMMANDS = {
     "runs": "Evaluation runs: list, show, compare, delete, export.",
 }
 
+# Those that do nothing but print.
+_PRINTING = ("predict", "surprise", "differ", "unmask", "models", "runs")
+
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
@@ -94,15 +97,7 @@ def run() -> None:
         raise SystemExit(2 if isinstance(error, OptionError | TextError) else 1) from None
     except SystemExit as exit_:
         # The reader has gone (`| head`), of which typer makes a 1: all is done where that is all.
-        printing = "".join(sys.argv[1:2]) in (
-            "predict",
-            "surprise",
-            "differ",
-            "unmask",
-            "models",
-            "runs",
-        )
-        if printing and isinstance(exit_.__context__, BrokenPipeError):
+        if "".join(sys.argv[1:2]) in _PRINTING and isinstance(exit_.__context__, BrokenPipeError):
             raise SystemExit(0) from None
         raise
     except KeyboardInterrupt:
