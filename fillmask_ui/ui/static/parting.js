@@ -62,7 +62,8 @@
     if (lines && !lines.length) {
       return tell("There are none yet: write some under “Your sentences”, beside the examples.");
     }
-    sums ??= { next: 0, total: lines?.length, looked: 0, words: 0, parted: 0, flipped: 0 };
+    show(true);
+    sums ??= { next: 0, total: lines?.length, looked: 0, left_out: 0, words: 0, parted: 0, flipped: 0 };
     tell("");
     buttons(true);
     progress("Searching…");
@@ -96,6 +97,7 @@
     const next = sums.next + found.done;
     sums.next = next < sums.total ? next : null;
     sums.looked += found.done - found.left_out;
+    sums.left_out += found.left_out;
     sums.words += found.words;
     sums.parted += found.found.length;
     sums.flipped += found.found.filter((one) => one.flipped).length;
@@ -126,12 +128,14 @@
     turn += 1;
     buttons(false);
     mark();
-    const { looked, words, parted, flipped } = sums;
+    const { looked, left_out, words, parted, flipped } = sums;
     const where = several(looked, "sentence");
-    const hidden = `${several(words, "word")} hidden`;
-    if (!looked) tell("No sentence could be looked at: three words are the least, and none too long.");
-    else if (!parted) tell(`They never part on these ${where} (${hidden}).`);
-    else tell(`They put another word first in ${flipped} of ${where} (${hidden}).`);
+    const short = left_out ? `; left out as too short or too long: ${left_out}` : "";
+    const hidden = `(${several(words, "word")} hidden${short})`;
+    if (sums.next === 0) tell("");
+    else if (!looked) tell("No sentence was looked at: they are too short or too long.");
+    else if (!parted) tell(`They never part on these ${where} ${hidden}.`);
+    else tell(`They put another word first in ${flipped} of ${where} ${hidden}.`);
   }
 
   // ---- What stands on the page
@@ -156,7 +160,7 @@
   document.addEventListener("click", (event) => {
     const at = (selector) => event.target.closest?.(selector);
     if (at("#parting-open")) show(byId("parting").hidden);
-    else if (at("#parting-stop")) stop();
+    if (at("#parting-stop") || (at("#parting-open") && !byId("parting-stop").hidden)) stop();
     else if (rows.has(at("#parting-list button"))) {
       const found = rows.get(at("#parting-list button"));
       page.explore.change({ ...found.state, other: "" }, { push: true });
@@ -171,8 +175,8 @@
   });
 
   document.addEventListener("change", (event) => {
-    if (event.target.name === "parting-where") reset();
-    if (["fm-own-text", "fm-own-file"].includes(event.target.id) && own()) reset();
+    const lines = ["fm-own-text", "fm-own-file"].includes(event.target.id) && own();
+    if (event.target.name === "parting-where" || lines) reset();
   });
 
   document.addEventListener("fillmask:answer", () => {
