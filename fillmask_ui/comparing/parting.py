@@ -48,6 +48,8 @@ WORDS = 6
 LEAST_WORDS = 3
 MASK = "[MASK]"
 
+Pair = tuple[MaskedLM, MaskedLM]  # A and B
+
 
 @dataclass(frozen=True)
 class Parting:
@@ -193,16 +195,14 @@ class _Place:
     positions: tuple[int, ...]  # of the mask among them
 
 
-def _plain_masks(text: str, models: Sequence[MaskedLM]) -> str:
+def _plain_masks(text: str, models: Pair) -> str:
     """The text with every mask written as `[MASK]`."""
     for model in models:
         text = text.replace(model.vocabulary.mask_token, MASK)
     return normalise_masks(text, MASK)
 
 
-def _places(
-    models: Sequence[MaskedLM], text: str, most: int, rng: np.random.Generator
-) -> list[_Place]:
+def _places(models: Pair, text: str, most: int, rng: np.random.Generator) -> list[_Place]:
     """At most so many places of a sentence; a `TextError` where it is too long for a model."""
     own = [match.start() for match in re.finditer(re.escape(MASK), text)]
     if own:
@@ -228,9 +228,7 @@ def _places(
     return places
 
 
-def _place(
-    models: Sequence[MaskedLM], masked: str, word: str | None, start: int, end: int, mask: int
-) -> _Place:
+def _place(models: Pair, masked: str, word: str | None, start: int, end: int, mask: int) -> _Place:
     """An `OptionError` where a model cannot spell the word, a `TextError` for too long a text."""
     ids, positions = [], []
     for model in models:
@@ -242,7 +240,7 @@ def _place(
     return _Place(word, start, end, masked, mask, tuple(ids), tuple(positions))
 
 
-def _most_changed(models: Sequence[MaskedLM], places: Sequence[_Place]) -> _Place:
+def _most_changed(models: Pair, places: Sequence[_Place]) -> _Place:
     """The place at which two models of one tokenizer differ most, as far as batches tell."""
     orders: list[tuple[bool, float]] = []
     for start in range(0, len(places), ROWS_PER_CALL):
@@ -257,7 +255,7 @@ def _most_changed(models: Sequence[MaskedLM], places: Sequence[_Place]) -> _Plac
     return places[max(range(len(places)), key=orders.__getitem__)]
 
 
-def _parting(models: Sequence[MaskedLM], sentence: Sentence, place: _Place) -> Parting:
+def _parting(models: Pair, sentence: Sentence, place: _Place) -> Parting:
     words = [] if place.word is None else [place.word]
     compared = compare(*models, place.masked, top_k=1, candidates=words, joint=0)
     mask = compared.masks[place.mask]

@@ -23,7 +23,7 @@ def test_own_sentences_are_searched_and_opened(explorer):
     explorer.open(text=CAT, compare="embedded:int8", list="\n".join(OWN)).see(CAT)
     opener.click()
     panel = page.get_by_role("region", name="Where do the two models part?")
-    panel.get_by_label("your sentences").check()
+    panel.get_by_label("your own sentences").check()
     panel.get_by_role("button", name="Search").click()
     expect(panel.get_by_role("status")).to_contain_text("of 3 sentences")
     expect(panel.get_by_role("status")).to_contain_text("too short or too long: 1")

@@ -13,10 +13,11 @@ from typing import Any
 from fillmask_ui.comparing.parting import Looked, Parting, look
 from fillmask_ui.comparing.sentences import Sentence, sentences
 from fillmask_ui.errors import FillmaskError, OptionError
+from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.show.render import render
 from fillmask_ui.show.words import candidate_names
 from fillmask_ui.texts import TextSource, open_texts
-from fillmask_ui.ui.background import Waiting
+from fillmask_ui.ui.background import Done, Waiting
 from fillmask_ui.ui.explore.question import Question
 from fillmask_ui.ui.session import Session, check_text
 from fillmask_ui.ui.widgets import error_message
@@ -46,18 +47,17 @@ def parting(session: Session, values: Mapping[str, Any]) -> Json:
     try:
         if not question.compare:
             raise OptionError("there is one model: pick a second one to compare it with")
-        models = []
-        for reference in (question.model, question.compare):
-            state = session.model_soon(reference)
+        states = [session.model_soon(name) for name in (question.model, question.compare)]
+        for state in states:
             if isinstance(state, Waiting):
                 return {"busy": state.message or "Loading the model…"}
-            models.append(state.result)
+        first, second = (state.result for state in states if isinstance(state, Done))
         own = _own(values.get("sentences"), start)
         asked = embedded_sentences()[start:] if own is None else own
         looked, until = list[Looked](), time.monotonic() + WINDOW_SECONDS
         for sentence in asked:
             check_text(sentence.text)
-            looked.append(look(*models, sentence))
+            looked.append(look(first, second, sentence))
             if time.monotonic() > until:
                 break
     except FillmaskError as error:
@@ -68,7 +68,7 @@ def parting(session: Session, values: Mapping[str, Any]) -> Json:
         "total": len(embedded_sentences()) if own is None else None,
         "words": sum(each.words for each in looked),
         "left_out": sum(bool(each.left_out) for each in looked),
-        "found": [_shown(each, models, question.unit) for each in found],
+        "found": [_shown(each, (first, second), question.unit) for each in found],
     }
 
 
@@ -88,7 +88,7 @@ def _own(sent: Any, start: int) -> list[Sentence] | None:
     return [Sentence(start + number, 0, line) for number, line in enumerate(lines)]
 
 
-def _shown(found: Parting, models: list[Any], unit: str) -> Json:
+def _shown(found: Parting, models: tuple[MaskedLM, MaskedLM], unit: str) -> Json:
     firsts = zip(models, (found.first, found.other_first), strict=True)
     names = [candidate_names([first], model.vocabulary)[0] for model, first in firsts]
     html = render("page/explore/parting_row.html", own=found, names=names, unit=unit)
