@@ -100,7 +100,7 @@ class Search:
     left_out: int  # sentences so far that were
     words: int  # hidden so far
     parted: int  # sentences on which the models differ at all
-    flipped: int  # sentences of which a first word flipped
+    flipped: int  # sentences with another first word at the place that tells them
     best: tuple[Parting, ...]  # most changed first
 
     def to_dict(self) -> dict[str, Any]:
