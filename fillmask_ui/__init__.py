@@ -23,6 +23,7 @@ _PUBLIC = {
     "sentence_surprise": "fillmask_ui.filling",
     "occlude": "fillmask_ui.filling",
     "pair_masks": "fillmask_ui.filling",
+    "compare": "fillmask_ui.comparing",
     "where_they_part": "fillmask_ui.comparing",
     "unmask": "fillmask_ui.unmasking",
     "UnmaskingConfig": "fillmask_ui.unmasking",
@@ -30,7 +31,7 @@ _PUBLIC = {
     "EvaluationConfig": "fillmask_ui.evaluation",
     "evaluate": "fillmask_ui.evaluation",
     "summarize": "fillmask_ui.evaluation",
-    "compare": "fillmask_ui.runs",
+    "compare_runs": "fillmask_ui.runs",
     "FillmaskError": "fillmask_ui.errors",
 }
 

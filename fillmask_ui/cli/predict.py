@@ -5,19 +5,23 @@ from __future__ import annotations
 import math
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from itertools import chain
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fillmask_ui.cli.comparison import print_comparison
 from fillmask_ui.cli.lines import check_file, file_texts
 from fillmask_ui.cli.options import Json, option, with_options
 from fillmask_ui.cli.terminal import load, print_line, print_table, wide_console
 from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.records import Filling
+
+if TYPE_CHECKING:
+    from fillmask_ui.comparing import Comparison
 
 
 @with_options
@@ -36,6 +40,9 @@ def predict(
     file: Annotated[
         str | None,
         option("Read texts from a file, one per line; - for standard input.", metavar="F|-"),
+    ] = None,
+    compare: Annotated[
+        str | None, option("A second model: both side by side at each mask.", metavar="REF")
     ] = None,
     bits: Annotated[bool, option("NLL and entropy in bits.", "--bits")] = False,
     as_json: Json = False,
@@ -59,12 +66,17 @@ def predict(
     if not as_json:
         # What draws the tables comes in while the weights are read, which leaves a core idle.
         threading.Thread(target=import_module, args=("rich.table",)).start()
-    loaded = load(model)
+    models = [load(model)]
+    look: Callable[..., Filling | Comparison] = fill
+    if compare is not None:
+        from fillmask_ui.comparing import compare as look
+
+        models.append(load(model.second(compare)))
     failed = False
     of_file = () if file is None else file_texts(file, needed=not given)
     for number, text in enumerate(chain(given, of_file), start=1):
         try:
-            filling = fill(loaded, text, top_k=k, candidates=words, joint=joint)
+            found = look(*models, text, top_k=k, candidates=words, joint=joint)
         except TextError as error:
             # One bad line must not cost the others theirs.
             where = f"text {number}: " if len(given) > 1 or file else ""
@@ -72,9 +84,11 @@ def predict(
             failed = True
             continue
         if as_json:
-            typer.echo(filling.to_json())
+            typer.echo(found.to_json())
+        elif isinstance(found, Filling):
+            print_filling(found, bits=bits)
         else:
-            print_filling(filling, bits=bits)
+            print_comparison(found, models, bits=bits)
     if failed:
         raise typer.Exit(2)
 

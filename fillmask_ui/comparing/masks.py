@@ -200,25 +200,30 @@ class _Side:
         new = [TokenizedWord("", ids) for ids in words if ids and ids not in self.known]
         return tokens_read(self.place.encoding, new)
 
-    def says(self, ids: Ids | None) -> "_Score":
-        """The score of a word, given as tokens."""
+    def says(self, ids: Ids | None) -> "_Said":
+        """Its score of a word, given as tokens."""
         if ids is None:
-            return _Score(None, None, None)
+            return _Said()
+        place = self.place
         if (own := self.known.get(ids)) is None:
-            place, word = self.place, TokenizedWord("", ids)
-            (own,) = word_scores(
-                place.model, place.encoding, place.position, [word], self.log_probs
-            )
-        return _Score(own.probability, own.nll_nats, own.rank)
+            words = [TokenizedWord("", ids)]
+            (own,) = word_scores(place.model, place.encoding, place.position, words, self.log_probs)
+        token_id = ids[0] if len(ids) == 1 else None
+        token = None if token_id is None else place.model.vocabulary.token(token_id)
+        listed = isinstance(own, Candidate)
+        return _Said(token, token_id, own.probability, own.nll_nats, own.rank, listed)
 
 
 @dataclass(frozen=True)
-class _Score:
-    """What a model gives a word; None where it has no tokens for it."""
+class _Said:
+    """The half of a `ComparedCandidate` that is of one model."""
 
-    probability: float | None
-    nll_nats: float | None
-    rank: int | None
+    token: str | None = None
+    token_id: int | None = None
+    probability: float | None = None
+    nll_nats: float | None = None
+    rank: int | None = None
+    listed: bool = False
 
 
 def _sides(model: MaskedLM, prompt: Prompt, top_k: int | None) -> Iterator[_Side]:
@@ -255,29 +260,11 @@ def _words(one: _Side, two: _Side, by_word: bool) -> dict[Pair, str]:
 def _compared(one: _Side, two: _Side, words: dict[Pair, str], by_word: bool) -> MaskComparison:
     first, second = one.filling, two.filling
     asked = {(_ids(a), _ids(b)) for a, b in zip(first.scored, second.scored, strict=True)}
-    listed, other_listed = (
-        {(own.token_id,) for own in filling.candidates} for filling in (first, second)
-    )
     rows = []
     for pair, word in words.items():
-        own, other = one.says(pair[0]), two.says(pair[1])
-        token_id = pair[0][0] if pair[0] and len(pair[0]) == 1 else None
-        rows.append(
-            ComparedCandidate(
-                word=word,
-                token=None if token_id is None else one.place.model.vocabulary.token(token_id),
-                token_id=token_id,
-                probability=own.probability,
-                other_probability=other.probability,
-                nll_nats=own.nll_nats,
-                other_nll_nats=other.nll_nats,
-                rank=own.rank,
-                other_rank=other.rank,
-                listed=pair[0] in listed,
-                other_listed=pair[1] in other_listed,
-                asked=pair in asked,
-            )
-        )
+        own, other = vars(one.says(pair[0])), vars(two.says(pair[1]))
+        others = {f"other_{name}": value for name, value in other.items()}
+        rows.append(ComparedCandidate(word=word, asked=pair in asked, **own, **others))
     rows.sort(key=lambda row: -max(row.probability or 0.0, row.other_probability or 0.0))
     kl_nats, js_nats = (None, None) if by_word else _divergences(one.shifted, two.shifted)
     best, other_best = first.candidates[0], second.candidates[0]

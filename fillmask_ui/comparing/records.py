@@ -17,6 +17,8 @@ class ComparedCandidate:
     word: str  # without the tokenizer's marks, or as asked
     token: str | None  # of A's vocabulary where it is one token there
     token_id: int | None  # the same
+    other_token: str | None  # of B's vocabulary where it is one token there
+    other_token_id: int | None  # the same
     probability: float | None  # under A
     other_probability: float | None  # under B
     nll_nats: float | None

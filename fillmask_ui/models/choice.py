@@ -63,6 +63,17 @@ class ModelChoice:
     def __post_init__(self) -> None:
         check_options(self)
 
+    def second(self, reference: str) -> "ModelChoice":
+        """How a second model is loaded beside it: its own runtime and precision, this one's device.
+
+        >>> ModelChoice("embedded", dtype="float16", threads=2).second("embedded:int8").given()
+        {'threads': 2}
+        """
+        choice = ModelChoice(reference, device=self.device, threads=self.threads)
+        if reference.endswith(".onnx"):
+            return replace(choice, tokenizer=self.tokenizer, provider=self.provider)
+        return choice
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values, for run.json."""
         return asdict(self)

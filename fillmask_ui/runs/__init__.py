@@ -8,6 +8,8 @@ from fillmask_ui.runs.plan import Plan
 from fillmask_ui.runs.record import Recorder, resume, start
 from fillmask_ui.runs.store import Run, RunStore, default_root
 
+compare_runs = compare  # its public name, beside the `compare` of two models
+
 __all__ = [
     "FORMATS",
     "Plan",
@@ -17,6 +19,7 @@ __all__ = [
     "RunInfo",
     "RunStore",
     "compare",
+    "compare_runs",
     "default_root",
     "export",
     "perform",

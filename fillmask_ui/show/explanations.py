@@ -24,6 +24,11 @@ EXPLANATIONS = {
     "joint_probability": "Of all masks filled like this together: the product of the factors.",
     "joint_loss": "Minus the logarithm of the joint probability: the sum of the factors.",
     "factors": "Loss of each word, given the words before it in this list.",
+    "kl": "KL(A‖B): what is lost where B's probabilities stand in for A's; 0 if they are the same.",
+    "jensen_shannon": "How far the two are apart, either way: 0 if they are equal, at most ln 2.",
+    "two_entropies": "How undecided A is, then B: the loss that each expects.",
+    "points": "Probability under B less that under A, in points of a hundred.",
+    "rank_change": "Places among all words: ▲ B puts the word higher than A does, ▼ lower.",
     "cross_entropy": "Cross-entropy with what was there: −ln of the share that the true word got.",
     "precision": "How the weights are stored; float16 weights are computed with as float32.",
 }

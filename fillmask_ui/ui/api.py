@@ -11,6 +11,7 @@ from typing import Any, TypedDict, get_args, get_type_hints
 import gradio as gr
 
 from fillmask_ui import records
+from fillmask_ui.comparing import ComparedJoint, MaskComparison
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.filling import MAX_TOP_K, split_words
 from fillmask_ui.models import AvailableModel, available_models
@@ -42,11 +43,22 @@ JointJson = _json_of(records.JointFilling, log_probability_nats=float | None)
 ModelJson = _json_of(AvailableModel)
 # What `fillmask-ui predict --json` prints.
 _LISTS = {"masks": GenericAlias(list, MaskJson), "joint": GenericAlias(list, JointJson)}
-FillingJson = _typed_dict("FillingJson", {"text": str, "model": str, "signature": str, **_LISTS})
+_FILLED = {"text": str, "model": str, "signature": str}
+FillingJson = _typed_dict("FillingJson", _FILLED | _LISTS)
+# What `fillmask-ui predict --compare --json` prints.
+ComparedJson = _json_of(
+    MaskComparison, model=str, signature=str, by_word=bool, notes=GenericAlias(list, str)
+)
+_LISTS |= {
+    "masks": GenericAlias(list, _json_of(records.MaskFilling, compare=ComparedJson)),
+    "joint_compare": GenericAlias(list, _json_of(ComparedJoint)),
+}
+# Without joint fillings where there is one mask.
+ComparisonJson = _typed_dict("ComparisonJson", _FILLED | _LISTS, total=False)
 
 
 def build(session: Session) -> None:
-    """Add `/predict`, `/score_candidates` and `/models` to the page being built."""
+    """Add `/predict`, `/score_candidates`, `/compare` and `/models` to the page being built."""
 
     def predict(text: str, model: str = "", top_k: int = 5, candidates: str = "") -> Any:
         """Most probable words at each mask of a text, as `fillmask-ui predict --json` prints them.
@@ -58,8 +70,7 @@ def build(session: Session) -> None:
             candidates: words to score at each mask, separated by commas.
         """
         with _errors_in_words():
-            if not 1 <= top_k <= MAX_TOP_K:
-                raise OptionError(f"top_k was {top_k}: give a number from 1 to {MAX_TOP_K}")
+            _check_top_k(top_k)
             words = split_words(candidates)
             return session.fill(session.model(model), text, top_k=top_k, words=words).to_dict()
 
@@ -75,6 +86,23 @@ def build(session: Session) -> None:
             scores = session.score(session.model(model), text, split_words(candidates))
             return [[dataclasses.asdict(word) for word in mask] for mask in scores]
 
+    def compare(
+        text: str, model: str = "", other: str = "", top_k: int = 5, candidates: str = ""
+    ) -> Any:
+        """Two models at each mask, as `fillmask-ui predict --compare --json` prints them.
+
+        Args:
+            text: a sentence with [MASK], <mask> or ___.
+            model: reference of model A; empty for the page's default model.
+            other: reference of model B; empty for the page's default model.
+            top_k: words that each lists for each mask, 1 to 100.
+            candidates: words to score at each mask, separated by commas.
+        """
+        with _errors_in_words():
+            _check_top_k(top_k)
+            both = session.model(model), session.model(other)
+            return session.compare(both, text, top_k=top_k, words=split_words(candidates)).to_dict()
+
     def models() -> Any:
         """Models at hand without a network; the other endpoints take a `reference` as `model`."""
         with _errors_in_words():
@@ -83,11 +111,17 @@ def build(session: Session) -> None:
     for endpoint, returned in (
         (predict, FillingJson),
         (score_candidates, GenericAlias(list, GenericAlias(list, ScoredJson))),
+        (compare, ComparisonJson),
         (models, GenericAlias(list, ModelJson)),
     ):
         # Gradio documents the type that it finds here.
         endpoint.__annotations__["return"] = returned
         gr.api(endpoint, api_name=endpoint.__name__, concurrency_limit=4)
+
+
+def _check_top_k(top_k: int) -> None:
+    if not 1 <= top_k <= MAX_TOP_K:
+        raise OptionError(f"top_k was {top_k}: give a number from 1 to {MAX_TOP_K}")
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from fillmask_ui.comparing import Comparison, compare
 from fillmask_ui.errors import FillmaskError, ModelError, OptionError, TextError
 from fillmask_ui.filling import (
     fill,
@@ -191,6 +192,31 @@ class Session:
             ),
             lambda pair: len(pair.candidates),
         )
+
+    def compare(
+        self,
+        models: tuple[MaskedLM, MaskedLM],
+        text: str,
+        *,
+        top_k: int | None,
+        words: Sequence[str] = (),
+        joint: int = 5,
+    ) -> Comparison:
+        """`compare` within the page's limits, remembered as `fill` is."""
+        check_text(text, words)
+        one, two = (self._sharing(model) for model in models)
+        choices: dict[str, Any] = {"top_k": top_k, "candidates": tuple(words), "joint": joint}
+
+        def make() -> Comparison:
+            return compare(one, two, text, most_work=MAX_WORK, **choices)
+
+        def size(found: Comparison) -> int:
+            return 4 * sum(len(mask.candidates) for mask in found.masks)
+
+        if top_k is None:
+            return make()
+        question = self._key(models[1], (compare, text, *choices.values()))
+        return self._remembered(models[0], question, make, size)
 
     def further(
         self,

@@ -102,7 +102,7 @@ def model_picker(session: Session, **options: Any) -> gr.Dropdown:
         model_choices(session),
         value=session.default_model,
         label="Model",
-        info="at hand" if session.public else "or type org/name, a folder, an .onnx file",
+        info="at hand" if session.public else "or type org/name, folder, .onnx file",
         allow_custom_value=True,  # the session says what may be loaded, and why not
         filterable=True,
         **options,

@@ -7,6 +7,7 @@ import pytest
 from gradio_client import Client
 from gradio_client.exceptions import AppError
 
+from fillmask_ui.comparing import compare
 from fillmask_ui.filling import fill, score_candidates
 from fillmask_ui.models import available_models
 from fillmask_ui.ui import api
@@ -20,9 +21,9 @@ def client(served):
     return Client(served.url, verbose=False, analytics_enabled=False)
 
 
-def test_three_endpoints_are_offered_with_their_types(client):
+def test_four_endpoints_are_offered_with_their_types(client):
     offered = client.view_api(return_format="dict")["named_endpoints"]
-    assert set(offered) == {"/predict", "/score_candidates", "/models"}
+    assert set(offered) == {"/predict", "/score_candidates", "/compare", "/models"}
     parameters = {
         name: {p["parameter_name"]: p["type"]["type"] for p in endpoint["parameters"]}
         for name, endpoint in offered.items()
@@ -38,6 +39,7 @@ def test_three_endpoints_are_offered_with_their_types(client):
         "candidates": "string",
         "model": "string",
     }
+    assert [*parameters["/compare"]] == ["text", "model", "other", "top_k", "candidates"]
     assert parameters["/models"] == {}
     assert all(endpoint["description"] for endpoint in offered.values())
     filling = offered["/predict"]["returns"][0]["type"]["properties"]
@@ -77,6 +79,19 @@ def test_score_candidates_answers_one_list_a_mask(client, served):
         [word.nll_nats for word in mask] for mask in expected
     ]
     assert found[0][1]["parts"][0]["token"] == expected[0][1].parts[0].token
+
+
+def test_compare_answers_what_compare_does(client, served):
+    text = "The [MASK] sat on the [MASK]."
+    asked = {"top_k": 4, "candidates": "cat, souvenirs"}
+    found = client.predict(text, "", "embedded:int8", **asked, api_name="/compare")
+    models = [served.store.get(name) for name in ("embedded", "embedded:int8")]
+    expected = compare(*models, text, top_k=4, candidates=["cat", "souvenirs"])
+    assert found == json.loads(expected.to_json())
+    assert set(found) == set(api.ComparisonJson.__annotations__)
+    assert set(found["masks"][0]["compare"]) == set(api.ComparedJson.__annotations__)
+    with pytest.raises(AppError, match="nobody/none&lt;b&gt;"):
+        client.predict(text, "", "nobody/none<b>", api_name="/compare")
 
 
 def test_models_lists_what_is_at_hand(client):

@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 from fillmask_ui.filling import fill
 from fillmask_ui.show.explanations import EXPLANATIONS
 from fillmask_ui.show.render import render
+from fillmask_ui.ui.explore.compare import compared
 from fillmask_ui.ui.explore.guess import guess
 from fillmask_ui.ui.explore.question import Question
 from fillmask_ui.ui.explore.serve import joint
@@ -37,7 +38,8 @@ def test_each_is_used_and_stands_once_on_the_page(session):
     pieces = answer(session, question).html
     own = guess(session, {"text": "a [MASK]", "guesses": "cat", "truth": "cat"})["html"]
     together = joint(session, {"text": question.text})["html"]
-    html = "".join([*pieces.values(), own, together])
+    both = compared(session, {"text": question.text, "compare": "table"})["html"]
+    html = "".join([*pieces.values(), own, together, both])
     assert set(re.findall(r'aria-describedby="about-(\w+)"', html)) == set(EXPLANATIONS)
 
 

@@ -4,6 +4,7 @@ The browser holds the state of the tab and sends it along; nothing is kept here 
 an answer takes no longer than the model does, and one that is overtaken is simply not looked at.
 """
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,7 @@ from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Filling
 from fillmask_ui.ui.background import Waiting
-from fillmask_ui.ui.explore import asrun, editing, guess, view
+from fillmask_ui.ui.explore import asrun, compare, editing, guess, view
 from fillmask_ui.ui.explore.loss import loss_points, points_json
 from fillmask_ui.ui.explore.mattered import mattered
 from fillmask_ui.ui.explore.pairs import pair
@@ -128,6 +129,9 @@ def joint(session: Session, values: Mapping[str, Any]) -> Json:
     They take many more readings of the text than an answer, so the browser asks for them apart.
     """
     question = Question.read(values)
+    if question.compare:
+        with contextlib.suppress(FillmaskError):
+            return {"html": compare.joint_html(session, question)}
     try:
         model = session.model(question.model)
         draft = view.current_draft(question, model)
@@ -138,7 +142,13 @@ def joint(session: Session, values: Mapping[str, Any]) -> Json:
 
 
 def _file_text(session: Session, question: Question, label: str) -> str:
-    if label == ALL_TOKENS:
+    whole = label == ALL_TOKENS
+    if question.compare:
+        if whole:
+            _check_whole(session, question)
+        both = compare.comparison(session, question, None if whole else question.top_k)
+        return both.to_json(indent=2) if label == "JSON" else compare.comparison_csv(both)
+    if whole:
         return view.filling_csv(whole_vocabulary(session, question))
     shown = view.answer(session, question).filling
     if shown is None:
@@ -152,14 +162,19 @@ def _file_text(session: Session, question: Question, label: str) -> str:
 
 def whole_vocabulary(session: Session, question: Question) -> Filling:
     """All tokens at each mask of the text; refused where the file would be too large."""
-    model = session.model(question.model)
-    draft = view.current_draft(question, model)
+    draft = _check_whole(session, question)
+    return session.fill(session.model(question.model), draft.text, top_k=None)
+
+
+def _check_whole(session: Session, question: Question) -> editing.Draft:
+    """The text, if its masks are few enough for a file of all tokens."""
+    draft = view.current_draft(question, session.model(question.model))
     if len(draft.hidden) > MAX_WHOLE_MASKS:
         raise OptionError(
             f"the text has {len(draft.hidden)} masks, and a file of all tokens has at most "
             f"{MAX_WHOLE_MASKS}: leave some masks out, or download what is shown"
         )
-    return session.fill(model, draft.text, top_k=None)
+    return draft
 
 
 # By the name under which the browser calls them; each takes the session and JSON values.
@@ -167,6 +182,7 @@ SERVED = {
     "answer": answer,
     "download": download,
     "joint": joint,
+    "compared": compare.compared,
     "losses": losses,
     "surprise": surprise,
     "mattered": mattered,

@@ -44,16 +44,18 @@ def build(session: Session) -> None:
                 elem_id="sentence",
             )
         with gr.Column(elem_classes="fm-start", min_width=280):
-            inputs["model"] = widgets.model_picker(session, elem_id="model")
-            inputs["compare"] = gr.Dropdown(
-                [("no other model", ""), *widgets.model_choices(session)],
-                value="",
-                label="Compare with",
-                info="a second model on the same sentence",
-                allow_custom_value=True,  # as of the first
-                filterable=True,
-                elem_id="compare-with",
-            )
+            with gr.Row(elem_classes="fm-models"):
+                inputs["model"] = widgets.model_picker(session, elem_id="model", min_width=180)
+                inputs["compare"] = gr.Dropdown(
+                    [("no other model", ""), *widgets.model_choices(session)],
+                    value="",
+                    label="Compare with",
+                    info="a second model on the same sentence",
+                    allow_custom_value=True,  # as of the first
+                    filterable=True,
+                    min_width=180,
+                    elem_id="compare-with",
+                )
             examples = render("page/explore/examples.html", sets=EXAMPLE_SETS)
             widgets.html_block(
                 examples, js_on_load=widgets.static("examples.js"), elem_id="examples"

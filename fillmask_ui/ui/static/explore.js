@@ -278,10 +278,10 @@
 
   document.addEventListener("click", (event) => {
     const at = (selector) => event.target.closest?.(selector);
-    const zoom = at("#bars [data-zoom]");
+    const zoom = at("#bars [data-zoom], #compared [data-zoom]");
     const choice = at("#choices [data-key]");
     const file = at("[data-download]");
-    const row = at("#bars [data-key], #candidates [data-key], #scored [data-key], #joint [data-key]");
+    const row = at("#bars [data-key], #compared [data-key], #candidates [data-key], #scored [data-key], #joint [data-key]");
     if (zoom) explore.change({ zoom: Number(zoom.dataset.zoom) });
     else if (choice) explore.change({ selected: Number(choice.dataset.key) }, { push: true });
     else if (file) save(file.dataset.download);

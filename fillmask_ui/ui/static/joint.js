@@ -5,15 +5,15 @@
   const page = (window.fillmask ??= {});
   const byId = (id) => document.getElementById(id);
   let timer = null;
-  let shown = ""; // the text, model and unit of the table on the page
+  let shown = ""; // the text, models and unit of the table on the page
 
   document.addEventListener("fillmask:stale", () => clearTimeout(timer));
 
   document.addEventListener("fillmask:answer", ({ detail: answer }) => {
     clearTimeout(timer);
-    const { unit, run } = page.explore.state;
+    const { unit, run, compare } = page.explore.state;
     const wanted = answer.mask && !run && answer.masks > 1 && answer.masks <= MOST_MASKS;
-    const question = JSON.stringify([answer.version, answer.model, unit]);
+    const question = JSON.stringify([answer.version, answer.model, unit, compare]);
     if (wanted && question === shown) return;
     shown = "";
     byId("joint").replaceChildren();
