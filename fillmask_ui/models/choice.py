@@ -78,13 +78,6 @@ class ModelChoice:
         """Plain JSON-ready values, for run.json."""
         return asdict(self)
 
-    def second(self, reference: str) -> "ModelChoice":
-        """A model to compare with: its own runtime and precision, this one's device."""
-        choice = ModelChoice(reference, device=self.device, threads=self.threads)
-        if reference.endswith(".onnx"):
-            return replace(choice, tokenizer=self.tokenizer, provider=self.provider)
-        return choice
-
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "ModelChoice":
         """The inverse of `to_dict`; what is missing has its default."""
