@@ -78,7 +78,7 @@ def _progress(total: int) -> Any:
     from rich.progress import MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
     def values(search: Search) -> dict[str, Any]:
-        return {"completed": search.looked, "flipped": f"{search.flipped} first words changed"}
+        return {"completed": search.looked, "flipped": f"{search.flipped} first words flipped"}
 
     columns = (MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.fields[flipped]}"))
     task: dict[str, Any] = {"description": "sentences", "total": total, "flipped": ""}

@@ -48,7 +48,7 @@ def test_rows_are_what_the_core_finds(session):
     for row, own in zip(found["found"], expected, strict=True):
         assert (row["flipped"], row["change"]) == own.order
         assert f"KL {own.kl_nats:.3f} nats" in row["html"]
-        assert ("first word changed" in row["html"]) == own.flipped
+        assert ("first word flipped" in row["html"]) == own.flipped
         assert row["state"]["text"] == own.masked
         assert row["state"]["hidden"] == ([own.word] if own.word else [])
         for name, side in (("table", "A"), ("noisy", "B")):

@@ -49,7 +49,7 @@
     const bar = byId("parting-progress").querySelector("progress");
     bar.max = sums.total ?? 1;
     bar.value = sums.next ?? bar.max;
-    const flips = sums.flipped ? `; first word changed in ${sums.flipped}` : "";
+    const flips = sums.flipped ? `; first word flipped in ${sums.flipped}` : "";
     bar.nextElementSibling.textContent =
       text || `${sums.next ?? sums.total} of ${several(sums.total, "sentence")}${flips}`;
   }
