@@ -26,10 +26,10 @@ def test_the_space_has_its_page_at_the_top_of_app_py():
     assert isinstance(runpy.run_path(str(ROOT / "app.py"))["demo"], gr.Blocks)
 
 
-def test_only_three_endpoints_are_public(store):
+def test_only_four_endpoints_are_public(store):
     demo = build_app(store, "table")
     names = {fn.api_name for fn in demo.fns.values() if fn.api_visibility == "public" and fn.fn}
-    assert names == {"predict", "score_candidates", "models"}
+    assert names == {"predict", "score_candidates", "compare", "models"}
 
 
 def test_a_public_page_is_hardened(store):
