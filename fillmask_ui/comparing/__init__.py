@@ -1,6 +1,7 @@
 """Two models on one text; each module starts with its definitions."""
 
 from fillmask_ui.comparing.masks import compare
+from fillmask_ui.comparing.parting import Looked, Parting, Search, where_they_part
 from fillmask_ui.comparing.records import (
     ComparedCandidate,
     ComparedJoint,
@@ -13,7 +14,11 @@ __all__ = [
     "ComparedCandidate",
     "ComparedJoint",
     "Comparison",
+    "Looked",
     "MaskComparison",
+    "Parting",
+    "Search",
     "compare",
     "same_tokenizer",
+    "where_they_part",
 ]
