@@ -25,6 +25,7 @@ _PUBLIC = {
     "pair_masks": "fillmask_ui.filling",
     "compare": "fillmask_ui.comparing",
     "compare_sentence": "fillmask_ui.comparing",
+    "where_they_part": "fillmask_ui.comparing",
     "unmask": "fillmask_ui.unmasking",
     "UnmaskingConfig": "fillmask_ui.unmasking",
     "nll_nats": "fillmask_ui.scoring",

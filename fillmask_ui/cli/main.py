@@ -19,6 +19,7 @@ from fillmask_ui.errors import FillmaskError, OptionError, TextError
 _COMMANDS = {
     "predict": "Show the most probable words at each mask, with probability and NLL.",
     "surprise": "Show the loss of every word, each hidden in turn, and what the model wanted.",
+    "differ": "Find the sentences of texts on which two models differ most.",
     "unmask": "Fill many masks step by step: which position first, and with what.",
     "learn": "Open the page at a chapter of the course on the masked-LM loss.",
     "models": "List the models at hand: the embedded ones and those in the local cache.",
@@ -29,6 +30,9 @@ _COMMANDS = {
     "bench": "Measure this machine's speed, also of what is usually used instead.",
     "runs": "Evaluation runs: list, show, compare, delete, export.",
 }
+
+# Those that do nothing but print.
+_PRINTING = ("predict", "surprise", "differ", "unmask", "models", "runs")
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -93,8 +97,7 @@ def run() -> None:
         raise SystemExit(2 if isinstance(error, OptionError | TextError) else 1) from None
     except SystemExit as exit_:
         # The reader has gone (`| head`), of which typer makes a 1: all is done where that is all.
-        printing = "".join(sys.argv[1:2]) in ("predict", "surprise", "unmask", "models", "runs")
-        if printing and isinstance(exit_.__context__, BrokenPipeError):
+        if "".join(sys.argv[1:2]) in _PRINTING and isinstance(exit_.__context__, BrokenPipeError):
             raise SystemExit(0) from None
         raise
     except KeyboardInterrupt:

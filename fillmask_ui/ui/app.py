@@ -29,14 +29,14 @@ TABS = (
 # What every page loads, in this order; a feature of its own has files of its own.
 STYLES = (
     *("page.css", "explore.css", "lenses.css", "apart.css", "guess.css", "present.css", "tour.css"),
-    *("evaluate.css", "examples.css", "guide.css", "replay.css"),
+    *("evaluate.css", "examples.css", "guide.css", "replay.css", "parting.css"),
     *("learn.css", "lesson_loss.css", "lesson_sides.css", "lesson_masking.css"),
     *("lesson_accuracy.css", "lesson_senses.css", "exercises.css", "unmask.css"),
     "compare.css",
 )
 SCRIPTS = (
     *("page.js", "explore.js", "strip.js", "joint.js", "explain.js", "loss.js"),
-    *("lenses.js", "guess.js", "present.js", "tour.js", "replay.js", "evaluate.js"),
+    *("lenses.js", "parting.js", "guess.js", "present.js", "tour.js", "replay.js", "evaluate.js"),
     *("figures.js", "learn.js", "projector.js", "lesson_save.js", "exercises.js", "unmask.js"),
     "compare.js",
 )

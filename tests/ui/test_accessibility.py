@@ -120,6 +120,23 @@ def test_the_other_ways_to_look_at_a_sentence(page):
     assert not audit.found, audit.report()
 
 
+def test_where_two_models_part(page, address):
+    audit = Audit(page)
+    page.goto(f"{address}?text=The+cat+%5BMASK%5D.&compare=embedded%3Aint8")
+    page.get_by_role("button", name="Where do they part?").click()
+    panel = page.get_by_role("region", name="Where do the two models part?")
+    expect(panel).to_be_visible()
+    audit.look("before the search", within="#parting")
+    panel.get_by_role("button", name="Search").click()
+    found = panel.get_by_role("list").get_by_role("button")
+    expect(found.nth(4)).to_be_visible()
+    panel.get_by_role("button", name="Stop", exact=True).click()
+    found.first.click()
+    expect(found.first).to_have_attribute("aria-current", "true")
+    audit.look("sentences found", within="#parting")
+    assert not audit.found, audit.report()
+
+
 def test_evaluate_in_all_its_states(page, address, tmp_path):
     audit, bench = Audit(page), Bench(page, address)
     bench.open()

@@ -17,6 +17,7 @@ from fillmask_ui.ui.explore import apart, asrun, asrun_pair, compare, editing, g
 from fillmask_ui.ui.explore.loss import loss_points, points_json
 from fillmask_ui.ui.explore.mattered import mattered
 from fillmask_ui.ui.explore.pairs import pair
+from fillmask_ui.ui.explore.parting import parting
 from fillmask_ui.ui.explore.question import Action, Question
 from fillmask_ui.ui.explore.strip import version_of
 from fillmask_ui.ui.explore.surprise import surprise
@@ -195,6 +196,7 @@ SERVED = {
     "apart": apart.apart,
     "mattered": mattered,
     "pair": pair,
+    "parting": parting,
     "guess": guess.guess,
     "guesses": guess.guesses,
 }

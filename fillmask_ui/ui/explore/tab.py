@@ -9,6 +9,7 @@ from typing import Any
 
 import gradio as gr
 
+from fillmask_ui.comparing.parting import WORDS
 from fillmask_ui.filling import MAX_TOP_K
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import widgets
@@ -62,7 +63,7 @@ def build(session: Session) -> None:
             present.build([example.text for example in EXAMPLES])
         with gr.Column(elem_classes="fm-result", min_width=280):
             widgets.html_block(
-                render("page/explore/stage.html", plain=json.dumps(plain)),
+                render("page/explore/stage.html", plain=json.dumps(plain), parting_words=WORDS),
                 js_on_load=widgets.static("stage.js"),
                 server_functions=[widgets.served(session, *item) for item in SERVED.items()],
             )

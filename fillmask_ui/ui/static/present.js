@@ -256,6 +256,7 @@
   });
 
   page.presenting = {
+    own: () => own,
     // The list of a link is shown and not stored: it is another's until it is changed.
     mount(element) {
       panel = element.querySelector(".fm-present");

@@ -1,0 +1,97 @@
+"""`fillmask-ui differ` as its user calls it."""
+
+import json
+
+import pytest
+
+from fillmask_ui import load_model, where_they_part
+from fillmask_ui.comparing import parting
+from fillmask_ui.records import Example
+
+LINES = ["The dog barked all night.", "She drank a cup of tea.", "The sun rises in the morning."]
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "lines.txt"
+    path.write_text("\n".join(LINES), encoding="utf-8")
+    return path
+
+
+def differ(fillmask, *arguments):
+    return fillmask("differ", "--compare", "embedded:int8", *arguments)
+
+
+def test_json_is_what_python_says(fillmask, file):
+    options = ("--no-shuffle", "--words", "3", "--most", "2")
+    result = differ(fillmask, "--dataset", file, *options, "--json")
+    assert result.returncode == 0, result.stderr
+    pair = [load_model(name) for name in ("embedded", "embedded:int8")]
+    texts = [Example(number, line) for number, line in enumerate(LINES)]
+    *_, search = where_they_part(*pair, texts, words=3, most=2)
+    expected = json.loads(json.dumps(search.to_dict()))
+    assert result.json == expected | {
+        "model": "embedded",
+        "signature": str(pair[0].signature),
+        "compare": {"model": "embedded:int8", "signature": str(pair[1].signature)},
+    }
+    assert [*expected] == ["looked", "left_out", "words", "parted", "flipped", "best"]
+    assert (expected["looked"], expected["words"], len(expected["best"])) == (3, 9, 2)
+    # The numbers are those that `predict` gives of each model by itself.
+    best = result.json["best"][0]
+    for name, mark in (("embedded", ""), ("embedded:int8", "other_")):
+        word = ("--candidates", best["word"], "--top-k", "1")
+        (mask,) = fillmask("predict", best["masked"], "-m", name, *word, "--json").json["masks"]
+        assert best[f"{mark}first"] == mask["candidates"][0]
+        assert best[f"{mark}nll_nats"] == mask["scored"][0]["nll_nats"]
+
+
+def test_the_table_marks_the_hidden_word(fillmask, file):
+    nats, bits = (differ(fillmask, "--dataset", file, *more) for more in ((), ("--bits",)))
+    best = differ(fillmask, "--dataset", file, "--json").json["best"][0]
+    start, end = best["start"], best["end"]
+    assert f"{best['text'][:start]}[{best['word']}]{best['text'][end:]}" in nats.stdout
+    assert f"{best['kl_nats']:.4f}" in nats.stdout
+    assert "KL (bits)" in bits.stdout and "of 3 sentences (17 words hidden)" in bits.stdout
+
+
+def test_the_same_model_twice(fillmask):
+    options = ("--sentences", "4", "--words", "2")
+    result = fillmask("differ", "--compare", "embedded", *options)
+    assert "They never part on these 4 sentences (8 words hidden)." in result.stdout
+    found = fillmask("differ", "--compare", "embedded", *options, "--json").json
+    assert (found["parted"], found["flipped"], found["best"]) == (0, 0, [])
+
+
+def test_stopped_it_shows_what_it_has_found(fillmask, file, monkeypatch):
+    look, calls = parting.look, []
+
+    def interrupted(*arguments, **options):
+        calls.append(arguments)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return look(*arguments, **options)
+
+    monkeypatch.setattr(parting, "look", interrupted)
+    result = differ(fillmask, "--dataset", file)
+    assert result.returncode == 130
+    assert "of 2 sentences" in result.stdout
+    assert "stopped after 2 sentences" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ((), 2, "Missing option '--compare'"),
+        (("--compare", "embedded", "--words", "0"), 2, "--words"),
+        (("--compare", "no/such", "--sentences", "1"), 1, "no/such"),
+        (("--compare", "embedded", "--dataset", "-", "--no-shuffle"), 1, "no sentence could be"),
+        (("--compare", "embedded", "--dataset", "gone.txt"), 1, "gone.txt is not there"),
+    ],
+)
+def test_wrong_input_gets_a_message_and_a_code(fillmask, monkeypatch, arguments, code, message):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    result = fillmask("differ", *arguments, stdin="too short.\n")
+    assert result.returncode == code
+    assert message in result.stderr
+    assert result.stdout == ""
