@@ -3,7 +3,7 @@
 They look for constants in front of a product. Files hold the weights elsewhere, in half precision
 behind a Cast, or behind a Transpose; all that is worked out here. What two products read in
 different order, such as word embeddings that are the vocabulary projection too, stays one constant
-and a Transpose, so that it is stored once: `untied` makes two of it.
+and a Transpose, so that it is stored once: `split_ties` makes two of it.
 
 Rivals: ONNX Runtime writes the graph that it has optimised, but makes a copy of such a matrix,
 refuses weights outside the graph's folder and forgets what the weights are called.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -156,17 +156,45 @@ def _digest(values: np.ndarray) -> bytes:
     return hashlib.sha256(shape + np.ascontiguousarray(values).tobytes()).digest()
 
 
-def untied(model: ModelProto) -> ModelProto:
-    """A copy in which every constant that stands behind a Transpose is a constant of its own."""
+def copied(model: ModelProto) -> ModelProto:
+    """A copy, for tools that change what they are given."""
     result = ModelProto()
     result.CopyFrom(model)
+    return result
+
+
+def turned_constants(model: ModelProto) -> dict[str, NodeProto]:
+    """What stands behind a Transpose of a constant, and that Transpose."""
+    constants = {tensor.name for tensor in model.graph.initializer}
+    return {
+        node.output[0]: node
+        for node in model.graph.node
+        if node.op_type == "Transpose" and node.input[0] in constants
+    }
+
+
+def split_ties(model: ModelProto, exclude: Collection[str] | None = None) -> ModelProto:
+    """A copy in which constants that are read in both orders are two.
+
+    Args:
+        model: a whole graph.
+        exclude: names of nodes; only what one of these and another node read is split. None for
+            all there are.
+    """
+    result = copied(model)
     graph = result.graph
     constants = {tensor.name: tensor for tensor in graph.initializer}
-    for node in list(graph.node):
-        if node.op_type == "Transpose" and node.input[0] in constants:
-            values = _worked_out(node, to_array(constants[node.input[0]]))
-            graph.initializer.append(from_array(values, node.output[0]))
-            graph.node.remove(node)
+    for value, turn in turned_constants(result).items():
+        readers = {
+            node.name
+            for node in graph.node
+            if node is not turn and {value, turn.input[0]}.intersection(node.input)
+        }
+        if exclude is not None and readers.intersection(exclude) in (set(), readers):
+            continue
+        values = _worked_out(turn, to_array(constants[turn.input[0]]))
+        graph.initializer.append(from_array(values, value))
+        graph.node.remove(turn)
     return result
 
 
