@@ -9,7 +9,7 @@ import pytest
 from table_model import TableModel, sample_texts
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.models import ModelChoice, load_choice, load_model
 from fillmask_ui.quantizing.measure import (
     BASELINE,
@@ -97,6 +97,18 @@ def test_speeds_are_of_the_same_turns():
     rows_of(base, [variant], sample_texts(20, longest=40))
     changes = [b for a, b in itertools.pairwise(order) if a != b]
     assert changes.count("variant") >= 7
+
+
+def test_an_example_hides_the_word_where_losses_differ_most():
+    texts = sample_texts(20)
+    base, variant = table("x"), table("y", noise=0.3)
+    _, row = rows_of(base, [variant], texts)
+    summary = summarize(evaluate(variant.model, texts, baseline=base.model))
+    for token in summary.most_different:
+        joined = token.text[: token.start][-1:].isalnum() or token.text[token.end :][:1].isalnum()
+        if not joined:
+            break
+    assert row.example == f"{token.text[: token.start]}[MASK]{token.text[token.end :]}"
 
 
 def test_texts_without_a_sentence_have_no_latency():

@@ -26,6 +26,7 @@ from fillmask_ui.evaluation import (
     Heartbeat,
     RunningSummary,
     Summary,
+    TokenExample,
     check_models,
     evaluate,
 )
@@ -41,6 +42,7 @@ SENTENCE_TOKENS = (32, 16, 8)  # of the sentence that is timed: the first that t
 # So many texts are timed, in so many turns; and so many turns of so many calls of the sentence.
 _TIMED_TEXTS, _TURNS = 24, 3
 _SENTENCE_TURNS, _CALLS = 5, 6
+_EXAMPLE_CHARACTERS = 400
 _OPTIMIZATION = "graph optimization: "  # of a signature's note where it is not `all`
 
 
@@ -101,6 +103,8 @@ class VariantFigures:
     measured: str  # signature of masks and texts: rows with the same one compare
     stamp: Stamp
     alarms: tuple[str, ...] = ()  # what a reader must know, in words
+    # A measured text with `[MASK]` at the word whose losses differ most; blank where there is none
+    example: str = ""
 
     @property
     def speedup(self) -> float:
@@ -233,7 +237,18 @@ def _losses(summary: Summary) -> dict[str, Any]:
         "verdict": pair.verdict.label if pair else "",
         "top1_agreement": pair.agreement if pair else 1.0,
         "kl_nats": pair.mean_kl_nats if pair else 0.0,
+        "example": next(filter(None, map(_with_mask, summary.most_different)), ""),
     }
+
+
+def _with_mask(token: TokenExample) -> str:
+    """The sentence of a token with `[MASK]` in its place; blank for a part of a word."""
+    left, word = token.text[: token.start], token.text[token.start : token.end]
+    right = token.text[token.end :]
+    blank = word[: len(word) - len(word.lstrip())]  # some tokenizers count it to the word
+    joined = (left + blank)[-1:].isalnum() or right[:1].isalnum()
+    short = len(token.text) <= _EXAMPLE_CHARACTERS
+    return f"{left}{blank}[MASK]{right}" if short and word.strip() and not joined else ""
 
 
 @dataclass(frozen=True)

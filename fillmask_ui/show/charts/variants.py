@@ -117,8 +117,8 @@ def _chart(
 
 _NOTE = (
     "Lower is better. The line on a point is the 95 % interval of its difference from the "
-    "baseline, paired by text. The larger a point, the faster. Filled points are on the dotted frontier: no "
-    "other is better in both."
+    "baseline, paired by text. The larger a point, the faster. Filled points are on the frontier: "
+    "no other is better in both."
 )
 
 
