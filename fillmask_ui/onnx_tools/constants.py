@@ -84,6 +84,11 @@ class Constants:
             return Kind(first.type, tuple(first.dims[axis] for axis in order))
         if node.op_type == "DequantizeLinear":
             return Kind(inputs[1].type if inputs[1] else first.type, first.dims)
+        if node.op_type == "DynamicQuantizeLinear":
+            place = list(node.output).index(name)
+            return Kind(
+                TensorProto.FLOAT if place == 1 else TensorProto.UINT8, () if place else first.dims
+            )
         if node.op_type == "QuantizeLinear":
             third = inputs[2] if len(inputs) > 2 else None
             return Kind(third.type if third else TensorProto.UINT8, first.dims)
@@ -113,13 +118,15 @@ class Constants:
         nodes = self.nodes(name)
         read = {value for node in nodes for value in node.input}
         stored = [tensor for tensor in self.graph.initializer if tensor.name in read]
-        output = helper.make_tensor_value_info(name, self._type(name), None)
+        output = helper.make_tensor_value_info(name, self.known(name).type, None)
         return run_nodes(helper.make_graph(nodes, "constant", [], [output], stored), {})[0]
 
-    def _type(self, name: str) -> int:
+    def known(self, name: str) -> Kind:
+        """`kind` of what is known to be a constant."""
         kind = self.kind(name)
-        assert kind is not None, name
-        return kind.type
+        if kind is None:
+            raise ValueError(f"{name} is no constant")
+        return kind
 
     def size_bytes(self, name: str) -> int:
         """Bytes of a stored tensor."""

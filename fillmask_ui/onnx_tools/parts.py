@@ -141,13 +141,13 @@ def dequantized(model: ModelProto, part: Part) -> np.ndarray:
     if node.op_type == "GatherBlockQuantized":
         return _all_rows(constants, node)
     if part.scales and node.op_type != "MatMulNBits":
-        return _scaled(constants, part, node, values.astype(np.float32))
+        return _scaled(constants, part, values.astype(np.float32))
     if attributes_of(node).get("transB") and part.place == 1:
         values = values.T
     return values.astype(np.float32).reshape(part.shape)
 
 
-def _scaled(constants: Constants, part: Part, node: NodeProto, values: np.ndarray) -> np.ndarray:
+def _scaled(constants: Constants, part: Part, values: np.ndarray) -> np.ndarray:
     """(values - zero point) * scale; both are single numbers or one for each column, or row."""
     for name in part.scales:
         kind = constants.kind(name)
@@ -186,17 +186,15 @@ def _unpacked(packed: np.ndarray, bits: int) -> np.ndarray:
 
 def _all_rows(constants: Constants, node: NodeProto) -> np.ndarray:
     """What a GatherBlockQuantized gives for every row."""
-    kind = constants.kind(node.input[0])
-    assert kind is not None, node.input[0]
+    rows = constants.known(node.input[0]).dims[0]
     stored = [constants.stored[name] for name in node.input if name in constants.stored]
     copy = type(node)()
     copy.CopyFrom(node)
     copy.input[1], copy.output[0] = "every_row", "rows"
     row = helper.make_tensor_value_info("every_row", 7, [None])
-    scale = constants.kind(node.input[2])
-    output = helper.make_tensor_value_info("rows", scale.type if scale else 1, None)
+    output = helper.make_tensor_value_info("rows", constants.known(node.input[2]).type, None)
     graph = helper.make_graph([copy], "rows", [row], [output], stored)
-    return run_nodes(graph, {"every_row": np.arange(kind.dims[0])})[0].astype(np.float32)
+    return run_nodes(graph, {"every_row": np.arange(rows)})[0].astype(np.float32)
 
 
 class _Search:
@@ -239,8 +237,7 @@ class _Search:
 
     def _part(self, node: NodeProto, place: int, kind: str) -> Part | None:
         constants, value = self.constants, node.input[place]
-        own = constants.kind(value)
-        assert own is not None, value
+        own = constants.known(value)
         attributes = attributes_of(node)
         scales = [node.input[i] for i in _SCALES.get(node.op_type, ()) if i < len(node.input)]
         output, source, shape, half = node.output[0], node.input[0], own.dims, own.is_half
@@ -255,13 +252,11 @@ class _Search:
             output, scales = product.output, [*scales, *product.scales]
         elif node.op_type == "MatMulNBits":
             shape = (attributes["K"], attributes["N"])
-            scale = constants.kind(node.input[2])
-            half = scale is not None and scale.is_half
+            half = constants.known(node.input[2]).is_half
         elif kind == "embedding":
             source = node.input[1]
             if node.op_type == "GatherBlockQuantized":
-                scale = constants.kind(node.input[2])
-                half = scale is not None and scale.is_half
+                half = constants.known(node.input[2]).is_half
                 shape = self._unpacked_shape(node, own.dims)
             elif not own.is_float:
                 reader = next(iter(constants.readers.get(output, [])), None)
