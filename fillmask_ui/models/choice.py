@@ -7,6 +7,8 @@ from typing import Any
 from fillmask_ui.options import check_options, option
 
 RUNTIMES = ("auto", "onnx", "torch")
+OPTIMIZATIONS = ("all", "extended", "basic", "none")
+X64_PRECISIONS = ("auto", "on", "off")
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,21 @@ class ModelChoice:
     dtype: str | None = option(None, "PyTorch weights: float32, float16 or bfloat16.")
     # that the model computes with, None for all cores; calls at a time share them on PyTorch
     threads: int | None = option(None, "Threads that the model computes with.", least=1)
-    # of ONNX Runtime: none, basic, extended or all; numbers may depend on it. For Python alone.
-    graph_optimization: str = "all"
+    # how much ONNX Runtime rewrites a graph; fused operators round otherwise, and so do those of
+    # bytes even more
+    graph_optimization: str = option(
+        "all",
+        "What ONNX Runtime fuses: all, extended, basic or none. Numbers of int8 depend on it.",
+        choices=OPTIMIZATIONS,
+    )
+    # of ONNX Runtime, `session.x64quantprecision`: sums of products of bytes in 32 bits instead of
+    # 16, in which they saturate; `auto` where the CPU has no instruction that does so anyway
+    x64_quant_precision: str = option(
+        "auto",
+        "Exact products of bytes on x86: auto (on where they would saturate), on or off.",
+        label="x64 quant precision",
+        choices=X64_PRECISIONS,
+    )
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -27,6 +27,7 @@ def load_model(
     onnx_file: str | None = None,
     tokenizer: str | Path | None = None,
     graph_optimization: str = "all",
+    x64_quant_precision: str = "auto",
     on_progress: ProgressCallback | None = None,
 ) -> MaskedLM:
     """Load a masked language model and check that it is one.
@@ -48,8 +49,19 @@ def load_model(
     """
     name = "embedded" if reference is None else str(reference)
     home = None if tokenizer is None else str(tokenizer)
-    given = (name, home, onnx_file, runtime, provider, device, dtype, threads, graph_optimization)
-    return load_choice(ModelChoice(*given), on_progress)
+    choice = ModelChoice(
+        name,
+        tokenizer=home,
+        onnx_file=onnx_file,
+        runtime=runtime,
+        provider=provider,
+        device=device,
+        dtype=dtype,
+        threads=threads,
+        graph_optimization=graph_optimization,
+        x64_quant_precision=x64_quant_precision,
+    )
+    return load_choice(choice, on_progress)
 
 
 def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None) -> MaskedLM:

@@ -70,9 +70,9 @@ class OnnxMaskedLM(RuntimeModel):
         self._open = partial(_open, provider=provider, choice=choice)
         self._single: ort.InferenceSession | None = None
         self._opening = threading.Lock()
-        optimization = choice.graph_optimization
+        optimization, exact = choice.graph_optimization, choice.x64_quant_precision
         # What a cut graph was compared with the whole one under.
-        key = (ort.__version__, provider, optimization, *cpu_features())
+        key = (ort.__version__, provider, optimization, exact, *cpu_features())
         source = read_cut(self._files.weights[0], self._files.folder, self._name, key)
         if source is None:
             source = self._read(key)
@@ -99,6 +99,7 @@ class OnnxMaskedLM(RuntimeModel):
                 self._width_note(),
                 "the graph takes no attention mask, so it also attends to padding" if blind else "",
                 f"graph optimization: {optimization}" if optimization != "all" else "",
+                f"x64 quant precision: {exact}" if exact != "auto" else "",
             ),
         )
 
@@ -267,11 +268,19 @@ class OnnxMaskedLM(RuntimeModel):
         return replace(source, logits=name, width=self._width, logit_bytes=size)
 
 
+def _exact_bytes(choice: ModelChoice) -> bool:
+    """Whether products of bytes are to take the exact way, which is slower.
+
+    Elsewhere they saturate in 16 bits, and results differ by CPU.
+    """
+    if choice.x64_quant_precision == "auto":
+        return not _EXACT_BYTES.intersection(cpu_features())
+    return choice.x64_quant_precision == "on"
+
+
 def _open(
     source: GraphSource, provider: str, choice: ModelChoice, threads: int | None = None
 ) -> ort.InferenceSession:
-    if choice.graph_optimization not in _OPTIMIZATION:
-        raise OptionError(unknown("graph optimization", choice.graph_optimization, _OPTIMIZATION))
     settings = ort.SessionOptions()
     settings.log_severity_level = 4  # errors arrive as exceptions; the log would repeat them
     settings.graph_optimization_level = _OPTIMIZATION[choice.graph_optimization]
@@ -281,9 +290,7 @@ def _open(
     # Longer than that they must not burn cores that others wait for.
     settings.add_session_config_entry("session.intra_op.spin_duration_us", "10")
     settings.add_session_config_entry("session.force_spinning_stop", "1")
-    if not _EXACT_BYTES.intersection(cpu_features()):
-        # Products of bytes saturate in 16 bits there, and results differ by CPU; this takes the
-        # exact way, which is slower.
+    if _exact_bytes(choice):
         settings.add_session_config_entry("session.x64quantprecision", "1")
     graph: Any = source.content or str(source.files[0])
     if source.content is not None:

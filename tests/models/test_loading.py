@@ -223,6 +223,15 @@ def test_threads_and_graph_optimization(tiny_models: TinyModels):
     same(model, load_model(folder))
 
 
+def test_exact_products_of_bytes_are_a_choice(tiny_models: TinyModels):
+    plain = load_model("embedded:int8")
+    exact = load_model("embedded:int8", x64_quant_precision="on")
+    assert exact.signature.notes == (*plain.signature.notes, "x64 quant precision: on")
+    # In 32 bits nothing saturates, so that where VNNI adds up the numbers are the same.
+    if {"avx512_vnni", "avx_vnni"}.intersection(plain.signature.cpu_features):
+        same(exact, plain, atol=0)
+
+
 def test_available_models():
     models = {model.reference: model for model in available_models()}
     assert {"embedded", "embedded:int8", "embedded:torch"} <= set(models)
