@@ -195,6 +195,12 @@ class OnnxMaskedLM(RuntimeModel):
         kept = outputs[pairs.tokens][0, cols], outputs[pairs.order].reshape(-1, 2)[0]
         return PairLogits(*(own.astype(np.float32, copy=False) for own in kept))
 
+    def graph_inputs(
+        self, input_ids: np.ndarray, attention_mask: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        """What the whole graph reads for a batch, both int64 [B, T], by the names of its inputs."""
+        return self._feeds.arrays(input_ids, attention_mask)
+
     def prepared_call(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> Callable[[], object]:
