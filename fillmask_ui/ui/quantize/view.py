@@ -104,7 +104,7 @@ def lines_of(home: Home, failures: Sequence[Failed] = ()) -> list[Line]:
         )
     ]
     for variant in home.variants(list(SCHEMES)):
-        exclude = ", ".join(variant.recipe.exclude)
+        exclude, reference = ", ".join(variant.exclude), str(variant.path)
         figures = variant.figures
         example = {"text": figures.example} if figures and figures.example else {}
         lines.append(
@@ -112,14 +112,12 @@ def lines_of(home: Home, failures: Sequence[Failed] = ()) -> list[Line]:
                 f"{variant.scheme} without {exclude}" if exclude else variant.scheme,
                 variant.scheme,
                 exclude,
-                variant.reference,
+                reference,
                 variant.size_bytes,
                 figures,
                 elsewhere=bool(figures and base and figures.measured != base.measured),
-                explore=link_to("explore", model=variant.reference, compare=source, **example),
-                evaluate=link_to(
-                    "evaluate", evaluate_model=variant.reference, evaluate_baseline=source
-                ),
+                explore=link_to("explore", model=reference, compare=source, **example),
+                evaluate=link_to("evaluate", evaluate_model=reference, evaluate_baseline=source),
             )
         )
     lines += [Line(own.scheme, own.scheme, failure=_sentence(own.message)) for own in failures]

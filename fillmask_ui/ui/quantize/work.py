@@ -63,23 +63,26 @@ def perform(order: Order, store: VariantStore, load: Load) -> Generator[Step]:
                 "There are no further texts: those that calibrate the static scheme are measured, "
                 "too, which flatters it a little."
             )
-        calibration = _written(rest or measured[:CALIBRATION_TEXTS], home.folder)
+        calibration = _written(rest or measured[:CALIBRATION_TEXTS], home)
+    maker = _Maker(order, base, home, calibration)
     for number, scheme in enumerate(order.schemes, 1):
 
         def overall(part: float, number: int = number) -> float:
             return (number + part) / whole
 
         try:
-            variant = yield from _made(order, scheme, home, calibration, overall)
-            model = load_choice(ModelChoice(variant.reference))
-            own = Subject(scheme, model, variant.reference)
+            variant = yield from maker.variant(scheme, lambda part: overall(_MAKING * part))
+            model = load_choice(ModelChoice(str(variant.path)))
             row = yield from _row(
-                subject, own, measured, lambda part: overall(_MAKING + (1 - _MAKING) * part)
+                subject,
+                Subject(scheme, model, str(variant.path)),
+                measured,
+                lambda part: overall(_MAKING + (1 - _MAKING) * part),
             )
+            variant.keep(row)
         except FillmaskError as error:
             yield Failed(scheme, str(error))
         else:
-            home.keep(replace(variant, size_bytes=row.size_bytes, figures=row))
             yield Kept(home)
 
 
@@ -112,45 +115,47 @@ def _row(
     raise RuntimeError("a measurement has ended without a row")
 
 
-def _made(
-    order: Order,
-    scheme: str,
-    home: Home,
-    calibration: TextSource | None,
-    overall: Callable[[float], float],
-) -> Generator[Step, None, StoredVariant]:
-    """The variant of a scheme; made if it is not there."""
-    calibrated = SCHEMES[scheme].calibrated and calibration is not None
-    recipe = Recipe(
-        order.exclude, Path(calibration.where).stem if calibrated and calibration else ""
-    )
-    known = home.variant(scheme, recipe)
-    if known is not None:
-        return known
-    steps = quantize(
-        order.model,
-        home.output(recipe),
-        [scheme],
-        exclude=order.exclude,
-        calibration=calibration if calibrated else None,
-        force=True,
-    )
-    for step in steps:
-        if isinstance(step, Making):
-            yield Working(step.message, overall(_MAKING * (step.fraction or 0.0)))
-        else:
-            made = StoredVariant(scheme, str(step.path), step.size_bytes, recipe)
-            home.keep(made)
-            return made
-    raise RuntimeError(f"{scheme} has ended without a result")
+class _Maker:
+    """Makes the variants of one run that are not there yet."""
+
+    def __init__(
+        self, order: Order, model: MaskedLM, home: Home, calibration: TextSource | None
+    ) -> None:
+        self._order, self._model, self._home = order, model, home
+        self._calibration = calibration
+
+    def variant(
+        self, scheme: str, overall: Callable[[float], float]
+    ) -> Generator[Step, None, StoredVariant]:
+        """That of a scheme; made if it is not there."""
+        texts = self._calibration if SCHEMES[scheme].calibrated else None
+        recipe = Recipe(self._order.exclude, Path(texts.where).stem if texts else "")
+        known = self._home.variant(scheme, recipe)
+        if known is not None:
+            return known
+        steps = quantize(
+            self._order.model,
+            self._home.output(recipe),
+            [scheme],
+            exclude=self._order.exclude,
+            calibration=texts,
+            load=self._load,
+        )
+        for step in steps:
+            if isinstance(step, Making):
+                yield Working(step.message, overall(step.fraction or 0.0))
+        made = self._home.variant(scheme, recipe)
+        if made is None:
+            raise DataError(f"{self._home.folder} was changed while it was written: run it again")
+        return made
+
+    def _load(self, choice: ModelChoice) -> MaskedLM:
+        """The source is in memory already."""
+        return self._model if choice == self._order.model else load_choice(choice)
 
 
-def _written(texts: Sequence[Example], folder: Path) -> TextSource:
+def _written(texts: Sequence[Example], home: Home) -> TextSource:
     """Texts as a file of their own, under a name that they decide."""
     content = "".join(json.dumps({"text": example.text}) + "\n" for example in texts)
-    path = folder / f"texts-{sha256(content.encode()).hexdigest()[:12]}.jsonl"
-    try:
-        path.write_text(content, "utf-8")
-    except OSError as error:
-        raise DataError(f"{folder} cannot be written ({error.strerror})") from error
-    return TextSource("file", str(path), shuffle=False)
+    name = f"texts-{sha256(content.encode()).hexdigest()[:12]}.jsonl"
+    return TextSource("file", str(home.write(name, content)), shuffle=False)
