@@ -123,7 +123,7 @@ def _static(model: ModelProto, path: Path, exclude: list[str], feeds: Feeds) -> 
         quantize_static,
     )
 
-    class Texts(CalibrationDataReader):  # type: ignore[misc]
+    class Texts(CalibrationDataReader):
         def __init__(self) -> None:
             self.left = iter(feeds)
 

@@ -81,9 +81,14 @@ def write_record(home: Path, scratch: Path, record: Mapping[str, Any]) -> None:
 
 
 def note_figures(folder: Path, figures: Mapping[str, Mapping[str, Any]]) -> None:
-    """Put what was measured of files, by their names in the folder, into its record and card."""
+    """Put what was measured of files, by their names in the folder, into its record and card.
+
+    Raises:
+        DataError: if the folder has no record.
+    """
     record = read_record(folder)
-    assert record is not None, folder
+    if record is None:
+        raise DataError(f"{folder} has no {RECORD}: nothing was made there")
     for name, values in figures.items():
         record["files"][name]["figures"] = dict(values)
     with tempfile.TemporaryDirectory(dir=folder, prefix=_DRAFT) as scratch:

@@ -148,7 +148,7 @@ def export(
         yield Making(f"Exporting {source.reference}…", 0.2)
         base = exported(torch, named, load, drafted)
         yield Making("Checking the export…", 0.9)
-        entry = {
+        entry: dict[str, Any] = {
             "scheme": "export",
             "description": "Full precision, float32.",
             "settings": {},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from fillmask_ui.errors import ModelError
 from fillmask_ui.models import ModelChoice
@@ -43,8 +43,7 @@ def named_model(choice: ModelChoice, load: Loader) -> RuntimeModel:
     Raises:
         ModelError: if it cannot be loaded, is quantized already, or does not fit into memory.
     """
-    loaded = load(choice)
-    assert isinstance(loaded, RuntimeModel)
+    loaded = cast("RuntimeModel", load(choice))
     if loaded.signature.precision.startswith("int"):
         raise ModelError(
             f"{choice.reference} is quantized already ({loaded.signature.precision}): give the "
@@ -63,7 +62,7 @@ def read_source(choice: ModelChoice, named: RuntimeModel, load: Loader, drafted:
     if named.files.runtime == "torch":
         return exported(choice, named, load, drafted)
     whole = _whole(named, choice.reference)
-    return Source(choice.reference, named.signature, _on_onnx(named), whole)
+    return Source(choice.reference, named.signature, cast("OnnxMaskedLM", named), whole)
 
 
 def exported(choice: ModelChoice, named: RuntimeModel, load: Loader, drafted: Drafted) -> Source:
@@ -84,14 +83,7 @@ def exported(choice: ModelChoice, named: RuntimeModel, load: Loader, drafted: Dr
     in_float32 = choice.dtype in (None, "float32", "float64")
     compared = named if in_float32 else load(replace(choice, dtype=None))
     parity = check_parity(again, compared)
-    return Source(choice.reference, named.signature, _on_onnx(again), whole, parity)
-
-
-def _on_onnx(model: MaskedLM) -> OnnxMaskedLM:
-    from fillmask_ui.models.onnx import OnnxMaskedLM
-
-    assert isinstance(model, OnnxMaskedLM)
-    return model
+    return Source(choice.reference, named.signature, cast("OnnxMaskedLM", again), whole, parity)
 
 
 def _whole(model: RuntimeModel, name: str) -> ModelProto:
