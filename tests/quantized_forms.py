@@ -16,7 +16,7 @@ from tiny_models import TinyModels
 from fillmask_ui.models.graph import read_graph
 from fillmask_ui.onnx_tools.quantize import quantize_dynamic
 from fillmask_ui.onnx_tools.schemes import write_variant
-from fillmask_ui.onnx_tools.whole import make_whole
+from fillmask_ui.onnx_tools.whole import inline_weights, make_whole
 
 FORMS = ("own-int8", "int8", "int8-channel", "qdq", "int4", "fp16", "fused-int8")
 
@@ -25,6 +25,13 @@ def whole(path: Path, root: Path) -> ModelProto:
     """A graph in float32 with its weights inside."""
     graph = read_graph(path, root, path.name)
     make_whole(graph.model, graph.homes.others, path.name)
+    return graph.model
+
+
+def inlined(path: Path, root: Path) -> ModelProto:
+    """A graph as it stands, its weights inside."""
+    graph = read_graph(path, root, path.name)
+    inline_weights(graph.model, graph.homes.others)
     return graph.model
 
 

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
-from quantized_forms import FORMS, feeds, forms, run
+from quantized_forms import FORMS, feeds, forms, inlined, run
 from tiny_models import FAMILIES
 
 from fillmask_ui.assets import asset
@@ -20,6 +20,10 @@ from fillmask_ui.onnx_tools.parts import choose_parts, dequantized, find_parts
 from fillmask_ui.onnx_tools.surgery import in_full_precision, stored_bytes, with_outputs
 
 __all__ = ["forms"]
+
+
+# Read as a slice, or behind a norm, or by another head.
+_UNREAD = ("position", "rel_emb", "contact_head")
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -34,12 +38,12 @@ def test_every_learned_matrix_of_every_family_is_found_once(tiny_models, family)
     found = {dequantized(model, p).T.tobytes() for p in matrices}
     found |= {dequantized(model, p).tobytes() for p in matrices}
     stored = load_file(folder / "model.safetensors")
-    unread = {  # sizes and positions that the graph works out, or reads as a slice
+    unread = {
         name
         for name, values in stored.items()
         if values.ndim == 2 and values.tobytes() not in found
     }
-    assert not {name for name in unread if "position" not in name and "rel_emb" not in name}, unread
+    assert not {name for name in unread if not any(own in name for own in _UNREAD)}
     layers = {part.layer for part in parts} - {None}
     assert layers == set(range(3 if family == "modernbert" else 2))
     assert [part.shape[0] for part in parts if part.kind == "projection"] in ([32], [16])
@@ -115,19 +119,23 @@ def test_blocks_of_4_bits_as_onnx_runtime_multiplies_them(forms):
 
 
 def test_qdq_as_the_onnx_reference_dequantizes_it(forms):
-    model = forms["qdq"]
+    model = onnx.ModelProto()
+    model.CopyFrom(forms["qdq"])
     part = next(p for p in find_parts(model) if p.name.endswith("layer.0.intermediate.dense"))
     constants = Constants(model.graph)
     value = constants.makers[part.node].input[1]
+    nodes = constants.nodes(value)
+    for node in nodes:
+        node.domain = ""
     graph = helper.make_graph(
-        constants.nodes(value),
+        nodes,
         "one",
         [],
         [helper.make_tensor_value_info(value, 1, None)],
         list(model.graph.initializer),
     )
     wanted = ReferenceEvaluator(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
     ).run(None, {})[0]
     np.testing.assert_array_equal(dequantized(model, part), wanted)
 
@@ -178,7 +186,7 @@ def _is_bias(pair, product):
 
 def test_word_embeddings_that_are_there_anyway_are_not_stored_again():
     small, full = (
-        read_inlined(asset("model") / "onnx" / name, asset("model"))
+        inlined(asset("model") / "onnx" / name, asset("model"))
         for name in ("model_int8.onnx", "model.onnx")
     )
     pairs = match_parts(find_parts(small), find_parts(full)).pairs
@@ -195,5 +203,5 @@ def test_patterns_choose_by_name_kind_and_layer(forms):
     assert chosen[0] == parts[0] and len(chosen) == 17
     with pytest.raises(OptionError, match=r"no part .*'qurey'.*near names: .*query"):
         choose_parts(parts, ["qurey"])
-    with pytest.raises(OptionError, match="layer:7.*layer:0, layer:1"):
+    with pytest.raises(OptionError, match=r"layer:7.*layer:0, layer:1"):
         choose_parts(parts, ["layer:7"])
