@@ -5,7 +5,7 @@ DequantizeLinear. Types and shapes are told without reading any weight.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,6 +127,15 @@ class Constants:
         if kind is None:
             raise ValueError(f"{name} is no constant")
         return kind
+
+    def roots_of(self, node: str, place: int, others: Sequence[str]) -> list[str]:
+        """The stored tensors behind one input of an operator and behind other constants."""
+        values = [self.makers[node].input[place], *others]
+        return list(dict.fromkeys(root for value in values for root in self.roots(value)))
+
+    def type_name(self, name: str) -> str:
+        """Element type of a stored tensor, such as `int8`."""
+        return str(TensorProto.DataType.Name(self.known(name).type)).lower()
 
     def size_bytes(self, name: str) -> int:
         """Bytes of a stored tensor."""

@@ -121,8 +121,9 @@ def choose_parts(parts: Sequence[Part], patterns: Sequence[str]) -> tuple[Part, 
             layers = sorted({part.layer for part in parts if part.layer is not None})
             known = [*sorted({part.kind for part in parts}), *(f"layer:{own}" for own in layers)]
             names = [part.name for part in parts]
-            near = difflib.get_close_matches(pattern, [*known, *names], 5, 0.3)
-            near = near or [name for name in names if pattern in name][:5]
+            words = [*known, *names, *{word for name in names for word in name.split(".")}]
+            close = difflib.get_close_matches(pattern, words, 3)
+            near = [own for own in [*known, *names] if {own, *own.split(".")} & {*close}][:5]
             raise OptionError(
                 f"no part of the model is called {pattern!r}; near names: "
                 f"{', '.join(near) or 'none'}; a name, a kind or a layer is wanted: "

@@ -39,8 +39,7 @@ def make_whole(model: ModelProto, files: Mapping[str, Path], name: str) -> None:
     Raises:
         ModelError: if the graph computes in half precision.
     """
-    for tensor in model.graph.initializer:
-        _inline(tensor, files)
+    inline_weights(model, files)
     _fold(model.graph)
     _tie(model.graph)
     _name_nodes(model.graph)
@@ -49,6 +48,12 @@ def make_whole(model: ModelProto, files: Mapping[str, Path], name: str) -> None:
             f"{name} computes in half precision: give the model in float32, which is where every "
             "scheme starts"
         )
+
+
+def inline_weights(model: ModelProto, files: Mapping[str, Path]) -> None:
+    """Bring the weights into a graph that is else left as it is, in place; as `make_whole`."""
+    for tensor in model.graph.initializer:
+        _inline(tensor, files)
 
 
 def _inline(tensor: TensorProto, files: Mapping[str, Path]) -> None:

@@ -1,8 +1,7 @@
-"""The store of variants: a folder per source model, in it one per way of making them.
+"""The store of variants that the page makes: a folder per source model, in it one per recipe.
 
-<root>/<model>-<hash>/source.json                     the model, and its own row
-<root>/<model>-<hash>/<recipe>/onnx/*.onnx            what was made, with all that loads it
-<root>/<model>-<hash>/<recipe>/<scheme>.variant.json  of one variant: where it lies, its row
+<root>/<model>-<hash>/source.json    the model, and its own row
+<root>/<model>-<hash>/<recipe>/      what `quantize` wrote, with its record of files and rows
 
 The hash is that of the source's weights, so that another model under the same name has a folder of
 its own. A variant is never written over: what is made in another way has another recipe.
@@ -12,27 +11,27 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from fillmask_ui.assets import VARIANTS
-from fillmask_ui.errors import DataError
+from fillmask_ui.errors import DataError, FillmaskError
+from fillmask_ui.quantizing.folder import RECORD, note_figures, read_record
 from fillmask_ui.quantizing.measure import VariantFigures
 from fillmask_ui.records import ModelSignature
 from fillmask_ui.runs.store import slug
 
 FORMAT = 1
 _SOURCE_FILE = "source.json"
-_ENDING = ".variant.json"
 _PLAIN = "plain"  # the recipe without choices
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a variant was made with, beside its scheme."""
+    """What a variant is made with, beside its scheme."""
 
     exclude: tuple[str, ...] = ()  # what stays in full precision, as it was asked for
     calibration: str = ""  # what tells the texts of a static scheme; blank for any other
@@ -54,11 +53,16 @@ class Recipe:
 class StoredVariant:
     """One variant on disk."""
 
-    scheme: str  # that made it
-    reference: str  # that loads it: the path of its .onnx file
-    size_bytes: int  # of its weights
-    recipe: Recipe = Recipe()
+    scheme: str  # that made it; `export` for full precision
+    path: Path  # of its .onnx file, which loads it
+    size_bytes: int  # of that file
+    exclude: tuple[str, ...] = ()  # what stays in full precision
     figures: VariantFigures | None = None  # its row; None where it was not measured
+
+    def keep(self, figures: VariantFigures) -> None:
+        """Write down its row, in the record and the card of its folder."""
+        folder = self.path.parent.parent
+        note_figures(folder, {self.path.relative_to(folder).as_posix(): figures.to_dict()})
 
 
 class VariantStore:
@@ -72,16 +76,13 @@ class VariantStore:
         self.root = root
 
     def home(self, reference: str, signature: ModelSignature) -> Home:
-        """Where variants of a model go; made if it is not there."""
-        home = Home(self.root / f"{slug(reference)}-{signature.sha256[:8]}")
-        if home.reference != reference:
-            home.keep_source(reference, None)
-        return home
+        """Where variants of a model go; it need not exist."""
+        return Home(self.root / f"{slug(reference)}-{signature.sha256[:8]}")
 
     def find(self, reference: str) -> Home | None:
         """Where variants of a model are, without loading it; None where there are none.
 
-        Where the model has changed since, those made last.
+        Where the model has changed since, those measured last.
         """
         found = [home for home in self.homes() if home.reference == reference]
         return max(found, key=lambda home: home.changed, default=None)
@@ -105,7 +106,7 @@ class Home:
     @property
     def reference(self) -> str:
         """Of the source model; blank where that cannot be read."""
-        return str(_read(self.folder / _SOURCE_FILE).get("reference", ""))
+        return str(self._source().get("reference", ""))
 
     @property
     def changed(self) -> float:
@@ -115,41 +116,56 @@ class Home:
     @property
     def baseline(self) -> VariantFigures | None:
         """The row of the source model; None where it was not measured."""
-        return _figures(_read(self.folder / _SOURCE_FILE))
+        return _figures(self._source())
 
-    def keep_source(self, reference: str, figures: VariantFigures | None) -> None:
-        """Write down which model this is of, and its row."""
-        values = {"reference": reference, "figures": figures and figures.to_dict()}
-        _write(self.folder / _SOURCE_FILE, values)
+    def keep_source(self, reference: str, figures: VariantFigures) -> None:
+        """Write down which model this is of, and its row.
+
+        Raises:
+            DataError: if the folder cannot be written.
+        """
+        values = {"format": FORMAT, "reference": reference, "figures": figures.to_dict()}
+        self.write(_SOURCE_FILE, json.dumps(values, indent=1))
+
+    def write(self, name: str, content: str) -> Path:
+        """Replace a file of the folder in one step; a `DataError` if that cannot be done."""
+        path = self.folder / name
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            fresh = path.with_suffix(".new")
+            fresh.write_text(content, "utf-8")
+            fresh.replace(path)
+        except OSError as error:
+            raise DataError(
+                f"{self.folder} cannot be written ({error.strerror}): name another folder with "
+                "the environment variable FILLMASK_UI_VARIANTS"
+            ) from error
+        return path
 
     def output(self, recipe: Recipe) -> Path:
         """The folder that variants of a recipe are made in."""
         return self.folder / recipe.folder
 
-    def keep(self, variant: StoredVariant) -> None:
-        """Write down what was made, and its row."""
-        output = self.output(variant.recipe)
-        values = {
-            "scheme": variant.scheme,
-            "file": Path(variant.reference).relative_to(output).as_posix(),
-            "size_bytes": variant.size_bytes,
-            "exclude": list(variant.recipe.exclude),
-            "calibration": variant.recipe.calibration,
-            "figures": variant.figures and variant.figures.to_dict(),
-        }
-        _write(output / f"{variant.scheme}{_ENDING}", values)
-
     def variant(self, scheme: str, recipe: Recipe) -> StoredVariant | None:
         """The variant of a scheme and a recipe; None where it is not there."""
-        return _variant(self.output(recipe) / f"{scheme}{_ENDING}")
+        found = _variants(self.output(recipe))
+        return next((own for own in found if own.scheme == scheme), None)
 
     def variants(self, order: Sequence[str] = ()) -> list[StoredVariant]:
         """All that are there: those of the schemes of `order` as they stand there, others last."""
-        found = list(filter(None, map(_variant, sorted(self.folder.glob(f"*/*{_ENDING}")))))
+        folders = sorted(path.parent for path in self.folder.glob(f"*/{RECORD}"))
+        found = [own for folder in folders for own in _variants(folder)]
         places = {scheme: place for place, scheme in enumerate(order)}
-        return sorted(
-            found, key=lambda own: (places.get(own.scheme, len(places)), own.recipe != Recipe())
-        )
+        return sorted(found, key=lambda own: (places.get(own.scheme, len(places)), own.exclude))
+
+    def _source(self) -> dict[str, Any]:
+        """What is written of it; nothing where that is missing, broken or of another version."""
+        try:
+            values = json.loads((self.folder / _SOURCE_FILE).read_text("utf-8"))
+        except (OSError, ValueError):
+            return {}
+        known = isinstance(values, dict) and values.get("format") == FORMAT
+        return values if known else {}
 
 
 def default_root(environment: Mapping[str, str], platform: str, home: Path) -> Path:
@@ -161,15 +177,15 @@ def default_root(environment: Mapping[str, str], platform: str, home: Path) -> P
     return VARIANTS.path(environment, platform, home)
 
 
-def _variant(path: Path) -> StoredVariant | None:
-    values = _read(path)
-    with contextlib.suppress(KeyError, TypeError):
-        file = path.parent / values["file"]
-        if file.is_file():
-            recipe = Recipe(tuple(values["exclude"]), values["calibration"])
-            size, figures = values["size_bytes"], _figures(values)
-            return StoredVariant(values["scheme"], str(file), size, recipe, figures)
-    return None
+def _variants(folder: Path) -> list[StoredVariant]:
+    """Of one recipe, by the record of its folder; none where that cannot be read."""
+    found = []
+    with contextlib.suppress(FillmaskError, KeyError, TypeError):
+        for name, made in ((read_record(folder) or {}).get("files") or {}).items():
+            if (folder / name).is_file():
+                own = made["scheme"], folder / name, made["size_bytes"]
+                found.append(StoredVariant(*own, tuple(made["exclude"]), _figures(made)))
+    return found
 
 
 def _figures(values: Mapping[str, Any]) -> VariantFigures | None:
@@ -177,33 +193,3 @@ def _figures(values: Mapping[str, Any]) -> VariantFigures | None:
     with contextlib.suppress(KeyError, TypeError):
         return VariantFigures.from_dict(values["figures"])
     return None
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """What a file holds; nothing where it is missing, broken or of another version."""
-    try:
-        values = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    known = isinstance(values, dict) and values.get("format") == FORMAT
-    return values if known else {}
-
-
-def _write(path: Path, values: Mapping[str, Any]) -> None:
-    """Replace a file in one step."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_suffix(".new")
-        fresh.write_text(json.dumps({"format": FORMAT, **values}, indent=1), "utf-8")
-        fresh.replace(path)
-    except OSError as error:
-        raise DataError(
-            f"{path.parent} cannot be written ({error.strerror}): name another folder with the "
-            "environment variable FILLMASK_UI_VARIANTS"
-        ) from error
-
-
-def stored_references(root: Path) -> Iterator[StoredVariant]:
-    """Every variant below a folder, for menus of models."""
-    for home in VariantStore(root).homes():
-        yield from home.variants()
