@@ -160,8 +160,8 @@ def _build_inputs(session: Session) -> dict[str, Any]:
     with gr.Accordion("More options", open=False):
         exclude = gr.Textbox(
             label="Keep in full precision",
-            info="nodes by name, embedding, projection or a layer, separated by commas",
-            placeholder="projection",
+            info="kinds, layers or names of parts, separated by commas",
+            placeholder="projection, layer:3",
             max_lines=1,
             elem_id="quantize-exclude",
         )

@@ -176,7 +176,10 @@ def _stamp(row: VariantFigures) -> str:
     """What the figures depend on beside the weights, in one line."""
     own = row.stamp
     features = ", ".join(own.cpu_features)
-    return f"CPU {features} · {own.runtime} · graph optimization {own.graph_optimization}"
+    parts = [f"CPU {features}", own.runtime, f"graph optimization {own.graph_optimization}"]
+    if own.runtime.startswith("onnxruntime"):
+        parts.append(f"x64 quant precision {own.x64_quant_precision}")
+    return " · ".join(parts)
 
 
 def _story(lines: Sequence[Line]) -> str:
