@@ -64,3 +64,10 @@ RUNS = UserFolder(
     "Library/Application Support",
     "fillmask-ui/runs",
 )
+VARIANTS = UserFolder(
+    "FILLMASK_UI_VARIANTS",
+    "XDG_DATA_HOME",
+    ".local/share",
+    "Library/Application Support",
+    "fillmask-ui/variants",
+)

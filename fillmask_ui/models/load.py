@@ -86,6 +86,7 @@ def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None
             f"{files.name} has no tokenizer beside it: name its folder or hub id with "
             "--tokenizer (tokenizer=)"
         )
+    files = replace(files, tokenizer=tokenizer)
     config = read_config(files.folder, files.weights[0].parent, tokenizer)
     config.refuse_other_tasks(files.name)
 

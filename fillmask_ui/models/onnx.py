@@ -195,6 +195,23 @@ class OnnxMaskedLM(RuntimeModel):
         kept = outputs[pairs.tokens][0, cols], outputs[pairs.order].reshape(-1, 2)[0]
         return PairLogits(*(own.astype(np.float32, copy=False) for own in kept))
 
+    def graph_inputs(
+        self, input_ids: np.ndarray, attention_mask: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        """What the whole graph reads for a batch, both int64 [B, T], by the names of its inputs."""
+        return self._feeds.arrays(input_ids, attention_mask)
+
+    def opened(self, graph: bytes) -> Callable[[np.ndarray, np.ndarray], dict[str, np.ndarray]]:
+        """A changed copy of the whole graph, its weights inside, run by this model's options.
+
+        Returns:
+            A function of token ids and attention mask, both int64 [B, T], to all its outputs.
+        """
+        plain = replace(self._source, content=graph, weights_folder=self._files.folder)
+        session = self._open(plain)
+        names = [output.name for output in session.get_outputs()]
+        return lambda ids, mask: self._call(session, self.graph_inputs(ids, mask), names)
+
     def prepared_call(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> Callable[[], object]:

@@ -80,6 +80,11 @@ class RuntimeModel(ABC):
         self.vocabulary: Vocabulary = self._tokenizer
 
     @property
+    def files(self) -> ModelFiles:
+        """What it was loaded from."""
+        return self._files
+
+    @property
     def concurrent_calls(self) -> int:
         """How many threads should call at a time where there is much work."""
         return concurrent_calls(self.threads)

@@ -84,7 +84,7 @@ class RunStore:
     def create(self, info: RunInfo) -> RunInfo:
         """Make the folder of a new run; `name` and `created` are filled in here."""
         now = self._clock()
-        stem = f"{now:%Y%m%d-%H%M%S}-{_slug(info.model['name'])}-{info.config.metric}"
+        stem = f"{now:%Y%m%d-%H%M%S}-{slug(info.model['name'])}-{info.config.metric}"
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             for number in itertools.count(1):
@@ -144,10 +144,10 @@ def default_root(environment: Mapping[str, str], platform: str, home: Path) -> P
     return RUNS.path(environment, platform, home)
 
 
-def _slug(name: str) -> str:
+def slug(name: str) -> str:
     """A model's name as part of a folder's.
 
-    >>> _slug("org/BERT base@main"), _slug("/tmp/models/tiny.onnx")
+    >>> slug("org/BERT base@main"), slug("/tmp/models/tiny.onnx")
     ('org-BERT-base-main', 'models-tiny.onnx')
     """
     last = "/".join(re.split(r"[/\\]", name)[-2:])

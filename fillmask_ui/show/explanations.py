@@ -30,6 +30,14 @@ EXPLANATIONS = {
     "points": "Probability under B less that under A, in points of a hundred.",
     "rank_change": "Places among all words: ▲ B puts the word higher than A does, ▼ lower.",
     "cross_entropy": "Cross-entropy with what was there: −ln of the share that the true word got.",
+    "variant_size": "Of the weights on disk; below it, how many times that of the model itself.",
+    "variant_speed": "Of an evaluation of many texts; below it, how many times the model's own.",
+    "variant_sentence": "Time to fill one mask of a short sentence; half of the calls took longer.",
+    "variant_loss": "Mean loss of a hidden token, the cross-entropy: how surprised the model is.",
+    "variant_change": "How much larger the loss is than the model's own; the interval pairs texts.",
+    "variant_verdict": "Pass if all of the change's interval is below +5 %, at risk below +10 %.",
+    "variant_agreement": "Share of the hidden tokens where both have the same best guess.",
+    "variant_kl": "How far its distributions are from the model's, on average; 0 if equal.",
     "precision": "How the weights are stored; float16 weights are computed with as float32.",
 }
 

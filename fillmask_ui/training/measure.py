@@ -1,4 +1,4 @@
-"""What a packaged model can do: a held-out text, a cloze list, and whether its runtimes agree.
+"""What a packaged model can do: a held-out text and a cloze list.
 
 Definition: held-out figures are BERT's objective on text that was not trained on (15 % of the
 tokens, 80/10/10, each paragraph on its own); cloze accuracy is the share of sentences whose first
@@ -16,8 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fillmask_ui.batching import pad
-from fillmask_ui.errors import DataError, ModelError, translated
+from fillmask_ui.errors import DataError, translated
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.filling import fill
 from fillmask_ui.protocol import MaskedLM
@@ -26,7 +25,6 @@ from fillmask_ui.texts.lines import file_bytes
 TEXTS = 600
 MAX_TOKENS = 256
 SEED = 42
-PARITY = 1e-3  # largest allowed difference of a logit between ONNX and PyTorch
 
 
 @dataclass(frozen=True)
@@ -132,28 +130,3 @@ def measure(
     text = measure_text(model, paragraphs) if paragraphs else None
     cloze = measure_cloze(model, items) if items else None
     return ModelFigures(name, model.signature.vocabulary_size, text, cloze)
-
-
-def check_parity(one: MaskedLM, other: MaskedLM) -> float:
-    """Largest |difference| of any logit at any token of three texts between runtimes of a model.
-
-    Raises:
-        ModelError: if it is above 1e-3; they agree to rounding where the export is right.
-    """
-    vocabulary = one.vocabulary
-    mask, longest = vocabulary.mask_token, min(one.max_tokens, MAX_TOKENS)
-    texts = (
-        f"The {mask} is on the table.",
-        mask,
-        f"In 1969 the first people walked on the {mask}, and the whole world {mask}. " * 8,
-    )
-    encoded = [np.array(vocabulary.encode(text).ids) for text in texts]
-    batch = pad([ids for ids in encoded if len(ids) <= longest], vocabulary.pad_id)
-    asked = (batch.input_ids, batch.attention_mask, *batch.attention_mask.nonzero())
-    parity = float(np.abs(one.logits_at(*asked) - other.logits_at(*asked)).max())  # of [M, V]
-    if not parity <= PARITY:
-        raise ModelError(
-            f"the exported graph differs from PyTorch by {parity:g} in a logit; at most {PARITY:g} "
-            "is allowed: the export is wrong, please report it"
-        )
-    return parity

@@ -8,11 +8,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 from fillmask_ui.models import load_model
+from fillmask_ui.models.parity import check_parity
 from fillmask_ui.models.weights import refuse_missing
 from fillmask_ui.training.card import CARD, Package, PackageRequest, card_text
 from fillmask_ui.training.corpus import read_paragraphs, tokenize
 from fillmask_ui.training.folder import FULL, INT8, write_folder
-from fillmask_ui.training.measure import check_parity, measure, read_cloze
+from fillmask_ui.training.measure import measure, read_cloze
 from fillmask_ui.training.run import read_request
 from fillmask_ui.training.scheme import search_scheme
 from fillmask_ui.training.trim import trim

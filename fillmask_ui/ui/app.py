@@ -1,6 +1,7 @@
 """The page, assembled from its tabs."""
 
 import os
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gradio as gr
@@ -12,6 +13,7 @@ from fillmask_ui.ui.evaluate import tab as evaluate
 from fillmask_ui.ui.explore import tab as explore
 from fillmask_ui.ui.learn import tab as learn
 from fillmask_ui.ui.links import on_link
+from fillmask_ui.ui.quantize import tab as quantize
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.theme import theme
 from fillmask_ui.ui.unmask import tab as unmask
@@ -22,9 +24,12 @@ TABS = (
     ("explore", "Explore", explore.build),
     ("evaluate", "Evaluate", evaluate.build),
     ("unmask", "Unmask", unmask.build),
+    ("quantize", "Quantize", quantize.build),
     ("learn", "Learn", learn.build),
     ("guide", "Guide", guide.build),
 )
+# Those that a public page does not have, as they write files and keep the processor busy.
+PRIVATE = ("quantize",)
 
 # What every page loads, in this order; a feature of its own has files of its own.
 STYLES = (
@@ -33,12 +38,14 @@ STYLES = (
     *("learn.css", "lesson_loss.css", "lesson_sides.css", "lesson_masking.css"),
     *("lesson_accuracy.css", "lesson_senses.css", "exercises.css", "unmask.css"),
     "compare.css",
+    "quantize.css",
 )
 SCRIPTS = (
     *("page.js", "explore.js", "strip.js", "joint.js", "explain.js", "loss.js"),
     *("lenses.js", "parting.js", "guess.js", "present.js", "tour.js", "replay.js", "evaluate.js"),
     *("figures.js", "learn.js", "projector.js", "lesson_save.js", "exercises.js", "unmask.js"),
     "compare.js",
+    "quantize.js",
 )
 
 
@@ -55,6 +62,10 @@ def build_app(
     # Gradio sums up all events after each one, for a monitor that `launch_options` switches off.
     os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "1000")
     session = Session(store or ModelStore(), default_model, public=public)
+
+    def selected(link: Mapping[str, str]) -> Any:
+        return gr.Tabs(selected=tab_of(link.get("tab", ""), public=public))
+
     with gr.Blocks(
         title=TITLE, analytics_enabled=False, delete_cache=(3600, 3600), fill_width=False
     ) as demo:
@@ -63,13 +74,13 @@ def build_app(
         widgets.html_block(header, js_on_load=widgets.static("header.js"), elem_id="header")
         tour.build()
         with gr.Tabs(elem_id="tabs") as tabs:
-            for name, label, build in TABS:
+            for name, label, build in tabs_of(public):
                 with gr.Tab(label, id=name) as tab:
                     build(session)
                 # The tab that is open stands in the address, but for the first.
                 remember = f"window.fillmask.remember_tab('{name}', '{TABS[0][0]}')"
                 tab.select(None, js=f"() => {{ {remember}; }}")
-        opened = on_link("", lambda link: gr.Tabs(selected=tab_of(link.get("tab", ""))), [tabs])
+        opened = on_link("", selected, [tabs])
         opened.then(None, js="() => { window.fillmask.loaded = true; }")
     # Only once the page answers: until then the two would hold each other up.
     demo.extra_startup_events.append(session.preload)
@@ -77,13 +88,18 @@ def build_app(
     return demo
 
 
-def tab_of(name: str) -> str:
+def tabs_of(public: bool) -> list[tuple[str, str, Callable[[Session], None]]]:
+    """The rows of `TABS` that a page has."""
+    return [row for row in TABS if not (public and row[0] in PRIVATE)]
+
+
+def tab_of(name: str, *, public: bool = False) -> str:
     """The tab that an address asks for; the first for any name that is not known.
 
-    >>> tab_of("guide"), tab_of("<script>")
-    ('guide', 'explore')
+    >>> tab_of("guide"), tab_of("<script>"), tab_of("quantize", public=True)
+    ('guide', 'explore', 'explore')
     """
-    return name if name in {known for known, _, _ in TABS} else TABS[0][0]
+    return name if name in {known for known, _, _ in tabs_of(public)} else TABS[0][0]
 
 
 def launch_options(public: bool = False) -> dict[str, Any]:

@@ -39,7 +39,8 @@ def test_each_is_used_and_stands_once_on_the_page(session):
     own = guess(session, {"text": "a [MASK]", "guesses": "cat", "truth": "cat"})["html"]
     together = joint(session, {"text": question.text})["html"]
     both = compared(session, {"text": question.text, "compare": "table"})["html"]
-    html = "".join([*pieces.values(), own, together, both])
+    variants = render("page/quantize/rows.html", lines=[], stamps=[], texts=0, alarms=[])
+    html = "".join([*pieces.values(), own, together, both, variants])
     assert set(re.findall(r'aria-describedby="about-(\w+)"', html)) == set(EXPLANATIONS)
 
 

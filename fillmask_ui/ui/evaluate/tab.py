@@ -1,6 +1,6 @@
 """The Evaluate tab: its components and how they are wired."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ def build(session: Session, root: Path | None = None) -> None:
     parts |= {outputs.control(name): component for name, component in inputs.items()}
     _wire_jobs(bench, inputs, parts)
     _wire_tokens(bench, parts)
-    _wire_runs(bench, parts)
+    _wire_runs(bench, inputs, parts)
 
 
 def _wire_jobs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> None:
@@ -167,13 +167,17 @@ def _nats(value: Any) -> float | None:
         return None
 
 
-def _wire_runs(bench: Workbench, parts: Parts) -> None:
+def _wire_runs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> None:
     def stored(request: gr.Request, run: str | None, other: str | None = None) -> Any:
         selection = Selection(run or "", other or "")
         return changes(parts, view.stored(_desk(bench, request), selection))
 
     def row(event: gr.EventData, request: gr.Request) -> Any:
         return stored(request, str(event.key))
+
+    def take(link: Mapping[str, str]) -> list[Any]:
+        named = (link.get(f"evaluate_{name}") or gr.skip() for name in ("model", "baseline"))
+        return [view.linked(link), *named]
 
     def delete(request: gr.Request, name: str | None) -> Any:
         desk = _desk(bench, request)
@@ -207,9 +211,9 @@ def _wire_runs(bench: Workbench, parts: Parts) -> None:
         written.success(None, js=_SAVE)
     parts["link"].visible = not bench.session.public
     parts["link"].click(None, js=_COPY)
-    # An address may name a stored run, and another to compare it with.
+    # An address may name a stored run and another to compare it with, or the models of a new one.
     linked = gr.State(Selection())
-    on_link("evaluate", view.linked, [linked])
+    on_link("evaluate", take, [linked, inputs["model"], inputs["baseline"]])
     linked.change(follow, linked, every, **QUIET)
 
 

@@ -1,0 +1,167 @@
+"""`fillmask-ui diagnose`: which parts of a quantized model cost its loss."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fillmask_ui.cli.options import option, with_options
+from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, progress_bar
+from fillmask_ui.errors import OptionError
+from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.quantizing.diagnose import Diagnosing
+from fillmask_ui.quantizing.diagnose import diagnose as diagnoses
+from fillmask_ui.quantizing.diagnosis import DiagnoseOptions, Diagnosis
+from fillmask_ui.show import diagnosis as shown
+from fillmask_ui.texts import TextChoice, open_texts
+
+SAMPLES = 60  # where --samples is not given
+
+
+@with_options
+def diagnose(
+    *,
+    reference: Annotated[
+        str, typer.Argument(metavar="REF", help="The quantized model, an ONNX file or its folder.")
+    ],
+    baseline: Annotated[
+        str, option("The model that it was made from, in full precision.", metavar="REF")
+    ],
+    onnx_file: Annotated[
+        str | None, option("Which ONNX file of a folder or hub id.", metavar="NAME")
+    ] = None,
+    tokenizer: Annotated[
+        str | None,
+        option("Where the tokenizer of a single .onnx file comes from.", metavar="ID"),
+    ] = None,
+    threads: Annotated[
+        int | None, option("Threads that the models compute with.", min=1, metavar="N")
+    ] = None,
+    graph_optimization: Annotated[
+        str, option("What ONNX Runtime fuses: all, extended, basic or none.")
+    ] = "all",
+    texts: TextChoice,
+    config: EvaluationConfig,
+    budget: Annotated[
+        str,
+        option("Relative change of the loss that may stay, as 0.5% or 0.005.", metavar="X"),
+    ] = "0.5%",
+    most: Annotated[
+        int,
+        option("Parts to measure in full precision, worst first; 0 for none.", min=0, metavar="N"),
+    ] = 12,
+    apply: Annotated[
+        Path | None,
+        option("Write the model with the listed parts in full precision.", metavar="FILE.onnx"),
+    ] = None,
+    as_json: Annotated[bool, option("Print one JSON object.", "--json")] = False,
+) -> None:
+    """Find the parts of a quantized model that cost its loss, and those to keep in full precision.
+
+    The first 60 texts are measured if --samples is not given. Each part that is measured takes as
+    long as one evaluation of them.
+    """
+    choice = ModelChoice(
+        reference,
+        tokenizer=tokenizer,
+        onnx_file=onnx_file,
+        threads=threads,
+        graph_optimization=graph_optimization,
+    )
+    other = replace(choice, reference=baseline, onnx_file=None)
+    if not baseline.endswith(".onnx"):
+        other = replace(other, tokenizer=None)
+    options = DiagnoseOptions(_share(budget), most)
+    if apply is not None and not most:
+        raise OptionError("--apply writes the parts that --most measures: it must not be 0")
+    if apply is not None and apply.exists():
+        raise OptionError(f"{apply} exists: name another file")
+    with open_texts(replace(texts, samples=texts.samples or SAMPLES).source()) as examples:
+        read = list(examples)
+    run = _Run()
+    try:
+        run.follow(diagnoses(choice, other, read, config, options, load=load))
+    except KeyboardInterrupt:
+        if run.known is None:
+            raise
+    known = run.known
+    if known is None:
+        raise RuntimeError("a diagnosis has ended without a result")
+    if as_json:
+        print_json(known.to_dict())
+    else:
+        _print(known)
+    if not known.complete:
+        sys.stderr.write("interrupted: this is what was measured until then\n")
+        raise typer.Exit(130)
+    if apply is not None:
+        _write(known, choice, other, apply)
+
+
+def _share(text: str) -> float:
+    """A relative change, as `0.5%` or `0.005`."""
+    number, percent, rest = text.strip().partition("%")
+    try:
+        value = float(number) / (100 if percent else 1)
+    except ValueError:
+        value, rest = 0.0, text
+    if rest:
+        raise OptionError(f"the budget must be a share, as 0.5% or 0.005; it was {text!r}")
+    return value
+
+
+class _Run:
+    """A diagnosis on its way; what is known stays when it is stopped."""
+
+    def __init__(self) -> None:
+        self.known: Diagnosis | None = None
+
+    def follow(self, steps: Generator[Diagnosing | Diagnosis]) -> None:
+        """Take it to its end, with progress on standard error."""
+
+        def values(step: Diagnosing) -> dict[str, Any]:
+            return {"description": step.message, "completed": step.fraction, "total": 1.0}
+
+        def line(step: Diagnosing) -> None:
+            sys.stderr.write(f"{step.message}\n")
+
+        with closing(steps), progress_bar(values, line) as show:
+            for step in steps:
+                if isinstance(step, Diagnosing):
+                    show(step)
+                else:
+                    self.known = step
+
+
+def _print(known: Diagnosis) -> None:
+    print_line(f"{known.reference} beside {known.baseline}", "bold")
+    print_line(shown.loss_sentence(known))
+    print_line(shown.worst_sentence(known), "bold")
+    tables = [shown.worst_parts(known), shown.layers(known), shown.left_out(known)]
+    for table in (*tables, shown.kept_parts(known)):
+        if table.rows:
+            print_table(table.headings, table.rows, table.title)
+    if known.greedy is not None:
+        print_line(shown.greedy_sentence(known))
+    for line in shown.remarks(known):
+        print_line(line)
+    print_line(shown.stamp_line(known.stamp, known.measured))
+
+
+def _write(known: Diagnosis, choice: ModelChoice, baseline: ModelChoice, path: Path) -> None:
+    """The variant with the listed parts in full precision."""
+    from fillmask_ui.quantizing.opened import open_both, write_restored
+
+    names = known.greedy.names if known.greedy else ()
+    if not names:
+        sys.stderr.write(f"{path} was not written: no part was chosen\n")
+        raise typer.Exit(1)
+    write_restored(open_both(choice, baseline, load), names, path)
+    sys.stderr.write(f"{path} ({path.stat().st_size / 1e6:.1f} MB)\n")

@@ -1,0 +1,376 @@
+"""The parts of a model that a graph names: its matrices, embeddings, biases and norms.
+
+A part is one constant that the model learned, where it is read. A matrix is seen through what
+exporters and quantizers wrap it in: Cast and Transpose, DequantizeLinear, the integer products of
+dynamic quantization, the blocks of MatMulNBits and GatherBlockQuantized.
+
+Source:
+    Operators as in https://onnx.ai/onnx/operators/ and, for the domain com.microsoft, in
+    docs/ContribOperators.md of onnxruntime.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from onnx import ModelProto, NodeProto, helper
+
+from fillmask_ui.errors import OptionError
+from fillmask_ui.onnx_tools.constants import Constants, attributes_of, in_order, run_nodes
+from fillmask_ui.onnx_tools.part_names import Layers, module_of, tidy
+
+KINDS = ("embedding", "projection", "product", "bias", "norm")
+
+# Operator -> which of its inputs are learned, and as what. Those of Add and Mul are at either side.
+_LEARNED: dict[str, tuple[tuple[int, str], ...]] = {
+    "MatMul": ((1, "product"),),
+    "FusedMatMul": ((1, "product"),),
+    "Gemm": ((1, "product"), (2, "bias")),
+    "MatMulInteger": ((1, "product"),),
+    "DynamicQuantizeMatMul": ((1, "product"), (4, "bias")),
+    "MatMulIntegerToFloat": ((1, "product"), (6, "bias")),
+    "MatMulNBits": ((1, "product"), (5, "bias")),
+    "Gather": ((0, "embedding"),),
+    "GatherBlockQuantized": ((0, "embedding"),),
+    "Add": ((0, "bias"), (1, "bias")),
+    "Mul": ((0, "norm"), (1, "norm")),
+    "BiasGelu": ((1, "bias"),),
+    "FastGelu": ((1, "bias"),),
+    "LayerNormalization": ((1, "norm"), (2, "norm")),
+    "SimplifiedLayerNormalization": ((1, "norm"),),
+    "RMSNormalization": ((1, "norm"),),
+    "SkipLayerNormalization": ((2, "norm"), (3, "norm"), (4, "bias")),
+    "SkipSimplifiedLayerNormalization": ((2, "norm"), (3, "bias")),
+}
+# Operator -> inputs that are scales and zero points of its matrix.
+_SCALES = {
+    "MatMulInteger": (3,),
+    "DynamicQuantizeMatMul": (2, 3),
+    "MatMulIntegerToFloat": (3, 5),
+    "MatMulNBits": (2, 3, 4),
+    "GatherBlockQuantized": (2, 3),
+    "DequantizeLinear": (1, 2),
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One learned constant, where the graph reads it."""
+
+    # Name in the model without `.weight`, as far as the graph tells it; those of biases end in
+    # `.bias`. Unique in the graph: of several readers of one constant the later ones end in #2, ...
+    name: str
+    kind: str  # one of `KINDS`
+    layer: int | None  # of the encoder, from 0; None outside
+    output: (
+        str  # the float value that it yields: a product, looked-up rows, what a bias is added to
+    )
+    constant: str  # the stored tensor with its numbers
+    shape: tuple[int, ...]  # as it is used: a product reads [K, N], rows times columns
+    source: str  # the float value, or for an embedding the ids, that it is applied to
+    node: str  # first output of the operator that reads it
+    place: int  # which input of that operator it is
+    scales: tuple[str, ...] = ()  # values that hold its scales, zero points and the like
+    half: bool = False  # whether the graph computes it in half precision
+    quantized: bool = False  # whether it is stored in fewer bits than a float
+
+    def is_called(self, pattern: str) -> bool:
+        """Whether a pattern of `choose_parts` means it."""
+        return pattern in (self.name, self.kind, f"layer:{self.layer}")
+
+
+def find_parts(model: ModelProto) -> tuple[Part, ...]:
+    """All parts, in the order in which the model computes them.
+
+    Weights need not be in the graph: only their types and shapes are read.
+    """
+    found = list(_Search(model).parts())
+    layers = Layers(model, found)
+    shared = Counter(part.constant for part in found)
+    projection = layers.projection
+    named = []
+    for part in found:
+        kind = "projection" if part.node == projection and part.kind == "product" else part.kind
+        merged = shared[part.constant] > 1 and kind in ("bias", "norm")  # equal ones, by exporters
+        named.append(replace(part, kind=kind, layer=layers.of(part, merged)))
+    seen: Counter[str] = Counter()
+    parts = []
+    for part in named:
+        seen[part.name] += 1
+        again = f"#{seen[part.name]}" if seen[part.name] > 1 else ""
+        parts.append(replace(part, name=part.name + again))
+    return tuple(parts)
+
+
+def choose_parts(parts: Sequence[Part], patterns: Sequence[str]) -> tuple[Part, ...]:
+    """The parts that any of the patterns means, in their order.
+
+    Args:
+        parts: to choose from.
+        patterns: names of parts, kinds, or `layer:3`.
+
+    Raises:
+        OptionError: for a pattern that means none, with names near it.
+    """
+    for pattern in patterns:
+        if not any(part.is_called(pattern) for part in parts):
+            layers = sorted({part.layer for part in parts if part.layer is not None})
+            known = [*sorted({part.kind for part in parts}), *(f"layer:{own}" for own in layers)]
+            names = [part.name for part in parts]
+            words = [*known, *names, *{word for name in names for word in name.split(".")}]
+            close = difflib.get_close_matches(pattern, words, 3)
+            near = [own for own in [*known, *names] if {own, *own.split(".")} & {*close}][:5]
+            raise OptionError(
+                f"no part of the model is called {pattern!r}; near names: "
+                f"{', '.join(near) or 'none'}; a name, a kind or a layer is wanted: "
+                f"{', '.join(known)}"
+            )
+    return tuple(part for part in parts if any(map(part.is_called, patterns)))
+
+
+def dequantized(model: ModelProto, part: Part) -> np.ndarray:
+    """What the graph computes with, as float32 of `part.shape`; weights must be in the graph."""
+    constants = Constants(model.graph)
+    node = constants.makers[part.node]
+    values = constants.value(node.input[part.place])
+    if node.op_type == "MatMulNBits" and part.place == 1:
+        return _from_blocks(constants, node)
+    if node.op_type == "GatherBlockQuantized":
+        return _all_rows(constants, node)
+    if part.scales and node.op_type != "MatMulNBits":
+        return _scaled(constants, part, values.astype(np.float32))
+    if attributes_of(node).get("transB") and part.place == 1:
+        values = values.T
+    return values.astype(np.float32).reshape(part.shape)
+
+
+def _scaled(constants: Constants, part: Part, values: np.ndarray) -> np.ndarray:
+    """(values - zero point) * scale; both are single numbers or one for each column, or row."""
+    for name in part.scales:
+        kind = constants.kind(name)
+        if kind is not None and not kind.is_float:
+            values = values - constants.value(name).astype(np.float32)
+    for name in part.scales:
+        kind = constants.kind(name)
+        if kind is not None and kind.is_float:
+            values = values * constants.value(name).astype(np.float32)
+    return values
+
+
+def _from_blocks(constants: Constants, node: NodeProto) -> np.ndarray:
+    """The float32 [K, N] of a MatMulNBits, which stores [N, blocks, bytes of a block]."""
+    own = attributes_of(node)
+    rows, columns, bits, size = own["K"], own["N"], own.get("bits", 4), own["block_size"]
+    blocks = (rows + size - 1) // size
+    packed = constants.value(node.input[1]).reshape(columns, -1)
+    values = _unpacked(packed, bits).reshape(columns, blocks, size)
+    scales = constants.value(node.input[2]).astype(np.float32).reshape(columns, blocks, 1)
+    zero_points: np.ndarray | float = 2.0 ** (bits - 1)
+    if len(node.input) > 3 and node.input[3]:
+        stored = constants.value(node.input[3])
+        if stored.dtype == np.uint8:
+            stored = _unpacked(stored.reshape(columns, -1), bits)[:, :blocks]
+        zero_points = stored.astype(np.float32).reshape(columns, blocks, 1)
+    whole = (values.astype(np.float32) - zero_points) * scales
+    return np.ascontiguousarray(whole.reshape(columns, -1)[:, :rows].T)
+
+
+def _unpacked(packed: np.ndarray, bits: int) -> np.ndarray:
+    """Numbers of a few bits out of uint8 [N, bytes], the lowest bits of a byte first."""
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    return ((packed[:, :, None] >> shifts) & (2**bits - 1)).reshape(len(packed), -1)
+
+
+def _all_rows(constants: Constants, node: NodeProto) -> np.ndarray:
+    """What a GatherBlockQuantized gives for every row."""
+    rows = constants.known(node.input[0]).dims[0]
+    stored = [constants.stored[name] for name in node.input if name in constants.stored]
+    copy = type(node)()
+    copy.CopyFrom(node)
+    copy.input[1], copy.output[0] = "every_row", "rows"
+    row = helper.make_tensor_value_info("every_row", 7, [None])
+    output = helper.make_tensor_value_info("rows", constants.known(node.input[2]).type, None)
+    graph = helper.make_graph([copy], "rows", [row], [output], stored)
+    return run_nodes(graph, {"every_row": np.arange(rows)})[0].astype(np.float32)
+
+
+class _Search:
+    """Parts without kind `projection` and layers, in order."""
+
+    def __init__(self, model: ModelProto) -> None:
+        self.nodes = list(in_order(model))
+        self.constants = Constants(model.graph)
+        self.from_text: set[str] = set()  # values that rows of an embedding went into
+
+    def parts(self) -> Iterator[Part]:
+        scales: set[int] = set()  # Mul nodes of integer products
+        for node in self.nodes:
+            learned = [] if id(node) in scales else list(self._learned(node))
+            if any(name in self.from_text for name in node.input) or (
+                learned and node.op_type.startswith("Gather")
+            ):
+                self.from_text.update(node.output)
+            for place, kind in learned:
+                part = self._part(node, place, kind)
+                if part is None:
+                    continue
+                if node.op_type == "MatMulInteger":
+                    scales |= self._multiplied(node).nodes
+                yield part
+
+    def _learned(self, node: NodeProto) -> Iterator[tuple[int, str]]:
+        for place, kind in _LEARNED.get(node.op_type, ()):
+            if place >= len(node.input) or not node.input[place]:
+                continue
+            constant = self.constants.kind(node.input[place])
+            if constant is None:
+                continue
+            if kind in ("bias", "norm"):
+                others = [name for own, name in enumerate(node.input) if own != place]
+                if constant.is_float and constant.is_vector and self.from_text & {*others}:
+                    yield place, kind
+            elif len(constant.dims) >= 2 and self.constants.kind(node.input[1 - place]) is None:
+                yield place, kind
+
+    def _part(self, node: NodeProto, place: int, kind: str) -> Part | None:
+        constants, value = self.constants, node.input[place]
+        own = constants.known(value)
+        attributes = attributes_of(node)
+        scales = [node.input[i] for i in _SCALES.get(node.op_type, ()) if i < len(node.input)]
+        output, source, shape, half = node.output[0], node.input[0], own.dims, own.is_half
+        if kind in ("bias", "norm"):
+            scales = []
+            if place == 0:
+                source = node.input[1]
+        elif node.op_type == "MatMulInteger":
+            product = self._multiplied(node)
+            if not product.scales:
+                return None
+            output, scales = product.output, [*scales, *product.scales]
+        elif node.op_type == "MatMulNBits":
+            shape = (attributes["K"], attributes["N"])
+            half = constants.known(node.input[2]).is_half
+        elif kind == "embedding":
+            source = node.input[1]
+            if node.op_type == "GatherBlockQuantized":
+                half = constants.known(node.input[2]).is_half
+                shape = self._unpacked_shape(node, own.dims)
+            elif not own.is_float:
+                reader = next(iter(constants.readers.get(output, [])), None)
+                if reader is None or reader.op_type != "DequantizeLinear":
+                    return None  # position ids and the like
+                output, scales = reader.output[0], [*reader.input[1:]]
+            elif len(own.dims) != 2:
+                return None
+        elif attributes.get("transB"):
+            shape = own.dims[::-1]
+        if kind == "product" and (attributes.get("transA") or attributes.get("alpha", 1.0) != 1.0):
+            return None
+        scales = [name for name in scales if name]
+        root = constants.roots(value)[0]
+        stored = constants.kind(root)
+        if root not in constants.stored:
+            return None  # written into the code, as the zeros of a norm without a bias
+        return Part(
+            self._name(node, root, output, kind),
+            kind,
+            None,
+            output,
+            root,
+            tuple(shape),
+            source if kind != "product" else self._unquantized(source),
+            node.output[0],
+            place,
+            tuple(dict.fromkeys(scales)),
+            half,
+            not (stored and stored.is_float) or node.op_type in ("MatMulNBits",),
+        )
+
+    def _unpacked_shape(self, node: NodeProto, dims: tuple[int, ...]) -> tuple[int, ...]:
+        bits = attributes_of(node).get("bits", 4)
+        packed = self.constants.stored[node.input[0]].data_type == 2 and bits < 8
+        return (*dims[:-1], dims[-1] * 8 // bits) if packed else dims
+
+    def _unquantized(self, value: str) -> str:
+        """What a value was quantized from, the value itself where it was not."""
+        maker = self.constants.makers.get(value)
+        while maker is not None and maker.op_type in (
+            "DequantizeLinear",
+            "QuantizeLinear",
+            "DynamicQuantizeLinear",
+        ):
+            value = maker.input[0]
+            maker = self.constants.makers.get(value)
+        return value
+
+    def _multiplied(self, node: NodeProto) -> _Multiplied:
+        """Follow an integer product through Cast and the Mul by its scales."""
+        value, scales, nodes, by_text = node.output[0], list[str](), set[int](), False
+        while not (scales and by_text):
+            readers = self.constants.readers.get(value, [])
+            if len(readers) != 1 or readers[0].op_type not in ("Cast", "Mul"):
+                break
+            for other in readers[0].input:
+                if other != value:
+                    fixed, moving = self._factors(other)
+                    scales += fixed
+                    by_text = by_text or bool(moving)
+                    nodes |= {id(self.constants.makers[name]) for name in moving}
+                    if other in self.constants.makers:
+                        nodes.add(id(self.constants.makers[other]))
+            nodes.add(id(readers[0]))
+            value = readers[0].output[0]
+        return _Multiplied(value, scales, nodes)
+
+    def _factors(self, value: str) -> tuple[list[str], list[str]]:
+        """Factors of a scale: those that are constants, and those that depend on the text."""
+        if self.constants.kind(value) is not None:
+            return [value], []
+        maker = self.constants.makers.get(value)
+        if maker is None or maker.op_type != "Mul":
+            return [], [value] if maker is not None else []
+        pairs = [self._factors(name) for name in maker.input]
+        return [n for pair in pairs for n in pair[0]], [n for pair in pairs for n in pair[1]]
+
+    def _name(self, node: NodeProto, root: str, output: str, kind: str) -> str:
+        own = module_of(root)
+        if kind in ("bias", "norm"):
+            return own.full if own else tidy(root)
+        shared = len(self.constants.readers.get(root, ())) > 1 or self._read_twice(root)
+        if own and not (shared and kind == "product"):
+            return own.module
+        for reader in self.constants.readers.get(output, []):  # a bias keeps its name
+            for place, what in _LEARNED.get(reader.op_type, ()):
+                added = reader.input[place] if what == "bias" and place < len(reader.input) else ""
+                if added and self.constants.kind(added):
+                    behind = module_of(self.constants.roots(added)[0])
+                    if behind:
+                        return behind.module
+        for text in (node.name, output):  # exporters write the module's path: /encoder/query/MatMul
+            if text.startswith("/") and text.count("/") > 1:
+                return text.strip("/").rpartition("/")[0].replace("/", ".")
+        return own.module if own else tidy(root)
+
+    def _read_twice(self, root: str) -> bool:
+        """Whether several operators read a stored matrix, seen through Cast and Transpose."""
+        pending, found = [root], 0
+        while pending:
+            for reader in self.constants.readers.get(pending.pop(), []):
+                if reader.output and self.constants.kind(reader.output[0]) is not None:
+                    pending.append(reader.output[0])
+                else:
+                    found += 1
+        return found > 1
+
+
+@dataclass(frozen=True)
+class _Multiplied:
+    """What becomes of an integer product."""
+
+    output: str  # the float value
+    scales: list[str]  # constant factors
+    nodes: set[int]  # id of each operator on the way

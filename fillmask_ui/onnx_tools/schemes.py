@@ -1,0 +1,264 @@
+"""The ways to make a graph smaller or faster, each by ONNX Runtime's own tool.
+
+Every scheme starts from a whole float32 graph (`onnx_tools.whole`) and writes one file. Word
+embeddings that are the vocabulary projection too stay one constant where the tool can live with
+that: half precision and all schemes of 8 bits; blocks of 4 bits are stored in another order for a
+product than for a lookup.
+
+Source:
+    onnxruntime.quantization and onnxruntime.transformers.float16,
+    https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import logging
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import ModelProto, TensorProto
+
+from fillmask_ui.errors import ModelError, OptionError, first_line, unknown
+from fillmask_ui.onnx_tools.whole import copied, split_ties, turned_constants
+
+Feeds = Sequence[Mapping[str, np.ndarray]]  # inputs of a graph by name, a text each
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """One row of the table."""
+
+    label: str  # a few words
+    description: str  # one sentence
+    file: str  # in the folder `onnx/`, as the hub calls such files
+    write: Callable[[ModelProto, Path, list[str], Feeds], None]
+    settings: Mapping[str, Any]  # what else shapes the result, for the card
+    calibrated: bool = False  # whether it runs the model on texts
+    package: str = ""  # that it needs beside onnxruntime, an extra of this project
+
+    def check(self) -> None:
+        """Stop with a ModelError if what it needs is not installed."""
+        if self.package and importlib.util.find_spec(self.package) is None:
+            raise ModelError(
+                f"{self.label} needs the package {self.package.replace('_', '-')}, which is not "
+                "installed: pip install 'fillmask-ui[quantize]'"
+            )
+
+
+def write_variant(
+    name: str, model: ModelProto, path: Path, *, exclude: Collection[str] = (), feeds: Feeds = ()
+) -> None:
+    """Apply a scheme to a graph and save the result.
+
+    Args:
+        name: of the scheme.
+        model: whole, in float32; it stays as it is.
+        path: of the file.
+        exclude: names of nodes that stay in float32.
+        feeds: texts to calibrate with, where the scheme does.
+
+    Raises:
+        OptionError: for an unknown scheme.
+        ModelError: if the tool fails, is not installed, or finds nothing to do.
+    """
+    scheme = find_scheme(name)
+    scheme.check()
+    start = split_ties(model, exclude)
+    with _quiet():
+        try:
+            scheme.write(start, path, sorted(exclude), feeds)
+            result = onnx.load(path)
+        # The tools raise what their authors thought of; whatever it is, there is no result.
+        except Exception as error:
+            raise ModelError(
+                f"onnxruntime's tool for {name} fails on this graph: {first_line(error)}"
+            ) from error
+    if _float_bytes(result) >= _float_bytes(start):
+        raise ModelError(
+            f"{name} finds nothing to make smaller: no product or embedding with a constant "
+            "matrix is left; exclude less"
+        )
+
+
+def find_scheme(name: str) -> Scheme:
+    """A row of the table, or an OptionError."""
+    if name not in SCHEMES:
+        raise OptionError(unknown("scheme", name, [*SCHEMES, "all"]))
+    return SCHEMES[name]
+
+
+def _dynamic(
+    model: ModelProto, path: Path, exclude: list[str], _: Feeds, *, per_channel: bool
+) -> None:
+    from onnxruntime.quantization import quantize_dynamic
+
+    # A product whose matrix is turned first has a constant too, which the tool's own test does not
+    # see: it must not test, and be told which products have none.
+    quantize_dynamic(
+        copied(model),
+        path,
+        per_channel=per_channel,
+        nodes_to_exclude=[*exclude, *_attention_products(model)],
+        extra_options={"MatMulConstBOnly": False},
+    )
+
+
+_QDQ_OPERATORS = ("MatMul", "Gemm", "Gather", "Transpose")
+
+
+def _static(model: ModelProto, path: Path, exclude: list[str], feeds: Feeds) -> None:
+    from onnxruntime.quantization import (
+        CalibrationDataReader,
+        CalibrationMethod,
+        QuantFormat,
+        QuantType,
+        quantize_static,
+    )
+
+    class Texts(CalibrationDataReader):
+        def __init__(self) -> None:
+            self.left = iter(feeds)
+
+        def get_next(self) -> Any:
+            return next(self.left, None)
+
+    quantize_static(
+        copied(model),
+        path,
+        Texts(),
+        quant_format=QuantFormat.QDQ,
+        op_types_to_quantize=list(_QDQ_OPERATORS),
+        per_channel=True,
+        activation_type=QuantType.QUInt8,
+        weight_type=QuantType.QInt8,
+        calibrate_method=CalibrationMethod.MinMax,
+        nodes_to_exclude=[*exclude, *_attention_products(model)],
+        extra_options={
+            # The mean of each text's extremes: those of all texts are outliers. Measured on the
+            # embedded model, 3.020 nats in full precision: 3.056 with it, 3.070 without, 3.396
+            # where the outputs of products are quantized too.
+            "CalibMovingAverage": True,
+            "OpTypesToExcludeOutputQuantization": ["MatMul", "Gemm"],
+        },
+    )
+
+
+def _blocks(model: ModelProto, path: Path, exclude: list[str], _: Feeds) -> None:
+    from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+
+    apart = split_ties(model)
+    quantizer = MatMulNBitsQuantizer(
+        apart,
+        block_size=32,
+        is_symmetric=False,
+        accuracy_level=4,
+        nodes_to_exclude=exclude,
+        op_types_to_quantize=("MatMul", "Gather"),
+        quant_axes=(("MatMul", 0), ("Gather", 1)),
+    )
+    quantizer.process()
+    onnx.save(quantizer.model.model, path)
+
+
+def _half(model: ModelProto, path: Path, exclude: list[str], _: Feeds) -> None:
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    onnx.save(
+        convert_float_to_float16(copied(model), keep_io_types=True, node_block_list=exclude), path
+    )
+
+
+SCHEMES: dict[str, Scheme] = {
+    "int8": Scheme(
+        "int8, one scale a matrix",
+        "Weights in 8 bits with one scale a matrix, activations scaled text by text.",
+        "model_int8.onnx",
+        partial(_dynamic, per_channel=False),
+        {"tool": "quantize_dynamic", "weights": "QInt8 per tensor", "activations": "QUInt8"},
+    ),
+    "int8-channel": Scheme(
+        "int8, one scale a column",
+        "Weights in 8 bits with one scale a column, activations scaled text by text.",
+        "model_int8_channel.onnx",
+        partial(_dynamic, per_channel=True),
+        {"tool": "quantize_dynamic", "weights": "QInt8 per channel", "activations": "QUInt8"},
+    ),
+    "qdq": Scheme(
+        "int8, static",
+        "Weights in 8 bits with one scale a column, activations with fixed scales, which are "
+        "calibrated on texts.",
+        "model_qdq.onnx",
+        _static,
+        {
+            "tool": "quantize_static",
+            "format": "QDQ",
+            "weights": "QInt8 per channel",
+            "activations": "QUInt8, inputs of products",
+            "calibration": "MinMax, moving average",
+        },
+        calibrated=True,
+    ),
+    "int4": Scheme(
+        "int4, in blocks",
+        "Weights in 4 bits with a scale and zero point for each block of 32.",
+        "model_q4.onnx",
+        _blocks,
+        {
+            "tool": "MatMulNBitsQuantizer",
+            "block size": 32,
+            "symmetric": False,
+            "accuracy level": 4,
+            "operators": "MatMul, Gather",
+        },
+        package="onnx_ir",
+    ),
+    "fp16": Scheme(
+        "float16",
+        "Weights and activations in half precision; a CPU mostly computes in float32 anyway.",
+        "model_fp16.onnx",
+        _half,
+        {"tool": "convert_float_to_float16", "inputs and outputs": "as they were"},
+    ),
+}
+
+
+def _attention_products(model: ModelProto) -> list[str]:
+    """Products of two activations."""
+    constants = {tensor.name for tensor in model.graph.initializer} | turned_constants(model).keys()
+    return [
+        node.name
+        for node in model.graph.node
+        if node.op_type == "MatMul" and not constants.intersection(node.input)
+    ]
+
+
+def _float_bytes(model: ModelProto) -> int:
+    return sum(
+        4 * int(np.prod(tensor.dims))
+        for tensor in model.graph.initializer
+        if tensor.data_type == TensorProto.FLOAT
+    )
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what the tools tell developers, and without the handler that they install for it."""
+    root, silent = logging.getLogger(), logging.NullHandler()
+    before = logging.root.manager.disable
+    root.addHandler(silent)  # where there is one, `basicConfig` leaves things as they are
+    logging.disable(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+        root.removeHandler(silent)

@@ -1,0 +1,195 @@
+"""Changed copies of a graph: with further outputs, or with some parts as another graph has them.
+
+A part in full precision is computed as in the baseline: its stored numbers and what they go through
+(Cast, Transpose) are copied from there, and what the graph did instead is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from fillmask_ui.onnx_tools.by_row import read_by
+from fillmask_ui.onnx_tools.constants import Constants, Kind, attributes_of
+from fillmask_ui.onnx_tools.matching import Pair
+from fillmask_ui.onnx_tools.parts import Part
+
+_FUSED_BIAS = {"DynamicQuantizeMatMul": 4, "MatMulIntegerToFloat": 6, "MatMulNBits": 5}
+_COPIED = "full_precision/"  # begins the names of what is copied from the baseline
+
+
+def with_outputs(model: ModelProto, values: Iterable[str]) -> ModelProto:
+    """A copy of a graph that also gives these values; its own outputs stay first."""
+    result = ModelProto()
+    result.CopyFrom(model)
+    known = {output.name for output in result.graph.output}
+    for value in dict.fromkeys(values):
+        if value not in known:
+            result.graph.output.append(helper.make_empty_tensor_value_info(value))
+    return result
+
+
+def in_full_precision(
+    quantized: ModelProto, baseline: ModelProto, pairs: Sequence[Pair]
+) -> ModelProto:
+    """A copy of a quantized graph with some of its parts computed as in the baseline.
+
+    Args:
+        quantized: with its weights inside.
+        baseline: with its weights inside.
+        pairs: those parts, in `quantized` and in `baseline`.
+
+    Returns:
+        With the same inputs and outputs; what nothing reads any more is left out.
+    """
+    result = ModelProto()
+    result.CopyFrom(quantized)
+    grafting = _Grafting(result, baseline)
+    for pair in pairs:
+        grafting.restore(pair)
+    grafting.finish()
+    return result
+
+
+def stored_bytes(model: ModelProto) -> int:
+    """Bytes of all stored tensors of a graph."""
+    constants = Constants(model.graph)
+    return sum(constants.size_bytes(tensor.name) for tensor in model.graph.initializer)
+
+
+class _Grafting:
+    """One graph, changed in place by parts of another."""
+
+    def __init__(self, model: ModelProto, baseline: ModelProto) -> None:
+        self.model, self.baseline = model, Constants(baseline.graph)
+        self.graph, self.own = model.graph, Constants(model.graph)
+        self.front: dict[str, NodeProto] = {}  # copied nodes by the name of their output
+        self.added: dict[str, TensorProto] = {}  # copied tensors by their new name
+        self.names: dict[str, str] = {}  # value of the baseline -> what it is called here
+        self.instead: dict[str, list[NodeProto]] = {}  # value -> what computes it from now on
+
+    def restore(self, pair: Pair) -> None:
+        """Compute one part as in the baseline."""
+        part, other = pair.first, pair.second
+        node, reader = self.own.makers[part.node], self.baseline.makers[other.node]
+        kind = self.baseline.known(reader.input[other.place])
+        value = self._copied(reader.input[other.place])
+        if part.kind in ("bias", "norm"):
+            own = self.own.known(node.input[part.place])
+            node.input[part.place] = self._like(value, kind, own)
+            return
+        value = self._like(value, kind, Kind(TensorProto.FLOAT, kind.dims))
+        if part.kind == "embedding":
+            self._instead(part, [helper.make_node("Gather", [value, part.source], ["{}"])])
+            return
+        if attributes_of(reader).get("transB"):
+            value = self._node("Transpose", [value], f"{value}/turned", perm=[1, 0])
+        if node.op_type == "Gemm" and not part.half:  # it adds its bias itself
+            node.input[part.place] = value
+            for entry in [own for own in node.attribute if own.name == "transB"]:
+                node.attribute.remove(entry)
+            return
+        self._instead(part, self._product(node, part, value))
+
+    def _product(self, node: NodeProto, part: Part, matrix: str) -> list[NodeProto]:
+        """A product in float32; "{}" stands for the value that it gives."""
+        nodes, source = [], part.source
+        if part.half:
+            source = f"{part.output}/source"
+            nodes.append(helper.make_node("Cast", [part.source], [source], to=TensorProto.FLOAT))
+        place = _FUSED_BIAS.get(node.op_type, len(node.input))
+        bias = node.input[place] if place < len(node.input) else ""
+        if not bias:
+            return [*nodes, helper.make_node("MatMul", [source, matrix], ["{}"])]
+        product = f"{part.output}/product"
+        return [
+            *nodes,
+            helper.make_node("MatMul", [source, matrix], [product]),
+            helper.make_node("Add", [product, bias], ["{}"]),
+        ]
+
+    def _instead(self, part: Part, nodes: list[NodeProto]) -> None:
+        """Let nodes, of which the last gives "{}", compute what a part yields."""
+        nodes[-1].output[0] = f"{part.output}/float32" if part.half else part.output
+        if part.half:
+            given = [nodes[-1].output[0]]
+            nodes.append(helper.make_node("Cast", given, [part.output], to=TensorProto.FLOAT16))
+        self.instead[part.output] = nodes
+
+    def _like(self, value: str, kind: Kind, wanted: Kind) -> str:
+        """A constant in the type and shape that is wanted."""
+        if kind.type != wanted.type:
+            value = self._node("Cast", [value], f"{value}/{wanted.type}", to=wanted.type)
+        if kind.dims != wanted.dims:
+            shape = f"{value}/shape{len(wanted.dims)}"
+            self.added[shape] = numpy_helper.from_array(np.array(wanted.dims), shape)
+            value = self._node("Reshape", [value, shape], f"{value}/{len(wanted.dims)}")
+        return value
+
+    def _node(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> str:
+        """What a new operator makes of constants, once."""
+        self.front.setdefault(output, helper.make_node(operator, inputs, [output], **attributes))
+        return output
+
+    def _copied(self, value: str) -> str:
+        """A constant of the baseline in this graph."""
+        if value in self.names:
+            return self.names[value]
+        for node in self.baseline.nodes(value):
+            for name in node.input:
+                if name in self.baseline.stored:
+                    self.names.setdefault(name, self._stored(self.baseline.stored[name]))
+            if node.output[0] not in self.names:
+                copy = NodeProto()
+                copy.CopyFrom(node)
+                copy.input[:] = [self.names.get(name, name) for name in node.input]
+                copy.output[:] = [self._free(name) for name in node.output]
+                self.names.update(zip(node.output, copy.output, strict=True))
+                self.front[copy.output[0]] = copy
+        if value in self.baseline.stored:
+            self.names.setdefault(value, self._stored(self.baseline.stored[value]))
+        return self.names[value]
+
+    def _stored(self, tensor: TensorProto) -> str:
+        """The name of an equal tensor of this graph, such as word embeddings; else of a copy."""
+        for own in self.graph.initializer:
+            alike = own.data_type == tensor.data_type and own.dims == tensor.dims
+            if alike and _numbers(own) == _numbers(tensor):
+                return str(own.name)
+        copy = TensorProto()
+        copy.CopyFrom(tensor)
+        copy.name = self._free(tensor.name)
+        self.added[copy.name] = copy
+        return str(copy.name)
+
+    def _free(self, name: str) -> str:
+        """A name that this graph does not use."""
+        name = _COPIED + name
+        while name in self.own.stored or name in self.own.makers:
+            name = _COPIED + name
+        return name
+
+    def finish(self) -> None:
+        """Put everything in its place and drop what nothing reads."""
+        nodes = list(self.front.values())
+        for node in self.graph.node:
+            replaced = [name for name in node.output if name in self.instead]
+            nodes += self.instead[replaced[0]] if replaced else [node]
+        read = {output.name for output in self.graph.output}
+        used = []
+        for node in reversed(nodes):  # readers come behind what they read
+            if read.intersection(node.output):
+                used.append(node)
+                read.update(read_by(node))
+        stored = [*self.graph.initializer, *self.added.values()]
+        kept = [tensor for tensor in stored if tensor.name in read]
+        del self.graph.node[:], self.graph.initializer[:]
+        self.graph.node.extend(reversed(used))
+        self.graph.initializer.extend(kept)
+
+
+def _numbers(tensor: TensorProto) -> bytes:
+    return bytes(tensor.raw_data) or numpy_helper.to_array(tensor).tobytes()

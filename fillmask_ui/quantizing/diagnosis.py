@@ -1,0 +1,180 @@
+"""What a diagnosis says: frozen records, unrounded, worst parts first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from fillmask_ui.errors import OptionError
+from fillmask_ui.evaluation.catalogue import interval_list
+from fillmask_ui.intervals import Interval
+from fillmask_ui.options import check_options, option
+from fillmask_ui.quantizing.measure import Stamp
+from fillmask_ui.records import finite
+
+# A part that lies so far below what its kind of storage usually gives sticks out: a quantizer's
+# own parts differ by half of that, one bit less costs 6 dB, a scale that is wrong by 10 about 30.
+STICKS_OUT_DB = 20.0
+
+
+@dataclass(frozen=True)
+class DiagnoseOptions:
+    """What a diagnosis measures beside the numbers of the weights.
+
+    Raises:
+        OptionError: for a budget below 0, or a number of parts below 0.
+    """
+
+    # Relative change of the mean loss against the baseline that may stay, 0.005 for 0.5 %.
+    budget: float = 0.005
+    most: int = option(
+        12, "Parts that are measured in full precision, worst first; 0 for none.", least=0
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        if not 0 <= self.budget < math.inf:
+            raise OptionError(f"the budget must be 0 or more, as in 0.5%; it was {self.budget:.1%}")
+
+
+@dataclass(frozen=True)
+class Restored:
+    """The model with one part in full precision, beside the model as it is, on identical masks."""
+
+    recovered_nats: float  # mean loss of the model less that of the model with this part restored
+    interval: Interval | None  # of it, paired by text
+    bytes_added: int  # to the file; below 0 where the part was stored in the file twice
+
+    @property
+    def significant(self) -> bool:
+        """Whether the interval lies above 0."""
+        return self.interval is not None and self.interval.low > 0
+
+
+@dataclass(frozen=True)
+class PartNoise:
+    """One part of the model in both files."""
+
+    name: str  # in the baseline, see `onnx_tools.parts`
+    kind: str  # embedding, projection, product, bias or norm
+    layer: int | None  # of the encoder; None outside
+    shape: tuple[int, ...]
+    stored: str  # element type of its numbers in the quantized file
+    size_bytes: int  # in the quantized file
+    baseline_bytes: int  # in the baseline's
+    weight_snr_db: float  # signal-to-noise ratio of its numbers; infinite where they are equal
+    usual_snr_db: float  # the median of parts that are stored alike
+    activation_snr_db: float | None = None  # of what it yields on the texts
+    restored: Restored | None = None  # None where it was not measured
+
+    @property
+    def below_usual_db(self) -> float:
+        """How far its ratio lies below what its kind of storage usually gives."""
+        return self.usual_snr_db - min(self.weight_snr_db, EXACT_DB)
+
+    @property
+    def sticks_out(self) -> bool:
+        """Whether its numbers are far worse than those of parts that are stored alike."""
+        return self.below_usual_db >= STICKS_OUT_DB
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready values; an infinite ratio is None, and `equal` tells it."""
+        values = asdict(self)
+        restored = self.restored
+        values["restored"] = restored and {
+            "recovered_nats": restored.recovered_nats,
+            "recovered_interval_95": interval_list(restored.interval),
+            "bytes_added": restored.bytes_added,
+            "significant": restored.significant,
+        }
+        return {**values, "equal": math.isinf(self.weight_snr_db), "sticks_out": self.sticks_out}
+
+
+EXACT_DB = 150.0  # stands for an infinite ratio where ratios are compared: float32 gives about 150
+
+
+@dataclass(frozen=True)
+class LayerNoise:
+    """One layer of the encoder, or what lies before or behind all of them."""
+
+    label: str  # `layer 0`, `embeddings` or `head`
+    weight_snr_db: float  # of all its numbers together
+    size_bytes: int  # in the quantized file
+    baseline_bytes: int
+    # Of what the next layer reads: the noise that has built up so far. None where it is unknown.
+    hidden_snr_db: float | None = None
+
+
+@dataclass(frozen=True)
+class GreedyStep:
+    """One more part in full precision, together with those before it."""
+
+    name: str
+    mean_nll_nats: float  # of the model with all parts so far
+    relative_change: float  # of it against the baseline
+    bytes_added: int  # by all parts so far
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """Parts that bring the loss under the budget, the best gain per byte first."""
+
+    budget: float  # relative change that may stay
+    steps: tuple[GreedyStep, ...]  # those that helped
+    reached: bool  # whether the last one is under the budget
+    tried: int  # parts that were to choose from
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(step.name for step in self.steps)
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """What is known so far; the last one that `diagnose` yields is all."""
+
+    reference: str  # of the quantized model
+    baseline: str
+    parts: tuple[PartNoise, ...]  # matched ones, those that hurt first
+    layers: tuple[LayerNoise, ...] = ()  # in order of depth
+    only_here: tuple[str, ...] = ()  # parts of the quantized model without a partner
+    only_in_baseline: tuple[str, ...] = ()
+    texts: int = 0  # measured; 0 before the losses are known
+    mean_nll_nats: float = math.nan  # of the quantized model
+    baseline_nll_nats: float = math.nan
+    relative_change: float = math.nan  # of the mean loss
+    difference_nats: float = math.nan
+    difference_interval: Interval | None = None  # paired by text
+    greedy: Greedy | None = None
+    measured: str = ""  # signature of masks and texts
+    stamp: Stamp | None = None  # of the quantized model
+    baseline_stamp: Stamp | None = None
+    alarms: tuple[str, ...] = ()  # what a reader must know, in words
+    notes: tuple[str, ...] = field(default_factory=tuple)
+    complete: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready values; None for what is infinite or not known."""
+        values = asdict(self)
+        values["parts"] = [part.to_dict() for part in self.parts]
+        values.pop("difference_interval")
+        values["difference_interval_95"] = interval_list(self.difference_interval)
+        return finite(values)
+
+
+def worst_first(parts: Sequence[PartNoise]) -> tuple[PartNoise, ...]:
+    """Those whose numbers stick out, then those whose restoring certainly helps, then the rest.
+
+    Within each the loss recovered decides where it is significant, else how far the numbers lie
+    below those of parts that are stored alike. Numbers come first because some parts that are
+    broken cost little on the texts at hand: attention does not see the bias of its keys at all.
+    """
+
+    def place(part: PartNoise) -> tuple[bool, float, float]:
+        own = part.restored
+        gain = own.recovered_nats if own is not None and own.significant else 0.0
+        return not part.sticks_out, -gain, -part.below_usual_db
+
+    return tuple(sorted(parts, key=place))

@@ -1,0 +1,104 @@
+"""The model that variants are made of: loaded, and as one whole float32 graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from fillmask_ui.errors import ModelError
+from fillmask_ui.models import ModelChoice
+from fillmask_ui.models.runtime import RuntimeModel
+from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.quantizing.folder import Drafted, write_beside
+from fillmask_ui.quantizing.limits import check_memory
+from fillmask_ui.records import ModelSignature
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from fillmask_ui.models.onnx import OnnxMaskedLM
+
+Loader = Callable[[ModelChoice], MaskedLM]
+FULL = "onnx/model.onnx"
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A model in full precision."""
+
+    reference: str  # as the user wrote it
+    signature: ModelSignature  # of the model that was named
+    model: OnnxMaskedLM  # the same on ONNX Runtime, exported where it was not
+    whole: ModelProto  # its graph, see `onnx_tools.whole`
+    parity: float | None = (
+        None  # largest difference of a logit from PyTorch's; None if not exported
+    )
+
+
+def named_model(choice: ModelChoice, load: Loader) -> RuntimeModel:
+    """The model of a choice, if variants can be made of it.
+
+    Raises:
+        ModelError: if it cannot be loaded, is quantized already, or does not fit into memory.
+    """
+    loaded = cast("RuntimeModel", load(choice))
+    if loaded.signature.precision.startswith("int"):
+        raise ModelError(
+            f"{choice.reference} is quantized already ({loaded.signature.precision}): give the "
+            "model that it was made from, in full precision"
+        )
+    check_memory(choice.reference, loaded.signature.parameters)
+    return loaded
+
+
+def read_source(choice: ModelChoice, named: RuntimeModel, load: Loader, drafted: Drafted) -> Source:
+    """The model on ONNX Runtime with its graph; one on PyTorch is exported into the draft first.
+
+    Raises:
+        ModelError: if its graph computes in half precision, or cannot be exported.
+    """
+    if named.files.runtime == "torch":
+        return exported(choice, named, load, drafted)
+    whole = _whole(named, choice.reference)
+    return Source(choice.reference, named.signature, cast("OnnxMaskedLM", named), whole)
+
+
+def exported(choice: ModelChoice, named: RuntimeModel, load: Loader, drafted: Drafted) -> Source:
+    """A model on PyTorch exported into the draft as `FULL`, and compared with what it was.
+
+    Raises:
+        ModelError: if torch cannot export it, or the graph gives other logits.
+    """
+    from fillmask_ui.models.parity import check_parity
+    from fillmask_ui.models.torch_export import export_files
+    from fillmask_ui.onnx_tools.whole import make_whole
+
+    whole = export_files(named.files)
+    make_whole(whole, {}, choice.reference)
+    path = drafted.folder / FULL
+    path.write_bytes(whole.SerializeToString(deterministic=True))
+    again = load(ModelChoice(str(path), threads=choice.threads))
+    in_float32 = choice.dtype in (None, "float32", "float64")
+    compared = named if in_float32 else load(replace(choice, dtype=None))
+    parity = check_parity(again, compared)
+    return Source(choice.reference, named.signature, cast("OnnxMaskedLM", again), whole, parity)
+
+
+def _whole(model: RuntimeModel, name: str) -> ModelProto:
+    from fillmask_ui.models.graph import read_graph
+    from fillmask_ui.onnx_tools.whole import make_whole
+
+    files = model.files
+    graph = read_graph(files.weights[0], files.folder, files.name)
+    make_whole(graph.model, graph.homes.others, name)
+    return graph.model
+
+
+def start_draft(drafted: Drafted, model: RuntimeModel) -> None:
+    """Write what stands beside the weights."""
+    files = model.files
+    homes = (files.folder, files.weights[0].parent, files.tokenizer or files.folder)
+    write_beside(drafted.folder, homes, files.tokenizer or files.folder)
+    (drafted.folder / Path(FULL).parent).mkdir()

@@ -1,0 +1,212 @@
+"""A diagnosis as tables and sentences, for the shell and the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fillmask_ui.quantizing.diagnosis import Diagnosis, PartNoise
+from fillmask_ui.quantizing.measure import Stamp
+from fillmask_ui.show.numbers import interval_text, signed_percent
+
+MOST_ROWS = 15
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text; `>` before a heading puts its column to the right."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def snr_text(snr_db: float | None) -> str:
+    """A signal-to-noise ratio.
+
+    >>> snr_text(42.04), snr_text(math.inf), snr_text(None)
+    ('42.0', 'equal', '')
+    """
+    if snr_db is None:
+        return ""
+    return "equal" if snr_db == math.inf else f"{snr_db:.1f}"
+
+
+def bytes_text(size: int) -> str:
+    """Bytes in decimal units.
+
+    >>> bytes_text(8_713_600), bytes_text(-1200), bytes_text(12)
+    ('8.71 MB', '-1.2 kB', '12 B')
+    """
+    for least, unit, digits in ((1e6, "MB", 2), (1e3, "kB", 1)):
+        if abs(size) >= least:
+            return f"{size / least:,.{digits}f} {unit}"
+    return f"{size} B"
+
+
+def worst_parts(diagnosis: Diagnosis, most: int = MOST_ROWS) -> Table:
+    """The parts that hurt first; those with equal numbers last."""
+    parts = [part for part in diagnosis.parts if math.isfinite(part.weight_snr_db)]
+    kept = (parts or list(diagnosis.parts))[:most]
+    left = len(diagnosis.parts) - len(kept)
+    return Table(
+        f"Parts, worst first ({left} more)" if left else "Parts, worst first",
+        ("part", "shape", "stored", ">bytes", ">SNR of weights", ">usual", ">SNR of activations"),
+        tuple(
+            (
+                part.name + (" !" if part.sticks_out else ""),
+                " × ".join(map(str, part.shape)),
+                part.stored,
+                bytes_text(part.size_bytes),
+                snr_text(part.weight_snr_db),
+                snr_text(part.usual_snr_db),
+                snr_text(part.activation_snr_db),
+            )
+            for part in kept
+        ),
+    )
+
+
+def layers(diagnosis: Diagnosis) -> Table:
+    """Each layer's weights, and the noise that has built up behind it."""
+    return Table(
+        "Along depth",
+        ("layer", ">bytes", ">in the baseline", ">SNR of weights", ">SNR behind it"),
+        tuple(
+            (
+                layer.label,
+                bytes_text(layer.size_bytes),
+                bytes_text(layer.baseline_bytes),
+                snr_text(layer.weight_snr_db),
+                snr_text(layer.hidden_snr_db),
+            )
+            for layer in diagnosis.layers
+        ),
+    )
+
+
+def measured_parts(diagnosis: Diagnosis) -> list[PartNoise]:
+    """Those that were measured in full precision, most loss recovered first."""
+    found = [part for part in diagnosis.parts if part.restored is not None]
+    return sorted(found, key=lambda part: -part.restored.recovered_nats if part.restored else 0.0)
+
+
+def left_out(diagnosis: Diagnosis) -> Table:
+    """The leave-one-out table."""
+    rows = []
+    for part in measured_parts(diagnosis):
+        own = part.restored
+        if own is not None:
+            low_high = interval_text(own.interval, lambda value: f"{value:+.4f}")
+            certain = "yes" if own.significant else "no"
+            rows.append(
+                (
+                    part.name,
+                    f"{own.recovered_nats:+.4f}",
+                    low_high,
+                    certain,
+                    bytes_text(own.bytes_added),
+                )
+            )
+    return Table(
+        "One part in full precision",
+        ("part", ">loss recovered, nats", "95 % interval", "above 0", ">bytes added"),
+        tuple(rows),
+    )
+
+
+def kept_parts(diagnosis: Diagnosis) -> Table:
+    """The greedy list."""
+    steps = diagnosis.greedy.steps if diagnosis.greedy else ()
+    return Table(
+        "Parts to keep in full precision, together",
+        ("part", ">mean NLL, nats", ">against the baseline", ">bytes added"),
+        tuple(
+            (
+                step.name,
+                f"{step.mean_nll_nats:.4f}",
+                signed_percent(step.relative_change),
+                bytes_text(step.bytes_added),
+            )
+            for step in steps
+        ),
+    )
+
+
+def loss_sentence(diagnosis: Diagnosis) -> str:
+    """Both losses and the difference; blank before they are known."""
+    if not diagnosis.texts:
+        return ""
+    low_high = interval_text(diagnosis.difference_interval, lambda value: f"{value:+.4f}")
+    interval = f", 95 % interval {low_high}" if low_high else ""
+    return (
+        f"Mean NLL {diagnosis.mean_nll_nats:.4f} nats beside {diagnosis.baseline_nll_nats:.4f} of "
+        f"the baseline on {diagnosis.texts} texts: {signed_percent(diagnosis.relative_change)} "
+        f"(difference {diagnosis.difference_nats:+.4f}{interval})."
+    )
+
+
+def worst_sentence(diagnosis: Diagnosis) -> str:
+    """Which parts to look at."""
+    broken = [part for part in diagnosis.parts if part.sticks_out]
+    if broken:
+        names = ", ".join(part.name for part in broken[:5])
+        worst = broken[0]
+        return (
+            f"Stands out: {names}. The numbers of {worst.name} have "
+            f"{snr_text(worst.weight_snr_db)} dB where {snr_text(min(worst.usual_snr_db, 150))} dB "
+            "is usual for parts that are stored alike: look for a wrong scale, too few bits or a "
+            "damaged file."
+        )
+    certain = [part for part in diagnosis.parts if part.restored and part.restored.significant]
+    if certain:
+        names = ", ".join(part.name for part in certain[:5])
+        return f"Certainly costs loss: {names}."
+    if all(math.isinf(part.weight_snr_db) for part in diagnosis.parts):
+        return "All parts hold the same numbers as in the baseline."
+    return "No part stands out, and none alone certainly costs loss on these texts."
+
+
+def greedy_sentence(diagnosis: Diagnosis) -> str:
+    """Whether the budget is met, and by what; blank where nothing was measured."""
+    greedy = diagnosis.greedy
+    if greedy is None:
+        return ""
+    budget = f"the budget of {greedy.budget:.2%}"
+    if not greedy.steps:
+        if greedy.reached:
+            return f"The loss is within {budget} as it is: nothing needs full precision."
+        return f"No measured part brings the loss towards {budget}: measure more parts."
+    last = greedy.steps[-1]
+    count = f"{len(greedy.steps)} part{'s' if len(greedy.steps) > 1 else ''} in full precision"
+    rest = f"{signed_percent(last.relative_change)} for {bytes_text(last.bytes_added)}"
+    if greedy.reached:
+        return f"{count}: {rest}, within {budget}."
+    return f"{count}: {rest}. {budget.capitalize()} cannot be met by the measured parts."
+
+
+def stamp_line(stamp: Stamp | None, measured: str = "") -> str:
+    """What the figures depend on beside the weights, in one line."""
+    if stamp is None:
+        return ""
+    parts = [
+        f"CPU {', '.join(stamp.cpu_features)}",
+        stamp.runtime,
+        f"graph optimization {stamp.graph_optimization}",
+        *filter(None, [measured]),
+    ]
+    return " · ".join(parts)
+
+
+def remarks(diagnosis: Diagnosis) -> Sequence[str]:
+    """Alarms, notes, and parts without a partner."""
+    lines = [*diagnosis.alarms, *diagnosis.notes]
+    for names, where in (
+        (diagnosis.only_here, "this file"),
+        (diagnosis.only_in_baseline, "the baseline"),
+    ):
+        if names:
+            more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+            lines.append(f"only in {where}: {', '.join(names[:5])}{more}")
+    return [line[:1].upper() + line[1:] for line in lines]

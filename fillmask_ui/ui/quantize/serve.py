@@ -1,0 +1,24 @@
+"""What the browser calls about the variant of a row that was chosen: functions of JSON values."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fillmask_ui.ui.figure import Figure, answer
+from fillmask_ui.ui.session import Session
+
+# Panels below the table, by name: the form of each is `page/quantize/NAME.html`, a section of class
+# `fm-figure` with that name as `data-figure`. Its controls `variant` and `baseline` hold the
+# references of the row that was chosen and of the model that it was made from.
+FIGURES: dict[str, Figure] = {}
+
+
+def figure(session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
+    """The pieces of a panel, as `ui/figure.py: answer` gives them."""
+    own = FIGURES.get(str(request.get("name")))
+    if own is None:
+        return {"kind": "error", "notice": "There is no such panel."}
+    return answer(session, own, request)
+
+
+# By the name under which the browser calls them; each takes the session and JSON values.
+SERVED = {"figure": figure}

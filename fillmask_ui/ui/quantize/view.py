@@ -1,0 +1,214 @@
+"""What the Quantize tab shows: plain functions, no Gradio events."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from fillmask_ui.errors import FillmaskError
+from fillmask_ui.onnx_tools.schemes import SCHEMES
+from fillmask_ui.quantizing.frontier import frontier
+from fillmask_ui.quantizing.measure import BASELINE, VariantFigures
+from fillmask_ui.quantizing.store import Home, VariantStore
+from fillmask_ui.show.charts.chart import Chart
+from fillmask_ui.show.charts.variants import Named, by_size, by_speed
+from fillmask_ui.show.render import render
+from fillmask_ui.ui.links import link_to
+from fillmask_ui.ui.quantize.steps import Failed, Kept, Note, Step, Working, name_of
+from fillmask_ui.ui.widgets import error_html, error_message, notice_html
+
+WELCOME = (
+    "How small can a model get before it forgets? Tick schemes and press Run: each variant is "
+    "made here and measured beside the model on the same hidden words. What is done is kept on "
+    "this machine."
+)
+# Less than this is the same size, or within the noise of a clock.
+_SMALLER, _FASTER = 0.99, 1.05
+_ELSEWHERE = (
+    "The variants below were measured on other texts than the model was the last time: tick their "
+    "schemes and press Run to compare them again."
+)
+STOPPED = "Stopped. What was made and measured until then is kept."
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of the table."""
+
+    name: str  # what charts and the table call it
+    scheme: str
+    exclude: str = ""  # what stays in full precision; blank for nothing
+    reference: str = ""  # that loads it; blank where it was not made
+    size_bytes: int | None = None
+    figures: VariantFigures | None = None  # None where it was not measured
+    best: tuple[str, ...] = ()  # the frontiers that it is on: `size`, `speed`
+    elsewhere: bool = False  # whether it was measured on other texts than the model itself
+    failure: str = ""  # why there is none
+    explore: str = ""  # links to the other tabs; blank for none
+    evaluate: str = ""
+
+    @property
+    def is_baseline(self) -> bool:
+        return self.scheme == BASELINE
+
+
+@dataclass(frozen=True)
+class Pick:
+    """A variant that stands out."""
+
+    what: str  # for what
+    row: Named
+    gain: str
+
+
+@dataclass(frozen=True, eq=False)
+class Update:
+    """What changes on the page; None for what stays as it is."""
+
+    notice: str | None = None  # HTML of the message
+    busy: bool | None = None  # whether a run goes on
+    rows: str | None = None  # HTML of the table and what is said below it
+    story: str | None = None  # HTML of what to take from it
+    charts: tuple[Chart, ...] | None = None  # none where nothing was measured
+
+
+def stored(store: VariantStore, reference: str) -> Update:
+    """What there is of a model already."""
+    home = store.find(reference)
+    if home is None:
+        return Update(rows="", story=notice_html("hint", WELCOME), charts=())
+    return shown(lines_of(home))
+
+
+def stopped(store: VariantStore, reference: str) -> Update:
+    """What there is once a run was stopped, made but not measured variants included."""
+    notice = notice_html("hint", STOPPED)
+    return replace(stored(store, reference), notice=notice, story="", busy=False)
+
+
+def followed(steps: Iterable[Step]) -> Generator[Update]:
+    """The page while a run goes on, and at its end; a step that raises is said."""
+    failures: list[Failed] = []
+    notes: list[str] = []
+    home: Home | None = None
+    try:
+        for step in steps:
+            if isinstance(step, Working):
+                yield Update(notice_html("busy", step.message, step.fraction), busy=True)
+                continue
+            if isinstance(step, Note):
+                notes.append(step.text)
+                continue
+            if isinstance(step, Failed):
+                failures.append(step)
+            elif isinstance(step, Kept):
+                home = step.home
+            if home is not None:
+                yield shown(lines_of(home, failures))
+    except FillmaskError as error:
+        yield Update(error_html(error), busy=False)
+        return
+    yield Update(notice_html("hint" if notes else "none", " ".join(notes)), busy=False)
+
+
+def lines_of(home: Home, failures: Sequence[Failed] = ()) -> list[Line]:
+    """The baseline, what is on disk, and what has failed just now."""
+    source, base = home.reference, home.baseline
+    lines = [
+        Line(
+            source,
+            BASELINE,
+            reference=source,
+            size_bytes=base.size_bytes if base else None,
+            figures=base,
+        )
+    ]
+    for variant in home.variants(list(SCHEMES)):
+        exclude, reference = ", ".join(variant.exclude), str(variant.path)
+        figures = variant.figures
+        example = {"text": figures.example} if figures and figures.example else {}
+        lines.append(
+            Line(
+                name_of(variant.scheme, variant.exclude),
+                variant.scheme,
+                exclude,
+                reference,
+                variant.size_bytes,
+                figures,
+                elsewhere=bool(figures and base and figures.measured != base.measured),
+                explore=link_to("explore", model=reference, compare=source, **example),
+                evaluate=link_to("evaluate", evaluate_model=reference, evaluate_baseline=source),
+            )
+        )
+    lines += [Line(own.name, own.scheme, failure=_sentence(own.message)) for own in failures]
+    return _with_frontiers(lines)
+
+
+def _sentence(message: str) -> str:
+    return error_message(FillmaskError(message))
+
+
+def _with_frontiers(lines: Sequence[Line]) -> list[Line]:
+    """The same, each with the frontiers that it is on among those that compare."""
+    own = [place for place, line in enumerate(lines) if line.figures and not line.elsewhere]
+    rows = [figures for place in own if (figures := lines[place].figures)]
+    losses = [row.mean_nll_nats for row in rows]
+    costs: Mapping[str, list[float]] = {
+        "size": [row.size_bytes for row in rows],
+        "speed": [-row.speedup for row in rows],
+    }
+    best = {name: {own[place] for place in frontier(cost, losses)} for name, cost in costs.items()}
+    return [
+        replace(line, best=tuple(name for name in best if place in best[name]))
+        for place, line in enumerate(lines)
+    ]
+
+
+def shown(lines: Sequence[Line]) -> Update:
+    """The table, the charts and what to take from them."""
+    compared = [
+        Named(line.name, line.figures) for line in lines if line.figures and not line.elsewhere
+    ]
+    drawn = (by_size(compared), by_speed(compared)) if len(compared) > 1 else ()
+    measured = [line.figures for line in lines if line.figures]
+    alarms = {line.name: line.figures.alarms for line in lines if line.figures}
+    rows = render(
+        "page/quantize/rows.html",
+        lines=lines,
+        stamps=list(dict.fromkeys(_stamp(own) for own in measured)),
+        texts=next((own.texts for own in measured), 0),
+        alarms=[(name, _sentence(alarm)) for name, own in alarms.items() for alarm in own],
+    )
+    return Update(rows=rows, story=_story(lines), charts=drawn)
+
+
+def _stamp(row: VariantFigures) -> str:
+    """What the figures depend on beside the weights, in one line."""
+    own = row.stamp
+    features = ", ".join(own.cpu_features)
+    parts = [f"CPU {features}", own.runtime, f"graph optimization {own.graph_optimization}"]
+    if own.runtime.startswith("onnxruntime"):
+        parts.append(f"x64 quant precision {own.x64_quant_precision}")
+    return " · ".join(parts)
+
+
+def _story(lines: Sequence[Line]) -> str:
+    """The smallest and the fastest that pass and gain something; blank where nothing was made."""
+    made = [
+        Named(line.name, line.figures)
+        for line in lines
+        if line.figures and not line.elsewhere and not line.is_baseline
+    ]
+    passing = [own for own in made if own.figures.verdict == "PASS"]
+    small = min(passing, key=lambda own: own.figures.size_bytes, default=None)
+    fast = max(passing, key=lambda own: own.figures.speedup, default=None)
+    picks = []
+    if small and small.figures.ratio < _SMALLER:
+        gain = f"{small.figures.ratio:.2f} times the size"
+        picks.append(Pick("The smallest that passes", small, gain))
+    if fast and fast.figures.speedup > _FASTER:
+        gain = f"{fast.figures.speedup:.2f} times the speed"
+        picks.append(Pick("The fastest that passes", fast, gain))
+    if not made and any(line.elsewhere for line in lines):
+        return notice_html("hint", _ELSEWHERE)
+    return render("page/quantize/story.html", picks=picks) if made else ""

@@ -1,0 +1,161 @@
+"""A run of the Quantize tab: variants are made and measured one by one, and kept as they come.
+
+A generator: whoever closes it stops the run at the next step. What is done by then is on disk.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+from fillmask_ui.errors import DataError, FillmaskError
+from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.load import load_choice
+from fillmask_ui.models.progress import ProgressCallback
+from fillmask_ui.onnx_tools.schemes import SCHEMES
+from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.quantizing.make import Making, quantize
+from fillmask_ui.quantizing.measure import Subject, VariantFigures, measure_one
+from fillmask_ui.quantizing.store import Home, Recipe, StoredVariant, VariantStore
+from fillmask_ui.records import Example
+from fillmask_ui.texts import TextSource, open_texts
+from fillmask_ui.ui.background import Done, run_in_background
+from fillmask_ui.ui.quantize.form import Order
+from fillmask_ui.ui.quantize.steps import Failed, Kept, Note, Step, Working, name_of
+
+CALIBRATION_TEXTS = 64
+# Of the work of one variant, the part that makes it; the rest measures it.
+_MAKING = 0.4
+
+Load = Callable[[ModelChoice, ProgressCallback], MaskedLM]
+
+
+def perform(order: Order, store: VariantStore, load: Load) -> Generator[Step]:
+    """Make and measure what was asked for.
+
+    Args:
+        order: what.
+        store: where variants go.
+        load: gives the source model, which visitors share.
+
+    Yields:
+        News as it goes on.
+
+    Raises:
+        FillmaskError: if the texts or the source model cannot be had or measured.
+    """
+    yield Working("Reading the texts…")
+    measured, rest = _read(order)
+    base = yield from _loaded(order.model, load)
+    home = store.home(order.model.reference, base.signature)
+    subject = Subject("", base, order.model.reference)
+    whole = 1 + len(order.schemes)
+    row = yield from _row(subject, None, measured, lambda part: part / whole)
+    home.keep_source(order.model.reference, row)
+    yield Kept(home)
+    calibration = None
+    if any(SCHEMES[scheme].calibrated for scheme in order.schemes):
+        if not rest:
+            yield Note(
+                "There are no further texts: those that calibrate the static scheme are measured, "
+                "too, which flatters it a little."
+            )
+        calibration = _written(rest or measured[:CALIBRATION_TEXTS], home)
+    maker = _Maker(order, base, home, calibration)
+    for number, scheme in enumerate(order.schemes, 1):
+
+        def overall(part: float, number: int = number) -> float:
+            return (number + part) / whole
+
+        try:
+            variant = yield from maker.variant(scheme, lambda part: overall(_MAKING * part))
+            model = load_choice(ModelChoice(str(variant.path)))
+            row = yield from _row(
+                subject,
+                Subject(scheme, model, str(variant.path)),
+                measured,
+                lambda part: overall(_MAKING + (1 - _MAKING) * part),
+            )
+            variant.keep(row)
+        except FillmaskError as error:
+            yield Failed(scheme, name_of(scheme, order.exclude), str(error))
+        else:
+            yield Kept(home)
+
+
+def _read(order: Order) -> tuple[list[Example], list[Example]]:
+    """The texts to measure, and those behind them."""
+    wanted = replace(order.source, samples=order.samples + CALIBRATION_TEXTS)
+    with open_texts(wanted) as texts:
+        found = list(texts)
+    return found[: order.samples], found[order.samples :]
+
+
+def _loaded(choice: ModelChoice, load: Load) -> Generator[Step, None, MaskedLM]:
+    for state in run_in_background(lambda report: load(choice, report)):
+        if isinstance(state, Done):
+            return state.result
+        yield Working(state.message or "Loading the model…", state.fraction)
+    raise RuntimeError("a task has ended without a result")
+
+
+def _row(
+    baseline: Subject,
+    variant: Subject | None,
+    texts: Sequence[Example],
+    overall: Callable[[float], float],
+) -> Generator[Step, None, VariantFigures]:
+    for step in measure_one(baseline, variant, texts):
+        if isinstance(step, VariantFigures):
+            return step
+        yield Working(step.message, overall(step.fraction or 0.0))
+    raise RuntimeError("a measurement has ended without a row")
+
+
+class _Maker:
+    """Makes the variants of one run that are not there yet."""
+
+    def __init__(
+        self, order: Order, model: MaskedLM, home: Home, calibration: TextSource | None
+    ) -> None:
+        self._order, self._model, self._home = order, model, home
+        self._calibration = calibration
+
+    def variant(
+        self, scheme: str, overall: Callable[[float], float]
+    ) -> Generator[Step, None, StoredVariant]:
+        """That of a scheme; made if it is not there."""
+        texts = self._calibration if SCHEMES[scheme].calibrated else None
+        recipe = Recipe(self._order.exclude, Path(texts.where).stem if texts else "")
+        known = self._home.variant(scheme, recipe)
+        if known is not None:
+            return known
+        steps = quantize(
+            self._order.model,
+            self._home.output(recipe),
+            [scheme],
+            exclude=self._order.exclude,
+            calibration=texts,
+            load=self._load,
+        )
+        for step in steps:
+            if isinstance(step, Making):
+                yield Working(step.message, overall(step.fraction or 0.0))
+        made = self._home.variant(scheme, recipe)
+        if made is None:
+            raise DataError(f"{self._home.folder} was changed while it was written: run it again")
+        return made
+
+    def _load(self, choice: ModelChoice) -> MaskedLM:
+        """The source is in memory already."""
+        return self._model if choice == self._order.model else load_choice(choice)
+
+
+def _written(texts: Sequence[Example], home: Home) -> TextSource:
+    """Texts as a file of their own, under a name that they decide."""
+    content = "".join(json.dumps({"text": example.text}) + "\n" for example in texts)
+    name = f"texts-{sha256(content.encode()).hexdigest()[:12]}.jsonl"
+    return TextSource("file", str(home.write(name, content)), shuffle=False)

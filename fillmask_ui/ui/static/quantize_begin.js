@@ -1,0 +1,2 @@
+// The panels are there, and with them the way to the server.
+window.fillmask.quantize.begin(server);

@@ -1,0 +1,83 @@
+"""A tiny BERT in every form that a quantizer gives it, as graphs with their weights inside."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import ModelProto
+from tiny_models import TinyModels
+
+from fillmask_ui.models.graph import read_graph
+from fillmask_ui.onnx_tools.quantize import quantize_dynamic
+from fillmask_ui.onnx_tools.schemes import write_variant
+from fillmask_ui.onnx_tools.whole import inline_weights, make_whole
+
+FORMS = ("own-int8", "int8", "int8-channel", "qdq", "int4", "fp16", "fused-int8")
+
+
+def whole(path: Path, root: Path) -> ModelProto:
+    """A graph in float32 with its weights inside."""
+    graph = read_graph(path, root, path.name)
+    make_whole(graph.model, graph.homes.others, path.name)
+    return graph.model
+
+
+def inlined(path: Path, root: Path) -> ModelProto:
+    """A graph as it stands, its weights inside."""
+    graph = read_graph(path, root, path.name)
+    inline_weights(graph.model, graph.homes.others)
+    return graph.model
+
+
+def feeds(model: ModelProto, rows: int = 1) -> dict[str, np.ndarray]:
+    """Token ids for a graph, [rows, 12]."""
+    ids = np.random.default_rng(3).integers(5, 140, (rows, 12))
+    given = {"attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+    return {entry.name: given.get(entry.name, ids) for entry in model.graph.input}
+
+
+def run(model: ModelProto, inputs: dict[str, np.ndarray], *names: str) -> list[np.ndarray]:
+    """Outputs of a graph, as it stands."""
+    settings = ort.SessionOptions()
+    settings.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = ort.InferenceSession(model.SerializeToString(), settings)
+    return session.run(list(names) or None, inputs)
+
+
+class Forms:
+    """Makes and keeps the forms of one test session."""
+
+    def __init__(self, models: TinyModels, folder: Path) -> None:
+        self.home, self.folder = models.folder("bert"), folder
+        self.baseline = whole(self.home / "onnx" / "model.onnx", self.home)
+        self._made: dict[str, ModelProto] = {}
+
+    def __getitem__(self, name: str) -> ModelProto:
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def _make(self, name: str) -> ModelProto:
+        if name == "own-int8":
+            return quantize_dynamic(self.baseline)
+        path = self.folder / f"{name}.onnx"
+        if name == "fused-int8":  # DynamicQuantizeMatMul and the like
+            settings = ort.SessionOptions()
+            settings.optimized_model_filepath = str(path)
+            ort.InferenceSession(self["own-int8"].SerializeToString(), settings)
+        else:
+            with contextlib.redirect_stdout(io.StringIO()):
+                write_variant(name, self.baseline, path, feeds=[feeds(self.baseline)])
+        return onnx.load(path)
+
+
+@pytest.fixture(scope="session")
+def forms(tiny_models: TinyModels, tmp_path_factory: pytest.TempPathFactory) -> Forms:
+    """The forms, each made when it is first asked for."""
+    return Forms(tiny_models, tmp_path_factory.mktemp("forms"))
