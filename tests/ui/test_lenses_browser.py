@@ -258,7 +258,9 @@ def test_axe_finds_nothing(lenses):
         {"text": KING, "with": QUEEN},
     ):
         lenses.open(**values).see(values["text"])
-        expect(lenses.page.locator("#lens-story .fm-lens-story")).to_be_visible()
+        expect(
+            lenses.page.locator("#lens-story .fm-lens-story, #pair-view .fm-lens-story")
+        ).to_be_visible()
         lenses.tokens.first.hover()
         found = Axe().run(lenses.page, context="#lens, #strip, #lens-table")
         assert found.violations_count == 0, found.generate_report()
