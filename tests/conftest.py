@@ -12,10 +12,12 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # The workers fill the cores: threads of each would only wait for those of the others.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-if "FILLMASK_UI_CACHE" not in os.environ:
-    # What is kept from start to start: not in the home of whoever runs the tests.
-    os.environ["FILLMASK_UI_CACHE"] = tempfile.mkdtemp(prefix="fillmask-ui-cache-")
-    atexit.register(shutil.rmtree, os.environ["FILLMASK_UI_CACHE"], ignore_errors=True)
+# What is kept from start to start: not in the home of whoever runs the tests.
+for _name in ("CACHE", "VARIANTS"):
+    if f"FILLMASK_UI_{_name}" not in os.environ:
+        _folder = tempfile.mkdtemp(prefix=f"fillmask-ui-{_name.lower()}-")
+        os.environ[f"FILLMASK_UI_{_name}"] = _folder
+        atexit.register(shutil.rmtree, _folder, ignore_errors=True)
 
 pytest_plugins = ["tiny_models", "loopback_hub", "evaluate_bench"]
 

@@ -17,6 +17,7 @@ import torch
 from transformers import PreTrainedModel
 
 from fillmask_ui.errors import ModelError, translated
+from fillmask_ui.onnx_tools.fusible import make_fusible
 
 OPSET = 18  # the oldest that torch.onnx writes without converting down
 
@@ -121,8 +122,15 @@ def export_onnx(model: PreTrainedModel) -> onnx.ModelProto:
     for part in (proto, graph, *graph.node, *graph.input, *graph.output):
         del part.metadata_props[:]
     renamed = {tensor.name: tensor.name.removeprefix("model.") for tensor in graph.initializer}
+    # Of two names of one weight the exporter takes the last, the model's own the first.
+    first: dict[int, str] = {}
+    for name, weight in model.named_parameters(remove_duplicate=False):
+        own = first.setdefault(id(weight), name)
+        if f"model.{name}" in renamed:
+            renamed[f"model.{name}"] = own
     for tensor in graph.initializer:
         tensor.name = renamed[tensor.name]
     for node in graph.node:
         node.input[:] = [renamed.get(name, name) for name in node.input]
+    make_fusible(proto)
     return proto

@@ -43,7 +43,6 @@ SENTENCE_TOKENS = (32, 16, 8)  # of the sentence that is timed: the first that t
 _TIMED_TEXTS, _TURNS = 24, 3
 _SENTENCE_TURNS, _CALLS = 5, 6
 _EXAMPLE_CHARACTERS = 400
-_OPTIMIZATION = "graph optimization: "  # of a signature's note where it is not `all`
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,20 +63,27 @@ class Stamp:
     graph_optimization: str  # of ONNX Runtime
     precision: str  # of the stored weights
     sha256: str  # of the weights
+    x64_quant_precision: str = "auto"  # of ONNX Runtime: whether products of bytes never saturate
 
     @classmethod
     def of(cls, signature: ModelSignature) -> Stamp:
         """The stamp that a signature holds."""
         library = "onnxruntime" if signature.runtime == "onnx" else signature.runtime
         version = signature.versions.get(library, "")
-        level = next((n for n in signature.notes if n.startswith(_OPTIMIZATION)), "all")
         return cls(
             tuple(signature.cpu_features),
             f"{library} {version}".strip(),
-            level.removeprefix(_OPTIMIZATION),
+            _noted(signature, "graph optimization", "all"),
             signature.precision,
             signature.sha256,
+            _noted(signature, "x64 quant precision", "auto"),
         )
+
+
+def _noted(signature: ModelSignature, name: str, plain: str) -> str:
+    """An option of the runtime, which notes name where it is not as by default."""
+    own = (note.removeprefix(f"{name}: ") for note in signature.notes if note.startswith(name))
+    return next(own, plain)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 import functools
 import json
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -11,6 +13,7 @@ from gradio.context import Context
 
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.models import available_models
+from fillmask_ui.quantizing.store import VariantStore, default_root
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.session import Session
 
@@ -86,12 +89,24 @@ def served(session: Session, name: str, function: Callable[..., dict[str, Any]])
     return serve
 
 
+def made_here(store: VariantStore) -> dict[str, str]:
+    """References and names of the variants that the Quantize tab has made, as of now."""
+    return {
+        str(own.path): f"{own.scheme} of {home.reference} · made here"
+        + (f", without {', '.join(own.exclude)}" if own.exclude else "")
+        for home in store.homes()
+        for own in home.variants()
+    }
+
+
 def model_choices(session: Session) -> list[tuple[str, str]]:
     """Names and references of the models at hand, the default one first."""
     labels = {
         model.reference: f"{model.reference} · {model.note}" if model.note else model.reference
         for model in available_models()
     }
+    if not session.public:  # whose visitors have no business with the files of this machine
+        labels |= made_here(VariantStore(default_root(os.environ, sys.platform, Path.home())))
     first = {session.default_model: labels.get(session.default_model, session.default_model)}
     return [(label, reference) for reference, label in (first | labels).items()]
 

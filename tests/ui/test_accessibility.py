@@ -175,6 +175,28 @@ def test_unmasking(page):
     assert not audit.found, audit.report()
 
 
+def test_quantizing(page):
+    audit = Audit(page)
+    page.get_by_role("tab", name="Quantize").click()
+    page.get_by_role("button", name="More options").click()
+    expect(page.get_by_label("Keep in full precision")).to_be_visible()
+    audit.look("before a run", within="#quantize")
+    page.get_by_label("Number of texts").fill("5")
+    for name in ("int8:", "int8-channel:", "fp16:"):
+        page.get_by_label(name).uncheck()
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator("#quantize-notice .fm-error")).to_be_visible()
+    audit.look("nothing ticked", within="#quantize")
+    page.get_by_label("fp16:").check()
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator("#quantize-notice .fm-error")).to_have_count(0)
+    expect(page.locator("#quantize-notice .fm-notice")).to_have_count(0)
+    expect(page.locator('#quantize-rows tr[data-scheme="fp16"] [data-diagnose]')).to_be_visible()
+    page.get_by_text("Files and weights").click()
+    audit.look("two rows")
+    assert not audit.found, audit.report()
+
+
 # How the element that has the focus is drawn, and how the one that had it before is drawn now.
 _RINGS = """() => {
     const ring = (element) => {
@@ -196,7 +218,7 @@ _ACCENT = {"light": "rgb(15, 118, 110)", "dark": "rgb(94, 234, 212)"}
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("tab", ["Explore", "Evaluate", "Unmask", "Learn", "Guide"])
+@pytest.mark.parametrize("tab", ["Explore", "Evaluate", "Unmask", "Quantize", "Learn", "Guide"])
 def test_whoever_moves_by_keyboard_sees_where_they_are(page, tab, theme):
     page.evaluate("dark => window.fillmask.set_theme(dark, false)", theme == "dark")
     page.add_style_tag(content=STILL)
@@ -220,4 +242,5 @@ def test_whoever_moves_by_keyboard_sees_where_they_are(page, tab, theme):
         assert focus["ring"] == ring, focus
         seen += 1
         assert seen < 300
-    assert seen >= {"Explore": 40, "Evaluate": 30, "Unmask": 30, "Learn": 25, "Guide": 7}[tab]
+    least = {"Explore": 40, "Evaluate": 30, "Unmask": 30, "Quantize": 15, "Learn": 25, "Guide": 7}
+    assert seen >= least[tab]

@@ -37,7 +37,8 @@ def test_each_is_used_and_stands_once_on_the_page(session):
     pieces = answer(session, question).html
     own = guess(session, {"text": "a [MASK]", "guesses": "cat", "truth": "cat"})["html"]
     together = joint(session, {"text": question.text})["html"]
-    html = "".join([*pieces.values(), own, together])
+    variants = render("page/quantize/rows.html", lines=[], stamps=[], texts=0, alarms=[])
+    html = "".join([*pieces.values(), own, together, variants])
     assert set(re.findall(r'aria-describedby="about-(\w+)"', html)) == set(EXPLANATIONS)
 
 

@@ -12,6 +12,7 @@ from fillmask_ui.show.charts.chart import ACCENT, MUTED, SECOND, Chart, label, n
 from fillmask_ui.show.figures import INTERVAL, Table
 
 _LABEL_CHARACTERS = 28
+_HEIGHT = 270
 # Pixels of the marker of the fastest; areas go with the speed.
 _LARGEST = 26
 
@@ -62,9 +63,9 @@ def _chart(
     figure = new_figure(
         f"{title} of {len(rows)} models; on the frontier: {told}.",
         axis,
-        "mean loss of a hidden token (nats)",
+        "mean loss (nats)",
         legend=True,
-        height=360,
+        height=_HEIGHT,
     )
     # As steps: between two of its points one can have the better of either, not what lies between.
     if len(best) > 1:
@@ -77,9 +78,11 @@ def _chart(
             hoverinfo="skip",
         )
     most = max(row.figures.speedup for row in rows)
+    ranges = _range(places), _loss_range(rows)
+    sides = _sides(list(zip(places, losses, strict=True)), *ranges)
     for kind, symbol, colour in (
         ("on the frontier", "circle", ACCENT),
-        ("another is better in both", "circle-open", SECOND),
+        ("beaten in both", "circle-open", SECOND),
     ):
         own = [p for p in range(len(rows)) if (p in best) == (symbol == "circle")]
         if not own:
@@ -102,14 +105,13 @@ def _chart(
                 "line": {"width": 2, "color": colour},
             },
             text=[label(rows[p].name, _LABEL_CHARACTERS) for p in own],
-            textposition="top center",
-            cliponaxis=False,
+            textposition=[sides[p] for p in own],
             name=kind,
             customdata=[[rows[p].figures.tokens_per_second, rows[p].figures.speedup] for p in own],
             hovertemplate="%{text}: %{y:.4f} nats at %{x:.4~g}, %{customdata[0]:,.0f} tokens/s "
             "(%{customdata[1]:.2f} times the baseline)<extra></extra>",
         )
-    figure.update_xaxes(range=_range(places)).update_yaxes(range=_loss_range(rows))
+    figure.update_xaxes(range=ranges[0]).update_yaxes(range=ranges[1])
     return Chart(
         figure, variants_table(every), name=f"variants-by-{against}", title=title, note=_NOTE
     )
@@ -134,6 +136,24 @@ def _span(rows: Sequence[Named], place: int) -> tuple[float, float]:
     )
 
 
+def _sides(
+    points: Sequence[tuple[float, float]], across: Sequence[float], up: Sequence[float]
+) -> list[str]:
+    """Where the name of each point goes: beside it, towards the middle, not on another's."""
+    widths = across[1] - across[0], up[1] - up[0]
+    found: list[str] = []
+    for number, (x, y) in enumerate(points):
+        side = "left" if (x - across[0]) / widths[0] > 0.6 else "right"
+        taken = {
+            found[other]
+            for other, (a, b) in enumerate(points[:number])
+            if abs(a - x) < 0.25 * widths[0] and abs(b - y) < 0.12 * widths[1]
+        }
+        free = (f"{height} {side}" for height in ("top", "bottom", "middle"))
+        found.append(next((own for own in free if own not in taken), f"top {side}"))
+    return found
+
+
 def _range(places: Sequence[float]) -> list[float]:
     """From a little before the first to a little behind the last: names have room."""
     low, high = min(places), max(places)
@@ -151,7 +171,7 @@ def _loss_range(rows: Sequence[Named]) -> list[float]:
         )
     ]
     low, high = min(ends), max(ends)
-    room = 0.2 * ((high - low) or 0.1)
+    room = 0.3 * ((high - low) or 0.1)
     return [low - room, high + room]
 
 

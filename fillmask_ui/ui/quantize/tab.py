@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -140,12 +141,14 @@ def _build_inputs(session: Session) -> dict[str, Any]:
             [(label, name) for name, label in PLACES.items()],
             value=EMBEDDED,
             label="Texts",
-            min_width=230,
+            scale=3,
+            min_width=250,
             elem_id="quantize-where",
         )
         samples = gr.Number(
             PLAIN_SAMPLES,
             label="Number of texts",
+            scale=2,
             min_width=120,
             elem_id="quantize-samples",
         )
@@ -157,8 +160,8 @@ def _build_inputs(session: Session) -> dict[str, Any]:
     with gr.Accordion("More options", open=False):
         exclude = gr.Textbox(
             label="Keep in full precision",
-            info="nodes by name, embedding, projection or a layer, separated by commas",
-            placeholder="projection",
+            info="kinds, layers or names of parts, separated by commas",
+            placeholder="projection, layer:3",
             max_lines=1,
             elem_id="quantize-exclude",
         )
@@ -229,7 +232,8 @@ def _changes(parts: dict[str, Any], update: Update) -> dict[Any, Any]:
         for name in CHARTS:
             values[f"box {name}"] = gr.Column(visible=name in drawn)
             if name in drawn:
-                head = render("page/evaluate/chart_head.html", chart=drawn[name])
+                chart = drawn[name] if name == CHARTS[0] else replace(drawn[name], note="")
+                head = render("page/evaluate/chart_head.html", chart=chart)
                 values |= {f"head {name}": head, f"plot {name}": drawn[name].figure}
     # Gradio wants something; an update without a change changes nothing.
     return {parts[name]: value for name, value in values.items()} or {parts["notice"]: gr.skip()}

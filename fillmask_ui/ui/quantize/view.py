@@ -12,7 +12,6 @@ from fillmask_ui.quantizing.measure import BASELINE, VariantFigures
 from fillmask_ui.quantizing.store import Home, VariantStore
 from fillmask_ui.show.charts.chart import Chart
 from fillmask_ui.show.charts.variants import Named, by_size, by_speed
-from fillmask_ui.show.numbers import signed_percent
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.links import link_to
 from fillmask_ui.ui.quantize.steps import Failed, Kept, Note, Step, Working
@@ -23,6 +22,8 @@ WELCOME = (
     "made here and measured beside the model on the same hidden words. What is done is kept on "
     "this machine."
 )
+# Less than this is the same size, or within the noise of a clock.
+_SMALLER, _FASTER = 0.99, 1.05
 STOPPED = "Stopped. What was made and measured until then is kept."
 
 
@@ -45,6 +46,15 @@ class Line:
     @property
     def is_baseline(self) -> bool:
         return self.scheme == BASELINE
+
+
+@dataclass(frozen=True)
+class Pick:
+    """A variant that stands out."""
+
+    what: str  # for what
+    row: Named
+    gain: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,28 +176,27 @@ def _stamp(row: VariantFigures) -> str:
     """What the figures depend on beside the weights, in one line."""
     own = row.stamp
     features = ", ".join(own.cpu_features)
-    return f"CPU {features} · {own.runtime} · graph optimization {own.graph_optimization}"
+    parts = [f"CPU {features}", own.runtime, f"graph optimization {own.graph_optimization}"]
+    if own.runtime.startswith("onnxruntime"):
+        parts.append(f"x64 quant precision {own.x64_quant_precision}")
+    return " · ".join(parts)
 
 
 def _story(lines: Sequence[Line]) -> str:
-    """The smallest and the fastest that still pass, in a sentence; blank where none does."""
-    passing = [
-        (line.name, line.figures)
+    """The smallest and the fastest that pass and gain something; blank where nothing was made."""
+    made = [
+        Named(line.name, line.figures)
         for line in lines
-        if line.figures and not line.elsewhere and line.figures.verdict == "PASS"
+        if line.figures and not line.elsewhere and not line.is_baseline
     ]
-    if not passing:
-        return ""
-    small = min(passing, key=lambda own: own[1].size_bytes)
-    fast = max(passing, key=lambda own: own[1].speedup)
-    picks = [
-        ("The smallest that passes", small[0], f"{small[1].ratio:.2f} times the size", small[1]),
-        ("The fastest that passes", fast[0], f"{fast[1].speedup:.2f} times the speed", fast[1]),
-    ]
-    return render(
-        "page/quantize/story.html",
-        picks=[
-            (what, name, gain, signed_percent(row.relative_change))
-            for what, name, gain, row in picks
-        ],
-    )
+    passing = [own for own in made if own.figures.verdict == "PASS"]
+    small = min(passing, key=lambda own: own.figures.size_bytes, default=None)
+    fast = max(passing, key=lambda own: own.figures.speedup, default=None)
+    picks = []
+    if small and small.figures.ratio < _SMALLER:
+        gain = f"{small.figures.ratio:.2f} times the size"
+        picks.append(Pick("The smallest that passes", small, gain))
+    if fast and fast.figures.speedup > _FASTER:
+        gain = f"{fast.figures.speedup:.2f} times the speed"
+        picks.append(Pick("The fastest that passes", fast, gain))
+    return render("page/quantize/story.html", picks=picks) if made else ""

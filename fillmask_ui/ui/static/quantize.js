@@ -14,7 +14,7 @@
 
   function diagnose(button) {
     chosen = host.model = button.dataset.diagnose;
-    const baseline = page.quantize.model;
+    const { baseline } = button.dataset;
     place().hidden = false;
     for (const name of ["variant", "baseline", "name"]) {
       const value = { variant: chosen, baseline, name: button.dataset.name }[name];
@@ -35,12 +35,10 @@
   });
 
   page.quantize = {
-    model: "",
     begin(server) {
       host.server = server;
     },
     use(model, plain) {
-      page.quantize.model = model || plain;
       page.change_address({ quantize_model: !model || model === plain ? null : model });
     },
   };

@@ -1,0 +1,299 @@
+"""The Quantize tab: what is asked for, made, kept and shown, by functions of plain values."""
+
+import itertools
+import threading
+from dataclasses import replace
+
+import pytest
+
+from fillmask_ui.errors import DataError, OptionError
+from fillmask_ui.models import ModelStore
+from fillmask_ui.onnx_tools.schemes import SCHEMES
+from fillmask_ui.quantizing.measure import BASELINE
+from fillmask_ui.quantizing.store import Recipe, VariantStore
+from fillmask_ui.texts import TextSource
+from fillmask_ui.ui import app, widgets
+from fillmask_ui.ui.quantize import serve, view
+from fillmask_ui.ui.quantize.form import read_order
+from fillmask_ui.ui.quantize.steps import Failed, Kept, Note, Working
+from fillmask_ui.ui.quantize.tab import Workshop
+from fillmask_ui.ui.quantize.work import CALIBRATION_TEXTS, perform
+from fillmask_ui.ui.session import Session
+
+VALUES = {
+    "model": "embedded",
+    "schemes": ["int8"],
+    "exclude": "",
+    "where": "embedded",
+    "upload": None,
+    "samples": 12,
+}
+
+
+@pytest.fixture
+def folder(tiny_models):
+    return str(tiny_models.folder("bert"))
+
+
+@pytest.fixture
+def visited():
+    return Session(ModelStore())
+
+
+def order_of(**changes):
+    return read_order(VALUES | changes, "embedded")
+
+
+def run(session, store, **changes):
+    return list(perform(order_of(**changes), store, session.model))
+
+
+def test_what_the_controls_ask_for():
+    order = order_of(model=" ", schemes=["fp16", "int8"], exclude="embedding, 3  /a/b,embedding")
+    assert order.model.reference == "embedded"
+    assert order.schemes == ("int8", "fp16")  # as the table of schemes has them
+    assert order.exclude == ("embedding", "3", "/a/b")
+    assert (order.source, order.samples) == (TextSource(), 12)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"schemes": []}, "no scheme is ticked"),
+        ({"schemes": ["int9"]}, "int9"),
+        ({"samples": 0}, "number of texts"),
+        ({"samples": None}, "number of texts"),
+        ({"samples": 2.5}, "number of texts"),
+        ({"where": "upload"}, "no file was uploaded"),
+        ({"where": "moon"}, "moon"),
+    ],
+)
+def test_what_makes_no_sense_is_said(changes, message):
+    with pytest.raises(OptionError, match=message):
+        order_of(**changes)
+
+
+def test_variants_are_made_measured_and_kept(visited, folder, tmp_path):
+    store = VariantStore(tmp_path)
+    steps = run(visited, store, model=folder, schemes=["int8", "fp16"])
+    assert [type(step) for step in steps if not isinstance(step, Working)] == [Kept] * 3
+    fractions = [s.fraction for s in steps if isinstance(s, Working) and s.fraction is not None]
+    assert all(b > a - 1e-9 for a, b in itertools.pairwise(fractions))
+    home = store.find(folder)
+    assert home.baseline.scheme == BASELINE
+    assert [own.scheme for own in home.variants(list(SCHEMES))] == ["int8", "fp16"]
+    for variant in home.variants():
+        row = variant.figures
+        assert row.reference == str(variant.path)
+        assert row.measured == home.baseline.measured
+        assert row.size_bytes == variant.path.stat().st_size
+        assert visited.model(row.reference).signature.sha256 == row.stamp.sha256
+    # The row of a run is that of the page when it is opened again.
+    again = view.stored(VariantStore(tmp_path), folder)
+    assert f'data-value="{row.mean_nll_nats}"' in again.rows
+    assert [chart.name for chart in again.charts] == ["variants-by-size", "variants-by-speed"]
+
+
+def test_what_is_there_is_measured_again_and_not_made(visited, folder, tmp_path):
+    store = VariantStore(tmp_path)
+    run(visited, store, model=folder)
+    before = store.find(folder).variant("int8", Recipe())
+    run(visited, store, model=folder, samples=20)
+    after = store.find(folder).variant("int8", Recipe())
+    assert before.path.stat().st_mtime_ns == after.path.stat().st_mtime_ns
+    assert before.figures.measured != after.figures.measured
+    assert after.figures.texts > before.figures.texts
+
+
+def test_a_static_scheme_is_calibrated_on_texts_that_are_not_measured(visited, folder, tmp_path):
+    store = VariantStore(tmp_path)
+    steps = run(visited, store, model=folder, schemes=["qdq"])
+    assert not [step for step in steps if isinstance(step, Note)]
+    (written,) = store.find(folder).folder.glob("texts-*.jsonl")
+    assert len(written.read_text().splitlines()) == CALIBRATION_TEXTS
+    (variant,) = store.find(folder).variants()
+    assert variant.path.parent.parent.name.startswith("calibrated-")
+    # Others behind other texts are another variant.
+    run(visited, store, model=folder, schemes=["qdq"], samples=13)
+    assert len(store.find(folder).variants()) == 2
+
+
+def test_few_texts_also_calibrate_and_that_is_said(visited, folder, tmp_path):
+    file = tmp_path / "few.txt"
+    file.write_text("The cat sat on the mat.\nThe dog ran to the river and walked on.\n")
+    steps = run(
+        visited,
+        VariantStore(tmp_path / "variants"),
+        model=folder,
+        schemes=["qdq"],
+        where="upload",
+        upload=str(file),
+    )
+    (note,) = [step for step in steps if isinstance(step, Note)]
+    assert "no further texts" in note.text
+    assert isinstance(steps[-1], Kept)
+
+
+def test_a_scheme_that_fails_says_why_and_the_others_go_on(visited, folder, tmp_path, monkeypatch):
+    monkeypatch.setitem(SCHEMES, "int8", replace(SCHEMES["int8"], package="no_such_package"))
+    updates = list(
+        view.followed(
+            perform(
+                order_of(model=folder, schemes=["int8", "fp16"]),
+                VariantStore(tmp_path),
+                visited.model,
+            )
+        )
+    )
+    rows = [update.rows for update in updates if update.rows][-1]
+    assert "needs the package no-such-package" in rows
+    assert "fm-variant-failure" in rows
+    assert 'data-scheme="fp16"' in rows
+    assert updates[-1].busy is False
+
+
+def test_a_quantized_model_is_refused_for_each_scheme(visited, folder, tmp_path):
+    store = VariantStore(tmp_path)
+    run(visited, store, model=folder)
+    (variant,) = store.find(folder).variants()
+    steps = run(visited, store, model=str(variant.path), schemes=["int8", "fp16"])
+    failed = [step for step in steps if isinstance(step, Failed)]
+    assert [step.scheme for step in failed] == ["int8", "fp16"]
+    assert all("quantized already" in step.message for step in failed)
+
+
+def test_rows_have_frontiers_links_and_say_where_they_were_measured(visited, folder, tmp_path):
+    store = VariantStore(tmp_path)
+    run(visited, store, model=folder, schemes=["int8", "fp16"])
+    run(visited, store, model=folder, schemes=["int8"], samples=20)
+    base, int8, fp16 = view.lines_of(store.find(folder))
+    assert base.is_baseline
+    assert fp16.elsewhere
+    assert not int8.elsewhere
+    assert fp16.best == ()
+    assert "size" in int8.best  # the smaller of the two that compare
+    assert int8.explore.startswith("tab=explore&model=")
+    assert "compare=" in int8.explore
+    assert "evaluate_model=" in int8.evaluate
+    assert "evaluate_baseline=" in int8.evaluate
+    html = view.shown([base, int8, fp16]).rows
+    assert "measured on other texts" in html
+    assert "graph optimization all" in html
+    # Only what compares is drawn.
+    drawn = view.shown([base, int8, fp16]).charts[0].table.rows
+    assert [row[0] for row in drawn] == [folder, "int8"]
+
+
+def test_a_model_near_chance_is_an_alarm_of_the_page(visited, folder, tmp_path):
+    store = VariantStore(tmp_path)
+    run(visited, store, model=folder)  # random weights
+    html = view.stored(store, folder).rows
+    assert html.count("is near chance") >= 1
+    assert 'role="alert"' in html
+
+
+def test_names_are_never_markup(visited, folder, tmp_path):
+    store = VariantStore(tmp_path)
+    run(visited, store, model=folder)
+    lines = [replace(line, name="<b>x</b>") for line in view.lines_of(store.find(folder))]
+    update = view.shown(lines)
+    assert "<b>x" not in update.rows.replace("<b>&lt;b&gt;x", "")
+    assert "&lt;b&gt;x" in update.charts[0].figure.data[-1].text[0]
+
+
+def test_the_charts_say_what_they_show(visited, folder, tmp_path):
+    store = VariantStore(tmp_path)
+    run(visited, store, model=folder, schemes=["int8", "fp16"])
+    lines = view.lines_of(store.find(folder))
+    size, speed = view.shown(lines).charts
+    told = size.figure.layout.meta["description"]
+    assert told.startswith("Loss against size of 3 models; on the frontier: ")
+    best = [line.name for line in lines if "size" in line.best]
+    assert sorted(told.split(": ")[1].rstrip(".").split(", ")) == sorted(best)
+    points = {
+        (x, y)
+        for trace in size.figure.data
+        if trace.mode == "markers+text"
+        for x, y in zip(trace.x, trace.y, strict=True)
+    }
+    rows = [line.figures for line in lines]
+    assert points == {(row.size_bytes / 1e6, row.mean_nll_nats) for row in rows}
+    assert [row[4] for row in speed.table.rows] == [row.speedup for row in rows]
+
+
+def test_a_run_is_stopped_at_its_next_step(visited, folder, tmp_path):
+    workshop = Workshop(visited, tmp_path)
+    updates = workshop.run("me", VALUES | {"model": folder, "schemes": ["int8", "fp16"]})
+    seen = []
+    for update in updates:
+        seen.append(update)
+        if update.rows:  # the model itself is measured
+            workshop.stop("me")
+    assert view.STOPPED in seen[-1].notice
+    assert seen[-1].busy is False
+    home = VariantStore(tmp_path).find(folder)
+    assert home.baseline is not None
+    assert home.variants() == []
+    # The next run has its turn.
+    assert list(workshop.run("me", VALUES | {"model": folder}))[-1].busy is False
+    assert len(home.variants()) == 1
+
+
+def test_one_run_waits_for_another_and_can_be_stopped_then(visited, folder, tmp_path):
+    workshop = Workshop(visited, tmp_path)
+    first = workshop.run("first", VALUES | {"model": folder})
+    next(first)
+    next(first)  # has its turn
+    second = workshop.run("second", VALUES | {"model": folder})
+    next(second)
+    assert "Waiting for another run" in next(second).notice
+    threading.Timer(0.05, workshop.stop, ["second"]).start()
+    assert [update.busy for update in second][-1] is False
+    first.close()
+    third = list(workshop.run("third", VALUES | {"model": folder}))
+    assert third[-1].busy is False
+
+
+def test_what_cannot_be_run_is_said(visited, tmp_path):
+    workshop = Workshop(visited, tmp_path)
+    (update,) = workshop.run("me", VALUES | {"schemes": []})
+    assert "No scheme is ticked" in update.notice
+    *_, last = workshop.run("me", VALUES | {"model": "no/such/model/here"})
+    assert "no such model" in last.notice.lower()
+    assert last.busy is False
+
+
+def test_a_broken_store_is_an_empty_one(visited, folder, tmp_path):
+    store = VariantStore(tmp_path)
+    run(visited, store, model=folder)
+    home = store.find(folder)
+    (home.output(Recipe()) / "fillmask-ui.json").write_text("{")
+    assert home.variants() == []
+    (home.folder / "source.json").write_text("[]")
+    assert store.find(folder) is None
+    assert view.stored(store, folder).charts == ()
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(DataError, match="FILLMASK_UI_VARIANTS"):
+        run(visited, VariantStore(file), model=folder)
+
+
+def test_variants_are_offered_as_models_but_not_to_strangers(
+    visited, folder, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("FILLMASK_UI_VARIANTS", str(tmp_path))
+    run(visited, VariantStore(tmp_path), model=folder)
+    (variant,) = VariantStore(tmp_path).find(folder).variants()
+    assert (f"int8 of {folder} · made here", str(variant.path)) in widgets.model_choices(visited)
+    public = Session(ModelStore(), public=True)
+    assert str(variant.path) not in dict(map(reversed, widgets.model_choices(public)))
+
+
+def test_a_public_page_has_no_such_tab():
+    assert "quantize" in [name for name, _, _ in app.tabs_of(public=False)]
+    assert "quantize" not in [name for name, _, _ in app.tabs_of(public=True)]
+    assert app.tab_of("quantize", public=True) == "explore"
+
+
+def test_an_unknown_panel_is_said(session):
+    assert serve.figure(session, {"name": "<x>"})["kind"] == "error"
