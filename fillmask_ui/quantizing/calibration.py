@@ -15,14 +15,14 @@ from fillmask_ui.texts import TextSource, open_texts
 if TYPE_CHECKING:
     from fillmask_ui.models.onnx import OnnxMaskedLM
 
-SAMPLES = 100  # texts, where it is not said
+MEASURED = 200  # of the embedded texts, the first so many are for measuring
 _MOST_TOKENS = 256
 
 
 def read_texts(source: TextSource | None) -> list[Example]:
-    """The texts of a source, by default the first hundred of the embedded ones."""
-    with open_texts(source or TextSource(samples=SAMPLES)) as texts:
-        return list(texts)
+    """The texts of a source, by default the hundred embedded ones behind `MEASURED`."""
+    with open_texts(source or TextSource()) as texts:
+        return list(texts)[0 if source else MEASURED :]
 
 
 def calibration_feeds(model: OnnxMaskedLM, texts: list[Example]) -> list[dict[str, np.ndarray]]:

@@ -286,10 +286,9 @@ def _speeds(
         for model, own in zip(models, rates, strict=True):
             own.append(_rate(model, timed_texts, config))
     yield Measuring(message, 0.95)
-    for _ in range(_SENTENCE_TURNS if text is not None else 0):
-        for model, own in zip(models, waits, strict=True):
-            # The first call of a turn finds the caches of the other model.
-            own.extend(timed(partial(fill, model, text, top_k=5), 1 + _CALLS)[0][1:])
+    for model, own in [*zip(models, waits, strict=True)] * (_SENTENCE_TURNS if text else 0):
+        # The first call of a turn finds the caches of the other model.
+        own.extend(timed(partial(fill, model, text or "", top_k=5), 1 + _CALLS)[0][1:])
     return [
         _Speed(median(rate), 1000 * median(wait) if wait else None)
         for rate, wait in zip(rates, waits, strict=True)
