@@ -59,10 +59,11 @@ def test_a_row_is_what_eval_prints(tmp_path):
 
 
 def test_the_stamp_knows_another_graph_optimization():
-    model = load_model("embedded:int8", graph_optimization="basic")
+    model = load_model("embedded:int8", graph_optimization="basic", x64_quant_precision="on")
     base = Subject("", model, "embedded:int8")
     (row,) = rows_of(base, [], ["The cat sat on the mat.", "The dog ran to the river."])
     assert row.stamp.graph_optimization == "basic"
+    assert row.stamp.x64_quant_precision == "on"
 
 
 def test_the_baseline_has_the_first_row():

@@ -43,7 +43,6 @@ SENTENCE_TOKENS = (32, 16, 8)  # of the sentence that is timed: the first that t
 _TIMED_TEXTS, _TURNS = 24, 3
 _SENTENCE_TURNS, _CALLS = 5, 6
 _EXAMPLE_CHARACTERS = 400
-_OPTIMIZATION = "graph optimization: "  # of a signature's note where it is not `all`
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,20 +63,27 @@ class Stamp:
     graph_optimization: str  # of ONNX Runtime
     precision: str  # of the stored weights
     sha256: str  # of the weights
+    x64_quant_precision: str = "auto"  # of ONNX Runtime: whether products of bytes never saturate
 
     @classmethod
     def of(cls, signature: ModelSignature) -> Stamp:
         """The stamp that a signature holds."""
         library = "onnxruntime" if signature.runtime == "onnx" else signature.runtime
         version = signature.versions.get(library, "")
-        level = next((n for n in signature.notes if n.startswith(_OPTIMIZATION)), "all")
         return cls(
             tuple(signature.cpu_features),
             f"{library} {version}".strip(),
-            level.removeprefix(_OPTIMIZATION),
+            _noted(signature, "graph optimization", "all"),
             signature.precision,
             signature.sha256,
+            _noted(signature, "x64 quant precision", "auto"),
         )
+
+
+def _noted(signature: ModelSignature, name: str, plain: str) -> str:
+    """An option of the runtime, which notes name where it is not as by default."""
+    own = (note.removeprefix(f"{name}: ") for note in signature.notes if note.startswith(name))
+    return next(own, plain)
 
 
 @dataclass(frozen=True)
@@ -280,10 +286,9 @@ def _speeds(
         for model, own in zip(models, rates, strict=True):
             own.append(_rate(model, timed_texts, config))
     yield Measuring(message, 0.95)
-    for _ in range(_SENTENCE_TURNS if text is not None else 0):
-        for model, own in zip(models, waits, strict=True):
-            # The first call of a turn finds the caches of the other model.
-            own.extend(timed(partial(fill, model, text, top_k=5), 1 + _CALLS)[0][1:])
+    for model, own in [*zip(models, waits, strict=True)] * (_SENTENCE_TURNS if text else 0):
+        # The first call of a turn finds the caches of the other model.
+        own.extend(timed(partial(fill, model, text or "", top_k=5), 1 + _CALLS)[0][1:])
     return [
         _Speed(median(rate), 1000 * median(wait) if wait else None)
         for rate, wait in zip(rates, waits, strict=True)

@@ -37,7 +37,7 @@ STYLES = (
     *("evaluate.css", "examples.css", "guide.css", "replay.css"),
     *("learn.css", "lesson_loss.css", "lesson_sides.css", "lesson_masking.css"),
     *("lesson_accuracy.css", "lesson_senses.css", "exercises.css", "unmask.css"),
-    "quantize.css",
+    *("quantize.css", "diagnose.css"),
 )
 SCRIPTS = (
     *("page.js", "explore.js", "strip.js", "joint.js", "explain.js", "loss.js"),

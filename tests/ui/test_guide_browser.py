@@ -69,6 +69,7 @@ def test_the_guide_names_the_address_of_this_very_page(page, served):
     headings = page.locator(".fm-guide h2")
     assert headings.all_inner_texts() == [
         *("Explore: one sentence", "Keys", "The numbers"),
-        *("Evaluate: many texts", "Unmask: word after word", "Learn: the loss, step by step"),
+        *("Evaluate: many texts", "Unmask: word after word", "Quantize: smaller and faster"),
+        "Learn: the loss, step by step",
         "From a program",
     ]

@@ -234,6 +234,7 @@ def test_a_run_is_stopped_at_its_next_step(visited, folder, tmp_path):
     home = VariantStore(tmp_path).find(folder)
     assert home.baseline is not None
     assert home.variants() == []
+    assert seen[-1].rows.count('<tr class="fm-variant') == 1
     # The next run has its turn.
     assert list(workshop.run("me", VALUES | {"model": folder}))[-1].busy is False
     assert len(home.variants()) == 1

@@ -12,7 +12,9 @@ from fillmask_ui.show.charts.chart import ACCENT, MUTED, SECOND, Chart, label, n
 from fillmask_ui.show.figures import INTERVAL, Table
 
 _LABEL_CHARACTERS = 28
-_HEIGHT = 270
+_HEIGHT = 290
+# About the pixels that points are drawn on, on a small screen of a laptop.
+_CANVAS = (600, 190)
 # Pixels of the marker of the fastest; areas go with the speed.
 _LARGEST = 26
 
@@ -66,6 +68,7 @@ def _chart(
         "mean loss (nats)",
         legend=True,
         height=_HEIGHT,
+        yaxis_title_standoff=16,
     )
     # As steps: between two of its points one can have the better of either, not what lies between.
     if len(best) > 1:
@@ -79,7 +82,7 @@ def _chart(
         )
     most = max(row.figures.speedup for row in rows)
     ranges = _range(places), _loss_range(rows)
-    sides = _sides(list(zip(places, losses, strict=True)), *ranges)
+    sides = _sides(list(zip(places, losses, strict=True)), [own.name for own in rows], *ranges)
     for kind, symbol, colour in (
         ("on the frontier", "circle", ACCENT),
         ("beaten in both", "circle-open", SECOND),
@@ -137,21 +140,63 @@ def _span(rows: Sequence[Named], place: int) -> tuple[float, float]:
 
 
 def _sides(
-    points: Sequence[tuple[float, float]], across: Sequence[float], up: Sequence[float]
+    points: Sequence[tuple[float, float]],
+    names: Sequence[str],
+    across: Sequence[float],
+    up: Sequence[float],
 ) -> list[str]:
-    """Where the name of each point goes: beside it, towards the middle, not on another's."""
-    widths = across[1] - across[0], up[1] - up[0]
-    found: list[str] = []
-    for number, (x, y) in enumerate(points):
-        side = "left" if (x - across[0]) / widths[0] > 0.6 else "right"
-        taken = {
-            found[other]
-            for other, (a, b) in enumerate(points[:number])
-            if abs(a - x) < 0.25 * widths[0] and abs(b - y) < 0.12 * widths[1]
+    """Where the name of each point goes, as plotly says it: on no marker and no other name."""
+    width, height = _CANVAS
+    spots = [
+        (
+            (x - across[0]) / (across[1] - across[0]) * width,
+            (up[1] - y) / (up[1] - up[0]) * height,
+        )
+        for x, y in points
+    ]
+    markers = [_Box(x - 13, y - 13, x + 13, y + 13) for x, y in spots]
+    taken: list[_Box] = []
+    found = []
+    for number, (x, y) in enumerate(spots):
+        others = [own for place, own in enumerate(markers) if place != number]
+        long = 7.0 * len(names[number])
+        boxes = {
+            f"{row} {side}": _Box(
+                x + left * long + shift, y + top, x + (left + 1) * long + shift, y + top + 15
+            )
+            for row, top in (("top", -28), ("bottom", 13), ("middle", -8))
+            for side, left, shift in (("right", 0, 14), ("left", -1, -14), ("center", -0.5, 0))
+            if (row, side) != ("middle", "center")
         }
-        free = (f"{height} {side}" for height in ("top", "bottom", "middle"))
-        found.append(next((own for own in free if own not in taken), f"top {side}"))
+
+        def cost(side: str, boxes: dict[str, _Box] = boxes, others: list[_Box] = others) -> int:
+            box = boxes[side]
+            hits = sum(map(box.meets, [*others, *taken]))
+            outside = box.left < 0 or box.right > width or box.top < 0 or box.bottom > height
+            return hits + outside
+
+        side = min(boxes, key=cost)  # the first of the best
+        found.append(side)
+        taken.append(boxes[side])
     return found
+
+
+@dataclass(frozen=True)
+class _Box:
+    """A rectangle in pixels, from the upper left corner."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def meets(self, other: _Box) -> bool:
+        return (
+            self.left < other.right
+            and other.left < self.right
+            and self.top < other.bottom
+            and other.top < self.bottom
+        )
 
 
 def _range(places: Sequence[float]) -> list[float]:

@@ -1,5 +1,6 @@
 """What a run of the Quantize tab says as it goes on."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fillmask_ui.quantizing.store import Home
@@ -32,7 +33,17 @@ class Failed:
     """A scheme that gave no row; the others go on."""
 
     scheme: str
+    name: str  # with what stays in full precision
     message: str  # why, and what to do
+
+
+def name_of(scheme: str, exclude: Sequence[str]) -> str:
+    """What a variant is called.
+
+    >>> name_of("int8", ()), name_of("int8", ["projection"])
+    ('int8', 'int8 without projection')
+    """
+    return f"{scheme} without {', '.join(exclude)}" if exclude else scheme
 
 
 Step = Working | Note | Kept | Failed

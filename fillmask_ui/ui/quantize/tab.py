@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -43,7 +43,7 @@ class Workshop:
         self._turn = threading.Semaphore()  # two at a time would slow each other's clocks
         self._stopped: dict[str, threading.Event] = {}
 
-    def run(self, visitor: str, values: dict[str, Any]) -> Iterator[Update]:
+    def run(self, visitor: str, values: dict[str, Any]) -> Generator[Update]:
         """Make and measure what the controls ask for; `stop` ends it at its next step."""
         # They load the tools, which the page does not need to open.
         from fillmask_ui.ui.quantize.form import read_order
@@ -67,7 +67,7 @@ class Workshop:
                 for update in updates:
                     yield update
                     if stopped.is_set() and update.busy is not False:
-                        yield Update(notice_html("hint", view.STOPPED), busy=False)
+                        yield view.stopped(self.store, order.model.reference)
                         return
         finally:
             self._turn.release()
@@ -160,8 +160,8 @@ def _build_inputs(session: Session) -> dict[str, Any]:
     with gr.Accordion("More options", open=False):
         exclude = gr.Textbox(
             label="Keep in full precision",
-            info="nodes by name, embedding, projection or a layer, separated by commas",
-            placeholder="projection",
+            info="kinds, layers or names of parts, separated by commas",
+            placeholder="projection, layer:3",
             max_lines=1,
             elem_id="quantize-exclude",
         )
@@ -180,7 +180,7 @@ def _small(sentence: str) -> str:
 
 
 def _wire(workshop: Workshop, inputs: dict[str, Any], parts: dict[str, Any]) -> None:
-    def run(request: gr.Request, **values: Any) -> Iterator[Any]:
+    def run(request: gr.Request, **values: Any) -> Generator[Any]:
         with closing(workshop.run(request.session_hash or "", values)) as updates:
             for update in updates:
                 yield _changes(parts, update)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fillmask_ui.errors import FillmaskError
@@ -14,7 +14,7 @@ from fillmask_ui.show.charts.chart import Chart
 from fillmask_ui.show.charts.variants import Named, by_size, by_speed
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.links import link_to
-from fillmask_ui.ui.quantize.steps import Failed, Kept, Note, Step, Working
+from fillmask_ui.ui.quantize.steps import Failed, Kept, Note, Step, Working, name_of
 from fillmask_ui.ui.widgets import error_html, error_message, notice_html
 
 WELCOME = (
@@ -24,6 +24,10 @@ WELCOME = (
 )
 # Less than this is the same size, or within the noise of a clock.
 _SMALLER, _FASTER = 0.99, 1.05
+_ELSEWHERE = (
+    "The variants below were measured on other texts than the model was the last time: tick their "
+    "schemes and press Run to compare them again."
+)
 STOPPED = "Stopped. What was made and measured until then is kept."
 
 
@@ -76,7 +80,13 @@ def stored(store: VariantStore, reference: str) -> Update:
     return shown(lines_of(home))
 
 
-def followed(steps: Iterable[Step]) -> Iterator[Update]:
+def stopped(store: VariantStore, reference: str) -> Update:
+    """What there is once a run was stopped, made but not measured variants included."""
+    notice = notice_html("hint", STOPPED)
+    return replace(stored(store, reference), notice=notice, story="", busy=False)
+
+
+def followed(steps: Iterable[Step]) -> Generator[Update]:
     """The page while a run goes on, and at its end; a step that raises is said."""
     failures: list[Failed] = []
     notes: list[str] = []
@@ -119,7 +129,7 @@ def lines_of(home: Home, failures: Sequence[Failed] = ()) -> list[Line]:
         example = {"text": figures.example} if figures and figures.example else {}
         lines.append(
             Line(
-                f"{variant.scheme} without {exclude}" if exclude else variant.scheme,
+                name_of(variant.scheme, variant.exclude),
                 variant.scheme,
                 exclude,
                 reference,
@@ -130,7 +140,7 @@ def lines_of(home: Home, failures: Sequence[Failed] = ()) -> list[Line]:
                 evaluate=link_to("evaluate", evaluate_model=reference, evaluate_baseline=source),
             )
         )
-    lines += [Line(own.scheme, own.scheme, failure=_sentence(own.message)) for own in failures]
+    lines += [Line(own.name, own.scheme, failure=_sentence(own.message)) for own in failures]
     return _with_frontiers(lines)
 
 
@@ -176,7 +186,10 @@ def _stamp(row: VariantFigures) -> str:
     """What the figures depend on beside the weights, in one line."""
     own = row.stamp
     features = ", ".join(own.cpu_features)
-    return f"CPU {features} · {own.runtime} · graph optimization {own.graph_optimization}"
+    parts = [f"CPU {features}", own.runtime, f"graph optimization {own.graph_optimization}"]
+    if own.runtime.startswith("onnxruntime"):
+        parts.append(f"x64 quant precision {own.x64_quant_precision}")
+    return " · ".join(parts)
 
 
 def _story(lines: Sequence[Line]) -> str:
@@ -196,4 +209,6 @@ def _story(lines: Sequence[Line]) -> str:
     if fast and fast.figures.speedup > _FASTER:
         gain = f"{fast.figures.speedup:.2f} times the speed"
         picks.append(Pick("The fastest that passes", fast, gain))
+    if not made and any(line.elsewhere for line in lines):
+        return notice_html("hint", _ELSEWHERE)
     return render("page/quantize/story.html", picks=picks) if made else ""

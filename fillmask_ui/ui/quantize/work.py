@@ -24,7 +24,7 @@ from fillmask_ui.records import Example
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.ui.background import Done, run_in_background
 from fillmask_ui.ui.quantize.form import Order
-from fillmask_ui.ui.quantize.steps import Failed, Kept, Note, Step, Working
+from fillmask_ui.ui.quantize.steps import Failed, Kept, Note, Step, Working, name_of
 
 CALIBRATION_TEXTS = 64
 # Of the work of one variant, the part that makes it; the rest measures it.
@@ -81,7 +81,7 @@ def perform(order: Order, store: VariantStore, load: Load) -> Generator[Step]:
             )
             variant.keep(row)
         except FillmaskError as error:
-            yield Failed(scheme, str(error))
+            yield Failed(scheme, name_of(scheme, order.exclude), str(error))
         else:
             yield Kept(home)
 
