@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import onnxruntime as ort
@@ -25,7 +27,7 @@ def variants(steps):
 
 
 def files(path):
-    return sorted(own.relative_to(path).as_posix() for own in path.rglob("*") if own.is_file())
+    return sorted(one.relative_to(path).as_posix() for one in path.rglob("*") if one.is_file())
 
 
 @pytest.fixture(scope="module")
@@ -96,21 +98,27 @@ def test_a_model_that_knows_nothing_is_said_to_be_near_chance(bert, tmp_path):
     assert f"**{variant.alarms[0]}**" in (tmp_path / "out" / "README.md").read_text("utf-8")
 
 
-def test_a_folder_gets_further_variants_of_the_same_model(home, bert, tiny_models):
-    (variant,) = variants(quantize(bert, home, ["fp16"], exclude=["layer:0"]))
-    record = folder.read_record(home)
+@pytest.fixture
+def own(home, tmp_path):
+    """A copy to be changed."""
+    return Path(shutil.copytree(home, tmp_path / "own"))
+
+
+def test_a_folder_gets_further_variants_of_the_same_model(own, bert, tiny_models):
+    (variant,) = variants(quantize(bert, own, ["fp16"], exclude=["layer:0"]))
+    record = folder.read_record(own)
     assert {"onnx/model_fp16.onnx", "onnx/model_int8.onnx"} < {*record["files"]}
     assert "--exclude layer:0" in record["files"]["onnx/model_fp16.onnx"]["command"]
     with pytest.raises(OptionError, match=r"model_fp16.onnx exists: use --force"):
-        list(quantize(bert, home, ["fp16"]))
-    again = variants(quantize(bert, home, ["fp16"], force=True))
+        list(quantize(bert, own, ["fp16"]))
+    again = variants(quantize(bert, own, ["fp16"], force=True))
     assert again[0].size_bytes < variant.size_bytes  # nothing is excluded now
     other = ModelChoice(str(tiny_models.folder("electra")))
     with pytest.raises(OptionError, match="holds variants of another model"):
-        list(quantize(other, home, ["int4"], force=True))
+        list(quantize(other, own, ["int4"], force=True))
 
 
-def test_figures_go_into_record_and_card(home):
+def test_figures_go_into_record_and_card(own):
     values = {
         "mean_nll_nats": 2.5,
         "relative_change": 0.25,
@@ -119,8 +127,8 @@ def test_figures_go_into_record_and_card(home):
     values |= {"verdict": "REGRESSION", "top1_agreement": 0.5, "kl_nats": 0.1, "sentence_ms": None}
     values |= {"tokens_per_second": 20.0, "baseline_tokens_per_second": 10.0}
     values |= {"texts": 3, "measured": "so"}
-    folder.note_figures(home, {"onnx/model_int8.onnx": values})
-    card = (home / "README.md").read_text("utf-8")
+    folder.note_figures(own, {"onnx/model_int8.onnx": values})
+    card = (own / "README.md").read_text("utf-8")
     assert "| cross-entropy, nats | 2.5000 | 2.0000 |" in card
     assert "+25.00% (+20.00% to +30.00%), REGRESSION" in card
 
