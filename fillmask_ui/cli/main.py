@@ -27,6 +27,8 @@ _COMMANDS = {
     "diagnose": "Find the parts of a quantized model that cost its loss, and those to keep.",
     "report": "Write a run as one HTML page: figures, charts with their tables, worst tokens.",
     "train": "Train a masked language model on text, from weights or from scratch.",
+    "export": "Write a PyTorch model as ONNX in float32, and compare it with PyTorch.",
+    "quantize": "Make quantized variants of a model in full precision, and measure them.",
     "package": "Make a folder to ship of a trained model.",
     "bench": "Measure this machine's speed, also of what is usually used instead.",
     "runs": "Evaluation runs: list, show, compare, delete, export.",

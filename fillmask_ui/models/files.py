@@ -17,6 +17,9 @@ TOKENIZER = re.compile(
     r"(tokenizer\.json|tokenizer_config\.json|special_tokens_map\.json|added_tokens\.json"
     r"|vocab\.(txt|json)|merges\.txt|[^/]+\.model)"
 )
+# Variants that `fillmask-ui quantize` writes, nearest to full precision first.
+_NEAREST = ("fp16", "qdq", "int8_channel", "int8", "q4")
+_VARIANT = re.compile(rf"onnx/model_({'|'.join(_NEAREST)})\.onnx")
 _TOKENIZER_MARKS = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json")
 _PICKLE = re.compile(r"[^/]+\.(bin|pt|pth|ckpt|pkl|h5|msgpack)")
 
@@ -68,11 +71,14 @@ def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str |
     """Which of the files to load: an ONNX file, `model.safetensors`, or the index of its parts.
 
     The runtime `auto` takes the ONNX file where there is one. `onnx_file` says which of several,
-    relative to the root or to `onnx/`; `model.onnx` or the only one if not given.
+    relative to the root or to `onnx/`. If it is not given: `model.onnx`, the only one, or of the
+    variants of `fillmask-ui quantize` the one nearest to full precision.
 
     >>> names = ["model.safetensors", "onnx/model.onnx", "onnx/model_int8.onnx"]
     >>> pick_weights("m", names, "auto", None), pick_weights("m", names, "torch", None)
     ('onnx/model.onnx', 'model.safetensors')
+    >>> pick_weights("m", ["onnx/model_int8.onnx", "onnx/model_qdq.onnx"], "auto", None)
+    'onnx/model_qdq.onnx'
     """
     graphs = [file for file in names if ONNX.fullmatch(file)]
     safetensors = next((file for file in (WEIGHTS, INDEX) if file in names), None)
@@ -85,6 +91,9 @@ def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str |
             raise OptionError(unknown(f"ONNX file of {name}", onnx_file, graphs))
         if len(graphs) == 1:
             return graphs[0]
+        made = {found[1]: found[0] for found in map(_VARIANT.fullmatch, graphs) if found}
+        if len(made) == len(graphs):
+            return next(made[name] for name in _NEAREST if name in made)
         raise OptionError(
             f"{name} has several ONNX files and none is called model.onnx; choose one with "
             f"--onnx-file (onnx_file=): {', '.join(graphs)}"

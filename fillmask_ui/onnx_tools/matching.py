@@ -47,6 +47,15 @@ def match_parts(first: Sequence[Part], second: Sequence[Part]) -> Matching:
     for block in SequenceMatcher(None, *keys, autojunk=False).get_matching_blocks():
         for step in range(block.size):
             partners[left[block.a + step]] = right[block.b + step]
+    # Terms of a sum may stand in another order: those that nothing else looks like.
+    taken = set(partners.values())
+    rest = {_key(second[place]): place for place in right if place not in taken}
+    counts = Counter(_key(second[place]) for place in right if place not in taken)
+    for place in left:
+        key = _key(first[place])
+        if place not in partners and counts[key] == 1:
+            partners[place] = rest[key]
+            counts[key] = 0
     taken = set(partners.values())
     return Matching(
         tuple(Pair(first[a], second[b]) for a, b in sorted(partners.items())),

@@ -130,6 +130,19 @@ class Greedy:
     def names(self) -> tuple[str, ...]:
         return tuple(step.name for step in self.steps)
 
+    def within(self, budget: float, change: float) -> Greedy:
+        """The list for a larger budget, which is the beginning of this one.
+
+        `change` is the relative change without any of them.
+        """
+        kept = []
+        for step in self.steps:
+            if change <= budget:
+                break
+            kept.append(step)
+            change = step.relative_change
+        return Greedy(budget, tuple(kept), change <= budget, self.tried)
+
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import shlex
 from collections.abc import Generator, Iterable, Sequence
@@ -11,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from fillmask_ui import __version__
-from fillmask_ui.errors import FillmaskError, ModelError, OptionError
+from fillmask_ui.errors import DataError, FillmaskError, ModelError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.models import ModelChoice, load_choice
 from fillmask_ui.models.reference import parse_reference
 from fillmask_ui.models.weights import weights_sha256
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.quantizing.calibration import calibration_feeds, read_texts
+from fillmask_ui.quantizing.calibration import MEASURED, calibration_feeds, read_texts
 from fillmask_ui.quantizing.folder import Drafted, check_output, draft
 from fillmask_ui.quantizing.measure import Stamp
 from fillmask_ui.quantizing.source import (
@@ -35,6 +36,8 @@ from fillmask_ui.texts import TextSource
 
 _LOOKED_AT = 16  # texts that show whether a variant still knows anything
 _TOOLS = ("onnxruntime", "onnx")
+# Options of a source that a card repeats.
+_RETRACED = {"runtime": "--runtime", "onnx_file": "--onnx-file", "tokenizer": "--tokenizer"}
 
 
 @dataclass(frozen=True)
@@ -120,13 +123,14 @@ def quantize(
             write_variant(name, base.whole, path, exclude=nodes, feeds=used)
             yield step(f"Checking {name}…", 0.7)
             checked = _check(path, source, load, texts)
+            options = _options(name, exclude, calibration if used else None)
             entry = {
                 "scheme": name,
                 "description": row.description,
                 "settings": dict(row.settings),
                 "exclude": list(exclude),
                 "calibration": _calibration(calibration, texts, len(used)) if used else None,
-                "command": _command("quantize", source, output, ["--scheme", name], exclude),
+                "command": _command("quantize", source, output, options),
             }
             yield _publish(drafted, files[name], entry, base, checked)
     yield Making("Done", 1.0)
@@ -154,7 +158,7 @@ def export(
             "settings": {},
             "exclude": [],
             "calibration": None,
-            "command": _command("export", source, output, [], ()),
+            "command": _command("export", source, output, []),
         }
         yield _publish(drafted, FULL, entry, base, _Checked(base.model, ()))
     yield Making("Done", 1.0)
@@ -190,15 +194,17 @@ class _Checked:
 
 def _check(path: Path, source: ModelChoice, load: Loader, texts: list[Example]) -> _Checked:
     """Load a result, which runs the probe, and look at its loss on a few texts."""
-    choice = ModelChoice(str(path), threads=source.threads)
-    config = EvaluationConfig()
+    choice, config = ModelChoice(str(path), threads=source.threads), EvaluationConfig()
     try:
         model = load(choice)
-        summary = summarize(evaluate(model, texts[:_LOOKED_AT], config), config=config)
+        rows = list(evaluate(model, texts[:_LOOKED_AT], config))
     except FillmaskError as error:
         raise ModelError(f"the result does not run and was not kept: {error}") from error
-    alarms = tuple(alarm for alarm in summary.alarms if alarm != UNCHANGED_ALARM)
-    return _Checked(model, alarms)
+    size = model.signature.vocabulary_size
+    alarms: tuple[str, ...] = ()
+    with contextlib.suppress(DataError):  # short texts may have no hidden token
+        alarms = summarize(rows, config=config, vocabulary_size=size).alarms
+    return _Checked(model, tuple(alarm for alarm in alarms if alarm != UNCHANGED_ALARM))
 
 
 def _publish(
@@ -249,17 +255,23 @@ def _calibration(source: TextSource | None, texts: list[Example], used: int) -> 
     for text in texts:
         digest.update(text.text.encode("utf-8", "surrogatepass") + b"\0")
     return {
-        "texts": str(source or TextSource(samples=len(texts))),
+        "texts": str(source) if source else f"{TextSource()}|behind:{MEASURED}",
         "used": used,
         "sha256": digest.hexdigest(),
     }
 
 
-def _command(
-    name: str, source: ModelChoice, output: Path, options: list[str], exclude: Sequence[str]
-) -> str:
+def _options(scheme: str, exclude: Sequence[str], texts: TextSource | None) -> list[str]:
+    options = ["--scheme", scheme, *(part for own in exclude for part in ("--exclude", own))]
+    return [*options, "--calibration", Path(texts.where).name] if texts else options
+
+
+def _command(name: str, source: ModelChoice, output: Path, options: list[str]) -> str:
     """With plain file names."""
     path = parse_reference(source.reference).path
     reference = source.reference if path is None else path.absolute().name
-    command = ["fillmask-ui", name, reference, "-o", output.absolute().name, *options]
-    return shlex.join([*command, *(part for own in exclude for part in ("--exclude", own))])
+    given = {key: value for key, value in source.given().items() if key in _RETRACED}
+    choice = [part for key, value in given.items() for part in (_RETRACED[key], str(value))]
+    return shlex.join(
+        ["fillmask-ui", name, reference, "-o", output.absolute().name, *choice, *options]
+    )

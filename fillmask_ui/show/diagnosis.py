@@ -52,7 +52,7 @@ def worst_parts(diagnosis: Diagnosis, most: int = MOST_ROWS) -> Table:
     left = len(diagnosis.parts) - len(kept)
     return Table(
         f"Parts, worst first ({left} more)" if left else "Parts, worst first",
-        ("part", "shape", "stored", ">bytes", ">SNR of weights", ">usual", ">SNR of activations"),
+        ("part", "shape", "stored", ">bytes", ">weights, dB", ">usual", ">activations, dB"),
         tuple(
             (
                 part.name + (" !" if part.sticks_out else ""),
@@ -72,7 +72,7 @@ def layers(diagnosis: Diagnosis) -> Table:
     """Each layer's weights, and the noise that has built up behind it."""
     return Table(
         "Along depth",
-        ("layer", ">bytes", ">in the baseline", ">SNR of weights", ">SNR behind it"),
+        ("layer", ">bytes", ">in the baseline", ">weights, dB", ">behind it, dB"),
         tuple(
             (
                 layer.label,

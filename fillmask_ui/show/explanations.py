@@ -38,6 +38,10 @@ EXPLANATIONS = {
     "variant_verdict": "Pass if all of the change's interval is below +5 %, at risk below +10 %.",
     "variant_agreement": "Share of the hidden tokens where both have the same best guess.",
     "variant_kl": "How far its distributions are from the model's, on average; 0 if equal.",
+    "snr": "Signal-to-noise ratio of the numbers: 6 dB less for each bit that is lost.",
+    "snr_usual": "The middle one of the parts that are stored alike; far below it, look closer.",
+    "snr_activations": "Of what the part yields on texts; it carries the noise of parts before it.",
+    "recovered": "Mean loss less that with this one part in full precision, on the same tokens.",
     "precision": "How the weights are stored; float16 weights are computed with as float32.",
 }
 

@@ -37,15 +37,13 @@ STYLES = (
     *("evaluate.css", "examples.css", "guide.css", "replay.css", "parting.css"),
     *("learn.css", "lesson_loss.css", "lesson_sides.css", "lesson_masking.css"),
     *("lesson_accuracy.css", "lesson_senses.css", "exercises.css", "unmask.css"),
-    "compare.css",
-    "quantize.css",
+    *("compare.css", "quantize.css", "diagnose.css"),
 )
 SCRIPTS = (
     *("page.js", "explore.js", "strip.js", "joint.js", "explain.js", "loss.js"),
     *("lenses.js", "parting.js", "guess.js", "present.js", "tour.js", "replay.js", "evaluate.js"),
     *("figures.js", "learn.js", "projector.js", "lesson_save.js", "exercises.js", "unmask.js"),
-    "compare.js",
-    "quantize.js",
+    *("compare.js", "quantize.js"),
 )
 
 

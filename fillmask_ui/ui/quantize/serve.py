@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from fillmask_ui.ui.figure import Figure, answer
+from fillmask_ui.ui.quantize import diagnose
 from fillmask_ui.ui.session import Session
 
 # Panels below the table, by name: the form of each is `page/quantize/NAME.html`, a section of class
 # `fm-figure` with that name as `data-figure`. Its controls `variant` and `baseline` hold the
 # references of the row that was chosen and of the model that it was made from.
-FIGURES: dict[str, Figure] = {}
+FIGURES: dict[str, Figure] = {"diagnose": diagnose.FIGURE}
 
 
 def figure(session: Session, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,9 @@
   }
 
   document.addEventListener("click", (event) => {
-    const target = event.target.closest?.("#quantize-rows [data-follow], #quantize-rows [data-diagnose]");
+    const target = event.target.closest?.(
+      "#quantize-rows [data-follow], #quantize-rows [data-diagnose], #diagnose [data-follow]",
+    );
     if (!target) return;
     if (target.dataset.diagnose) return diagnose(target);
     if (event.ctrlKey || event.metaKey || event.shiftKey) return; // another window

@@ -1,0 +1,46 @@
+"""`fillmask-ui export`: a model on PyTorch as an ONNX folder."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from fillmask_ui.cli.making import Force, Output, Source, Threads, kept_note, progress
+from fillmask_ui.cli.options import Json
+from fillmask_ui.cli.terminal import load, print_json, print_line
+from fillmask_ui.models import ModelChoice
+from fillmask_ui.quantizing.make import Making, Variant
+from fillmask_ui.quantizing.make import export as exports
+
+
+def export(
+    reference: Source,
+    *,
+    output: Output,
+    force: Force = False,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Write a PyTorch model as ONNX in float32, and compare it with PyTorch.
+
+    The folder loads by its name; further variants of `fillmask-ui quantize` go beside it.
+    """
+    made: list[Variant] = []
+    steps = exports(ModelChoice(reference, threads=threads), output, force=force, load=load)
+    try:
+        with closing(steps), progress() as show:
+            for step in steps:
+                if isinstance(step, Making):
+                    show(step)
+                else:
+                    made.append(step)
+    except KeyboardInterrupt:
+        kept_note(made, output)
+        raise
+    for variant in made:
+        if as_json:
+            print_json(variant.to_dict())
+        else:
+            print_line(
+                f"{variant.path}: {variant.size_bytes / 1e6:,.1f} MB, logits within "
+                f"{variant.parity:.1e} of PyTorch's"
+            )

@@ -1,0 +1,183 @@
+"""`fillmask-ui quantize`: variants of a model, made and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from fillmask_ui.cli.making import (
+    Force,
+    Output,
+    Source,
+    Threads,
+    Tokenizer,
+    kept_note,
+    loader,
+    progress,
+)
+from fillmask_ui.cli.options import Json, option, with_options
+from fillmask_ui.cli.terminal import load, print_json, print_line, print_table
+from fillmask_ui.errors import OptionError
+from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.models import ModelChoice
+from fillmask_ui.quantizing.calibration import MEASURED
+from fillmask_ui.quantizing.folder import note_figures
+from fillmask_ui.quantizing.make import Making, Variant
+from fillmask_ui.quantizing.make import quantize as variants
+from fillmask_ui.quantizing.measure import Measuring, Subject, VariantFigures, measure_one
+from fillmask_ui.records import Example
+from fillmask_ui.show.numbers import interval_text, percent, signed_percent
+from fillmask_ui.texts import TextChoice, open_texts
+from fillmask_ui.texts.lines import is_file
+
+_COLUMNS = (
+    *("scheme", ">MB", ">ratio", ">tokens/s", ">ms a sentence", ">CE (nats)", ">change"),
+    *("95% interval", "verdict", ">same guess", ">KL"),
+)
+
+
+@with_options
+def quantize(
+    *,
+    reference: Source,
+    output: Output,
+    scheme: Annotated[
+        list[str],
+        option("int8, int8-channel, qdq, int4, fp16, or all; repeat for several.", metavar="NAME"),
+    ],
+    exclude: Annotated[
+        list[str] | None,
+        option(
+            "Stays in full precision: a name, embedding, projection, or layer:N; repeatable.",
+            metavar="PART",
+        ),
+    ] = None,
+    calibration: Annotated[
+        str | None,
+        option("Texts that qdq is calibrated on; embedded ones by default.", metavar="FILE"),
+    ] = None,
+    measured: Annotated[
+        bool, option("Measure size, speed and loss of each.", "--measure/--no-measure")
+    ] = True,
+    texts: TextChoice,
+    force: Force = False,
+    runtime: Annotated[str, option("auto, onnx or torch.")] = "auto",
+    onnx_file: Annotated[
+        str | None, option("Which ONNX file of a folder or hub id.", metavar="NAME")
+    ] = None,
+    tokenizer: Tokenizer = None,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Make quantized variants of a model in full precision, and measure them.
+
+    The first 200 texts are measured if --samples is not given.
+    """
+    choice = ModelChoice(
+        reference, tokenizer=tokenizer, onnx_file=onnx_file, runtime=runtime, threads=threads
+    )
+    examples = _examples(texts) if measured else []
+    base = load(choice)
+    bench = _Bench(Subject("", base, reference), examples, output)
+    steps = variants(
+        choice,
+        output,
+        scheme,
+        exclude=exclude or (),
+        calibration=None if calibration is None else _calibration(calibration, texts),
+        force=force,
+        load=loader(choice, base),
+    )
+    try:
+        with closing(steps), progress() as bench.show:
+            for step in steps:
+                if isinstance(step, Making):
+                    bench.show(step)
+                else:
+                    bench.add(step)
+    except KeyboardInterrupt:
+        kept_note(bench.made, output)
+        raise
+    finally:
+        bench.report(as_json=as_json)
+
+
+def _examples(texts: TextChoice) -> list[Example]:
+    with open_texts(replace(texts, samples=texts.samples or MEASURED).source()) as found:
+        return list(found)
+
+
+def _calibration(file: str, texts: TextChoice) -> Any:
+    if not is_file(file):
+        raise OptionError(f"no file {file!r}: give one of texts to calibrate on, one a line")
+    return replace(texts, dataset=file, samples=None, shuffle=False).source()
+
+
+class _Bench:
+    """Variants as they come, with what was measured of each."""
+
+    def __init__(self, base: Subject, texts: Sequence[Example], output: Path) -> None:
+        self.base, self.texts, self.output = base, texts, output
+        self.made: list[Variant] = []
+        self.rows: list[VariantFigures] = []  # the model's own first; empty if nothing is measured
+        self.show: Any = None
+
+    def add(self, variant: Variant) -> None:
+        self.made.append(variant)
+        if not self.texts:
+            return
+        if not self.rows:
+            self._measure(None)
+        model = load(ModelChoice(variant.reference))
+        row = self._measure(Subject(variant.scheme, model, variant.reference))
+        name = variant.path.relative_to(self.output).as_posix()
+        note_figures(self.output, {name: row.to_dict()})
+
+    def _measure(self, subject: Subject | None) -> VariantFigures:
+        with closing(measure_one(self.base, subject, self.texts, EvaluationConfig())) as steps:
+            for step in steps:
+                if isinstance(step, Measuring):
+                    self.show(step)
+                else:
+                    self.rows.append(step)
+        return self.rows[-1]
+
+    def report(self, *, as_json: bool) -> None:
+        """Print what there is."""
+        figures = {row.reference: row for row in self.rows}
+        told = [own.alarms for own in self.made] + [own.alarms for own in self.rows]
+        if as_json:
+            for row in self.rows[:1]:
+                print_json(row.to_dict())
+            for variant in self.made:
+                measured = figures.get(variant.reference)
+                print_json(variant.to_dict() | (measured.to_dict() if measured else {}))
+            return
+        if self.rows:
+            print_table(_COLUMNS, map(_cells, self.rows))
+        for variant in self.made:
+            print_line(f"{variant.path}: {variant.size_bytes / 1e6:,.1f} MB")
+        for alarm in dict.fromkeys(alarm for alarms in told for alarm in alarms):
+            print_line(f"Note: {alarm}")
+
+
+def _cells(row: VariantFigures) -> list[str]:
+    """A row of the table."""
+    sentence = "" if row.sentence_ms is None else f"{row.sentence_ms:.1f}"
+    same, divergence = row.top1_agreement, row.kl_nats
+    return [
+        row.scheme,
+        f"{row.size_bytes / 1e6:,.1f}",
+        f"{row.ratio:.2f}",
+        f"{row.tokens_per_second:,.0f}",
+        sentence,
+        f"{row.mean_nll_nats:.4f}",
+        signed_percent(row.relative_change),
+        interval_text(row.change_interval, signed_percent),
+        row.verdict,
+        "" if same is None else percent(same),
+        "" if divergence is None else f"{divergence:.4f}",
+    ]

@@ -1,0 +1,89 @@
+"""`fillmask-ui diagnose` as its user calls it."""
+
+import json
+import shutil
+
+import onnx
+import pytest
+from planted import part_at, plant
+from quantized_forms import whole
+from tiny_models import SENTENCES
+
+from fillmask_ui.onnx_tools.parts import find_parts
+from fillmask_ui.onnx_tools.quantize import quantize_dynamic
+from fillmask_ui.quantizing import diagnose as diagnosing
+
+
+@pytest.fixture
+def broken(tiny_models, tmp_path):
+    """A tiny BERT with an int8 file that has a wrong scale; the texts; the part's name."""
+    home = tiny_models.folder("bert")
+    folder = tmp_path / "bert"
+    shutil.copytree(home, folder, ignore=shutil.ignore_patterns("*.safetensors"))
+    baseline = whole(folder / "onnx" / "model.onnx", folder)
+    small = quantize_dynamic(baseline)
+    output = plant(small, "scale", 1, seed=4)
+    onnx.save(small, folder / "onnx" / "model_int8.onnx")
+    texts = tmp_path / "texts.txt"
+    texts.write_text("\n".join(SENTENCES[:8]))
+    return folder, texts, part_at(find_parts(baseline), output, "scale")
+
+
+def test_tables_and_json_name_the_part_and_apply_mends_it(fillmask, broken, tmp_path):
+    folder, texts, name = broken
+    small, target = folder / "onnx" / "model_int8.onnx", tmp_path / "out" / "mixed.onnx"
+    arguments = ["diagnose", small, "--baseline", folder, "--dataset", texts, "--most", "1"]
+    result = fillmask(*arguments, "--budget", "0%")
+    assert result.returncode == 0, result.stderr
+    for expected in (
+        f"Stands out: {name}.",
+        "Parts, worst first",
+        "Along depth",
+        "One part in full precision",
+        "onnxruntime",
+        "graph optimization all",
+    ):
+        assert expected in result.stdout
+    assert f"1 of 1: {name} in full precision" in result.stderr
+    printed = fillmask(*arguments, "--budget", "0%", "--json", "--apply", target)
+    known = printed.json
+    assert known["parts"][0]["name"] == name and known["complete"]
+    assert known["parts"][0]["sticks_out"] and known["parts"][0]["restored"]["recovered_nats"]
+    assert known["stamp"]["cpu_features"] and json.dumps(known)
+    if [step["name"] for step in known["greedy"]["steps"]] == [name]:
+        assert printed.returncode == 0 and "mixed.onnx (" in printed.stderr
+        again = fillmask("diagnose", target, "--baseline", folder, "--dataset", texts, "--most", 0)
+        assert "Stands out" not in again.stdout and again.returncode == 0
+    else:
+        assert printed.returncode == 1 and not target.exists()
+
+
+def test_what_is_known_is_printed_when_it_is_interrupted(fillmask, broken, monkeypatch):
+    folder, texts, name = broken
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(diagnosing._Patient, "leave_one_out", stop)
+    small = folder / "onnx" / "model_int8.onnx"
+    result = fillmask("diagnose", small, "--baseline", folder, "--dataset", texts)
+    assert result.returncode == 130
+    assert f"Stands out: {name}." in result.stdout
+    assert "interrupted" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Missing option '--baseline'"),
+        (["--baseline", "embedded", "--budget", "much"], "0.5% or 0.005; it was 'much'"),
+        (["--baseline", "embedded", "--budget", "-1%"], "must be 0 or more"),
+        (["--baseline", "embedded", "--most", "0", "--apply", "x.onnx"], "must not be 0"),
+        (["--baseline", "embedded:torch"], "fillmask-ui export embedded:torch"),
+    ],
+)
+def test_wrong_input_gets_a_message_and_a_code(fillmask, arguments, message):
+    result = fillmask("diagnose", "embedded:int8", *arguments, "--samples", "1")
+    assert result.returncode in (1, 2)
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr

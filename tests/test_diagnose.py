@@ -1,0 +1,289 @@
+"""The diagnosis of a quantized model: planted faults are named first, numbers are checked by hand.
+
+Ratios are recomputed with numpy from the stored numbers, losses with `evaluate` on written files.
+"""
+
+import math
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from planted import FAULTS, part_at, plant
+from quantized_forms import forms, inlined, run
+from tiny_models import SENTENCES, export_onnx
+from transformers import BertConfig, BertForMaskedLM
+
+from fillmask_ui.assets import asset
+from fillmask_ui.errors import ModelError, OptionError
+from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
+from fillmask_ui.models import ModelChoice, load_choice
+from fillmask_ui.onnx_tools.parts import dequantized, find_parts
+from fillmask_ui.quantizing.diagnose import Diagnosing, diagnose
+from fillmask_ui.quantizing.diagnosis import (
+    DiagnoseOptions,
+    Diagnosis,
+    PartNoise,
+    Restored,
+    worst_first,
+)
+from fillmask_ui.quantizing.noise import Power, activation_noise
+from fillmask_ui.quantizing.opened import open_both, write_restored
+
+__all__ = ["forms"]
+
+TEXTS = SENTENCES[:10]
+
+
+class Home:
+    """A tiny BERT beside quantized files of it."""
+
+    def __init__(self, forms, folder):
+        self.folder = folder / "bert"
+        shutil.copytree(forms.home, self.folder, ignore=shutil.ignore_patterns("*.safetensors"))
+        self.graph = forms["own-int8"]
+        self.baseline = ModelChoice(str(self.folder))
+        self.int8 = self.write(self.graph, "int8")
+        self.fp16 = self.write(forms["fp16"], "fp16")
+
+    def write(self, graph, name):
+        path = self.folder / "onnx" / f"model_{name}.onnx"
+        onnx.save(graph, path)
+        return ModelChoice(str(path))
+
+
+@pytest.fixture(scope="module")
+def home(forms, tmp_path_factory):
+    return Home(forms, tmp_path_factory.mktemp("diagnosed"))
+
+
+def last(steps):
+    return [step for step in steps if isinstance(step, Diagnosis)][-1]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(("layer", "seed"), [(0, 1), (1, 2), (1, 3)])
+def test_a_planted_fault_is_named_first(home, fault, layer, seed):
+    broken = onnx.ModelProto()
+    broken.CopyFrom(home.graph)
+    output = plant(broken, fault, layer, seed)
+    wanted = part_at(find_parts(onnx.load(home.folder / "onnx" / "model.onnx")), output, fault)
+    choice = home.write(broken, "broken")
+    known = last(diagnose(choice, home.baseline, TEXTS, options=DiagnoseOptions(most=2)))
+    assert known.complete
+    assert known.parts[0].name == wanted
+    assert known.parts[0].sticks_out and not known.parts[1].sticks_out
+    assert known.parts[0].restored is not None
+    assert all(math.isfinite(part.weight_snr_db) for part in known.parts[:2])
+
+
+def test_so_they_are_in_the_embedded_model_by_their_numbers(tmp_path):
+    home, target = asset("model"), tmp_path / "m"
+    small = inlined(home / "onnx" / "model_int8.onnx", home)
+    full = find_parts(inlined(home / "onnx" / "model.onnx", home))
+    planted = zip(FAULTS, (4, 2, 0), strict=True)
+    wanted = {part_at(full, plant(small, fault, layer, seed=5), fault) for fault, layer in planted}
+    shutil.copytree(home, target, ignore=shutil.ignore_patterns("*.onnx", "*.safetensors"))
+    onnx.save(small, target / "model.onnx")
+    steps = diagnose(ModelChoice(str(target)), ModelChoice("embedded"), ["The cat sat."])
+    known = next(step for step in steps if isinstance(step, Diagnosis))
+    steps.close()
+    assert {part.name for part in known.parts if part.sticks_out} == wanted
+    assert {part.name for part in known.parts[:3]} == wanted
+
+
+def test_ratios_are_those_of_the_stored_numbers(home, forms):
+    known = last(diagnose(home.int8, home.baseline, TEXTS, options=DiagnoseOptions(most=0)))
+    assert len(known.parts) == 43 and not known.only_here and not known.only_in_baseline
+    both = zip(find_parts(home.graph), find_parts(forms.baseline), strict=True)
+    by_name = {second.name.removeprefix("model."): (first, second) for first, second in both}
+    for part in known.parts:
+        first, second = by_name[part.name.removeprefix("model.")]
+        wanted = dequantized(forms.baseline, second).astype(np.float64)
+        apart = wanted - dequantized(home.graph, first)
+        noise = (apart**2).sum()
+        snr = 10 * math.log10((wanted**2).sum() / noise) if noise else math.inf
+        assert part.weight_snr_db == pytest.approx(snr)
+        if part.kind == "product":
+            rows, columns = part.shape
+            assert part.size_bytes == rows * columns + 5 * columns
+            assert part.baseline_bytes == 4 * rows * columns
+            assert 35 < part.weight_snr_db < 60
+    depth = [layer.hidden_snr_db for layer in known.layers]
+    assert [layer.label for layer in known.layers] == ["embeddings", "layer 0", "layer 1", "head"]
+    assert depth[0] == math.inf and 5 < depth[2] < depth[1] < 60 and depth[3] is None
+
+
+def test_noise_of_activations_by_hand(home, forms):
+    ids = [np.array([1, 7, 30, 5, 2]), np.array([1, 9, 2])]
+    name = "/model/bert/encoder/layer.1/output/dense/MatMul_output_0"
+    part = next(p for p in find_parts(home.graph) if p.output == name)
+    given = {"input_ids": None, "attention_mask": None, "token_type_ids": None}
+
+    def outputs(graph):
+        from fillmask_ui.onnx_tools.surgery import with_outputs
+
+        changed = with_outputs(graph, [name])
+
+        def call(tokens, mask):
+            feeds = dict(zip(given, (tokens, mask, np.zeros_like(mask)), strict=True))
+            return {name: run(changed, feeds, name)[0]}
+
+        return call
+
+    mine, base = outputs(home.graph), outputs(forms.baseline)
+    found = activation_noise(mine, base, {name: name}, ids)[part.output]
+    signal = noise = 0.0
+    for own in ids:
+        a, b = (f(own[None], np.ones_like(own)[None])[name] for f in (mine, base))
+        signal += (b.astype(float) ** 2).sum()
+        noise += ((a.astype(float) - b) ** 2).sum()
+    assert found.snr_db == pytest.approx(10 * math.log10(signal / noise))
+    assert Power(0.0, 1.0).snr_db == -math.inf
+
+
+def test_losses_are_those_that_eval_measures_of_the_written_files(home, tmp_path):
+    known = last(diagnose(home.int8, home.baseline, TEXTS, options=DiagnoseOptions(0.0, 2)))
+    config = EvaluationConfig().resolved(load_choice(home.int8).max_tokens)
+
+    def mean(choice):
+        model = load_choice(choice)
+        return summarize(evaluate(model, TEXTS, config), config=config).model.mean_nll_nats
+
+    assert known.mean_nll_nats == pytest.approx(mean(home.int8), abs=1e-9)
+    assert known.baseline_nll_nats == pytest.approx(mean(home.baseline), abs=1e-6)
+    measured = [part for part in known.parts if part.restored]
+    assert len(measured) == 2
+    opened = open_both(home.int8, home.baseline)
+    for part in measured:
+        path = home.folder / "onnx" / "model_one.onnx"
+        write_restored(opened, [part.name], path, force=True)
+        own = part.restored
+        recovered = known.mean_nll_nats - mean(ModelChoice(str(path)))
+        assert own.recovered_nats == pytest.approx(recovered, abs=1e-9)
+        assert own.interval.low <= own.recovered_nats <= own.interval.high
+        rows, columns = part.shape
+        added = own.bytes_added - (3 * rows - 5) * columns
+        assert abs(added) <= 4 * rows * columns  # the embeddings may be shared
+    assert not list((home.folder / "onnx").glob(".draft*"))
+
+
+def test_everything_in_full_precision_is_the_baseline(home, tmp_path):
+    opened = open_both(home.int8, home.baseline)
+    names = [pair.second.name for pair in opened.matching.pairs]
+    path = tmp_path / "mixed" / "onnx" / "model_mixed.onnx"
+    write_restored(opened, names, path)
+    mixed, base = load_choice(ModelChoice(str(path))), load_choice(home.baseline)
+    ids = base.vocabulary.encode("The [MASK] sat on the mat.").ids
+    given = (
+        np.array([ids]),
+        np.ones((1, len(ids)), int),
+        np.zeros(len(ids), int),
+        np.arange(len(ids)),
+    )
+    np.testing.assert_allclose(mixed.logits_at(*given), base.logits_at(*given), atol=1e-4)
+    with pytest.raises(OptionError, match="exists"):
+        write_restored(opened, names, path)
+    with pytest.raises(OptionError, match=r"must end in \.onnx"):
+        write_restored(opened, names, tmp_path / "mixed")
+    with pytest.raises(OptionError, match="near names"):
+        write_restored(opened, ["nothing"], tmp_path / "other.onnx")
+    with pytest.raises(OptionError, match="one of the two"):
+        write_restored(opened, names, Path(home.int8.reference), force=True)
+
+
+def test_the_greedy_list_ends_under_the_budget_or_says_that_it_cannot(home):
+    broken = onnx.ModelProto()
+    broken.CopyFrom(home.graph)
+    for layer in (0, 1):
+        plant(broken, "scale", layer, seed=layer)
+    choice = home.write(broken, "two")
+    known = last(diagnose(choice, home.baseline, TEXTS, options=DiagnoseOptions(0.0, 3)))
+    greedy = known.greedy
+    losses = [known.mean_nll_nats, *(step.mean_nll_nats for step in greedy.steps)]
+    assert losses == sorted(losses, reverse=True) and greedy.steps
+    assert greedy.reached == (greedy.steps[-1].relative_change <= 0.0)
+    assert len(greedy.names) <= greedy.tried <= 3
+    wide = last(diagnose(choice, home.baseline, TEXTS, options=DiagnoseOptions(5.0, 1)))
+    assert wide.greedy.reached and not wide.greedy.steps
+
+
+def test_a_model_is_its_own_baseline_without_any_difference(home):
+    known = last(diagnose(home.int8, home.int8, TEXTS))
+    assert known.relative_change == known.difference_nats == 0.0
+    assert {part.weight_snr_db for part in known.parts} == {math.inf}
+    assert {part.activation_snr_db for part in known.parts} == {math.inf}
+    assert known.greedy is None and known.complete
+    assert "all differences are 0" in " ".join(known.notes)
+
+
+def test_half_precision_is_diagnosed_too(home):
+    known = last(diagnose(home.fp16, home.baseline, TEXTS, options=DiagnoseOptions(most=1)))
+    assert not known.only_here
+    assert all(60 < part.weight_snr_db < 90 for part in known.parts if part.kind == "product")
+    assert known.parts[0].restored is not None
+
+
+def test_progress_only_grows_and_what_is_known_grows_with_it(home):
+    steps = list(diagnose(home.int8, home.baseline, TEXTS, options=DiagnoseOptions(most=2)))
+    shares = [s.fraction for s in steps if isinstance(s, Diagnosing) and s.fraction is not None]
+    assert shares == sorted(shares) and shares[-1] <= 1
+    known = [step for step in steps if isinstance(step, Diagnosis)]
+    assert [one.complete for one in known] == [False] * (len(known) - 1) + [True]
+    assert known[0].texts == 0 and known[1].texts > 5
+    counts = [sum(part.restored is not None for part in one.parts) for one in known]
+    assert counts == sorted(counts) and counts[-1] == 2
+
+
+def test_what_is_no_quantization_of_the_baseline_is_refused(home, tiny_models, tmp_path):
+    with pytest.raises(OptionError, match="different tokenizers"):
+        next_known(home.int8, ModelChoice(str(tiny_models.folder("roberta"))))
+    with pytest.raises(ModelError, match=r"runs on PyTorch.*fillmask-ui export"):
+        next_known(ModelChoice(str(tiny_models.without_onnx("bert"))), home.baseline)
+    other = tmp_path / "narrow"
+    shutil.copytree(tiny_models.folder("bert"), other, ignore=shutil.ignore_patterns("onnx"))
+    config = BertConfig.from_pretrained(other, hidden_size=16, intermediate_size=24)
+    BertForMaskedLM(config).save_pretrained(other)
+    export_onnx(other)
+    with pytest.raises(OptionError, match=r"of 17 matrices .* only 0 have"):
+        next_known(home.int8, ModelChoice(str(other)))
+
+
+def next_known(choice, baseline):
+    return last(diagnose(choice, baseline, TEXTS, options=DiagnoseOptions(most=0)))
+
+
+def part(name, snr, usual=40.0, recovered=None, half=0.01):
+    noise = PartNoise(name, "product", 0, (2, 2), "int8", 4, 16, snr, usual)
+    if recovered is None:
+        return noise
+    from fillmask_ui.intervals import Interval
+
+    interval = Interval(recovered - half, recovered + half, "bootstrap-t")
+    return replace(noise, restored=Restored(recovered, interval, 12))
+
+
+def test_the_order():
+    parts = [
+        part("quiet", 41.0),
+        part("helps", 40.0, recovered=0.02),
+        part("helps more", 42.0, recovered=0.05),
+        part("unsure", 38.0, recovered=0.005),
+        part("exact", math.inf, usual=150.0),
+        part("broken bias", 10.0, usual=150.0),
+        part("broken and dear", 5.0, recovered=1.0),
+    ]
+    names = [own.name for own in worst_first(parts)]
+    assert names[:4] == ["broken and dear", "broken bias", "helps more", "helps"]
+    assert names[4] == "unsure" and names[-2:] == ["exact", "quiet"]
+    values = parts[-1].to_dict()
+    assert values["restored"]["significant"] and values["sticks_out"] and not values["equal"]
+
+
+def test_options_are_checked():
+    with pytest.raises(OptionError, match="budget must be 0 or more"):
+        DiagnoseOptions(budget=-0.1)
+    with pytest.raises(OptionError, match="most must be at least 0"):
+        DiagnoseOptions(most=-1)
