@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fillmask_ui.quantizing.diagnosis import Diagnosis, PartNoise
@@ -199,7 +198,7 @@ def stamp_line(stamp: Stamp | None, measured: str = "") -> str:
     return " · ".join(parts)
 
 
-def remarks(diagnosis: Diagnosis) -> Sequence[str]:
+def remarks(diagnosis: Diagnosis) -> list[str]:
     """Alarms, notes, and parts without a partner."""
     lines = [*diagnosis.alarms, *diagnosis.notes]
     for names, where in (
