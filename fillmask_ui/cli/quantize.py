@@ -148,19 +148,19 @@ class _Bench:
     def report(self, *, as_json: bool) -> None:
         """Print what there is."""
         figures = {row.reference: row for row in self.rows}
-        alarms = {alarm: None for own in (*self.made, *self.rows) for alarm in own.alarms}
+        told = [own.alarms for own in self.made] + [own.alarms for own in self.rows]
         if as_json:
             for row in self.rows[:1]:
                 print_json(row.to_dict())
             for variant in self.made:
-                row = figures.get(variant.reference)
-                print_json(variant.to_dict() | (row.to_dict() if row else {}))
+                measured = figures.get(variant.reference)
+                print_json(variant.to_dict() | (measured.to_dict() if measured else {}))
             return
         if self.rows:
             print_table(_COLUMNS, map(_cells, self.rows))
         for variant in self.made:
             print_line(f"{variant.path}: {variant.size_bytes / 1e6:,.1f} MB")
-        for alarm in alarms:
+        for alarm in dict.fromkeys(alarm for alarms in told for alarm in alarms):
             print_line(f"Note: {alarm}")
 
 

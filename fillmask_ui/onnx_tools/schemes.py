@@ -171,9 +171,14 @@ def _blocks(model: ModelProto, path: Path, exclude: list[str], _: Feeds) -> None
 def _half(model: ModelProto, path: Path, exclude: list[str], _: Feeds) -> None:
     from onnxruntime.transformers.float16 import convert_float_to_float16
 
-    onnx.save(
-        convert_float_to_float16(copied(model), keep_io_types=True, node_block_list=exclude), path
-    )
+    half = convert_float_to_float16(copied(model), keep_io_types=True, node_block_list=exclude)
+    # In front of two excluded nodes that read one value stand two Casts of one name.
+    once: dict[str, onnx.NodeProto] = {}
+    for node in copied(half).graph.node:
+        once.setdefault(node.output[0], node)
+    del half.graph.node[:]
+    half.graph.node.extend(once.values())
+    onnx.save(half, path)
 
 
 SCHEMES: dict[str, Scheme] = {

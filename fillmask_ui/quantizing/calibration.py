@@ -1,4 +1,4 @@
-"""Texts to calibrate with: as an evaluation shows them to a model, some tokens hidden."""
+"""Texts to calibrate with, some tokens hidden: what the model will have to do with."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fillmask_ui.errors import DataError
-from fillmask_ui.evaluation import EvaluationConfig, SeededMasks
-from fillmask_ui.evaluation.prepare import Prepared, prepare
+from fillmask_ui.errors import DataError, TextError
+from fillmask_ui.masking import MaskRecipe, generator, hide_random, hideable
 from fillmask_ui.records import Example
 from fillmask_ui.texts import TextSource, open_texts
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from fillmask_ui.models.onnx import OnnxMaskedLM
 
 MEASURED = 200  # of the embedded texts, the first so many are for measuring
-_MOST_TOKENS = 256
+_MOST_TOKENS, _SEED = 256, 42
 
 
 def read_texts(source: TextSource | None) -> list[Example]:
@@ -31,17 +30,23 @@ def calibration_feeds(model: OnnxMaskedLM, texts: list[Example]) -> list[dict[st
     Raises:
         DataError: if no text can be used.
     """
-    config = EvaluationConfig(max_tokens=min(_MOST_TOKENS, model.max_tokens))
-    masks = SeededMasks(config, model.vocabulary)
+    vocabulary, longest = model.vocabulary, min(_MOST_TOKENS, model.max_tokens)
     feeds = []
     for text in texts:
-        prepared = prepare(text, model.vocabulary, config, masks)
-        if isinstance(prepared, Prepared):
-            ids = prepared.hidden.view(0)[None]  # int64 [1, T]
-            feeds.append(model.graph_inputs(ids, np.ones_like(ids)))
+        try:
+            encoding = vocabulary.encode(text.text)
+        except TextError:
+            continue
+        if not hideable(encoding.ids, vocabulary.special_ids).any():
+            continue
+        hidden = hide_random(encoding, vocabulary, MaskRecipe(), generator(_SEED, text.id))
+        ids = hidden.input_ids  # int64 [T]
+        if len(ids) > longest:
+            ids = np.append(ids[: longest - 1], ids[-1])
+        feeds.append(model.graph_inputs(ids[None], np.ones_like(ids[None])))
     if not feeds:
         raise DataError(
-            f"none of the {len(texts)} calibration texts can be used: they are blank, or have no "
-            "token that can be hidden; give some sentences, one a line"
+            f"none of the {len(texts)} calibration texts can be used: they are blank, or of "
+            "special or unknown tokens alone; give some sentences, one a line"
         )
     return feeds

@@ -146,14 +146,15 @@ def _other_model(sources: Mapping[str, Any], model: RuntimeModel) -> str:
 def draft(output: Path) -> Iterator[Drafted]:
     """A hidden folder inside the output, gone at the end; so is an output that stayed empty."""
     new = [folder for folder in (output, *output.parents) if not folder.exists()]
-    failed, advice = f"{output} cannot be written", ": name a folder where you may write"
+    failed, advice = f"{output} cannot be written", "; name a folder where there is room to write"
     with translated(OSError, DataError, failed, advice):
         output.mkdir(parents=True, exist_ok=True)
         _sweep(output)
         folder = Path(tempfile.mkdtemp(dir=output, prefix=_DRAFT))
     lock = lock_run(folder / _LOCK, output.name)
     try:
-        yield Drafted(folder, output)
+        with translated(OSError, DataError, failed, advice):
+            yield Drafted(folder, output)
     finally:
         lock.release()
         shutil.rmtree(folder, ignore_errors=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import shlex
 from collections.abc import Generator, Iterable, Sequence
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fillmask_ui import __version__
-from fillmask_ui.errors import FillmaskError, ModelError, OptionError
+from fillmask_ui.errors import DataError, FillmaskError, ModelError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.models import ModelChoice, load_choice
@@ -122,18 +123,14 @@ def quantize(
             write_variant(name, base.whole, path, exclude=nodes, feeds=used)
             yield step(f"Checking {name}…", 0.7)
             checked = _check(path, source, load, texts)
+            options = _options(name, exclude, calibration if used else None)
             entry = {
                 "scheme": name,
                 "description": row.description,
                 "settings": dict(row.settings),
                 "exclude": list(exclude),
                 "calibration": _calibration(calibration, texts, len(used)) if used else None,
-                "command": _command(
-                    "quantize",
-                    source,
-                    output,
-                    _options(name, exclude, calibration if used else None),
-                ),
+                "command": _command("quantize", source, output, options),
             }
             yield _publish(drafted, files[name], entry, base, checked)
     yield Making("Done", 1.0)
@@ -197,15 +194,17 @@ class _Checked:
 
 def _check(path: Path, source: ModelChoice, load: Loader, texts: list[Example]) -> _Checked:
     """Load a result, which runs the probe, and look at its loss on a few texts."""
-    choice = ModelChoice(str(path), threads=source.threads)
-    config = EvaluationConfig()
+    choice, config = ModelChoice(str(path), threads=source.threads), EvaluationConfig()
     try:
         model = load(choice)
-        summary = summarize(evaluate(model, texts[:_LOOKED_AT], config), config=config)
+        rows = list(evaluate(model, texts[:_LOOKED_AT], config))
     except FillmaskError as error:
         raise ModelError(f"the result does not run and was not kept: {error}") from error
-    alarms = tuple(alarm for alarm in summary.alarms if alarm != UNCHANGED_ALARM)
-    return _Checked(model, alarms)
+    size = model.signature.vocabulary_size
+    alarms: tuple[str, ...] = ()
+    with contextlib.suppress(DataError):  # short texts may have no hidden token
+        alarms = summarize(rows, config=config, vocabulary_size=size).alarms
+    return _Checked(model, tuple(alarm for alarm in alarms if alarm != UNCHANGED_ALARM))
 
 
 def _publish(

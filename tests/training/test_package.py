@@ -13,11 +13,12 @@ from fillmask_ui.cli.main import app
 from fillmask_ui.cli.train import describe
 from fillmask_ui.errors import DataError, ModelError, OptionError
 from fillmask_ui.models import load_model
+from fillmask_ui.models.parity import check_parity
 from fillmask_ui.records import SkippedText
 from fillmask_ui.training.card import PackageRequest
 from fillmask_ui.training.corpus import CorpusPart
 from fillmask_ui.training.folder import FULL, write_weights
-from fillmask_ui.training.measure import check_parity, measure_cloze, measure_text, read_cloze
+from fillmask_ui.training.measure import measure_cloze, measure_text, read_cloze
 from fillmask_ui.training.package import package
 from fillmask_ui.training.recipe import Recipe
 from fillmask_ui.training.run import RunRequest, prepare, read_request

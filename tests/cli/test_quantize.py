@@ -1,0 +1,136 @@
+"""`fillmask-ui quantize` and `fillmask-ui export`."""
+
+import json
+
+import pytest
+
+from fillmask_ui.cli import quantize as command
+from fillmask_ui.models import load_model
+from fillmask_ui.quantizing import limits
+
+CAT = "The cat sat on the [MASK]."
+
+
+@pytest.fixture
+def bert(tiny_models):
+    return tiny_models.folder("bert")
+
+
+def test_variants_are_made_measured_and_written_into_the_card(fillmask, bert, tmp_path):
+    out = tmp_path / "out"
+    wanted = ("--scheme", "int8", "--scheme", "int4", "--samples", "12")
+    done = fillmask("quantize", bert, "-o", out, *wanted, "--json")
+    assert done.returncode == 0, done.stderr
+    baseline, first, second = map(json.loads, done.stdout.splitlines())
+    assert (baseline["scheme"], first["scheme"], second["scheme"]) == ("baseline", "int8", "int4")
+    assert first["path"] == first["reference"] == str(out / "onnx" / "model_int8.onnx")
+    assert first["size_bytes"] == (out / "onnx" / "model_int8.onnx").stat().st_size
+    for line in ("Making int8…", "Checking int8…", "Measuring int8…", "Timing int4…"):
+        assert line in done.stderr
+    # The same numbers as an evaluation has.
+    texts = ("--samples", "12", "--json", "--baseline", bert)
+    evaluated = fillmask("eval", "--model", first["reference"], *texts).json
+    assert first["mean_nll_nats"] == evaluated["mean_nll_nats"]
+    assert first["relative_change"] == evaluated["relative_change"]
+    card = (out / "README.md").read_text("utf-8")
+    assert f"| cross-entropy, nats | {first['mean_nll_nats']:.4f} |" in card
+    # And its name loads.
+    for name in (out, out / "onnx" / "model_q4.onnx"):
+        assert fillmask("predict", "-m", name, CAT).returncode == 0
+
+
+def test_a_table_is_printed(fillmask, bert, tmp_path):
+    wanted = ("--scheme", "int8", "--samples", "8", "--exclude", "embedding")
+    done = fillmask("quantize", bert, "-o", tmp_path / "out", *wanted)
+    assert "Same guess" in done.stdout
+    assert "model_int8.onnx: 0.2 MB" in done.stdout
+    assert "Note: the model is near chance" in done.stdout
+
+
+def test_nothing_is_measured_where_it_is_not_wanted(fillmask, bert, tmp_path):
+    wanted = ("--scheme", "fp16", "--no-measure", "--json")
+    done = fillmask("quantize", bert, "-o", tmp_path / "out", *wanted).json
+    assert done["scheme"] == "fp16"
+    assert "mean_nll_nats" not in done
+
+
+def test_calibration_texts_come_from_a_file(fillmask, bert, tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_text("the cat sat on the mat\nthe dog ran\n")
+    wanted = ("--scheme", "qdq", "--no-measure", "--calibration", path)
+    assert fillmask("quantize", bert, "-o", tmp_path / "out", *wanted).returncode == 0
+    assert "| calibrated on | 2 texts" in (tmp_path / "out" / "README.md").read_text("utf-8")
+
+
+def test_an_interruption_keeps_what_is_done(fillmask, bert, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+
+    def interrupted(self, variant):
+        self.made.append(variant)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command._Bench, "add", interrupted)
+    done = fillmask("quantize", bert, "-o", out, "--scheme", "all", "--no-measure")
+    assert done.returncode == 130
+    assert f"stopped; model_int8.onnx is complete in {out}" in done.stderr
+    assert [path.name for path in (out / "onnx").iterdir()] == ["model_int8.onnx"]
+    assert not list(out.glob(".*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--scheme", "int9"), 2, "unknown scheme 'int9'; known: all, fp16, int4, int8"),
+        (("--scheme", "int8", "--exclude", "layr:0"), 2, "near names: layer:0, layer:1"),
+        (("--scheme", "qdq", "--calibration", "none.txt"), 2, "no file 'none.txt'"),
+        (("--scheme", "qdq", "--calibration", "EMPTY"), 1, "EMPTY is empty: it has no texts"),
+        (("--scheme", "int8", "--onnx-file", "other.onnx"), 2, "unknown ONNX file"),
+        ((), 2, "Missing option '--scheme'"),
+    ],
+)
+def test_wrong_input_is_said(fillmask, bert, tmp_path, arguments, code, message):
+    empty = tmp_path / "empty.txt"
+    empty.write_text("")
+    given = [str(empty) if argument == "EMPTY" else argument for argument in arguments]
+    done = fillmask("quantize", bert, "-o", tmp_path / "out", *given, "--no-measure")
+    assert done.returncode == code
+    assert message.replace("EMPTY", str(empty)) in " ".join(done.stderr.split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_too_little_memory_is_said(fillmask, bert, tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "available_bytes", lambda: 1000)
+    done = fillmask("quantize", bert, "-o", tmp_path / "out", "--scheme", "int8", "--no-measure")
+    assert (done.returncode, "close other programs" in done.stderr) == (1, True)
+
+
+def test_a_checkpoint_of_pytorch_needs_it(fillmask, tiny_models, tmp_path, monkeypatch):
+    source = tiny_models.without_onnx("bert")
+    monkeypatch.setattr("fillmask_ui.models.files.has_torch", lambda: False)
+    for arguments in (("quantize", "--scheme", "int8", "--no-measure"), ("export",)):
+        done = fillmask(*arguments[:1], source, "-o", tmp_path / "out", *arguments[1:])
+        assert done.returncode == 1
+        assert "pip install 'fillmask-ui[torch]'" in done.stderr
+
+
+def test_an_export_is_compared_with_pytorch(fillmask, tiny_models, tmp_path):
+    source, out = tiny_models.without_onnx("electra"), tmp_path / "out"
+    done = fillmask("export", source, "-o", out)
+    assert done.returncode == 0, done.stderr
+    assert "of PyTorch's" in done.stdout
+    (torch, onnx) = (fillmask("predict", "-m", own, "--json", CAT).json for own in (source, out))
+    best = [own["masks"][0]["candidates"][0] for own in (torch, onnx)]
+    assert best[0]["token"] == best[1]["token"]
+    assert best[0]["nll_nats"] == pytest.approx(best[1]["nll_nats"], abs=1e-4)
+    # PyTorch's own file again: exported on the way, beside the export.
+    made = fillmask("quantize", source, "-o", out, "--scheme", "int8", "--no-measure", "--json")
+    assert made.json["parity"] < 1e-3
+    assert load_model(out).signature.precision == "float32"
+    again = fillmask("export", source, "-o", out)
+    assert (again.returncode, "model.onnx exists: use --force" in again.stderr) == (2, True)
+
+
+def test_an_onnx_file_has_nothing_to_export(fillmask, bert, tmp_path):
+    done = fillmask("export", bert / "onnx" / "model.onnx", "-o", tmp_path / "out")
+    assert done.returncode == 2
+    assert "runs on onnx, not on torch" in done.stderr

@@ -1,0 +1,219 @@
+"""What each scheme writes, against numpy, hand calculations and plain sessions of onnxruntime."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx.numpy_helper import to_array
+from quantized_forms import feeds, run, whole
+from tiny_models import batch_of, texts_for
+
+from fillmask_ui.assets import asset
+from fillmask_ui.errors import ModelError, OptionError
+from fillmask_ui.models import load_model
+from fillmask_ui.onnx_tools import schemes
+from fillmask_ui.onnx_tools.parts import choose_parts, dequantized, find_parts
+from fillmask_ui.onnx_tools.schemes import SCHEMES, write_variant
+from fillmask_ui.onnx_tools.whole import split_ties
+
+EIGHT_BITS = ("int8", "int8-channel", "qdq")
+
+
+@pytest.fixture(scope="module")
+def bert(tiny_models):
+    home = tiny_models.folder("bert")
+    return whole(home / "onnx" / "model.onnx", home)
+
+
+@pytest.fixture(scope="module")
+def made(bert, tmp_path_factory):
+    """`made(scheme, *exclude)`: the graph of a variant, each made once."""
+    kept = {}
+
+    def get(scheme, *exclude):
+        key = (scheme, *exclude)
+        if key not in kept:
+            chosen = {part.node for part in choose_parts(find_parts(bert), exclude)}
+            nodes = {node.name for node in bert.graph.node if chosen.intersection(node.output)}
+            path = tmp_path_factory.mktemp("variant") / "model.onnx"
+            texts = [feeds(bert, rows) for rows in (1, 2, 3)]
+            write_variant(scheme, bert, path, exclude=nodes, feeds=texts)
+            kept[key] = onnx.load(path)
+        return kept[key]
+
+    return get
+
+
+def matrices(model, *kinds):
+    """Name -> what the graph computes with."""
+    parts = [part for part in find_parts(model) if part.kind in (kinds or ("product",))]
+    return {part.name: dequantized(model, part) for part in parts}
+
+
+def constants(model):
+    return {tensor.name: to_array(tensor) for tensor in model.graph.initializer}
+
+
+@pytest.mark.parametrize("family", ["bert", "albert", "roberta", "modernbert"])
+def test_a_whole_graph_computes_what_the_file_does(tiny_models, family):
+    home = tiny_models.folder(family)
+    path = home / "onnx" / "model.onnx"
+    model = whole(path, home)
+    onnx.checker.check_model(model)
+    inputs = feeds(model, 2)
+    wanted = ort.InferenceSession(path).run(None, inputs)[0]
+    assert np.allclose(run(model, inputs)[0], wanted, atol=2e-5 * np.abs(wanted).max())
+
+
+def test_tied_embeddings_are_stored_once(bert):
+    tied = [array for array in constants(bert).values() if bert_table(array)]
+    assert len(tied) == 1
+    assert len([a for a in constants(split_ties(bert)).values() if bert_table(a)]) == 2
+
+
+def bert_table(array):
+    return array.ndim == 2 and max(array.shape) > 100 and 32 in array.shape
+
+
+def test_the_embedded_graph_is_whole_without_its_halves():
+    model = whole(asset("model") / "onnx" / "model.onnx", asset("model"))
+    words = constants(model)["bert.embeddings.word_embeddings.weight"]
+    assert words.dtype == np.float32
+    # Float32 of every weight once: 19,623,296 parameters by the card, and the code.
+    assert 4 * 19_623_296 < model.ByteSize() < 4 * 19_623_296 + 100_000
+    readers = Counter(n.op_type for n in model.graph.node if n.op_type == "Cast")
+    assert readers == {"Cast": 1}  # of the attention mask
+
+
+@pytest.mark.parametrize("scheme", EIGHT_BITS)
+def test_8_bits_are_within_half_a_step(bert, made, scheme):
+    whole_, got = matrices(bert), matrices(made(scheme))
+    assert len(got) == len(whole_) == 13
+    for name, weight in whole_.items():
+        largest = np.abs(weight).max(axis=None if scheme == "int8" else 0)
+        step = largest / 127  # symmetric, by hand
+        assert (np.abs(got[name] - weight) <= step * 0.5001 + 1e-7).all(), name
+        assert np.abs(got[name] - weight).max() > 0
+
+
+def test_blocks_of_4_bits_are_within_half_a_step(bert, made):
+    whole_, got = matrices(bert), matrices(made("int4"))
+    for name, weight in whole_.items():
+        blocks = weight.reshape(-1, 32, weight.shape[1])
+        span = np.maximum(blocks.max(1), 0) - np.minimum(blocks.min(1), 0)  # 0 has a code
+        error = np.abs(got[name].reshape(blocks.shape) - blocks).max(1)
+        # Half a step of 15, and as much again for the zero point, which is rounded too.
+        assert (error <= span / 15 * 1.01).all(), name
+
+
+def test_fp16_is_numpys(bert, made):
+    half = constants(made("fp16"))
+    compared = 0
+    for name, weight in constants(bert).items():
+        if weight.dtype == np.float32 and weight.size > 1:
+            # The tool keeps the sign of what is too small for float16.
+            large = np.abs(weight) > 6e-8
+            assert half[name].dtype == np.float16
+            assert np.array_equal(half[name][large], weight.astype(np.float16)[large]), name
+            compared += 1
+    assert compared > 30
+
+
+def test_static_scales_are_those_of_the_texts(bert, made):
+    """(mean largest - mean smallest) / 255 of what stands before a product, 0 within."""
+    part = next(part for part in find_parts(bert) if part.kind == "product")
+    before = onnx.ModelProto()
+    before.CopyFrom(bert)
+    before.graph.output.append(onnx.helper.make_empty_tensor_value_info(part.source))
+    values = [run(before, feeds(bert, rows), part.source)[0] for rows in (1, 2, 3)]
+    low = min(0.0, np.mean([value.min() for value in values]))
+    high = max(0.0, np.mean([value.max() for value in values]))
+    scale = constants(made("qdq"))[f"{part.source}_scale"]
+    assert np.isclose(scale, (high - low) / 255, rtol=1e-5)
+
+
+@pytest.mark.parametrize("scheme", [*EIGHT_BITS, "int4"])
+def test_what_is_excluded_stays(bert, made, scheme):
+    got, all_ = made(scheme, "layer:0", "projection"), matrices(bert, "product", "projection")
+    stays = [part.name for part in find_parts(got) if not part.quantized and part.shape[1:]]
+    found = matrices(got, "product", "projection")
+    kept = [name for name in all_ if np.array_equal(found[name], all_[name])]
+    first = [p.name for p in find_parts(bert) if p.kind == "product" and p.layer == 0]
+    (projection,) = (p.name for p in find_parts(bert) if p.kind == "projection")
+    assert {*kept} == {*first, projection}
+    assert {*kept} <= {*stays}
+    words = next(part for part in find_parts(got) if part.kind == "embedding")
+    assert words.quantized  # though the projection was the same constant
+
+
+def test_excluded_parts_compute_in_float32(bert, made):
+    half = made("fp16", "layer:1")
+    kinds = {part.name: part.half for part in find_parts(half) if part.layer is not None}
+    layers = {part.name: part.layer for part in find_parts(bert)}
+    assert {name: not value for name, value in kinds.items()} == {
+        name: layers[name] == 1 for name in kinds
+    }
+
+
+def test_embeddings_and_projection_stay_one_where_both_are_excluded(made):
+    tables = filter(bert_table, constants(made("int8", "embedding", "projection")).values())
+    assert len(list(tables)) == 1
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("family", ["roberta", "albert", "modernbert"])
+def test_results_load_and_give_what_a_plain_session_gives(tiny_models, tmp_path, scheme, family):
+    home = tiny_models.folder(family)
+    model = whole(home / "onnx" / "model.onnx", home)
+    path = tmp_path / "model.onnx"
+    write_variant(scheme, model, path, feeds=[feeds(model)])
+    loaded = load_model(path, tokenizer=home, graph_optimization="none")
+    batch = batch_of(loaded.vocabulary, texts_for(family, loaded.vocabulary.mask_token)[:1])
+    settings = ort.SessionOptions()
+    settings.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = ort.InferenceSession(path, settings)
+    given = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
+    given["token_type_ids"] = np.zeros_like(batch.input_ids)
+    names = [one.name for one in session.get_inputs()]
+    (logits,) = session.run(["logits"], {name: given[name] for name in names})
+    wanted = logits[batch.rows, batch.cols]
+    got = loaded.logits_at(*batch)
+    assert np.abs(got - wanted).max() <= 5e-3 * np.abs(wanted).max()
+    assert loaded.signature.precision == {"fp16": "float16", "int4": "int4"}.get(scheme, "int8")
+
+
+def test_the_tools_are_silent_and_leave_logging_alone(bert, tmp_path, capfd):
+    before = list(logging.getLogger().handlers), logging.root.manager.disable
+    for scheme in ("int8", "int4"):
+        write_variant(scheme, bert, tmp_path / "model.onnx")
+    assert (list(logging.getLogger().handlers), logging.root.manager.disable) == before
+    assert capfd.readouterr() == ("", "")
+
+
+def test_an_unknown_scheme_lists_the_known(bert, tmp_path):
+    with pytest.raises(OptionError, match="unknown scheme 'int9'; known: all, fp16, int4"):
+        write_variant("int9", bert, tmp_path / "model.onnx")
+
+
+def test_nothing_to_do_is_said(bert, tmp_path):
+    nodes = {node.name for node in bert.graph.node}
+    with pytest.raises(ModelError, match=r"finds nothing to make smaller.*exclude less"):
+        write_variant("int8", bert, tmp_path / "model.onnx", exclude=nodes)
+
+
+def test_what_is_not_installed_is_named(bert, tmp_path, monkeypatch):
+    monkeypatch.setattr(schemes.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ModelError, match=r"onnx-ir.*pip install 'fillmask-ui\[quantize\]'"):
+        write_variant("int4", bert, tmp_path / "model.onnx")
+
+
+def test_what_computes_in_halves_is_refused(made, tmp_path):
+    path = tmp_path / "model.onnx"
+    onnx.save(made("fp16"), path)
+    with pytest.raises(ModelError, match=r"computes in half precision: give .* float32"):
+        whole(path, tmp_path)
