@@ -10,8 +10,8 @@ from pathlib import Path
 from fillmask_ui.errors import OptionError
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.quantizing.diagnose import Diagnosing, diagnose
-from fillmask_ui.quantizing.diagnosis import DiagnoseOptions, Diagnosis
+from fillmask_ui.quantizing.diagnose import diagnose
+from fillmask_ui.quantizing.diagnosis import DiagnoseOptions, Diagnosing, Diagnosis
 from fillmask_ui.quantizing.mixed import keep_mixed
 from fillmask_ui.quantizing.opened import open_both
 from fillmask_ui.quantizing.store import Home, StoredVariant, default_root
@@ -164,7 +164,7 @@ def pieces(known: Diagnosis, name: str) -> dict[str, str]:
 
 def _drawing(known: Diagnosis) -> dict[str, object]:
     """The ratio along depth: of weights, and of what each layer hands on."""
-    lines = {
+    lines: dict[str, list[float | None]] = {
         "weights": [layer.weight_snr_db for layer in known.layers],
         "behind": [layer.hidden_snr_db for layer in known.layers],
     }
