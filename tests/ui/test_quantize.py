@@ -11,6 +11,7 @@ from fillmask_ui.models import ModelStore
 from fillmask_ui.onnx_tools.schemes import SCHEMES
 from fillmask_ui.quantizing.measure import BASELINE
 from fillmask_ui.quantizing.store import Recipe, VariantStore
+from fillmask_ui.show.charts import variants
 from fillmask_ui.texts import TextSource
 from fillmask_ui.ui import app, widgets
 from fillmask_ui.ui.quantize import serve, view
@@ -298,3 +299,11 @@ def test_a_public_page_has_no_such_tab():
 
 def test_an_unknown_panel_is_said(session):
     assert serve.figure(session, {"name": "<x>"})["kind"] == "error"
+
+
+def test_names_of_points_are_on_no_marker_and_no_other_name():
+    # Two at one place, one close to them, one at the right edge.
+    points = [(20.0, 3.0), (20.0, 3.0), (19.0, 3.0), (39.0, 2.9)]
+    sides = variants._sides(points, ["int8", "qdq", "int4", "embedded"], [15, 43], [2.8, 3.2])
+    assert sides[0] != sides[1]
+    assert sides[3].endswith("left")

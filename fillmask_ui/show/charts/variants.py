@@ -160,12 +160,15 @@ def _sides(
     for number, (x, y) in enumerate(spots):
         others = [own for place, own in enumerate(markers) if place != number]
         long = 7.0 * len(names[number])
+        beside = [("right", 0.0, 14), ("left", -1.0, -14), ("center", -0.5, 0)]
+        if x > 0.6 * width:  # towards the middle, on a screen of any width
+            beside[:2] = beside[1::-1]
         boxes = {
             f"{row} {side}": _Box(
                 x + left * long + shift, y + top, x + (left + 1) * long + shift, y + top + 15
             )
             for row, top in (("top", -28), ("bottom", 13), ("middle", -8))
-            for side, left, shift in (("right", 0, 14), ("left", -1, -14), ("center", -0.5, 0))
+            for side, left, shift in beside
             if (row, side) != ("middle", "center")
         }
 
