@@ -72,7 +72,7 @@ def quantize(
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Make quantized variants of a model in full precision, and measure them beside it.
+    """Make quantized variants of a model in full precision, and measure them.
 
     The first 200 texts are measured if --samples is not given.
     """
