@@ -20,10 +20,12 @@ from fillmask_ui.assets import asset
 from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.models import ModelChoice, load_choice
-from fillmask_ui.onnx_tools.parts import dequantized, find_parts
-from fillmask_ui.quantizing.diagnose import Diagnosing, diagnose
+from fillmask_ui.onnx_tools.dequantize import dequantized
+from fillmask_ui.onnx_tools.parts import find_parts
+from fillmask_ui.quantizing.diagnose import diagnose
 from fillmask_ui.quantizing.diagnosis import (
     DiagnoseOptions,
+    Diagnosing,
     Diagnosis,
     PartNoise,
     Restored,

@@ -15,8 +15,9 @@ from tiny_models import FAMILIES
 from fillmask_ui.assets import asset
 from fillmask_ui.errors import OptionError
 from fillmask_ui.onnx_tools.constants import Constants
+from fillmask_ui.onnx_tools.dequantize import dequantized
 from fillmask_ui.onnx_tools.matching import match_parts
-from fillmask_ui.onnx_tools.parts import choose_parts, dequantized, find_parts
+from fillmask_ui.onnx_tools.parts import choose_parts, find_parts
 from fillmask_ui.onnx_tools.surgery import in_full_precision, stored_bytes, with_outputs
 
 __all__ = ["forms"]

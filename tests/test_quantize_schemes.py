@@ -17,7 +17,8 @@ from fillmask_ui.assets import asset
 from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.models import load_model
 from fillmask_ui.onnx_tools import schemes
-from fillmask_ui.onnx_tools.parts import choose_parts, dequantized, find_parts
+from fillmask_ui.onnx_tools.dequantize import dequantized
+from fillmask_ui.onnx_tools.parts import choose_parts, find_parts
 from fillmask_ui.onnx_tools.schemes import SCHEMES, write_variant
 from fillmask_ui.onnx_tools.whole import split_ties
 

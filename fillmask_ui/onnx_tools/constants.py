@@ -18,7 +18,7 @@ from fillmask_ui.onnx_tools.by_row import read_by
 
 _HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, *_HALVES)
-_BITS = {TensorProto.INT4: 4, TensorProto.UINT4: 4}
+_BITS: dict[int, int] = {TensorProto.INT4: 4, TensorProto.UINT4: 4}
 
 
 @dataclass(frozen=True)

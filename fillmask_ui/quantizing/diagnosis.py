@@ -40,6 +40,14 @@ class DiagnoseOptions:
 
 
 @dataclass(frozen=True)
+class Diagnosing:
+    """How far a diagnosis is."""
+
+    message: str
+    fraction: float | None  # part done, in [0, 1]; None where it is not known
+
+
+@dataclass(frozen=True)
 class Restored:
     """The model with one part in full precision, beside the model as it is, on identical masks."""
 

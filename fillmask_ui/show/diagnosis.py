@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fillmask_ui.quantizing.diagnosis import Diagnosis, PartNoise
@@ -156,8 +155,8 @@ def worst_sentence(diagnosis: Diagnosis) -> str:
         return (
             f"Stands out: {names}. The numbers of {worst.name} have "
             f"{snr_text(worst.weight_snr_db)} dB where {snr_text(min(worst.usual_snr_db, 150))} dB "
-            "is usual for parts that are stored alike: look for a wrong scale, too few bits or a "
-            "damaged file."
+            "is usual for parts that are stored alike: look for outliers under one scale, a wrong "
+            "scale, too few bits or a damaged file."
         )
     certain = [part for part in diagnosis.parts if part.restored and part.restored.significant]
     if certain:
@@ -194,12 +193,13 @@ def stamp_line(stamp: Stamp | None, measured: str = "") -> str:
         f"CPU {', '.join(stamp.cpu_features)}",
         stamp.runtime,
         f"graph optimization {stamp.graph_optimization}",
+        f"x64 quant precision {stamp.x64_quant_precision}",
         *filter(None, [measured]),
     ]
     return " · ".join(parts)
 
 
-def remarks(diagnosis: Diagnosis) -> Sequence[str]:
+def remarks(diagnosis: Diagnosis) -> list[str]:
     """Alarms, notes, and parts without a partner."""
     lines = [*diagnosis.alarms, *diagnosis.notes]
     for names, where in (

@@ -11,7 +11,7 @@ from tiny_models import SENTENCES
 
 from fillmask_ui.onnx_tools.parts import find_parts
 from fillmask_ui.onnx_tools.quantize import quantize_dynamic
-from fillmask_ui.quantizing import diagnose as diagnosing
+from fillmask_ui.quantizing.patient import Patient
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_what_is_known_is_printed_when_it_is_interrupted(fillmask, broken, monke
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(diagnosing._Patient, "leave_one_out", stop)
+    monkeypatch.setattr(Patient, "leave_one_out", stop)
     small = folder / "onnx" / "model_int8.onnx"
     result = fillmask("diagnose", small, "--baseline", folder, "--dataset", texts)
     assert result.returncode == 130

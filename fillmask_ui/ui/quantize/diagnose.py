@@ -10,16 +10,11 @@ from pathlib import Path
 from fillmask_ui.errors import OptionError
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.quantizing.diagnose import Diagnosing, diagnose
-from fillmask_ui.quantizing.diagnosis import DiagnoseOptions, Diagnosis
-from fillmask_ui.quantizing.opened import open_both, write_restored
-from fillmask_ui.quantizing.store import (
-    Home,
-    Recipe,
-    StoredVariant,
-    VariantStore,
-    default_root,
-)
+from fillmask_ui.quantizing.diagnose import diagnose
+from fillmask_ui.quantizing.diagnosis import DiagnoseOptions, Diagnosing, Diagnosis
+from fillmask_ui.quantizing.mixed import keep_mixed
+from fillmask_ui.quantizing.opened import open_both
+from fillmask_ui.quantizing.store import Home, StoredVariant, default_root
 from fillmask_ui.show import diagnosis as shown
 from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.render import render
@@ -74,9 +69,9 @@ def show(asked: Asked) -> Shown | Waiting:
         if isinstance(kept, Waiting):
             return Waiting("Making this variant…")
         links = {
-            "explore": link_to("explore", model=kept.result.reference, compare=baseline),
+            "explore": link_to("explore", model=str(kept.result.path), compare=baseline),
             "evaluate": link_to(
-                "evaluate", evaluate_model=kept.result.reference, evaluate_baseline=baseline
+                "evaluate", evaluate_model=str(kept.result.path), evaluate_baseline=baseline
             ),
         }
         made = render(
@@ -94,24 +89,14 @@ def _size(known: Diagnosis) -> int:
 
 def _make(reference: str, baseline: str, names: tuple[str, ...]) -> StoredVariant:
     """The variant with some parts in full precision, beside those that are kept."""
-    store = VariantStore(default_root(os.environ, sys.platform, Path.home()))
-    home, variant = _find(store, reference)
-    recipe = Recipe((*variant.recipe.exclude, *names), variant.recipe.calibration)
-    if (known := home.variant(variant.scheme, recipe)) is not None:
-        return known
-    path = home.output(recipe) / "onnx" / Path(reference).name
-    opened = open_both(ModelChoice(reference), ModelChoice(baseline))
-    write_restored(opened, names, path, force=True)
-    made = StoredVariant(variant.scheme, str(path), path.stat().st_size, recipe)
-    home.keep(made)
-    return made
-
-
-def _find(store: VariantStore, reference: str) -> tuple[Home, StoredVariant]:
-    for home in store.homes():
+    root = default_root(os.environ, sys.platform, Path.home())
+    path = Path(reference)
+    if path.is_relative_to(root) and len(path.relative_to(root).parts) > 3:
+        home = Home(root / path.relative_to(root).parts[0])
         for variant in home.variants():
-            if variant.reference == reference:
-                return home, variant
+            if variant.path == path:
+                opened = open_both(ModelChoice(reference), ModelChoice(baseline))
+                return keep_mixed(home, variant, opened, names)
     raise OptionError(
         f"{reference} was not made on this page: on the command line, fillmask-ui diagnose with "
         "--apply FILE.onnx writes the variant"
@@ -179,7 +164,7 @@ def pieces(known: Diagnosis, name: str) -> dict[str, str]:
 
 def _drawing(known: Diagnosis) -> dict[str, object]:
     """The ratio along depth: of weights, and of what each layer hands on."""
-    lines = {
+    lines: dict[str, list[float | None]] = {
         "weights": [layer.weight_snr_db for layer in known.layers],
         "behind": [layer.hidden_snr_db for layer in known.layers],
     }
