@@ -34,7 +34,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     ...     print(model.reference, model.threads, bits)
     >>> shell = with_options(show)
     >>> list(signature(shell).parameters)[-2:]
-    ['threads', 'bits']
+    ['x64_quant_precision', 'bits']
     >>> shell(reference="embedded:int8", threads=2)
     embedded:int8 2 False
     """

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from fillmask_ui.filling import fill
+from fillmask_ui.show.diagnosis import Table
 from fillmask_ui.show.explanations import EXPLANATIONS
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.explore.compare import compared
@@ -40,7 +41,11 @@ def test_each_is_used_and_stands_once_on_the_page(session):
     together = joint(session, {"text": question.text})["html"]
     both = compared(session, {"text": question.text, "compare": "table"})["html"]
     variants = render("page/quantize/rows.html", lines=[], stamps=[], texts=0, alarms=[])
-    html = "".join([*pieces.values(), own, together, both, variants])
+    headings = ("part", ">weights, dB", ">usual", ">activations, dB", ">loss recovered, nats")
+    tables = {"bars": [], "table": Table("", headings, (("query", "", "", "", ""),))}
+    noise = render("page/quantize/diagnose_parts.html", **tables)
+    left_out = render("page/quantize/diagnose_left_out.html", **tables)
+    html = "".join([*pieces.values(), own, together, both, variants, noise, left_out])
     assert set(re.findall(r'aria-describedby="about-(\w+)"', html)) == set(EXPLANATIONS)
 
 
