@@ -62,7 +62,7 @@ def diagnose(
     ] = None,
     as_json: Annotated[bool, option("Print one JSON object.", "--json")] = False,
 ) -> None:
-    """Find the parts of a quantized model that cost its loss, and those to keep in full precision.
+    """Find the parts of a quantized model that cost its loss.
 
     The first 60 texts are measured if --samples is not given. Each part that is measured takes as
     long as one evaluation of them.

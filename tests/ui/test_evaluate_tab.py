@@ -174,7 +174,7 @@ def test_jobs_do_not_hold_up_explore(page):
 
 def test_no_event_of_the_tab_is_an_endpoint_for_programs(page):
     offered = page.get_api_info()["named_endpoints"]
-    assert set(offered) == {"/predict", "/score_candidates", "/models"}
+    assert set(offered) == {"/predict", "/score_candidates", "/compare", "/models"}
 
 
 def test_every_chart_has_its_place(page):

@@ -122,7 +122,7 @@
     for (const mask of stage.querySelectorAll(".fm-mask-word")) {
       conceal(mask, "title", "a hidden word");
     }
-    stage.querySelectorAll(".fm-choice").forEach((choice, mask) => {
+    stage.querySelectorAll("#choices .fm-choice").forEach((choice, mask) => {
       conceal(choice, "textContent", String(mask + 1));
     });
   }
