@@ -51,7 +51,7 @@ class ModelSignature:
     precision: str  # of the stored weights, e.g. `float32`, `float16`, `int8`.
     sha256: str  # hash of the weights file (of all of them, sorted, where there are several)
     parameters: int | None  # number of weights, where known
-    size_bytes: int  # of the weights on disk
+    size_bytes: int  # on disk, of the weights that it reads: of a file it shares, its part
     vocabulary_size: int  # V, the width of the logits
     max_tokens: int  # longest text in tokens, special tokens included
     # package name to version, of what took part

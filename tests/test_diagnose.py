@@ -115,7 +115,7 @@ def test_ratios_are_those_of_the_stored_numbers(home, forms):
             assert 35 < part.weight_snr_db < 60
     depth = [layer.hidden_snr_db for layer in known.layers]
     assert [layer.label for layer in known.layers] == ["embeddings", "layer 0", "layer 1", "head"]
-    assert depth[0] == math.inf and 5 < depth[2] < depth[1] < 60 and depth[3] is None
+    assert 5 < depth[2] < depth[1] < depth[0] < 60 and depth[3] is None
 
 
 def test_noise_of_activations_by_hand(home, forms):
@@ -199,8 +199,8 @@ def test_everything_in_full_precision_is_the_baseline(home, tmp_path):
 def test_the_greedy_list_ends_under_the_budget_or_says_that_it_cannot(home):
     broken = onnx.ModelProto()
     broken.CopyFrom(home.graph)
-    for layer in (0, 1):
-        plant(broken, "scale", layer, seed=layer)
+    for layer in (0, 1):  # seeds with which the loss of so small a model rises
+        plant(broken, "scale", layer, seed=layer + 2)
     choice = home.write(broken, "two")
     known = last(diagnose(choice, home.baseline, TEXTS, options=DiagnoseOptions(0.0, 3)))
     greedy = known.greedy

@@ -18,6 +18,7 @@ from fillmask_ui.onnx_tools.constants import Constants
 from fillmask_ui.onnx_tools.dequantize import dequantized
 from fillmask_ui.onnx_tools.matching import match_parts
 from fillmask_ui.onnx_tools.parts import choose_parts, find_parts
+from fillmask_ui.onnx_tools.quantize import quantize_dynamic
 from fillmask_ui.onnx_tools.surgery import in_full_precision, stored_bytes, with_outputs
 
 __all__ = ["forms"]
@@ -190,10 +191,32 @@ def test_word_embeddings_that_are_there_anyway_are_not_stored_again():
         inlined(asset("model") / "onnx" / name, asset("model"))
         for name in ("model_int8.onnx", "model.onnx")
     )
-    pairs = match_parts(find_parts(small), find_parts(full)).pairs
-    chosen = [pair for pair in pairs if pair.first.kind == "projection"]
-    restored = in_full_precision(small, full, chosen)
-    assert stored_bytes(restored) == stored_bytes(small) - 384 * 22400 - 5 * 22400
+
+    def restored(model, called):
+        pairs = match_parts(find_parts(model), find_parts(full)).pairs
+        return in_full_precision(model, full, [p for p in pairs if p.first.is_called(called)])
+
+    table, zero_point = 384 * 22400, 22400
+    looked_up = restored(small, "bert.embeddings.word_embeddings")
+    assert stored_bytes(looked_up) == stored_bytes(small) + 2 * table
+    both = restored(looked_up, "projection")  # its float16 is there by now
+    scales = 4 * 22400
+    assert stored_bytes(both) == stored_bytes(small) + table - zero_point - scales
+
+
+@pytest.mark.parametrize("per_channel", [True, False])
+def test_tied_int8_embeddings_are_two_parts_of_one_constant(forms, per_channel):
+    model = quantize_dynamic(forms.baseline, per_channel=per_channel)
+    parts = {part.kind: part for part in find_parts(model) if "word_emb" in part.constant}
+    table, projection = parts["embedding"], parts["projection"]
+    assert table.name.endswith("bert.embeddings.word_embeddings")
+    assert table.constant == projection.constant
+    assert table.quantized
+    rows = dequantized(model, table)
+    np.testing.assert_array_equal(rows.T, dequantized(model, projection))
+    inputs = feeds(model)
+    (seen,) = run(with_outputs(model, [table.output]), inputs, table.output)
+    np.testing.assert_array_equal(seen, rows[inputs["input_ids"]])
 
 
 def test_patterns_choose_by_name_kind_and_layer(forms):

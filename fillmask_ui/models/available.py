@@ -1,16 +1,16 @@
 """Which models are at hand without network."""
 
 from dataclasses import dataclass
+from functools import cache
 
 from fillmask_ui.assets import asset
 from fillmask_ui.models.files import ONNX, has_torch, names_in
-from fillmask_ui.models.weights import total_bytes
 
 # What each embedded variant is loaded from, and the runtimes that load it, the default one first.
 _EMBEDDED = {
-    "embedded": (("onnx", "torch"), ("model.safetensors", "onnx/model.onnx")),
-    "embedded:int8": (("onnx",), ("model.safetensors", "onnx/model_int8.onnx")),
-    "embedded:torch": (("torch",), ("model.safetensors",)),
+    "embedded": (("onnx", "torch"), "onnx/model.onnx"),
+    "embedded:int8": (("onnx",), "onnx/model_int8.onnx"),
+    "embedded:torch": (("torch",), "model.safetensors"),
 }
 _INT8_NOTE = "smaller and faster; its numbers differ a little and may depend on the CPU"
 
@@ -21,7 +21,7 @@ class AvailableModel:
 
     reference: str  # what to give to `load_model`
     runtimes: tuple[str, ...]  # `onnx`, `torch` or both, the default first
-    size_bytes: int  # of its weights on disk
+    size_bytes: int  # on disk: of the weights that it reads, of a cached one of all its files
     where: str  # `embedded` or `local cache`
     note: str = ""  # what a reader should know; "" for nothing
 
@@ -37,10 +37,8 @@ def available_models() -> tuple[AvailableModel, ...]:
     torch_note = "" if has_torch() else "needs PyTorch: pip install 'fillmask-ui[torch]'"
     notes = ("float16 weights", _INT8_NOTE, torch_note or "the same weights on PyTorch")
     models = [
-        AvailableModel(
-            reference, runtimes, total_bytes(map(asset("model").joinpath, files)), "embedded", note
-        )
-        for (reference, (runtimes, files)), note in zip(_EMBEDDED.items(), notes, strict=True)
+        AvailableModel(reference, runtimes, _embedded_bytes(file), "embedded", note)
+        for (reference, (runtimes, file)), note in zip(_EMBEDDED.items(), notes, strict=True)
     ]
     for reference, snapshot in cached_models().items():
         names = names_in(snapshot.snapshot_path)
@@ -52,3 +50,14 @@ def available_models() -> tuple[AvailableModel, ...]:
         size = snapshot.size_on_disk
         models.append(AvailableModel(reference, runtimes, size, "local cache", note))
     return tuple(models)
+
+
+@cache
+def _embedded_bytes(file: str) -> int:
+    """Of the weights that a file of the embedded model holds or refers to."""
+    from fillmask_ui.models.graph import read_graph
+
+    folder = asset("model")
+    if not ONNX.fullmatch(file):
+        return (folder / file).stat().st_size
+    return read_graph(folder / file, folder, "embedded").size_bytes

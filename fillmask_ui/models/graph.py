@@ -51,11 +51,20 @@ class ParsedGraph:
             precision=precision,
             parameters=None if precision.startswith("int") else parameters,
             scales_by_call=any(node.op_type in _SCALED_BY_CALL for node in graph.node),
+            size_bytes=self.size_bytes,
         )
         if not self.homes.refused:
             return source
         content = self._light.SerializeToString()
         return replace(source, content=content, weights_folder=self.homes.folder)
+
+    @cached_property
+    def size_bytes(self) -> int:
+        """Of the file and of what it refers to in others, each piece once."""
+        pieces = set(map(_piece, _outside(self.model.graph)))
+        sizes = {location: file.stat().st_size for location, file in self.homes.others.items()}
+        outside = sum(own.length or sizes[own.location] - own.offset for own in pieces)
+        return self.homes.path.stat().st_size + outside
 
     @property
     def tolerance(self) -> float:
@@ -119,8 +128,7 @@ def external_locations(path: Path) -> set[str]:
 
 
 def _locations(model: ModelProto) -> set[str]:
-    tensors = _tensors(model.graph)
-    return {_location(t) for t in tensors if t.data_location == TensorProto.EXTERNAL}
+    return {_piece(tensor).location for tensor in _outside(model.graph)}
 
 
 def _parse(path: Path) -> ModelProto:
@@ -148,8 +156,25 @@ def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
                 yield from _tensors(inner)
 
 
-def _location(tensor: TensorProto) -> str:
-    return next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+def _outside(graph: GraphProto) -> Iterator[TensorProto]:
+    """Constants in other files."""
+    return (own for own in _tensors(graph) if own.data_location == TensorProto.EXTERNAL)
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Of a file that holds weights."""
+
+    location: str  # as the graph says it
+    offset: int  # bytes from the start of the file
+    length: int  # bytes; 0 for all that follow
+
+
+def _piece(tensor: TensorProto) -> _Piece:
+    told = {entry.key: entry.value for entry in tensor.external_data}
+    numbers = (told.get(key, "") for key in ("offset", "length"))
+    # ONNX Runtime refuses what is no number when it opens the graph.
+    return _Piece(told.get("location", ""), *(int(n) if n.isdecimal() else 0 for n in numbers))
 
 
 def _precision(graph: GraphProto, tensors: Sequence[TensorProto]) -> str:

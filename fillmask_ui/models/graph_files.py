@@ -21,7 +21,7 @@ from fillmask_ui.models.weights import weights_sha256
 
 # The hub's client puts a file of this name into the store that repositories of its cache share.
 _STORE_MARK = ".huggingface-shared-blobs"
-_CUT_VERSION = "1"  # raised when graphs are cut in another way
+_CUT_VERSION = "2"  # raised when graphs are cut in another way
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class GraphSource:
     precision: str  # `float32`, `float16`, `bfloat16`, `int8` or `int4`, of the stored weights
     parameters: int | None  # number of weights; None for quantized graphs, where scales mix in
     scales_by_call: bool  # whether activations are quantized by what happens to be in a call
+    size_bytes: int  # of the file, and of what it refers to in others
     content: bytes | None = None  # the graph, where it must not be opened by path
     weights_folder: Path | None = None  # what external locations in `content` are relative to
     single: bool = False  # whether it takes one text at a time without saying so
@@ -96,7 +97,7 @@ def read_cut(path: Path, root: Path, name: str, key: tuple[str, ...]) -> GraphSo
 
 def keep_cut(source: GraphSource, homes: Homes, key: tuple[str, ...]) -> None:
     """Put a cut graph into the cache."""
-    names = ("precision", "parameters", "scales_by_call", "single", "logits", "width")
+    names = ("precision", "parameters", "scales_by_call", "size_bytes", "single", "logits", "width")
     header = {name: getattr(source, name) for name in names} | {"targets": homes.targets}
     entry = json.dumps(header).encode() + b"\n" + (source.content or b"")
     write_entry(entry, "graphs", _CUT_VERSION, weights_sha256([homes.path]), *key)

@@ -90,7 +90,7 @@ class OnnxMaskedLM(RuntimeModel):
             device=provider,
             precision=source.precision,
             parameters=source.parameters,
-            paths=source.files,
+            size_bytes=source.size_bytes,
             packages=_PACKAGES,
             notes=(
                 "the graph takes one text at a time" if source.single else "",

@@ -23,7 +23,7 @@ from fillmask_ui.models.configuration import ModelConfig
 from fillmask_ui.models.files import ModelFiles
 from fillmask_ui.models.tuning import DEFAULT, best_batch_tokens, concurrent_calls
 from fillmask_ui.models.vocabulary import TokenizerVocabulary
-from fillmask_ui.models.weights import total_bytes, weights_sha256
+from fillmask_ui.models.weights import weights_sha256
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import ModelSignature
 from fillmask_ui.workers import sharing
@@ -194,14 +194,12 @@ class RuntimeModel(ABC):
             return ""
         return f"the model has {self._width:,} logits, the tokenizer knows {known:,} tokens"
 
-    def _sign(
-        self, paths: Sequence[Path], packages: Sequence[str], notes: Sequence[str], **parts: Any
-    ) -> None:
-        """Set `max_tokens` and the signature, of which device, precision and parameters are parts.
+    def _sign(self, packages: Sequence[str], notes: Sequence[str], **parts: Any) -> None:
+        """Set `max_tokens` and the signature, of which device, size and the like are parts.
 
         To be called behind `_identify_beside`.
 
-        `packages` run the weights at `paths`, and a note "" is left out.
+        `packages` run the weights, and a note "" is left out.
         """
         limits = (self._tokenizer.limit, self._config.usable_positions, self._length)
         known = [limit for limit in limits if limit]
@@ -214,7 +212,6 @@ class RuntimeModel(ABC):
             architecture=self._config.model_type,
             runtime=self._files.runtime,
             sha256=self._hashing.result(),
-            size_bytes=total_bytes(paths),
             vocabulary_size=self._width,
             max_tokens=self.max_tokens,
             versions={"fillmask-ui": __version__, **{own: _version(own) for own in running}},

@@ -17,7 +17,7 @@ from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.runtime import FULL_LOGITS, TOLERANCE, RuntimeModel
 from fillmask_ui.models.torch_pairs import PretrainingModel, has_next_head
 from fillmask_ui.models.torch_read import read_torch
-from fillmask_ui.models.weights import stored_precision
+from fillmask_ui.models.weights import stored_precision, total_bytes
 from fillmask_ui.protocol import PairLogits
 from fillmask_ui.workers import sharing
 
@@ -58,7 +58,7 @@ class TorchMaskedLM(RuntimeModel):
             # float32 holds every stored type exactly; anything else changes the numbers.
             precision=stored if dtype == "float32" else f"{stored} computed in {dtype}",
             parameters=sum(p.numel() for p in parameters),
-            paths=self._files.weights,
+            size_bytes=total_bytes(self._files.weights),
             packages=_PACKAGES,
             notes=(FULL_LOGITS if self._logit_bytes else "", width_note),
         )

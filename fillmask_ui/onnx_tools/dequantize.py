@@ -38,7 +38,9 @@ def _scaled(constants: Constants, part: Part, values: np.ndarray) -> np.ndarray:
     for name in part.scales:
         kind = constants.kind(name)
         if kind is not None and kind.is_float:
-            values = values * constants.value(name).astype(np.float32)
+            scale = constants.value(name).astype(np.float32)
+            by_row = part.kind == "embedding" and scale.shape == values.shape[:1]
+            values = values * (scale[:, None] if by_row else scale)
     return values
 
 

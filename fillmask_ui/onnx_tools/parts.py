@@ -193,10 +193,10 @@ class _Search:
                 half = constants.known(node.input[2]).is_half
                 shape = self._unpacked_shape(node, own.dims)
             elif not own.is_float:
-                reader = next(iter(constants.readers.get(output, [])), None)
-                if reader is None or reader.op_type != "DequantizeLinear":
+                scaled = self._scaled_rows(output, source)
+                if scaled is None:
                     return None  # position ids and the like
-                output, scales = reader.output[0], [*reader.input[1:]]
+                output, scales = scaled.output, scaled.scales
             elif len(own.dims) != 2:
                 return None
         elif attributes.get("transB"):
@@ -227,6 +227,30 @@ class _Search:
         bits = attributes_of(node).get("bits", 4)
         packed = self.constants.stored[node.input[0]].data_type == 2 and bits < 8
         return (*dims[:-1], dims[-1] * 8 // bits) if packed else dims
+
+    def _scaled_rows(self, rows: str, ids: str) -> _Multiplied | None:
+        """Follow looked-up rows through what makes floats of them."""
+        reader = next(iter(self.constants.readers.get(rows, [])), None)
+        if reader is not None and reader.op_type == "DequantizeLinear":
+            return _Multiplied(reader.output[0], [*reader.input[1:]], set())
+        if reader is None or reader.op_type != "Cast":
+            return None
+        for product in self.constants.readers.get(reader.output[0], []):
+            others = [name for name in product.input if name != reader.output[0]]
+            if product.op_type == "Mul" and others:
+                scale = self._looked_up(others[0], ids)
+                return _Multiplied(product.output[0], [scale], set()) if scale else None
+        return None
+
+    def _looked_up(self, scale: str, ids: str) -> str:
+        """The constant that a scale is, or is taken from by the same ids; "" for none."""
+        maker = self.constants.makers.get(scale)
+        while maker is not None and maker.op_type in ("Unsqueeze", "Gather"):
+            if maker.op_type == "Gather" and maker.input[1] != ids:
+                return ""
+            scale = maker.input[0]
+            maker = self.constants.makers.get(scale)
+        return scale if self.constants.kind(scale) is not None else ""
 
     def _unquantized(self, value: str) -> str:
         """What a value was quantized from, the value itself where it was not."""

@@ -7,6 +7,11 @@ A product A W becomes
 the pattern that ONNX Runtime fuses into one kernel. The weights are symmetric, with one scale per
 output column ("per channel") or one per matrix; activations get one scale per call.
 
+Word embeddings W [V, H] that the vocabulary projection reads too, turned, are stored once. The
+scales of its columns are those of their rows, so a lookup becomes
+
+    Gather(int8 W, ids) -> Cast -> Mul by Unsqueeze(Gather(scale, ids))
+
 Rivals: onnxruntime.quantization writes the same nodes, but leaves a matrix behind a Transpose, such
 as word embeddings that are the decoder too, in full precision.
 
@@ -104,11 +109,15 @@ def quantize_dynamic(
     result = onnx.ModelProto()
     result.CopyFrom(model)
     graph = result.graph
+    tied = _looked_up(graph, {_content(product.weight) for product in chosen.values()})
     nodes: list[onnx.NodeProto] = []
     quantized_inputs: set[str] = set()
     stems: set[str] = set()  # what the names in place of one product begin with
-    homes: dict[object, str] = {}  # weight -> stem of its constants, written once
+    homes: dict[object, str] = {}  # content of a weight -> stem of its constants, written once
     for node in graph.node:
+        if node.op_type == "Gather" and node.input[0] in tied.values():
+            nodes += _lookup(node, per_channel)
+            continue
         product = chosen.get(node.output[0])
         if product is None:
             nodes.append(node)
@@ -120,23 +129,60 @@ def quantize_dynamic(
             nodes.append(helper.make_node("DynamicQuantizeLinear", [source], outputs))
         stem = product.layer if product.layer not in stems else f"{product.layer}.{len(stems)}"
         stems.add(stem)
-        # By content: exporters write the weight of a layer that runs again under other names.
-        content = hashlib.sha256(product.weight.tobytes()).digest()
-        home = homes.setdefault((product.weight.shape, content), stem)
+        content = _content(product.weight)
+        home = homes.setdefault(content, stem)
+        matrix, name = f"{home}.weight_quantized", tied.get(content, f"{home}.weight")
         if home == stem:
             weight = quantize_weight(product.weight, per_channel)
+            values = weight.values.T if content in tied else weight.values
             zero_point = np.zeros(weight.scale.shape, np.int8)
-            graph.initializer.append(from_array(weight.values, f"{stem}.weight_quantized"))
-            graph.initializer.append(from_array(weight.scale, f"{stem}.weight_scale"))
-            graph.initializer.append(from_array(zero_point, f"{stem}.weight_zero_point"))
-        nodes += _integer_product(source, product.node, stem, home)
+            graph.initializer.append(from_array(values, f"{name}_quantized"))
+            graph.initializer.append(from_array(weight.scale, f"{name}_scale"))
+            graph.initializer.append(from_array(zero_point, f"{name}_zero_point"))
+            if content in tied:  # ONNX Runtime turns it when it opens the graph
+                rows = [f"{name}_quantized"]
+                nodes.append(helper.make_node("Transpose", rows, [matrix], perm=[1, 0]))
+        nodes += _integer_product(source, product.node, stem, matrix, name)
     _keep_used(graph, nodes)
     return result
 
 
-def _integer_product(source: str, output: str, stem: str, home: str) -> list[onnx.NodeProto]:
-    """What stands in for a MatMul; `stem` and `home` begin the names of steps and constants."""
-    values, weight = [f"{source}_quantized", f"{home}.weight_quantized"], f"{home}.weight"
+def _content(weight: np.ndarray) -> object:
+    """Equal for equal matrices, which exporters write under other names for each that reads one."""
+    return weight.shape, hashlib.sha256(weight.tobytes()).digest()
+
+
+def _looked_up(graph: onnx.GraphProto, products: Collection[object]) -> dict[object, str]:
+    """Constants of products, by content, that are embeddings turned -> names of the embeddings."""
+    names = {node.input[0] for node in graph.node if node.op_type == "Gather"}
+    tables = [own for own in graph.initializer if own.name in names and len(own.dims) == 2]
+    turned = {_content(to_array(own).T): own.name for own in tables}
+    return {content: name for content, name in turned.items() if content in products}
+
+
+def _lookup(gather: onnx.NodeProto, per_channel: bool) -> list[onnx.NodeProto]:
+    """What stands in for the lookup of rows [..., H] of embeddings that are in int8."""
+    (name, ids), rows = gather.input, gather.output[0]
+    scale = f"{name}_scale"
+    nodes = [
+        helper.make_node("Gather", [f"{name}_quantized", ids], [f"{rows}.integer"]),
+        helper.make_node("Cast", [f"{rows}.integer"], [f"{rows}.float"], to=TensorProto.FLOAT),
+    ]
+    if per_channel:
+        scale, axis = f"{rows}.scale", f"{rows}.last_axis"
+        nodes += [
+            helper.make_node("Constant", [], [axis], value_ints=[-1]),
+            helper.make_node("Gather", [f"{name}_scale", ids], [f"{rows}.scales"]),
+            helper.make_node("Unsqueeze", [f"{rows}.scales", axis], [scale]),
+        ]
+    return [*nodes, helper.make_node("Mul", [f"{rows}.float", scale], [rows])]
+
+
+def _integer_product(
+    source: str, output: str, stem: str, matrix: str, weight: str
+) -> list[onnx.NodeProto]:
+    """What stands in for a MatMul; `stem` and `weight` begin the names of steps and scales."""
+    values = [f"{source}_quantized", matrix]
     zero_points = [f"{source}_zero_point", f"{weight}_zero_point"]
     product, scales = f"{stem}.integer", f"{stem}.scales"
     return [

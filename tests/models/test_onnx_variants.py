@@ -16,6 +16,7 @@ from tiny_models import batch_of
 
 from fillmask_ui.errors import ModelError
 from fillmask_ui.models import load_model
+from fillmask_ui.models.weights import weights_sha256
 
 
 def test_int32_inputs(exported, agrees):
@@ -167,6 +168,23 @@ def test_external_data(variant, agrees):
     assert plain.signature.size_bytes == sum(
         (folder / name).stat().st_size for name in ("model.onnx", "model.onnx_data")
     )
+
+
+def test_size_is_that_of_what_is_read_from_a_shared_file(variant):
+    def change(source: Path, target: Path) -> None:
+        model = onnx.load(source)
+        onnx.save(model, target, save_as_external_data=True, location="both", size_threshold=0)
+        with (target.parent / "both").open("ab") as file:
+            file.write(bytes(1 << 20))  # what only another graph reads
+
+    folder = variant(change)
+    tensors = onnx.load(folder / "model.onnx", load_external_data=False).graph.initializer
+    lengths = sum(int(e.value) for own in tensors for e in own.external_data if e.key == "length")
+    wanted = (folder / "model.onnx").stat().st_size + lengths
+    for _ in ("read", "from the cache"):
+        signature = load_model(folder).signature
+        assert signature.size_bytes == wanted
+    assert signature.sha256 == weights_sha256([folder / "model.onnx", folder / "both"])
 
 
 def external(location: str) -> Callable[[Path, Path], None]:

@@ -166,6 +166,66 @@ def test_an_int8_product_is_the_arithmetic_of_its_definition(per_channel):
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
 
 
+def tied_model(table):
+    """Word embeddings [V, H] times themselves, with a bias."""
+    vocabulary, width = table.shape
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [
+            helper.make_node("Gather", ["words.weight", "ids"], ["rows"]),
+            helper.make_node("Transpose", ["words.weight"], ["turned"], perm=[1, 0]),
+            helper.make_node("MatMul", ["rows", "turned"], ["product"]),
+            helper.make_node("Add", ["product", "decoder.bias"], ["logits"]),
+        ],
+        "tied",
+        [value("ids", TensorProto.INT64, ["b", "t"])],
+        [
+            value("logits", TensorProto.FLOAT, ["b", "t", vocabulary]),
+            value("rows", TensorProto.FLOAT, ["b", "t", width]),
+        ],
+        [
+            numpy_helper.from_array(table, "words.weight"),
+            numpy_helper.from_array(np.arange(vocabulary, dtype=np.float32), "decoder.bias"),
+        ],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+
+
+@pytest.mark.parametrize("per_channel", [True, False])
+def test_tied_embeddings_are_one_int8_matrix(per_channel):
+    """Reference: rounding and DynamicQuantizeLinear's formula by hand in numpy."""
+    table = np.random.default_rng(2).normal(size=(9, 16)).astype(np.float32)
+    table[4] *= 50  # one scale a matrix would ruin the others
+    ids = np.array([[1, 3, 8], [0, 1, 2]])
+    graph = quantize_dynamic(tied_model(table), per_channel=per_channel)
+    (matrix,) = [numpy_helper.to_array(t) for t in graph.graph.initializer if len(t.dims) == 2]
+    assert (matrix.dtype, matrix.shape) == (np.int8, table.shape)
+
+    largest = np.abs(table).max(axis=1 if per_channel else None, keepdims=True)
+    scale = np.broadcast_to(largest / 127, (9, 1)).astype(np.float32)
+    np.testing.assert_array_equal(matrix, np.rint(table / scale))
+    session = onnxruntime.InferenceSession(graph.SerializeToString())
+    logits, rows = session.run(["logits", "rows"], {"ids": ids})
+    wanted = matrix[ids] * scale[ids]
+    np.testing.assert_allclose(rows, wanted, rtol=1e-6)
+    low, high = min(0, wanted.min()), max(0, wanted.max())
+    step = np.float32((high - low) / 255)
+    zero = np.clip(np.rint(-low / step), 0, 255)
+    shown = np.clip(np.rint(wanted / step) + zero, 0, 255) - zero
+    expected = (shown @ matrix.T) * step * scale[:, 0] + np.arange(9)
+    np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
+def test_a_kept_projection_keeps_its_embeddings(tokenizer, config_file):
+    _, graph = exported("bert", tokenizer, config_file)
+    head = find_products(graph)[-1].layer
+    kept = quantize_dynamic(graph, keep=[head])
+    table = [t for t in kept.graph.initializer if "word_embeddings" in t.name]
+    assert [(t.name, t.data_type) for t in table] == [
+        ("bert.embeddings.word_embeddings.weight", TensorProto.FLOAT)
+    ]
+
+
 def test_kept_layers_stay_exact_and_the_rest_is_close(tokenizer, config_file):
     model, graph = exported("bert", tokenizer, config_file)
     products = find_products(graph)
