@@ -1,5 +1,6 @@
 """A variant is diagnosed in a real browser, stopped, and mended by keeping parts of it."""
 
+import shutil
 import threading
 from urllib.parse import urlencode
 
@@ -8,6 +9,7 @@ import pytest
 from planted import plant
 from playwright.sync_api import expect
 
+from fillmask_ui.models import load_model
 from fillmask_ui.quantizing.diagnosis import Diagnosing
 from fillmask_ui.ui.quantize import diagnose
 
@@ -28,8 +30,19 @@ def gate(monkeypatch):
     opened.set()
 
 
-def test_the_part_that_hurts_is_found_and_kept_in_full_precision(page, served, tiny_models, gate):
-    model = str(tiny_models.folder("bert"))
+@pytest.fixture
+def source(tmp_path):
+    """The embedded model as a folder of its own, with variants of its own."""
+    files = load_model("embedded").files
+    (tmp_path / "onnx").mkdir()
+    weights = [*files.weights, *files.folder.glob("*.safetensors")]
+    for path in (*files.tokenizer.glob("*.json"), *weights):
+        shutil.copy(path, tmp_path / path.relative_to(files.folder))
+    return tmp_path
+
+
+def test_the_part_that_hurts_is_found_and_kept_in_full_precision(page, served, source, gate):
+    model = str(source)
     page.goto(f"{served.url}?{urlencode({'tab': 'quantize', 'quantize_model': model})}")
     for scheme in ("int8-channel:", "fp16:"):
         page.get_by_label(scheme).uncheck()
@@ -57,7 +70,7 @@ def test_the_part_that_hurts_is_found_and_kept_in_full_precision(page, served, t
     gate.set()
     panel.get_by_label("Number of texts").select_option("10")
     panel.get_by_label("Parts tried in full precision").select_option("4")
-    panel.get_by_label("Loss that may stay").fill("0")
+    panel.get_by_role("slider", name="Loss that may stay").fill("0")
     tried = panel.get_by_role("region", name="One part in full precision").locator("tbody tr")
     expect(tried).to_have_count(4, timeout=60_000)
     listed = panel.get_by_role("region", name="Parts to keep in full precision, together")
