@@ -148,15 +148,19 @@ def quantize(
 
 def _not_installed(names: Iterable[str]) -> dict[str, FillmaskError]:
     """The schemes that this machine lacks something for."""
+    found = {name: _lacking(name) for name in names}
+    return {name: error for name, error in found.items() if error is not None}
+
+
+def _lacking(name: str) -> FillmaskError | None:
     from fillmask_ui.onnx_tools.schemes import find_scheme
 
-    missing: dict[str, FillmaskError] = {}
-    for name, row in [(name, find_scheme(name)) for name in names]:
-        try:
-            row.check()
-        except ModelError as error:
-            missing[name] = error
-    return missing
+    row = find_scheme(name)
+    try:
+        row.check()
+    except ModelError as error:
+        return error
+    return None
 
 
 def _failed(failures: Mapping[str, FillmaskError], names: Sequence[str]) -> FillmaskError:

@@ -230,7 +230,7 @@ def test_quantizing(page):
     audit.look("two rows")
     page.locator('#quantize-rows tr[data-scheme="fp16"] [data-diagnose]').click()
     panel = page.locator(".fm-diagnose")
-    panel.get_by_label("Number of texts").select_option("10")
+    panel.get_by_label("Texts measured").select_option("10")
     panel.get_by_label("Parts tried in full precision").select_option("4")
     expect(panel.get_by_role("region", name="One part in full precision")).to_be_visible()
     expect(panel).to_have_attribute("aria-busy", "false")

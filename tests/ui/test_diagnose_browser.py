@@ -46,7 +46,7 @@ def test_the_part_that_hurts_is_found_and_kept_in_full_precision(page, served, s
     page.goto(f"{served.url}?{urlencode({'tab': 'quantize', 'quantize_model': model})}")
     for scheme in ("int8-channel:", "fp16:"):
         page.get_by_label(scheme).uncheck()
-    page.get_by_label("Number of texts").first.fill("6")
+    page.get_by_label("Number of texts").fill("6")
     page.get_by_role("button", name="Run").click()
     rows, panel = page.locator("#quantize-rows tr.fm-variant"), page.locator(".fm-diagnose")
     expect(rows).to_have_count(2, timeout=60_000)
@@ -68,7 +68,7 @@ def test_the_part_that_hurts_is_found_and_kept_in_full_precision(page, served, s
     expect(panel.get_by_role("region", name="One part in full precision")).to_have_count(0)
 
     gate.set()
-    panel.get_by_label("Number of texts").select_option("10")
+    panel.get_by_label("Texts measured").select_option("10")
     panel.get_by_label("Parts tried in full precision").select_option("4")
     panel.get_by_role("slider", name="Loss that may stay").fill("0")
     tried = panel.get_by_role("region", name="One part in full precision").locator("tbody tr")
