@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import shlex
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -78,7 +78,8 @@ def quantize(
 ) -> Generator[Making | Variant]:
     """Make variants of a model; one on PyTorch is exported first.
 
-    Close the generator to stop: variants that it has yielded stay, and nothing else does.
+    Close the generator to stop: variants that it has yielded stay, and nothing else does. Where a
+    scheme fails the others are still tried, and the error comes at the end.
 
     Args:
         source: the model, in full precision.
@@ -98,8 +99,9 @@ def quantize(
     from fillmask_ui.onnx_tools.schemes import find_scheme, write_variant
 
     names = _scheme_names(schemes)
-    for name in names:
-        find_scheme(name).check()
+    failures = _not_installed(names)
+    if len(failures) == len(names):
+        raise _failed(failures, names)
     rows = {name: find_scheme(name) for name in names}
     files = {name: f"{Path(FULL).parent}/{row.file}" for name, row in rows.items()}
     texts = read_texts(calibration)
@@ -117,12 +119,18 @@ def quantize(
             def step(message: str, part: float, number: int = number) -> Making:
                 return Making(message, (number + part) / len(names))
 
+            if name in failures:
+                continue
             yield step(f"Making {name}…", 0.1)
-            used = calibration_feeds(base.model, texts) if row.calibrated else []
             path = drafted.folder / files[name]
-            write_variant(name, base.whole, path, exclude=nodes, feeds=used)
-            yield step(f"Checking {name}…", 0.7)
-            checked = _check(path, source, load, texts)
+            try:
+                used = calibration_feeds(base.model, texts) if row.calibrated else []
+                write_variant(name, base.whole, path, exclude=nodes, feeds=used)
+                yield step(f"Checking {name}…", 0.7)
+                checked = _check(path, source, load, texts)
+            except FillmaskError as error:
+                failures[name] = error
+                continue
             options = _options(name, exclude, calibration if used else None)
             entry = {
                 "scheme": name,
@@ -133,7 +141,34 @@ def quantize(
                 "command": _command("quantize", source, output, options),
             }
             yield _publish(drafted, files[name], entry, base, checked)
+    if failures:
+        raise _failed(failures, names)
     yield Making("Done", 1.0)
+
+
+def _not_installed(names: Iterable[str]) -> dict[str, FillmaskError]:
+    """The schemes that this machine lacks something for."""
+    found = {name: _lacking(name) for name in names}
+    return {name: error for name, error in found.items() if error is not None}
+
+
+def _lacking(name: str) -> FillmaskError | None:
+    from fillmask_ui.onnx_tools.schemes import find_scheme
+
+    row = find_scheme(name)
+    try:
+        row.check()
+    except ModelError as error:
+        return error
+    return None
+
+
+def _failed(failures: Mapping[str, FillmaskError], names: Sequence[str]) -> FillmaskError:
+    """One error for all schemes that failed; their own where there was only one scheme."""
+    if len(names) == 1:
+        return failures[names[0]]
+    reasons = {name: str(failures[name]) for name in names if name in failures}
+    return ModelError("; ".join(f"{name} was not made: {why}" for name, why in reasons.items()))
 
 
 def export(

@@ -233,7 +233,9 @@ class Patient:
                 break
             names = [*(step.name for step in steps), part.name]
             share = 0.5 + 0.5 * number / len(helping)
-            yield Diagnosing(f"{len(names)} parts together in full precision", share)
+            yield Diagnosing(
+                f"{len(names)} part{'s' * (len(names) > 1)} together in full precision", share
+            )
             if len(names) == 1 and part.restored:
                 mean, added = best - part.restored.recovered_nats, part.restored.bytes_added
             else:

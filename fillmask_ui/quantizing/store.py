@@ -49,6 +49,15 @@ class Recipe:
         return f"{slug('-'.join(self.exclude) or 'calibrated')[:30]}-{digest[:6]}"
 
 
+def parts_text(exclude: Sequence[str]) -> str:
+    """What stays in full precision, in a few words.
+
+    >>> parts_text(["embedding", "layer:0"]), parts_text(["a", "b", "c"])
+    ('embedding, layer:0', '3 parts')
+    """
+    return ", ".join(exclude) if len(exclude) < 3 else f"{len(exclude)} parts"
+
+
 @dataclass(frozen=True)
 class StoredVariant:
     """One variant on disk."""

@@ -164,6 +164,8 @@ def worst_sentence(diagnosis: Diagnosis) -> str:
         return f"Certainly costs loss: {names}."
     if all(math.isinf(part.weight_snr_db) for part in diagnosis.parts):
         return "All parts hold the same numbers as in the baseline."
+    if not any(part.restored for part in diagnosis.parts):
+        return "No part stands out."
     return "No part stands out, and none alone certainly costs loss on these texts."
 
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 Result = TypeVar("Result")
 
@@ -32,6 +32,7 @@ class Waiting:
 
     message: str = ""  # what it does; empty where it has not said so
     fraction: float | None = None  # part done, in [0, 1]; None where nothing is counted
+    so_far: Any = None  # what is known of the result by then; None for nothing
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,9 @@ class Task(Generic[Result]):
             self._future.set_exception(error)
 
     def _report(self, step: News) -> None:
-        self._latest = Waiting(step.message, step.fraction)
+        if not isinstance(step, Waiting):
+            step = Waiting(step.message, step.fraction)
+        self._latest = step
 
     def wait(self, seconds: float = PATIENCE_SECONDS) -> Waiting | Done[Result]:
         """Its state after at most so long; what it raised is raised."""

@@ -5,7 +5,7 @@ The browser sends what the controls of a figure hold and gets its pieces of HTML
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from fillmask_ui.errors import FillmaskError
@@ -66,6 +66,7 @@ class Shown:
     set: Mapping[str, str] = field(
         default_factory=dict
     )  # what controls are to hold, by their names
+    waiting: Waiting | None = None  # for the rest; None where this is all
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,8 @@ def answer(session: Session, figure: Figure, request: Mapping[str, Any]) -> dict
     """What the browser is told of a figure: `request` has its `model` and the `values` of controls.
 
     The answer is of kind `shown` with `pieces` and `set`, `busy` with a `notice` and perhaps a
-    `fraction` where it is to be asked for again, or `error` with a `notice`.
+    `fraction` where it is to be asked for again, perhaps with the `pieces` that are known by then,
+    or `error` with a `notice`.
     """
     given = request.get("values")
     fields = list(given.items())[:_MOST_FIELDS] if isinstance(given, dict) else []
@@ -100,8 +102,9 @@ def answer(session: Session, figure: Figure, request: Mapping[str, Any]) -> dict
         return {"kind": "error", "notice": error_message(error)}
     if isinstance(shown, Waiting):
         return _busy(shown, "Computing…")
-    return {"kind": "shown", **asdict(shown)}
+    told = {"pieces": shown.pieces, "set": shown.set}
+    return {"kind": "shown", **told} if shown.waiting is None else _busy(shown.waiting) | told
 
 
-def _busy(state: Waiting, plain: str) -> dict[str, Any]:
+def _busy(state: Waiting, plain: str = "") -> dict[str, Any]:
     return {"kind": "busy", "notice": state.message or plain, "fraction": state.fraction}

@@ -13,7 +13,7 @@ from gradio.context import Context
 
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.models import available_models
-from fillmask_ui.quantizing.store import VariantStore, default_root
+from fillmask_ui.quantizing.store import VariantStore, default_root, parts_text
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.session import Session
 
@@ -93,7 +93,7 @@ def made_here(store: VariantStore) -> dict[str, str]:
     """References and names of the variants that the Quantize tab has made, as of now."""
     return {
         str(own.path): f"{own.scheme} of {home.reference} · made here"
-        + (f", without {', '.join(own.exclude)}" if own.exclude else "")
+        + (f", without {parts_text(own.exclude)}" if own.exclude else "")
         for home in store.homes()
         for own in home.variants()
     }

@@ -1,11 +1,13 @@
 """`fillmask-ui quantize` and `fillmask-ui export`."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from fillmask_ui.cli import quantize as command
 from fillmask_ui.models import load_model
+from fillmask_ui.onnx_tools.schemes import SCHEMES
 from fillmask_ui.quantizing import limits
 
 CAT = "The cat sat on the [MASK]."
@@ -134,3 +136,22 @@ def test_an_onnx_file_has_nothing_to_export(fillmask, bert, tmp_path):
     done = fillmask("export", bert / "onnx" / "model.onnx", "-o", tmp_path / "out")
     assert done.returncode == 2
     assert "runs on onnx, not on torch" in done.stderr
+
+
+def test_the_other_schemes_are_made_where_one_fails(fillmask, bert, tmp_path, monkeypatch):
+    lacking = replace(SCHEMES["int4"], package="no_such_package")
+    monkeypatch.setitem(SCHEMES, "int4", lacking)
+    broken = replace(SCHEMES["int8-channel"], write=lambda *_: None)
+    monkeypatch.setitem(SCHEMES, "int8-channel", broken)
+    out = tmp_path / "out"
+    done = fillmask("quantize", bert, "-o", out, "--scheme", "all", "--samples", "6")
+    assert done.returncode == 1
+    made = {path.name for path in (out / "onnx").iterdir()}
+    assert made == {"model_int8.onnx", "model_qdq.onnx", "model_fp16.onnx"}
+    assert "model_fp16.onnx: 0." in done.stdout  # the table comes first
+    told = done.stderr.strip().splitlines()[-1]
+    assert "int8-channel was not made: onnxruntime's tool for int8-channel fails" in told
+    assert "int4 was not made" in told and "pip install 'fillmask-ui[quantize]'" in told
+    alone = fillmask("quantize", bert, "-o", tmp_path / "two", "--scheme", "int4", "--no-measure")
+    assert (alone.returncode, (tmp_path / "two").exists()) == (1, False)
+    assert "no-such-package, which is not installed" in alone.stderr

@@ -82,7 +82,9 @@ def _chart(
         )
     most = max(row.figures.speedup for row in rows)
     ranges = _range(places), _loss_range(rows)
-    sides = _sides(list(zip(places, losses, strict=True)), [own.name for own in rows], *ranges)
+    spans = [_span(rows, place) for place in range(len(rows))]
+    points = list(zip(places, losses, strict=True))
+    sides = _sides(points, [own.name for own in rows], *ranges, spans)
     for kind, symbol, colour in (
         ("on the frontier", "circle", ACCENT),
         ("beaten in both", "circle-open", SECOND),
@@ -94,8 +96,8 @@ def _chart(
             x=[places[p] for p in own],
             y=[losses[p] for p in own],
             error_y={
-                "array": [_span(rows, p)[1] for p in own],
-                "arrayminus": [_span(rows, p)[0] for p in own],
+                "array": [spans[p][1] for p in own],
+                "arrayminus": [spans[p][0] for p in own],
                 "color": colour,
                 "thickness": 1.2,
                 "width": 4,
@@ -144,8 +146,9 @@ def _sides(
     names: Sequence[str],
     across: Sequence[float],
     up: Sequence[float],
+    spans: Sequence[tuple[float, float]] = (),
 ) -> list[str]:
-    """Where the name of each point goes, as plotly says it: on no marker and no other name."""
+    """Where the name of each point goes, as plotly says it: on no marker, line or other name."""
     width, height = _CANVAS
     spots = [
         (
@@ -155,7 +158,12 @@ def _sides(
         for x, y in points
     ]
     markers = [_Box(x - 13, y - 13, x + 13, y + 13) for x, y in spots]
-    taken: list[_Box] = []
+    scale = height / (up[1] - up[0])
+    taken = [
+        _Box(x - 4, y - above * scale, x + 4, y + below * scale)
+        for (x, y), (below, above) in zip(spots, spans, strict=False)
+        if below + above
+    ]
     found = []
     for number, (x, y) in enumerate(spots):
         others = [own for place, own in enumerate(markers) if place != number]

@@ -23,15 +23,17 @@ from fillmask_ui.ui.background import Report, Waiting
 from fillmask_ui.ui.figure import Asked, Figure, Shown
 from fillmask_ui.ui.links import link_to
 
-TEXTS = 60
+TEXTS, MOST_TEXTS = 60, 240
 BARS, PLAIN_MOST = 12, 8
 _MOST = 40
 
 
 def show(asked: Asked) -> Shown | Waiting:
-    """The diagnosis of the variant of the row that was chosen."""
+    """The diagnosis of the variant of the row that was chosen, as far as it is."""
     reference, baseline = asked.text("variant"), asked.text("baseline")
+    name = asked.text("name") or reference
     most = asked.integer("most", 0, _MOST, PLAIN_MOST)
+    samples = asked.integer("texts", 1, MOST_TEXTS, TEXTS)
     budget = asked.number("budget", 0, 100, 0.5) / 100
     session = asked.session
 
@@ -39,21 +41,25 @@ def show(asked: Asked) -> Shown | Waiting:
         return session.model(choice)
 
     def work(report: Report) -> Diagnosis:
-        with open_texts(TextSource(samples=TEXTS)) as texts:
+        with open_texts(TextSource(samples=samples)) as texts:
             read = list(texts)
         # The list for any larger budget is its beginning, so that moving the budget costs nothing.
         options = DiagnoseOptions(0.0, most)
         choices = ModelChoice(reference), ModelChoice(baseline)
+        known: Diagnosis | None = None
         for step in diagnose(*choices, read, options=options, load=load):
             if isinstance(step, Diagnosing):
-                report(step)
-            elif step.complete:
-                return step
-        raise RuntimeError("a diagnosis has ended without a result")
+                report(Waiting(step.message, step.fraction, known))
+            else:
+                known = step
+        if known is None:
+            raise RuntimeError("a diagnosis has ended without a result")
+        return known
 
-    state = session.slowly(asked.model, ("diagnose", reference, baseline, most), work, _size)
+    question = ("diagnose", reference, baseline, most, samples)
+    state = session.slowly(asked.model, question, work, _size)
     if isinstance(state, Waiting):
-        return state
+        return state if state.so_far is None else Shown(pieces(state.so_far, name), waiting=state)
     known = state.result
     if known.greedy:
         greedy = known.greedy.within(budget, known.relative_change)
@@ -80,7 +86,7 @@ def show(asked: Asked) -> Shown | Waiting:
             size=shown.bytes_text(kept.result.size_bytes),
             **links,
         )
-    return Shown(pieces(known, asked.text("name") or reference) | {"made": made})
+    return Shown(pieces(known, name) | {"made": made})
 
 
 def _size(known: Diagnosis) -> int:
@@ -152,12 +158,13 @@ def pieces(known: Diagnosis, name: str) -> dict[str, str]:
             table=shown.worst_parts(known, len(known.parts)),
         ),
         "depth": render("page/quantize/diagnose_depth.html", **_drawing(known)),
+        "made": "",
         "left_out": render("page/quantize/diagnose_left_out.html", table=shown.left_out(known)),
         "greedy": render(
             "page/quantize/diagnose_greedy.html",
-            sentence=shown.greedy_sentence(known),
-            table=shown.kept_parts(known),
-            can_make=bool(greedy and greedy.names),
+            sentence=shown.greedy_sentence(known) if known.complete else "",
+            table=shown.kept_parts(known) if known.complete else None,
+            can_make=bool(known.complete and greedy and greedy.names),
         ),
     }
 

@@ -30,20 +30,21 @@ class Order:
     samples: int  # the first so many are measured; those behind them calibrate
 
 
-def read_order(values: Mapping[str, Any], default_model: str) -> Order:
+def read_order(values: Mapping[str, Any], default_model: str, *, make: bool = True) -> Order:
     """What the controls ask for.
 
     Args:
         values: by the names of the controls.
         default_model: what a blank model means.
+        make: whether the schemes are wanted; without them, what is there is measured.
 
     Raises:
         OptionError: for values that make no sense.
     """
-    chosen = values["schemes"] or []
+    chosen = (values["schemes"] or []) if make else []
     for name in chosen:
         find_scheme(str(name))
-    if not chosen:
+    if make and not chosen:
         raise OptionError("no scheme is ticked: tick one or more")
     samples = values["samples"]
     if not isinstance(samples, int | float) or samples < 1 or samples != int(samples):

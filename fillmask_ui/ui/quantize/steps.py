@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fillmask_ui.quantizing.store import Home
+from fillmask_ui.quantizing.store import Home, parts_text
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def name_of(scheme: str, exclude: Sequence[str]) -> str:
     >>> name_of("int8", ()), name_of("int8", ["projection"])
     ('int8', 'int8 without projection')
     """
-    return f"{scheme} without {', '.join(exclude)}" if exclude else scheme
+    return f"{scheme} without {parts_text(exclude)}" if exclude else scheme
 
 
 Step = Working | Note | Kept | Failed

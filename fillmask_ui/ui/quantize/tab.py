@@ -43,18 +43,23 @@ class Workshop:
         self._turn = threading.Semaphore()  # two at a time would slow each other's clocks
         self._stopped: dict[str, threading.Event] = {}
 
-    def run(self, visitor: str, values: dict[str, Any]) -> Generator[Update]:
-        """Make and measure what the controls ask for; `stop` ends it at its next step."""
+    def run(self, visitor: str, values: dict[str, Any], *, make: bool = True) -> Generator[Update]:
+        """Make and measure what the controls ask for; `stop` ends it at its next step.
+
+        Without `make`, what is there but was not measured is shown and measured.
+        """
         # They load the tools, which the page does not need to open.
         from fillmask_ui.ui.quantize.form import read_order
         from fillmask_ui.ui.quantize.work import perform
 
         stopped = self._stopped[visitor] = threading.Event()
         try:
-            order = read_order(values, self.session.default_model)
+            order = read_order(values, self.session.default_model, make=make)
         except FillmaskError as error:
             yield Update(error_html(error), busy=False)
             return
+        if not make:
+            yield view.stored(self.store, order.model.reference)
         yield Update(notice_html("busy", "Starting…"), busy=True)
         while not self._turn.acquire(timeout=0.4):
             if stopped.is_set():
@@ -116,12 +121,12 @@ def build(session: Session, root: Path | None = None) -> None:
                     }
     with gr.Column(elem_id="quantize-full"):
         parts["rows"] = widgets.html_block(elem_id="quantize-rows")
-        widgets.html_block(
+        place = widgets.html_block(
             render("page/quantize/diagnose_place.html", figures=list(serve.FIGURES)),
             js_on_load=widgets.static("quantize_begin.js"),
             server_functions=[widgets.served(session, *item) for item in serve.SERVED.items()],
         )
-    _wire(workshop, inputs, parts)
+    _wire(workshop, inputs, parts, place)
 
 
 def _build_inputs(session: Session) -> dict[str, Any]:
@@ -179,11 +184,16 @@ def _small(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:].removesuffix(".") if sentence else ""
 
 
-def _wire(workshop: Workshop, inputs: dict[str, Any], parts: dict[str, Any]) -> None:
-    def run(request: gr.Request, **values: Any) -> Generator[Any]:
-        with closing(workshop.run(request.session_hash or "", values)) as updates:
+def _wire(
+    workshop: Workshop, inputs: dict[str, Any], parts: dict[str, Any], place: gr.HTML
+) -> None:
+    def run(request: gr.Request, *, make: bool = True, **values: Any) -> Generator[Any]:
+        with closing(workshop.run(request.session_hash or "", values, make=make)) as updates:
             for update in updates:
                 yield _changes(parts, update)
+
+    def measure(request: gr.Request, **values: Any) -> Generator[Any]:
+        yield from run(request, make=False, **values)
 
     def cancel(request: gr.Request) -> None:
         workshop.stop(request.session_hash or "")
@@ -199,18 +209,19 @@ def _wire(workshop: Workshop, inputs: dict[str, Any], parts: dict[str, Any]) -> 
         return _changes(parts, Update(notice_html("error", _BROKEN), busy=False))
 
     every, model = [*parts.values()], inputs["model"]
-    job = parts["run"].click(
-        run,
-        None,
-        every,
-        inputs_kwargs=inputs,
-        trigger_mode="once",
-        concurrency_limit=6,
-        concurrency_id="quantize",
-        **QUIET,
-    )
-    job.failure(broken, None, every, **QUIET)
-    job.then(lambda: gr.Button(interactive=True), None, parts["run"], **QUIET)
+    for event, work in ((parts["run"].click, run), (place.made, measure)):
+        job = event(
+            work,
+            None,
+            every,
+            inputs_kwargs=inputs,
+            trigger_mode="once",
+            concurrency_limit=6,
+            concurrency_id="quantize",
+            **QUIET,
+        )
+        job.failure(broken, None, every, **QUIET)
+        job.then(lambda: gr.Button(interactive=True), None, parts["run"], **QUIET)
     parts["cancel"].click(cancel, None, None, queue=False, **QUIET)
     widgets.page().unload(leave)
     model.change(show, model, every, **QUIET)

@@ -34,7 +34,7 @@ Load = Callable[[ModelChoice, ProgressCallback], MaskedLM]
 
 
 def perform(order: Order, store: VariantStore, load: Load) -> Generator[Step]:
-    """Make and measure what was asked for.
+    """Make and measure what was asked for, and measure what was made but not measured before.
 
     Args:
         order: what.
@@ -52,7 +52,10 @@ def perform(order: Order, store: VariantStore, load: Load) -> Generator[Step]:
     base = yield from _loaded(order.model, load)
     home = store.home(order.model.reference, base.signature)
     subject = Subject("", base, order.model.reference)
-    whole = 1 + len(order.schemes)
+    asked = {(scheme, order.exclude) for scheme in order.schemes}
+    left = [own for own in home.variants() if own.figures is None]
+    left = [own for own in left if (own.scheme, own.exclude) not in asked]
+    whole = 1 + len(order.schemes) + len(left)
     row = yield from _row(subject, None, measured, lambda part: part / whole)
     home.keep_source(order.model.reference, row)
     yield Kept(home)
@@ -65,13 +68,16 @@ def perform(order: Order, store: VariantStore, load: Load) -> Generator[Step]:
             )
         calibration = _written(rest or measured[:CALIBRATION_TEXTS], home)
     maker = _Maker(order, base, home, calibration)
-    for number, scheme in enumerate(order.schemes, 1):
+    jobs = [*((scheme, None) for scheme in order.schemes), *((own.scheme, own) for own in left)]
+    for number, (scheme, known) in enumerate(jobs, 1):
 
         def overall(part: float, number: int = number) -> float:
             return (number + part) / whole
 
         try:
-            variant = yield from maker.variant(scheme, lambda part: overall(_MAKING * part))
+            variant = known
+            if variant is None:
+                variant = yield from maker.variant(scheme, lambda part: overall(_MAKING * part))
             model = load_choice(ModelChoice(str(variant.path)))
             row = yield from _row(
                 subject,
@@ -81,7 +87,8 @@ def perform(order: Order, store: VariantStore, load: Load) -> Generator[Step]:
             )
             variant.keep(row)
         except FillmaskError as error:
-            yield Failed(scheme, name_of(scheme, order.exclude), str(error))
+            exclude = order.exclude if known is None else known.exclude
+            yield Failed(scheme, name_of(scheme, exclude), str(error))
         else:
             yield Kept(home)
 

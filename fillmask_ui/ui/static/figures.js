@@ -9,8 +9,9 @@
   const MOST_CHARACTERS = 2_000; // servers and chat programs cut addresses at about 8,000
   const figures = (page.figures = {});
   const hosts = [];
+  const STOPPED = "Stopped. What is shown was measured by then.";
   const UNREACHABLE = "The page's server does not answer this. Change something to try again.";
-  const states = new WeakMap(); // figure -> { asking, again, key }
+  const states = new WeakMap(); // figure -> { asking, again, key, timer, halted, partial }
 
   figures.host = (host) => {
     hosts.push(host);
@@ -40,14 +41,18 @@
   const notice = (figure, answer) =>
     figure.querySelector(".fm-figure-notice").replaceChildren(page.notice(answer));
 
-  // Lengths move from what they were to what they are.
+  // Lengths move from what they were to what they are; what was unfolded stays so.
+  const placed = new WeakMap();
   function place(box, html) {
+    placed.set(box, html);
+    const unfolded = [...box.querySelectorAll("details")].map(({ open }) => open);
     const before = {};
     for (const bar of box.querySelectorAll("[data-bar] .fm-bar-fill")) {
       before[bar.closest("[data-bar]").dataset.bar] = bar.style.getPropertyValue("--p");
     }
     const held = box.contains(document.activeElement) ? document.activeElement.id : "";
     box.innerHTML = html;
+    [...box.querySelectorAll("details")].forEach((own, place) => (own.open ||= !!unfolded[place]));
     const moved = [];
     for (const bar of box.querySelectorAll("[data-bar] .fm-bar-fill")) {
       const old = before[bar.closest("[data-bar]").dataset.bar];
@@ -60,8 +65,29 @@
     if (held) document.getElementById(held)?.focus({ preventScroll: true });
   }
 
+  // The button that stops what takes long, where a figure has one, and begins it again.
+  function halting(figure, label) {
+    const button = figure.querySelector("[data-halt]");
+    if (!button) return;
+    button.hidden = !label;
+    button.textContent = label;
+  }
+
+  // The server ends what nobody asks about.
+  function halt(figure) {
+    const state = state_of(figure);
+    clearTimeout(state.timer);
+    state.halted = true;
+    state.again = false;
+    notice(figure, { kind: "hint", notice: STOPPED });
+    figure.setAttribute("aria-busy", "false");
+    halting(figure, "Start again");
+  }
+
   async function ask(figure, pressed = "") {
     const state = state_of(figure);
+    clearTimeout(state.timer);
+    state.halted = false;
     if (state.asking) {
       state.again = { pressed: pressed || state.again?.pressed || "" };
       return;
@@ -80,12 +106,16 @@
     state.asking = false;
     const again = state.again;
     state.again = false;
-    if (!again) notice(figure, answer);
-    figure.classList.toggle("fm-stale", answer.kind !== "shown");
-    if (answer.kind === "shown") {
+    if (state.halted) return;
+    if (!again) {
+      notice(figure, answer);
+      halting(figure, answer.kind === "busy" ? "Stop" : "");
+    }
+    figure.classList.toggle("fm-stale", !answer.pieces);
+    if (answer.pieces) {
       for (const [name, html] of Object.entries(answer.pieces)) {
         const box = figure.querySelector(`[data-piece="${name}"]`);
-        if (box) place(box, html);
+        if (box && !(state.partial && placed.get(box) === html)) place(box, html);
       }
       for (const [name, value] of Object.entries(answer.set)) {
         const control = figure.querySelector("form").elements[name];
@@ -99,8 +129,9 @@
         if (control) carry(control);
       }
     }
+    state.partial = answer.kind === "busy" && !!answer.pieces;
     if (again) ask(figure, again.pressed);
-    else if (answer.kind === "busy") setTimeout(() => ask(figure, pressed), 400);
+    else if (answer.kind === "busy") state.timer = setTimeout(() => ask(figure, pressed), 400);
     else figure.setAttribute("aria-busy", "false");
   }
 
@@ -170,7 +201,10 @@
 
   // Asks for the open figures of a host that have no answer of its model yet.
   figures.refresh = (host) => {
-    for (const figure of figures_of(host)) if (state_of(figure).key !== host.model) ask(figure);
+    for (const figure of figures_of(host)) {
+      const { key, halted } = state_of(figure);
+      if (key !== host.model || halted) ask(figure);
+    }
   };
 
   figures.mounted = (figure) => {
@@ -203,6 +237,13 @@
     if (!figure) return;
     event.preventDefault();
     ask(figure, event.submitter?.name ?? "");
+  });
+
+  document.addEventListener("click", (event) => {
+    const figure = event.target.closest?.("[data-halt]")?.closest(".fm-figure");
+    if (!figure) return;
+    if (state_of(figure).halted) ask(figure);
+    else halt(figure);
   });
 
   document.addEventListener("click", (event) => {

@@ -2,6 +2,7 @@
 (() => {
   const page = (window.fillmask ??= {});
   const place = () => document.getElementById("diagnose");
+  const made = new Set();
   let chosen = "";
   const host = page.figures.host({
     root: "diagnose",
@@ -13,6 +14,9 @@
   });
 
   function diagnose(button) {
+    if (chosen !== button.dataset.diagnose) {
+      for (const piece of place().querySelectorAll("[data-piece]")) piece.replaceChildren();
+    }
     chosen = host.model = button.dataset.diagnose;
     const { baseline } = button.dataset;
     place().hidden = false;
@@ -37,8 +41,15 @@
   });
 
   page.quantize = {
-    begin(server) {
+    begin(server, measure) {
       host.server = server;
+      // A variant that a panel has made is a row at once.
+      document.addEventListener("fillmask:figure", () => {
+        const path = place().querySelector("[data-made]")?.dataset.made;
+        if (!path || made.has(path)) return;
+        made.add(path);
+        measure();
+      });
     },
     use(model, plain) {
       page.change_address({ quantize_model: !model || model === plain ? null : model });

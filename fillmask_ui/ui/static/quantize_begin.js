@@ -1,2 +1,2 @@
-// The panels are there, and with them the way to the server.
-window.fillmask.quantize.begin(server);
+// The panels are there, and with them the ways to the server.
+window.fillmask.quantize.begin(server, () => trigger("made", {}));
