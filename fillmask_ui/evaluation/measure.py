@@ -3,7 +3,8 @@
 It yields, the caller decides: store the row, draw the bar, stop. What a text yields depends on
 other texts only through the rounding of the batch that it shares, and batches are formed alike
 whether or not some texts are already done, whatever the number of threads: a resumed run repeats
-the numbers to the last digit, in the same order.
+the numbers to the last digit, in the same order. No batch has texts of two blocks, which are
+`BLOCK_TEXTS` texts of the stream each: blocks measured one by one, anywhere, give the same digits.
 """
 
 import itertools
@@ -25,9 +26,9 @@ from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, SkippedText
 from fillmask_ui.workers import Budget, in_order
 
-# A window is so much work, or so many texts.
+BLOCK_TEXTS = 512
+# A window is a block, or a part of one that is so much work.
 _WINDOW_TOKENS = 2**16
-_WINDOW_TEXTS = 512
 
 # Of a model that does not say what is fast, and of evaluations too small to find out.
 DEFAULT_BATCH_TOKENS = 512
@@ -143,8 +144,7 @@ def _measure(
     lanes: Sequence[_Lane], texts: Iterable[Example], config: EvaluationConfig, done: frozenset[int]
 ) -> Generator[EvaluatedText | SkippedText | Heartbeat]:
     """Row by row; of two lanes each text has a row that carries the other lane's."""
-    items = _prepare_all(lanes, texts, config)
-    cut = windows(items, _size, max_size=_WINDOW_TOKENS, max_items=_WINDOW_TEXTS)
+    cut = _windows(_prepare_all(lanes, texts, config))
     first = next(cut, [])
     models = [model for lane in lanes for model in lane.models]
     batch_tokens = config.batch_tokens or _batch_tokens(models, sum(map(_size, first)))
@@ -189,6 +189,13 @@ def _size(item: _Item) -> int:
     if isinstance(item, SkippedText):
         return 0
     return sum(part.hidden.view_count * len(part.hidden.ids) for part in item)
+
+
+def _windows(items: Iterator[_Item]) -> Iterator[list[_Item]]:
+    """Block by block; an item is read when its window is being made."""
+    for first in items:
+        block = itertools.chain([first], itertools.islice(items, BLOCK_TEXTS - 1))
+        yield from windows(block, _size, max_size=_WINDOW_TOKENS, max_items=BLOCK_TEXTS)
 
 
 def _steps(
