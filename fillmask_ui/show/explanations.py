@@ -35,7 +35,7 @@ EXPLANATIONS = {
     "variant_sentence": "Time to fill one mask of a short sentence; half of the calls took longer.",
     "variant_loss": "Mean loss of a hidden token, the cross-entropy: how surprised the model is.",
     "variant_change": "How much larger the loss is than the model's own; the interval pairs texts.",
-    "variant_verdict": "Pass: interval below +5 %; at risk: below +10 %; across one: too few texts.",
+    "variant_verdict": "Pass: interval below +5 %; at risk: below +10 %; across: too few texts.",
     "variant_agreement": "Share of the hidden tokens where both have the same best guess.",
     "variant_kl": "How far its distributions are from the model's, on average; 0 if equal.",
     "snr": "Signal-to-noise ratio of the numbers: 6 dB less for each bit that is lost.",
