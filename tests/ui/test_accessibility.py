@@ -271,6 +271,9 @@ def test_whoever_moves_by_keyboard_sees_where_they_are(page, tab, theme):
         page.get_by_role("button", name="More options").click()
         page.get_by_role("button", name="Stored runs").click()
         expect(page.get_by_role("button", name="Delete")).to_be_visible()
+    if tab == "Explore":  # an answer that comes meanwhile replaces what has the focus
+        expect(page.locator("#loss svg")).to_be_visible()
+        expect(page.locator("#stage")).to_have_attribute("aria-busy", "false")
     if tab == "Unmask":
         expect(page.locator(".fm-unmasked")).to_have_count(2)
     page.locator("h1").evaluate("title => { title.tabIndex = -1; title.focus(); title.blur(); }")
