@@ -114,6 +114,13 @@
     page.keep("fillmask-theme", dark ? "dark" : "light");
   };
 
+  // A browser stops at a list that scrolls, and the list of a box is gone once the box is left: the
+  // next place to go is the one behind it.
+  document.addEventListener("keydown", ({ key, target }) => {
+    if (key !== "Tab" || target.getAttribute?.("role") !== "combobox") return;
+    document.getElementById(target.getAttribute("aria-controls"))?.setAttribute("tabindex", "-1");
+  });
+
   // A theme asked for in the address wins over the one chosen last.
   page.start_theme = () => {
     const asked = new URL(window.location.href).searchParams.get("__theme");
