@@ -17,6 +17,8 @@ ROOMS = [
     "training",
     "quantizing",
     "bench",
+    "sweeps",
+    "cluster",
     "runs",
     "texts",
     "models",
@@ -48,7 +50,8 @@ HEAVY = {
     "torch": ("models/torch", "training/", "onnx_tools/", "runs/collator_masks", "bench/peers"),
     "yaml": ("lessons/chapter",),
     "datasets": ("texts/",),
-    "pyarrow": ("texts/", "runs/"),
+    "pyarrow": ("texts/", "runs/", "cluster/"),
+    "ray": ("cluster/",),
 }
 
 

@@ -3,7 +3,14 @@
 from fillmask_ui.runs.compare import compare
 from fillmask_ui.runs.export import FORMATS, export
 from fillmask_ui.runs.info import RunInfo, prepare_info
-from fillmask_ui.runs.perform import Progress, perform, perform_rest
+from fillmask_ui.runs.perform import (
+    Cell,
+    Engine,
+    Progress,
+    perform,
+    perform_cells,
+    perform_rest,
+)
 from fillmask_ui.runs.plan import Plan
 from fillmask_ui.runs.record import Recorder, resume, start
 from fillmask_ui.runs.store import Run, RunStore, default_root
@@ -12,6 +19,8 @@ compare_runs = compare  # its public name, beside the `compare` of two models
 
 __all__ = [
     "FORMATS",
+    "Cell",
+    "Engine",
     "Plan",
     "Progress",
     "Recorder",
@@ -23,6 +32,7 @@ __all__ = [
     "default_root",
     "export",
     "perform",
+    "perform_cells",
     "perform_rest",
     "prepare_info",
     "resume",

@@ -30,6 +30,10 @@ class RunInfo:
     # `TextSource.to_dict`, its `signature`, and how many rows were `available` when the run began.
     texts: Mapping[str, Any] = field(default_factory=dict)
     choices: Mapping[str, Any] = field(default_factory=dict)  # `Plan.choices`
+    # Where it was measured, an entry for each time that it began or went on elsewhere: `name`
+    # (local or ray), and of Ray its `version`, `workers` and `threads_per_worker`.
+    engines: tuple[Mapping[str, Any], ...] = ()
+    cell: Mapping[str, Any] = field(default_factory=dict)  # of a sweep: its `sweep` and `key`
     limits: Limits = field(default_factory=Limits)  # borders of the verdict
     versions: Mapping[str, str] = field(default_factory=dict)  # of packages that took part
     state: str = RUNNING  # `running`, `done`, `stopped` or `failed`
@@ -120,7 +124,9 @@ def read_info(folder: Path) -> RunInfo:
             "compare: evaluate again"
         )
     try:
-        stored = {name: values[name] for name in RunInfo.__dataclass_fields__}
+        stored: dict[str, Any] = {"engines": (), "cell": {}}  # which older runs do not have
+        stored |= values
+        stored = {name: stored[name] for name in RunInfo.__dataclass_fields__}
         stored |= {
             "name": folder.absolute().name,  # a folder that was copied or renamed is its own run
             "config": EvaluationConfig.from_dict(
@@ -128,6 +134,7 @@ def read_info(folder: Path) -> RunInfo:
             ),
             "limits": Limits(**values["limits"]),
             "notes": tuple(values["notes"]),
+            "engines": tuple(values["engines"]),
         }
         return RunInfo(**stored)
     except (KeyError, TypeError) as error:

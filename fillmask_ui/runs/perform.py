@@ -1,13 +1,13 @@
-"""perform(): a plan becomes a stored run, yielded row by row.
+"""perform(): a plan becomes a stored run, yielded as its rows come.
 
 The faces decide: draw what is yielded, or stop by closing the generator; what was measured until
-then is kept and can be resumed.
+then is kept and can be resumed. An `Engine` measures elsewhere than in this process.
 """
 
-from collections.abc import Callable, Generator
-from contextlib import closing
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from fillmask_ui.evaluation import (
     EvaluatedText,
@@ -37,13 +37,33 @@ class Progress:
     running: RunningSummary  # the figures so far, which go on growing
     expected: int | None = None  # texts in all; None where that is not known
     through: float | None = None  # texts, those under way by share of the work; None with a row
-    row: EvaluatedText | SkippedText | None = None  # just measured; None for a sign of life
+    rows: Iterable[EvaluatedText | SkippedText] = ()  # just stored; none for a sign of life
+    tokens: int = 0  # scored since the run began or went on, those of rows that come later included
+    workers: int = 1  # that measure now: processes of an engine
     dropped_bytes: int = 0  # length of a half-written last line that a resumed run has dropped
     # Stops the run at once, from any thread: what is on disk by then is the run.
     stop: Callable[[], None] = lambda: None
 
 
-def perform(plan: Plan, store: RunStore, load: Load) -> Generator[Progress]:
+@dataclass(frozen=True)
+class Cell:
+    """A run to be made, or to go on with."""
+
+    plan: Plan
+    run: str | None = None  # name of the stored run that it goes on with; None for a new one
+    label: Mapping[str, Any] = field(default_factory=dict)  # `RunInfo.cell` of a new run
+
+
+class Engine(Protocol):
+    """What measures elsewhere than in this process; the digits are the same."""
+
+    def perform(self, cells: Sequence[Cell], store: RunStore, load: Load) -> Generator[Progress]:
+        """As `perform_cells`."""
+
+
+def perform(
+    plan: Plan, store: RunStore, load: Load, engine: Engine | None = None
+) -> Generator[Progress]:
     """Measure as planned, in a new run.
 
     `load` makes a model of a choice; the texts are open by then.
@@ -55,35 +75,59 @@ def perform(plan: Plan, store: RunStore, load: Load) -> Generator[Progress]:
     Raises:
         FillmaskError: if texts or models cannot be had or do not fit; before a run is made.
     """
-    # The texts first: a wrong column shows before a model is loaded.
-    with open_texts(plan.source) as texts:
-        model = load(plan.model)
-        baseline = load(plan.baseline) if plan.baseline else None
-        check_models(model, baseline, plan.config)
-        choices = {"texts": plan.texts(), "choices": plan.choices(), "limits": plan.limits}
-        info = prepare_info(plan.config, model, baseline=baseline, **choices)
-        masks = _masks(model, info.config)
-        with start(store, info) as recorder:
-            yield from _measure(recorder, texts, model, baseline, masks)
+    yield from perform_cells([Cell(plan)], store, load, engine)
 
 
-def perform_rest(name: str, store: RunStore, load: Load) -> Generator[Progress]:
+def perform_rest(
+    name: str, store: RunStore, load: Load, engine: Engine | None = None
+) -> Generator[Progress]:
     """Measure what a stopped run lacks; of a run that is done, yield only that it is.
 
     Raises:
         FillmaskError: if the run, its texts or models cannot be had, or have changed since.
     """
-    with resume(store, name) as recorder:
-        if recorder.info.state == DONE:
+    info = store.open(name).info
+    if info.state == DONE:
+        with resume(store, name) as recorder:
             yield Progress(recorder.info, recorder.running)
-            return
-        plan = Plan.of(recorder.info)
-        with open_texts(plan.source) as texts:
+        return
+    yield from perform_cells([Cell(Plan.of(info), info.name)], store, load, engine)
+
+
+def perform_cells(
+    cells: Sequence[Cell], store: RunStore, load: Load, engine: Engine | None = None
+) -> Generator[Progress]:
+    """Measure several runs of one model, which an engine keeps loaded; in any order.
+
+    Yields:
+        As `perform` does, of each run; `Progress.info` says which.
+
+    Raises:
+        FillmaskError: if something of a run cannot be had or does not fit; what is done is kept.
+    """
+    if engine is not None:
+        yield from engine.perform(cells, store, load)
+        return
+    for cell in cells:
+        with ExitStack() as opened:
+            recorder = opened.enter_context(resume(store, cell.run)) if cell.run else None
+            # Before a model is loaded: a wrong column shows at once.
+            texts = opened.enter_context(open_texts(cell.plan.source))
+            model = load(cell.plan.model)
+            baseline = load(cell.plan.baseline) if cell.plan.baseline else None
+            recorder = recorder or opened.enter_context(begin(cell, store, model, baseline))
             recorder.check_texts(texts)
-            model = load(plan.model)
-            baseline = load(plan.baseline) if plan.baseline else None
-            masks = _masks(model, plan.config)
+            masks = _masks(model, recorder.info.config)
             yield from _measure(recorder, texts, model, baseline, masks)
+
+
+def begin(cell: Cell, store: RunStore, model: MaskedLM, baseline: MaskedLM | None) -> Recorder:
+    """The new run of a cell; an `OptionError` if its plan does not fit the models."""
+    plan = cell.plan
+    check_models(model, baseline, plan.config)
+    choices = {"texts": plan.texts(), "choices": plan.choices(), "limits": plan.limits}
+    info = prepare_info(plan.config, model, baseline=baseline, cell=cell.label, **choices)
+    return start(store, info)
 
 
 def _measure(
@@ -100,10 +144,15 @@ def _measure(
 
     yield now(through=recorder.running.seen, dropped_bytes=recorder.dropped_bytes)
     rows = recorder.measure(model, texts, baseline=baseline, masks=masks, heartbeat=True)
+    tokens = 0
     try:
         with closing(rows):
             for item in rows:
-                yield now(through=item.texts) if isinstance(item, Heartbeat) else now(row=item)
+                if isinstance(item, Heartbeat):
+                    yield now(through=item.texts, tokens=tokens)
+                    continue
+                tokens += 0 if isinstance(item, SkippedText) else len(item.scores.nll_nats)
+                yield now(rows=(item,), tokens=tokens)
     finally:
         recorder.note(texts.report.notes)
     yield now(through=recorder.running.seen)

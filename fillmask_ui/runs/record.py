@@ -70,7 +70,6 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
             _check_same("baseline", self.info.baseline, baseline.signature)
         if isinstance(examples, Texts):
             self.check_texts(examples)
-        self._set(state=RUNNING, error=None, texts=self._texts(examples))
         rows = evaluate(
             model,
             self._checked(examples),
@@ -80,20 +79,33 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
             done=self._stored.keys(),
             heartbeat=True,
         )
+        with self.under_way({"name": "local"}, self._texts(examples)), contextlib.closing(rows):
+            for row in rows:
+                if not isinstance(row, Heartbeat):
+                    self._append(row)
+                if self._file.closed:
+                    return
+                if isinstance(row, Heartbeat) and self.info.config.batch_tokens is None:
+                    # A resumed run goes on with the batches that it began with.
+                    config = replace(self.info.config, batch_tokens=row.batch_tokens)
+                    # By now a short file that is read in its own order was read to its end.
+                    self._set(config=config, texts=self._texts(examples))
+                if heartbeat or not isinstance(row, Heartbeat):
+                    yield row
+
+    @contextlib.contextmanager
+    def under_way(self, engine: Mapping[str, Any], texts: Mapping[str, Any]) -> Iterator[None]:
+        """The run is `running` inside, then `done`; `stopped` or `failed` if the block is left.
+
+        Args:
+            engine: an entry of `RunInfo.engines`.
+            texts: `RunInfo.texts`.
+        """
+        before = self.info.engines
+        engines = before if engine in before[-1:] else (*before, engine)
+        self._set(state=RUNNING, error=None, engines=engines, texts=texts)
         try:
-            with contextlib.closing(rows):
-                for row in rows:
-                    if not isinstance(row, Heartbeat):
-                        self._append(row)
-                    if self._file.closed:
-                        return
-                    if isinstance(row, Heartbeat) and self.info.config.batch_tokens is None:
-                        # A resumed run goes on with the batches that it began with.
-                        config = replace(self.info.config, batch_tokens=row.batch_tokens)
-                        # By now a short file that is read in its own order was read to its end.
-                        self._set(config=config, texts=self._texts(examples))
-                    if heartbeat or not isinstance(row, Heartbeat):
-                        yield row
+            yield
             self._set(state=DONE, result=self.running.summary().to_dict())
         except GeneratorExit:
             self._set(state=STOPPED)

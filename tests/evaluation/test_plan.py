@@ -112,8 +112,8 @@ def load(choice):
 
 def test_a_plan_yields_the_run_then_its_rows_then_its_end(plan, store):
     steps = list(perform(plan, store, load))
-    rows = [step.row for step in steps if step.row is not None]
-    assert steps[0].row is None
+    rows = [row for step in steps for row in step.rows]
+    assert not steps[0].rows
     assert steps[0].through == 0
     assert any(isinstance(row, EvaluatedText) for row in rows)
     assert len({row.id for row in rows}) == len(rows) == 8
@@ -125,7 +125,7 @@ def test_a_plan_yields_the_run_then_its_rows_then_its_end(plan, store):
 def test_a_closed_run_goes_on_to_the_same_figures(plan, store):
     whole = list(perform(plan, store, load))[-1]
     steps = perform(plan, store, load)
-    while next(steps).row is None:
+    while not next(steps).rows:
         pass
     steps.close()
     name = store.names()[-1]

@@ -203,10 +203,10 @@ class Job:
         self._set(state="running", message="", fraction=None, info=first.info)
         self._set(seen=first.running.seen, expected=first.expected)
         for step in steps:
-            if step.row is not None:
-                self._history.add(step.row)
+            for row in step.rows:
+                self._history.add(row)
             self._set(seen=step.running.seen, expected=step.expected)
-            if step.row is None and time.monotonic() - told_at >= STATUS_SECONDS:
+            if step.through is not None and time.monotonic() - told_at >= STATUS_SECONDS:
                 self._set_figures(step, first.through or 0.0, time.monotonic() - begun_at)
                 # The next status is a second after this one, however long it took to make.
                 told_at = time.monotonic()
