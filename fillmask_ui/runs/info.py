@@ -134,7 +134,7 @@ def read_info(folder: Path) -> RunInfo:
             ),
             "limits": Limits(**values["limits"]),
             "notes": tuple(values["notes"]),
-            "engines": tuple(values["engines"]),
+            "engines": tuple(stored["engines"]),
         }
         return RunInfo(**stored)
     except (KeyError, TypeError) as error:
