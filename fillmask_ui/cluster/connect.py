@@ -26,6 +26,7 @@ _ENVIRONMENT = {
     "RAY_BACKEND_LOG_LEVEL": "fatal",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_TQDM": "0",
+    "RAY_worker_niceness": "0",  # the evaluation is what is wanted, as in one process
 }
 # A process has one connection.
 _CONNECTED = threading.Lock()
