@@ -224,10 +224,12 @@ def _engine_controls() -> Controls:
     }
     own = functools.partial(option_control, EngineChoice)
     with gr.Column(visible=False) as of_ray:
-        found["address"] = own("address", placeholder="127.0.0.1:6379")
+        found["address"] = own(
+            "address", info="of a cluster; blank for this machine", placeholder="127.0.0.1:6379"
+        )
         with gr.Row():
-            for name in ("workers", "threads_per_worker"):
-                found[name] = own(name, min_width=120)
+            found["workers"] = own("workers", info="0 for all cores", min_width=120)
+            found["threads_per_worker"] = own("threads_per_worker", info="0 for one", min_width=120)
     found["engine"].change(
         lambda engine: gr.Column(visible=engine == RAY), found["engine"], of_ray, **widgets.QUIET
     )
