@@ -47,6 +47,7 @@ def speed_text(info: RunInfo | None, workers: int, tokens_per_second: float | No
     speed = tokens_per_second and f"{three_digits(tokens_per_second)} tokens/s"
     elsewhere = info is not None and info.engines and info.engines[-1]["name"] != "local"
     by = _counted(workers, "worker") if elsewhere or workers > 1 else ""
+    by = by if workers else "workers are starting"
     return ", ".join(filter(None, (speed, by)))
 
 

@@ -50,6 +50,7 @@ class JobStatus:
     message: str = ""  # what it does, or why it failed
     fraction: float | None = None  # part done, in [0, 1]; None where nothing is counted
     seen: int = 0  # texts measured or skipped
+    through: float = 0.0  # those under way, too, by share of the work
     expected: int | None = None  # texts in all; None where that is not known
     seconds_left: float | None = None  # an estimate; None where there is none
     tokens_per_second: float | None = None  # of late; None before there are any
@@ -234,6 +235,7 @@ class Job:
 
     def _set_figures(self, step: Progress, through: float, pace: Pace) -> None:
         self._set(
+            through=through,
             fraction=min(1.0, through / step.expected) if step.expected else None,
             seconds_left=pace.seconds_left,
             tokens_per_second=pace.tokens_per_second,

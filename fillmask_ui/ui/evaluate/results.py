@@ -147,7 +147,9 @@ def progress_html(status: JobStatus) -> str:
     if status.state == "running":
         speed = speed_text(status.info, status.workers, status.tokens_per_second)
         left = "" if status.seconds_left is None else f"{duration(status.seconds_left)} left"
-        text = ", ".join(filter(None, (f"{status.seen:,}{total} texts", speed, left)))
+        # An engine has whole blocks measured before their rows are seen.
+        through = max(status.seen, int(status.through))
+        text = ", ".join(filter(None, (f"{through:,}{total} texts", speed, left)))
         return notice_html("busy", text, status.fraction or 0.0)
     if status.state == "failed":
         kept = " What was measured is kept in the list of runs." if status.seen else ""
