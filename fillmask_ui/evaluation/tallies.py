@@ -29,8 +29,8 @@ TEXT_COLUMNS = 5
 # multiple of 1 / COARSE and a rest that is a multiple of 1 / FINE, and float64 adds either without
 # rounding (up to 10^11, and up to 16 million rests of one sign).
 COARSE, FINE = 2.0**16, 2.0**46
-# The same for squares and products of a text's sums, which are larger.
-COARSE_MOMENT, FINE_MOMENT = 2.0**6, 2.0**36
+# The same for squares and products of a text's sums, which are larger: up to 8 * 10^12.
+COARSE_MOMENT, FINE_MOMENT = 2.0**10, 2.0**44
 
 BIN_NATS = 0.02
 LOSS_BINS = 2500  # 0 to 50 nats; the last takes what lies beyond
