@@ -13,7 +13,7 @@ token of two tokenizers: losses per character do.
 
 from fillmask_ui.evaluation.config import EvaluationConfig
 from fillmask_ui.evaluation.history import History, MeanSoFar
-from fillmask_ui.evaluation.measure import Heartbeat, check_models, evaluate
+from fillmask_ui.evaluation.measure import BLOCK_TEXTS, Heartbeat, check_models, evaluate
 from fillmask_ui.evaluation.prepare import Masks, SeededMasks
 from fillmask_ui.evaluation.rows import EvaluatedText, TokenScores
 from fillmask_ui.evaluation.running import RunningSummary, summarize
@@ -22,6 +22,7 @@ from fillmask_ui.evaluation.summary import Comparison, GroupFigures, ModelFigure
 from fillmask_ui.evaluation.tallies import TokenExample, token_example
 
 __all__ = [
+    "BLOCK_TEXTS",
     "SCHEMES",
     "Comparison",
     "EvaluatedText",

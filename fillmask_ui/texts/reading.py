@@ -16,8 +16,9 @@ from fillmask_ui.errors import DataError
 from fillmask_ui.records import Example
 from fillmask_ui.texts.lines import ByteSource, file_bytes, standard_input
 from fillmask_ui.texts.order import OrderedRows, pick, shuffled_positions, spooled
-from fillmask_ui.texts.rows import MAX_CHARACTERS, count_parquet, read_parquet, read_rows
-from fillmask_ui.texts.source import DATASET, EMBEDDED, STDIN, TextSource
+from fillmask_ui.texts.rows import MAX_CHARACTERS, read_rows
+from fillmask_ui.texts.shards import count_texts, file_texts, files_of
+from fillmask_ui.texts.source import DATASET, EMBEDDED, FILE, FOLDER, TextSource
 
 
 @dataclass
@@ -131,9 +132,13 @@ def open_texts(source: TextSource, *, stdin: IO[bytes] | None = None) -> Texts:
             from fillmask_ui.texts.hub import open_dataset
 
             rows = open_dataset(source)
-        elif source.layout == "parquet":
-            texts = partial(read_parquet, source.where, source.column)
-            rows = _ordered(source, texts, partial(count_parquet, source.where))
+        elif source.kind in (FILE, FOLDER):
+            files = files_of(source)
+            rows = _ordered(
+                source,
+                lambda: chain.from_iterable(map(file_texts, files)),
+                lambda: sum(map(count_texts, files)),
+            )
         else:
             texts = partial(read_rows, source, _bytes(source, stdin, resources))
             rows = _ordered(source, texts, lambda: sum(1 for _ in texts()))
@@ -141,11 +146,9 @@ def open_texts(source: TextSource, *, stdin: IO[bytes] | None = None) -> Texts:
 
 
 def _bytes(source: TextSource, stdin: IO[bytes] | None, resources: ExitStack) -> ByteSource:
-    """The bytes of a file; standard input as it comes, or where it is read twice, a copy of it."""
+    """The embedded texts; standard input as it comes, or where it is read twice, a copy of it."""
     if source.kind == EMBEDDED:
         return file_bytes(str(asset("texts") / "embedded.jsonl"))
-    if source.kind != STDIN:
-        return file_bytes(source.where, compressed=source.compressed)
     if not source.shuffle:
         return standard_input(stdin)
     copy = resources.enter_context(spooled())

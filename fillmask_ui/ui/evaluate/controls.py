@@ -149,7 +149,7 @@ def _build_texts(controls: Controls, public: bool) -> None:
         controls["dataset"] = text(
             "dataset",
             value=None,
-            info="id of a Hugging Face data set, or the path of a file",
+            info="id of a Hugging Face data set, or the path of a file or a folder of files",
             placeholder="Salesforce/wikitext",
         )
         with gr.Row():

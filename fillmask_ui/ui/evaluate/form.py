@@ -12,6 +12,7 @@ from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.options import options_of
 from fillmask_ui.runs import Plan
 from fillmask_ui.texts import TextChoice, TextSource
+from fillmask_ui.texts.shards import files_of
 from fillmask_ui.ui.evaluate.uploads import check_public_upload, keep_pasted, keep_upload
 
 EMBEDDED, UPLOAD, PASTE, DATASET = "embedded", "upload", "paste", "dataset"
@@ -62,7 +63,7 @@ def plan_of(
 
     Raises:
         OptionError: for values that make no sense, or are not offered on a public page.
-        DataError: if the uploaded file is gone or cannot be kept.
+        DataError: if the uploaded file is gone or cannot be kept, or a folder has no texts.
     """
     config = _config(values)
     limits = Limits(
@@ -137,6 +138,7 @@ def _shares(values: Values) -> dict[str, float | None]:
 def _source(values: Values, samples: int | None, root: Path, *, public: bool) -> TextSource:
     choice = TextChoice(
         _dataset(values, root, public=public),
+        **(_fetched(values) if values["where"] == DATASET else {}),
         column=None if values["where"] == PASTE else _text(values["column"]) or None,
         samples=samples,
         shuffle=bool(values["shuffle"]),
@@ -146,15 +148,20 @@ def _source(values: Values, samples: int | None, root: Path, *, public: bool) ->
     if values["where"] == EMBEDDED:
         # The box is not shown then, but what is in it is checked.
         return replace(source, column=None)
-    if source.kind == "dataset":
-        return replace(
-            source,
-            config=_text(values["dataset_name"]) or None,
-            split=_text(values["split"]) or "test",
-            revision=_text(values["revision"]) or None,
-            streaming=bool(values["streaming"]),
-        )
-    return replace(source, by=values["by"]) if source.layout == "txt" else source
+    if source.kind == "dataset" or files_of(source)[0].layout != "txt":
+        return source
+    return replace(source, by=values["by"])
+
+
+def _fetched(values: Values) -> dict[str, Any]:
+    """Options of `TextChoice` that only data sets have; any of them makes a folder one."""
+    split = _text(values["split"])
+    return {
+        "dataset_name": _text(values["dataset_name"]) or None,
+        "split": None if split == "test" else split or None,  # as its box stands at first
+        "revision": _text(values["revision"]) or None,
+        "streaming": bool(values["streaming"]),
+    }
 
 
 def _dataset(values: Values, root: Path, *, public: bool) -> str:
@@ -180,7 +187,7 @@ def _dataset(values: Values, root: Path, *, public: bool) -> str:
     if not named or named == "-":
         raise OptionError(
             "no data set was named: write the id of a Hugging Face data set, such as "
-            "Salesforce/wikitext, or the path of a file"
+            "Salesforce/wikitext, or the path of a file or folder"
         )
     return named
 
