@@ -36,6 +36,7 @@ from fillmask_ui.texts import Texts, TextSource, open_texts
 BLOCKS = 4
 MERGES = 200  # of a block's partial sums: memory and time of 102,400 texts
 EMBEDDED = EncoderShape(layers=6, hidden=384, inner=1536, vocabulary=22_400, embedding=384)
+NOTED = 200_000  # entries of the sets and dictionaries whose memory is measured
 BERT_BASE = EncoderShape(layers=12, hidden=768, inner=3072, vocabulary=30_522, embedding=768)
 
 
@@ -138,10 +139,10 @@ def _driver(
     running.summary()
     peak = (tracemalloc.get_traced_memory()[1] - before) / running.texts
     before = tracemalloc.get_traced_memory()[0]
-    stored = {index: zlib.crc32(b"%d" % index) for index in range(200_000)}  # as `Recorder._stored`
+    stored = {index: zlib.crc32(b"%d" % index) for index in range(NOTED)}  # as `Recorder._stored`
     of_resumed = (tracemalloc.get_traced_memory()[0] - before) / len(stored)
     before = tracemalloc.get_traced_memory()[0]
-    units = {(0, number, 0) for number in range(200_000)}  # as blocks are noted in `cluster/`
+    units = {(0, number, 0) for number in range(NOTED)}  # as blocks are noted in `cluster/`
     of_unit = (tracemalloc.get_traced_memory()[0] - before) / len(units)
     tracemalloc.stop()
     stored_rows = lines.splitlines()

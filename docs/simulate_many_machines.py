@@ -271,8 +271,10 @@ class Driver:
 def driver(plan: Plan, measured: Measured, shards: bool = False) -> Driver:
     """As it is; `shards`: workers write the rows and send the sums of `combine` blocks at once."""
     if shards:
-        sums, each = measured.partial_bytes_sparse / plan.combine, 1 / plan.combine
-        return Driver(plan.ray_seconds + measured.merge_seconds * each, sums * 8e-9 / plan.gbit, 0)
+        sums, merging = (
+            each / plan.combine for each in (measured.partial_bytes, measured.merge_seconds)
+        )
+        return Driver(plan.ray_seconds + merging, sums * 8e-9 / plan.gbit, 0)
     rows = measured.row_bytes * BLOCK_TEXTS
     return Driver(
         plan.ray_seconds + measured.merge_seconds + measured.append_seconds,

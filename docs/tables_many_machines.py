@@ -168,7 +168,7 @@ def saturation_table(plan: Plan, measured: Measured) -> str:
         "driver's disk": now.disk,
         "one read task, texts as the file lies": measured.read_seconds * BLOCK_TEXTS,
         "driver's processor, rows in shards, sums combined": then.processor,
-        "driver's network, the same": then.network,
+        "driver's network, rows in shards, sums combined": then.network,
     }
     rows = [
         (name, duration(each), [block / each for block in blocks]) for name, each in parts.items()
@@ -248,8 +248,8 @@ def bytes_table(plan: Plan, measured: Measured) -> str:
         "rows to the driver": measured.row_bytes,
         "sums to the driver": measured.partial_bytes / BLOCK_TEXTS,
         "sums, tokens that occur alone, compressed": measured.partial_bytes_sparse / BLOCK_TEXTS,
-        f"the same, of {digits(plan.combine)} blocks at a time at most":
-            measured.partial_bytes_sparse / BLOCK_TEXTS / plan.combine,
+        f"all sums, of {digits(plan.combine)} blocks at a time":
+            measured.partial_bytes / BLOCK_TEXTS / plan.combine,
         "resumed: id and checksum, to each machine": 12,
     }  # fmt: skip
     return table(
@@ -286,9 +286,10 @@ def hours_table(plan: Plan, measured: Measured) -> str:
         "`summary()` at the end": measured.summary_seconds,
     }
     return table(
-        "what one process does | of a text | of all",
-        *((name, duration(each), duration(each * plan.texts)) for name, each in parts.items()),
-    )
+        f"what one process does | of a text | 10^7 texts | 10^8 texts | {plan.texts:,} texts",
+        *((name, *(duration(each * count) for count in (1, 10**7, 10**8, plan.texts)))
+          for name, each in parts.items()),
+    )  # fmt: skip
 
 
 def format_table(plan: Plan, measured: Measured) -> str:

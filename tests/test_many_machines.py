@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from table_model import TableModel
 
 DOCS = Path(__file__).parent.parent / "docs"
 sys.path.append(str(DOCS))
@@ -102,6 +103,23 @@ def test_the_same_seed_gives_the_same_output():
 @pytest.mark.parametrize("table", QUICK, ids=lambda table: table.__name__)
 def test_the_document_shows_what_the_script_prints(table):
     assert table(PLAN, MEASURED) in DOCUMENT
+
+
+def test_the_inputs_can_be_measured(monkeypatch, tmp_path):
+    """By a model that needs no time, on one small block."""
+    import measure_many_machines as measuring
+
+    monkeypatch.setattr(measuring, "load_model", lambda **_: TableModel())
+    monkeypatch.setattr(measuring, "_loading", lambda: {"load_seconds": 1.0, "model_bytes": 1})
+    for name, small in (("BLOCKS", 2), ("BLOCK_TEXTS", 40), ("MERGES", 3), ("NOTED", 1000)):
+        monkeypatch.setattr(measuring, name, small)
+    path = tmp_path / "texts.txt"
+    path.write_text("the old dog sat on the red mat and walked\na cat\n" * 100, "utf-8")
+    found = Measured(**measuring.measure([str(path)]))
+    assert min(vars(found).values()) >= 0
+    assert found.text_bytes == pytest.approx((41 + 5) / 2)
+    assert 48 <= found.kept_bytes < 1000  # an id and five numbers, beside what does not grow
+    assert found.partial_bytes_sparse < found.partial_bytes
 
 
 def test_the_script_takes_other_sizes(monkeypatch, capsys):
