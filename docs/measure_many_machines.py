@@ -124,10 +124,11 @@ def _driver(
     with tempfile.TemporaryFile() as file:
 
         def append() -> None:
-            file.write(lines)
-            file.flush()
+            for _ in range(MERGES):
+                file.write(lines)
+                file.flush()
 
-        appending = _timed(lambda: [append() for _ in range(MERGES)], 3)[1] / MERGES
+        appending = _timed(append, 3)[1] / MERGES
     tracemalloc.start()
     running = RunningSummary(config=config, vocabulary_size=size)
     running.merge(_received(sent))
