@@ -25,7 +25,7 @@ from fillmask_ui.errors import FillmaskError
 from fillmask_ui.evaluation import BLOCK_TEXTS
 from fillmask_ui.records import Example
 from fillmask_ui.texts import TextSource, open_texts
-from fillmask_ui.texts.rows import MAX_CHARACTERS
+from fillmask_ui.texts.reading import SourceReport
 from fillmask_ui.texts.shards import file_texts
 
 # Units that each worker should have at least: with fewer blocks, a block is given out in parts.
@@ -65,7 +65,7 @@ def stretches(
     [(0, 0, 1024), (1024, 324, 1600)]
     """
     if len(shards) == 1:
-        return [Stretch(cell, tuple(shards))]
+        return [Stretch(cell, (source,))]
     total = min(sum(counts), source.samples or sum(counts))
     found, begins = [], 0
     for number, count in enumerate(counts):
@@ -108,17 +108,17 @@ class BlockSource(Datasource):
 
 def _read(stretch: Stretch, workers: int, ledger: Any) -> Iterator[pa.Table]:
     """The units of a stretch; an error is a unit of its own, at the end."""
-    units, report = 0, None
+    units, report = 0, SourceReport(None, None)
     try:
         with ExitStack() as opened:
             if stretch.end is None:
                 texts = opened.enter_context(open_texts(stretch.shards[0]))
                 report = texts.report
-                rows = _number(report.available)
-                ray.get(ledger.read.remote(stretch.cell, _number(report.expected), rows))
+                known = _number(report.expected), _number(report.available)
+                ray.get(ledger.read.remote(stretch.cell, *known))
                 examples: Iterator[Example] = texts
             else:
-                examples = _of_files(stretch)
+                examples = _of_files(stretch, report)
             first = stretch.first // BLOCK_TEXTS
             for table in _tables(stretch.cell, first, examples, workers):
                 yield table
@@ -127,9 +127,9 @@ def _read(stretch: Stretch, workers: int, ledger: Any) -> Iterator[pa.Table]:
                     break
     except FillmaskError as error:
         yield _table(stretch.cell, -1, 0, 1, [], problem_of(error))
-    notes = report.notes if report else ()
-    rows = _number(report.available) if report else None
-    ray.get(ledger.read_all.remote(stretch.cell, units, rows, notes))
+    rows = _number(report.available)
+    counts = units, report.given, report.blank, report.cut
+    ray.get(ledger.read_all.remote(stretch.cell, stretch.first, rows, counts))
 
 
 def _number(count: Any) -> int | None:
@@ -137,12 +137,12 @@ def _number(count: Any) -> int | None:
     return None if count is None else int(count)
 
 
-def _of_files(stretch: Stretch) -> Iterator[Example]:
+def _of_files(stretch: Stretch, report: SourceReport) -> Iterator[Example]:
     """The texts of a stretch of a folder, with the ids that they have in the whole of it."""
     texts = chain.from_iterable(map(file_texts, stretch.shards))
     wanted = islice(texts, stretch.skip, stretch.skip + (stretch.end or 0) - stretch.first)
     for index, text in enumerate(wanted, start=stretch.first):
-        yield Example(index, text[:MAX_CHARACTERS])
+        yield report.counted(Example(index, text))
 
 
 def _tables(cell: int, first: int, examples: Iterator[Example], workers: int) -> Iterator[pa.Table]:

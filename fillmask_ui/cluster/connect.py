@@ -20,12 +20,15 @@ from fillmask_ui.models.tuning import cores
 _LOCAL_STORE_BYTES = 512 * 2**20
 _ANSWER_SECONDS = 5.0
 # Of Ray, where the user has not said otherwise: nothing is reported to its makers, and what it
-# logs of single processes is no concern of who evaluates.
+# logs of single processes is no concern of who evaluates. A thread that is late at the end of an
+# evaluation must not start Ray anew.
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_BACKEND_LOG_LEVEL": "fatal",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_TQDM": "0",
+    "RAY_worker_niceness": "0",  # the evaluation is what is wanted, as in one process
+    "RAY_ENABLE_AUTO_CONNECT": "0",
 }
 # A process has one connection.
 _CONNECTED = threading.Lock()

@@ -47,9 +47,18 @@ class Reading:
 
     expected: int | None = None  # texts in all
     available: int | None = None  # rows of the data
-    notes: tuple[str, ...] = ()  # of `SourceReport`
-    tasks: int = 0  # reading tasks that have ended
-    units: int = 0  # that they have given
+    counts: tuple[int, int, int] = (0, 0, 0)  # given, blank and cut texts, as of `SourceReport`
+    # Of each reading task that has ended, by the first text of its stretch: units, and of its
+    # texts those given, blank and cut. A task that is run again says the same again.
+    ended: dict[int, tuple[int, int, int, int]] = field(default_factory=dict)
+
+    @property
+    def totals(self) -> tuple[int, int, int, int]:
+        """Units, given, blank and cut texts of all tasks that have ended."""
+        units, given, blank, cut = (
+            sum(column) for column in zip(*self.ended.values(), strict=True)
+        )
+        return units, given, blank, cut
 
 
 @dataclass
@@ -148,13 +157,11 @@ class Ledger:
         reading.expected, reading.available = expected, available
 
     def read_all(
-        self, cell: int, units: int, available: int | None, notes: tuple[str, ...]
+        self, cell: int, first: int, available: int | None, counts: tuple[int, int, int, int]
     ) -> None:
         """A reading task has come to its end."""
         reading = self._report.readings.setdefault(cell, Reading())
-        reading.tasks += 1
-        reading.units += units
-        reading.notes += tuple(note for note in notes if note not in reading.notes)
+        reading.ended[first] = counts
         if available is not None:
             reading.available = available
 

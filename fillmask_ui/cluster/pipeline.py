@@ -28,6 +28,7 @@ from fillmask_ui.records import SkippedText
 from fillmask_ui.runs import Cell, Progress, RunStore
 from fillmask_ui.runs.perform import Load
 from fillmask_ui.runs.rows_file import parse_line
+from fillmask_ui.texts.reading import SourceReport
 
 _POLL_SECONDS = 0.5
 # Finished units that wait for the driver; beyond it, workers wait.
@@ -94,7 +95,7 @@ class _Pipeline:
             source,
             override_num_blocks=len(stretches),
             num_cpus=0,
-            concurrency=max(2, self._cluster.workers),
+            concurrency=min(len(stretches), max(2, self._cluster.workers)),
         )
         # Two for each worker, so that none waits for the driver and none hoards what others want.
         pool = ray.data.ActorPoolStrategy(
@@ -155,6 +156,8 @@ class _Pipeline:
                 yield self._progress(cell, rows=self._stored(cell, item))
             if time.monotonic() - self._asked_at > _POLL_SECONDS or item is None:
                 yield from self._look()
+        if any(not cell.ended for cell in self._cells):
+            raise DataError("Ray lost units of the work: go on with --resume")
         if self._failure is not None:
             raise self._failure
 
@@ -181,11 +184,17 @@ class _Pipeline:
         if reading is None:
             return
         cell.expected = reading.expected or cell.expected
-        cell.recorder.know_available(reading.available)
-        if reading.tasks == len(cell.stretches) and len(cell.delivered) == reading.units:
+        cell.available = reading.available or cell.available
+        cell.recorder.know_available(cell.available)
+        if len(reading.ended) < len(cell.stretches):
+            return
+        units, *counts = reading.totals
+        if len(cell.delivered) == units:
             aside = self._report.aside.get(cell.number, [])
             cell.recorder.check_found(cell.found)
-            cell.recorder.note((*reading.notes, *_aside_note(aside)))
+            texts = SourceReport(cell.source.samples, cell.available, *counts)
+            cell.recorder.note((*texts.notes, *_aside_note(aside)))
+            texts.check(cell.source.where or cell.source.kind)
             cell.end(None)
 
     def _stored(self, cell: OpenCell, unit: dict[str, Any]) -> StoredRows:

@@ -43,9 +43,11 @@ class OpenCell:
     """A cell whose run is open for writing."""
 
     number: int
+    source: TextSource
     recorder: Recorder
     stretches: list[Stretch]  # what the reading tasks read
     closing: ExitStack  # ends the run: done, stopped or failed
+    available: int | None = None  # rows of the data, where that is known
     expected: int | None = None  # texts in all, where that is known
     delivered: set[Unit] = field(default_factory=set)
     found: int = 0  # rows of before whose texts are still there
@@ -98,7 +100,7 @@ def prepare(
     ]
     sources = [_checked(cell) for cell in cells]
     here, others = _checked_machines(cluster, sources, [p for c in choices for p in paths_of(c)])
-    stretched = [_stretches(number, source) for number, source in enumerate(sources)]
+    counted = [_counted(source) for source in sources]
     models = [load(choice) for choice in choices]
     baseline = models[1] if len(models) > 1 else None
     placed = [
@@ -109,7 +111,7 @@ def prepare(
     for number, (cell, found) in enumerate(zip(cells, resumed, strict=True)):
         recorder = found or opened.enter_context(begin(cell, store, models[0], baseline))
         closing = opened.enter_context(ExitStack())
-        going.append(OpenCell(number, recorder, stretched[number], closing))
+        going.append(_opened(number, sources[number], counted[number], recorder, closing))
         tasks.append(_task(recorder, models))
     return Group(going, tasks, placed[0], placed[1] if baseline else None)
 
@@ -151,16 +153,32 @@ def _checked_machines(
     return here, others
 
 
-def _stretches(number: int, source: TextSource) -> list[Stretch]:
-    """The reading tasks of a cell; the files of a folder are counted by the cluster."""
-    files, counts = shards(source), []
-    if len(files) > 1:
-        count = ray.remote(num_cpus=0)(count_texts)
-        try:
-            counts = ray.get([count.remote(file) for file in files])
-        except RayTaskError as error:
-            raise error.cause if isinstance(error.cause, FillmaskError) else error from None
-    return stretches(number, source, files, counts)
+def _counted(source: TextSource) -> list[int]:
+    """Texts of each file of a folder that is read in its own order, counted by the cluster."""
+    files = shards(source)
+    if len(files) == 1:
+        return []
+    count = ray.remote(num_cpus=0)(count_texts)
+    try:
+        return ray.get([count.remote(file) for file in files])
+    except RayTaskError as error:
+        raise error.cause if isinstance(error.cause, FillmaskError) else error from None
+
+
+def _opened(
+    number: int, source: TextSource, counts: list[int], recorder: Recorder, closing: ExitStack
+) -> OpenCell:
+    cell = OpenCell(
+        number, source, recorder, stretches(number, source, shards(source), counts), closing
+    )
+    if counts:
+        total = sum(counts)
+        cell.expected = min(total, source.samples or total)
+        # As one process would know it: in its own order a folder is read no further than asked.
+        cell.available = total if source.samples is None or total < source.samples else None
+        if recorder.info.texts.get("available") is not None:
+            cell.available = total
+    return cell
 
 
 def _task(recorder: Recorder, models: Sequence[MaskedLM]) -> CellTask:

@@ -201,7 +201,7 @@ class Worker:
             models = [model and cast("MaskedLM", _OneCall(model)) for model in models]
             begun = partial(self._note, key, attempt, "batch")
         model, baseline = models
-        tokens, told = 0, time.monotonic()
+        told = time.monotonic()
         rows = evaluate(
             cast("MaskedLM", model),
             examples,
@@ -213,11 +213,10 @@ class Worker:
         )
         for row in rows:
             if not isinstance(row, Heartbeat):
-                tokens += _tokens(row)
                 yield row
             elif time.monotonic() - told > _TELL_SECONDS:
                 told = time.monotonic()
-                self._ledger.tell.remote(self._name, key, row.texts, tokens)
+                self._ledger.tell.remote(self._name, key, row.texts, row.tokens)
 
     def _note(self, key: Unit, attempt: Attempt, step: str, ids: tuple[int, ...]) -> None:
         """Tell what is about to be tried, and wait until it is written down."""

@@ -45,6 +45,11 @@ class Batch:
     views: Sequence[_View]
     through: float  # share of the window's tokens that went through the models after it
 
+    def tokens(self, done: frozenset[int]) -> int:
+        """How many it scores, of texts that are not `done`."""
+        fresh = (view for view in self.views if view.text.row.id not in done)
+        return sum(len(view.entries) for view in fresh)
+
 
 class Scorer(ABC):
     """Models with one tokenizer, and the batches in which texts go through them.

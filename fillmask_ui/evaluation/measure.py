@@ -43,6 +43,7 @@ class Heartbeat:
 
     texts: float  # through so far, skipped and done ones too; those under way by share of the work
     batch_tokens: int  # of the padded batches, where it was left open
+    tokens: int  # scored so far, those of rows that come later included
 
 
 def evaluate(
@@ -197,6 +198,7 @@ def _measure(
     scorers = [_scorer(config, lane.models, batch_tokens, budget) for lane in lanes]
     steps = _steps(itertools.chain([first], cut), scorers, done)
     others: dict[int, EvaluatedText] = {}
+    tokens = 0
     perform = partial(_Step.perform, begun=begun)
     with closing(in_order(perform, steps, workers)) as performed:
         for step, scores in performed:
@@ -208,7 +210,8 @@ def _measure(
                     others[row.id] = row
                 else:
                     yield replace(row, other=others.pop(row.id, None))
-            yield Heartbeat(step.texts, batch_tokens)
+            tokens += 0 if step.waits else step.what.tokens(done)
+            yield Heartbeat(step.texts, batch_tokens, tokens)
 
 
 def _scorer(config: EvaluationConfig, models: Sequence[MaskedLM], *limits: Any) -> Scorer:

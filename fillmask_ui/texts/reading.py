@@ -55,6 +55,23 @@ class SourceReport:
             )
         return tuple(notes)
 
+    def counted(self, example: Example) -> Example:
+        """An example that is given, as it is used: cut where it is too long."""
+        self.given += 1
+        self.blank += not example.text.strip()
+        self.cut += len(example.text) > MAX_CHARACTERS
+        return Example(example.id, example.text[:MAX_CHARACTERS])
+
+    def check(self, where: str) -> None:
+        """Refuse data that was read to its end and holds no text: a `DataError`."""
+        if not self.given:
+            raise DataError(f"{where} is empty: it has no texts; give data with at least one")
+        if self.blank == self.given:
+            raise DataError(
+                f"{where}: all {self.given:,} texts that were read are blank; check the file, "
+                "the column or the encoding"
+            )
+
 
 @final
 class Texts(Iterator[Example]):
@@ -77,10 +94,7 @@ class Texts(Iterator[Example]):
 
     def _counted(self, examples: Iterator[Example]) -> Iterator[Example]:
         for example in examples:
-            self.report.given += 1
-            self.report.blank += not example.text.strip()
-            self.report.cut += len(example.text) > MAX_CHARACTERS
-            yield Example(example.id, example.text[:MAX_CHARACTERS])
+            yield self.report.counted(example)
         self._finish()
 
     def _finish(self) -> None:
@@ -88,13 +102,7 @@ class Texts(Iterator[Example]):
         report, where = self.report, self.source.where or self.source.kind
         if report.samples is None or report.given < report.samples:
             report.available = report.given
-        if not report.given:
-            raise DataError(f"{where} is empty: it has no texts; give data with at least one")
-        if report.blank == report.given:
-            raise DataError(
-                f"{where}: all {report.given:,} texts that were read are blank; check the file, "
-                "the column or the encoding"
-            )
+        report.check(where)
 
     def __next__(self) -> Example:
         return next(self._examples)

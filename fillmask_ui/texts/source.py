@@ -209,9 +209,9 @@ class TextChoice:
         path = Path(reference).expanduser()
         if is_folder(path):
             fetched = self.dataset_name or self.split or self.revision or self.streaming
-            typed = self.by or self.format or self.encoding
-            one = fetched or (not typed and is_data_set(path))
-            return TextSource(DATASET if one else FOLDER, str(path), **given)
+            of_files = self.by or self.format or self.encoding
+            kind = DATASET if fetched or (not of_files and is_data_set(path)) else FOLDER
+            return TextSource(kind, str(path), **given)
         if is_file(path) or ending(reference) in ENDINGS:
             return TextSource(FILE, str(path), **given)
         return TextSource(DATASET, reference, **given)

@@ -5,6 +5,7 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
 
+from fillmask_ui.cluster import LOCAL, EngineChoice
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import SCHEMES, EvaluationConfig
 from fillmask_ui.intervals import Limits
@@ -84,6 +85,17 @@ def plan_of(
     )
 
 
+def engine_of(values: Values) -> EngineChoice:
+    """Where the controls ask to measure: in this process, too, where they offer no choice.
+
+    Raises:
+        OptionError: for numbers that make no sense.
+    """
+    if values.get("engine", LOCAL) == LOCAL:
+        return EngineChoice()  # the boxes for Ray are not shown then
+    return _made(EngineChoice, {**values, "address": _text(values["address"]) or None})
+
+
 def _config(values: Values) -> EvaluationConfig:
     metric = values["metric"]
     scheme = SCHEMES.get(metric)
@@ -98,7 +110,7 @@ def _config(values: Values) -> EvaluationConfig:
 
 
 def _made(owner: type[Made], values: Values) -> Made:
-    """A metric, or what is nested in it, with the options that the controls hold."""
+    """A configuration, or what is nested in it, with the options that the controls hold."""
     kinds, chosen = get_type_hints(owner), {}
     for entry in fields(owner):  # type: ignore[arg-type]
         name = entry.name
@@ -110,7 +122,7 @@ def _made(owner: type[Made], values: Values) -> Made:
 
 
 def _option(owner: type, name: str, value: Any, *, blank: bool) -> Any:
-    """One option of a metric, checked; None where `blank` is allowed and nothing is given."""
+    """One option, checked; None where `blank` is allowed and nothing is given."""
     # A box of its own shows 0 for that; shares share a box, and one of them may be 0.
     if blank and (value is None or (value == 0 and name not in SHARES)):
         return None
