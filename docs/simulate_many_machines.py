@@ -42,7 +42,8 @@ class Measured:
     merge_seconds: float  # of the driver, to unpickle and merge the sums of a block
     append_seconds: float  # of the driver, to append and flush the rows of a block
     partial_bytes: float  # sums of a block, pickled
-    partial_bytes_sparse: float  # the same, with the tokens that occur alone, compressed
+    compressed_bytes: float  # the same, compressed by zlib
+    whole_bytes: float  # sums in which each word of the vocabulary occurs, pickled
     row_bytes: float  # line of rows.jsonl
     kept_bytes: float  # that `RunningSummary` keeps of each text
     summary_bytes: float  # more that `summary()` takes of each text at its peak
@@ -272,7 +273,7 @@ def driver(plan: Plan, measured: Measured, shards: bool = False) -> Driver:
     """As it is; `shards`: workers write the rows and send the sums of `combine` blocks at once."""
     if shards:
         sums, merging = (
-            each / plan.combine for each in (measured.partial_bytes, measured.merge_seconds)
+            each / plan.combine for each in (measured.whole_bytes, measured.merge_seconds)
         )
         return Driver(plan.ray_seconds + merging, sums * 8e-9 / plan.gbit, 0)
     rows = measured.row_bytes * BLOCK_TEXTS

@@ -247,9 +247,9 @@ def bytes_table(plan: Plan, measured: Measured) -> str:
         "texts to workers (bytes and 8 for the id)": measured.text_bytes + 8,
         "rows to the driver": measured.row_bytes,
         "sums to the driver": measured.partial_bytes / BLOCK_TEXTS,
-        "sums, tokens that occur alone, compressed": measured.partial_bytes_sparse / BLOCK_TEXTS,
+        "sums, compressed": measured.compressed_bytes / BLOCK_TEXTS,
         f"all sums, of {digits(plan.combine)} blocks at a time":
-            measured.partial_bytes / BLOCK_TEXTS / plan.combine,
+            measured.whole_bytes / BLOCK_TEXTS / plan.combine,
         "resumed: id and checksum, to each machine": 12,
     }  # fmt: skip
     return table(

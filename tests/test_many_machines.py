@@ -119,7 +119,7 @@ def test_the_inputs_can_be_measured(monkeypatch, tmp_path):
     assert min(vars(found).values()) >= 0
     assert found.text_bytes == pytest.approx((41 + 5) / 2)
     assert 48 <= found.kept_bytes < 1000  # an id and five numbers, beside what does not grow
-    assert found.partial_bytes_sparse < found.partial_bytes
+    assert found.compressed_bytes < found.partial_bytes
 
 
 def test_the_script_takes_other_sizes(monkeypatch, capsys):
