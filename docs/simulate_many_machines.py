@@ -272,10 +272,8 @@ class Driver:
 def driver(plan: Plan, measured: Measured, shards: bool = False) -> Driver:
     """As it is; `shards`: workers write the rows and send the sums of `combine` blocks at once."""
     if shards:
-        sums, merging = (
-            each / plan.combine for each in (measured.whole_bytes, measured.merge_seconds)
-        )
-        return Driver(plan.ray_seconds + merging, sums * 8e-9 / plan.gbit, 0)
+        merging = plan.ray_seconds + measured.merge_seconds / plan.combine
+        return Driver(merging, measured.whole_bytes / plan.combine * 8e-9 / plan.gbit, 0)
     rows = measured.row_bytes * BLOCK_TEXTS
     return Driver(
         plan.ray_seconds + measured.merge_seconds + measured.append_seconds,
