@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import time
 import uuid
@@ -96,6 +97,9 @@ class Worker:
             return answer | self._measure(unit)
         except FillmaskError as error:
             return answer | {"problem": problem_of(error)}
+        except MemoryError:
+            # With what is left nothing more can be done; a fresh process tries again, carefully.
+            os._exit(1)
 
     def _measure(self, unit: dict[str, Any]) -> dict[str, Any]:
         key: Unit = (unit["cell"], unit["block"], unit["part"])

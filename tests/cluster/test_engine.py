@@ -74,7 +74,7 @@ def test_files_of_a_folder(engine, store, tiny_models, tmp_path, samples):
 
 def test_a_surrogate_in_json_comes_through(engine, store, tiny_models, tmp_path):
     path = tmp_path / "odd.jsonl"
-    path.write_text('{"text": "a broken \\ud800 cat"}\n{"text": "the river was cold"}\n')
+    path.write_text('{"text": "a broken \\ud800 cat"}\n' + '{"text": "the river was cold"}\n' * 20)
     plan = Plan(tiny(tiny_models, "bert"), source=TextSource("file", str(path)))
     assert_same(measured(plan, store, engine), measured(plan, store))
 
