@@ -62,6 +62,9 @@ def open_engine(choice: EngineChoice) -> Iterator[Engine | None]:
         return
     if not ray_installed():
         raise OptionError('the engine ray needs Ray: pip install "fillmask-ui[ray]"')
+    from fillmask_ui.cluster.connect import set_environment
+
+    set_environment()
     from fillmask_ui.cluster.engine import RayEngine
 
     with RayEngine.open(choice) as engine:

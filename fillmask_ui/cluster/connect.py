@@ -49,6 +49,12 @@ class Cluster:
         return {"name": "ray", "version": self.version, **own}
 
 
+def set_environment() -> None:
+    """To be called before Ray is imported, which reads some of it then."""
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+
+
 @contextmanager
 def connect(choice: EngineChoice) -> Iterator[Cluster]:
     """Connect to a cluster or start one here; behind the block it is as before.
@@ -62,8 +68,6 @@ def connect(choice: EngineChoice) -> Iterator[Cluster]:
             "another evaluation of this process runs on Ray: wait for its end, or stop it"
         )
     try:
-        for name, value in _ENVIRONMENT.items():
-            os.environ.setdefault(name, value)
         import ray
 
         if ray.is_initialized():
