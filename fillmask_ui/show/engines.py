@@ -44,7 +44,7 @@ def speed_text(info: RunInfo | None, workers: int, tokens_per_second: float | No
     >>> speed_text(None, 1, 1234.5), speed_text(None, 2, None), speed_text(None, 0, None)
     ('1,234 tokens/s', '2 workers', 'workers are starting')
     """
-    speed = tokens_per_second and f"{three_digits(tokens_per_second)} tokens/s"
+    speed = f"{three_digits(tokens_per_second)} tokens/s" if tokens_per_second else ""
     elsewhere = info is not None and info.engines and info.engines[-1]["name"] != "local"
     by = _counted(workers, "worker") if elsewhere or workers > 1 else ""
     if not workers:
