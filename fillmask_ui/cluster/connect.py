@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import threading
 import warnings
@@ -49,6 +50,12 @@ class Cluster:
         return {"name": "ray", "version": self.version, **own}
 
 
+def set_environment() -> None:
+    """To be called before Ray is imported, which reads some of it then."""
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+
+
 @contextmanager
 def connect(choice: EngineChoice) -> Iterator[Cluster]:
     """Connect to a cluster or start one here; behind the block it is as before.
@@ -62,8 +69,6 @@ def connect(choice: EngineChoice) -> Iterator[Cluster]:
             "another evaluation of this process runs on Ray: wait for its end, or stop it"
         )
     try:
-        for name, value in _ENVIRONMENT.items():
-            os.environ.setdefault(name, value)
         import ray
 
         if ray.is_initialized():
@@ -109,7 +114,7 @@ def _join(choice: EngineChoice) -> None:
         _check_address(choice.address)
         options["address"] = choice.address
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _interrupted_later():
             warnings.simplefilter("ignore")
             ray.init(**options)
     except Exception as error:  # of many kinds, none of them documented
@@ -118,6 +123,22 @@ def _join(choice: EngineChoice) -> None:
             f"Ray cannot be used {where}: {first_line(error)}. Is a cluster running there (ray "
             "status), of the same versions of Ray and Python as here?"
         ) from error
+
+
+@contextmanager
+def _interrupted_later() -> Iterator[None]:
+    """Ctrl-C waits for the end of the block: in the midst of its start Ray dies of it (2.60)."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    asked = threading.Event()
+    before = signal.signal(signal.SIGINT, lambda *_: asked.set())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if asked.is_set():
+        raise KeyboardInterrupt
 
 
 def _check_address(address: str) -> None:

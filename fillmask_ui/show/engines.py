@@ -41,13 +41,14 @@ def engine_names(engines: Engines) -> str:
 def speed_text(info: RunInfo | None, workers: int, tokens_per_second: float | None) -> str:
     """How fast a run goes, and by how many workers unless it is this process alone.
 
-    >>> speed_text(None, 1, 1234.5), speed_text(None, 2, None)
-    ('1,234 tokens/s', '2 workers')
+    >>> speed_text(None, 1, 1234.5), speed_text(None, 2, None), speed_text(None, 0, None)
+    ('1,234 tokens/s', '2 workers', 'workers are starting')
     """
     speed = f"{three_digits(tokens_per_second)} tokens/s" if tokens_per_second else ""
     elsewhere = info is not None and info.engines and info.engines[-1]["name"] != "local"
     by = _counted(workers, "worker") if elsewhere or workers > 1 else ""
-    by = by if workers else "workers are starting"
+    if not workers:
+        by = "workers are starting"
     return ", ".join(filter(None, (speed, by)))
 
 

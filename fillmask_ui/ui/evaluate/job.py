@@ -218,7 +218,7 @@ class Job:
         for row in self._store.open(first.info.name).rows():  # of a resumed run
             self._history.add(row)
         self._set(state="running", message="", fraction=None, info=first.info)
-        self._set(seen=first.running.seen, expected=first.expected)
+        self._set(seen=first.running.seen, expected=first.expected, workers=first.workers)
         for step in steps:
             for row in step.rows:
                 self._history.add(row)

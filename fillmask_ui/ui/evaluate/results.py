@@ -154,8 +154,8 @@ def progress_html(status: JobStatus) -> str:
     if status.state == "failed":
         kept = " What was measured is kept in the list of runs." if status.seen else ""
         return notice_html("error", sentence(status.message) + kept)
-    if status.state == "stopped" and status.info is None:
-        return notice_html("hint", "Stopped before anything was measured.")
+    if status.state == "stopped" and not status.seen:
+        return notice_html("hint", f"Stopped before anything was measured. {notes}".strip())
     if status.state == "stopped":
         kept = "They are kept: resume the run below to measure the rest."
         return notice_html("hint", f"Stopped after {status.seen:,}{total} texts. {kept} {notes}")
