@@ -259,15 +259,19 @@ def _open(folder: Path, info: RunInfo) -> Recorder:
     return recorder
 
 
-def _check_same(what: str, stored: Mapping[str, Any], now: ModelSignature) -> None:
-    """A resumed run ends with the same numbers only on the same model and versions."""
+def signature_changes(stored: Mapping[str, Any], now: ModelSignature) -> list[str]:
+    """What a model differs in from the stored signature of one, in words; empty for the same."""
     then, current = (json.loads(json.dumps(dict(each))) for each in (stored, now.to_dict()))
-    changed = [
+    return [
         f"{name} was {then.get(name)!r} and is {current[name]!r}"
         for name in current
         if name not in ("name", "notes") and then.get(name) != current[name]
     ]
-    if changed:
+
+
+def _check_same(what: str, stored: Mapping[str, Any], now: ModelSignature) -> None:
+    """A resumed run ends with the same numbers only on the same model and versions."""
+    if changed := signature_changes(stored, now):
         raise DataError(
             f"the {what} is not the one that the run has: {'; '.join(changed)}; start a new run"
         )
