@@ -92,7 +92,7 @@ def configured(kind: Any, values: dict[str, Any]) -> Any:
 
 
 def _fields(kind: Any) -> Iterator[tuple[Field[Any], Any, Option | None]]:
-    """What a configuration takes by name: each field with its type and its option, if it has one."""
+    """What a configuration takes by name: each field with its type and option, if it has one."""
     owners = getattr(kind, "option_owners", lambda: (kind,))() if is_dataclass(kind) else ()
     seen = set()
     for owner in owners:

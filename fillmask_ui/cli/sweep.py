@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from contextlib import closing
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +24,7 @@ from fillmask_ui.sweeps import Step, Sweep, perform_sweep, read_sweep, sweep_tab
 from fillmask_ui.sweeps.perform import BEGUN, FAILED, KEPT, MEASURING
 
 if TYPE_CHECKING:
+    from fillmask_ui.runs import Engine
     from fillmask_ui.sweeps import SweepTable
 
 
@@ -44,7 +46,7 @@ def sweep(
     html: Annotated[Path | None, option("Write the heat map there.", metavar="FILE")] = None,
     as_json: Annotated[bool, option("Print one JSON object.", "--json")] = False,
 ) -> None:
-    """Measure models x data sets x metrics x seeds, go on where it stopped, print one table."""
+    """Measure models x data sets x metrics x seeds of a file, and print one table."""
     chosen = read_sweep(file)
     _check_output(chosen, fail_on, table_only, csv, html)
     if table_only:
@@ -79,44 +81,56 @@ def _check_output(
             )
 
 
-def _performed(chosen: Sweep, engine: Any) -> dict[str, Step]:
+def _performed(chosen: Sweep, engine: Engine | None) -> dict[str, Step]:
     """The last step of each cell by its key; progress on standard error."""
     last: dict[str, Step] = {}
+    said = set[str]()
     number = {cell.key: place for place, cell in enumerate(chosen.cells, start=1)}
-
-    def values(step: Step) -> dict[str, Any]:
-        if step.progress is None:
-            return {}
-        place = f"{number[step.cell.key]} of {len(number)}: {step.cell.name}"
-        done = int(step.progress.through or step.progress.running.seen)
-        return {"description": place, "completed": done, "total": step.progress.expected}
-
-    def say(step: Step) -> None:
-        place = f"{number[step.cell.key]} of {len(number)}: {step.cell.name}"
-        note = f" ({step.message})" if step.message else ""
-        if step.state == BEGUN:
-            sys.stderr.write(f"{place}: run {step.run}{note}\n")
-        elif step.state == FAILED:
-            sys.stderr.write(f"{place}: failed: {step.message}\n")
-        elif step.state == KEPT and note:
-            sys.stderr.write(f"{place}: {step.message}\n")
-
-    columns = (MofNCompleteColumn(), TimeRemainingColumn())
     steps = perform_sweep(chosen, store(), load, engine)
     try:
-        with closing(steps), progress_bar(values, lambda _: None, *columns) as show:
+        # A bar for each cell, as between them a model is fetched, with a bar of its own.
+        with closing(steps), ExitStack() as opened:
+            show: Callable[[Step], None] | None = None
             for step in steps:
                 last[step.cell.key] = step
-                if step.state != MEASURING:
-                    say(step)
-                show(step)
+                place = f"{number[step.cell.key]} of {len(number)}: {step.cell.name}"
+                if step.state == MEASURING:
+                    show = show or opened.enter_context(_bar(place))
+                    show(step)
+                    continue
+                opened.close()
+                show = None
+                if line := _line(step, said):
+                    sys.stderr.write(f"{place}: {line}\n")
     except KeyboardInterrupt:
         command = shlex.join(["fillmask-ui", *sys.argv[1:]])
         sys.stderr.write(f"\nstopped; what was measured is kept, go on with: {command}\n")
         raise
-    kept = sum(step.state == KEPT for step in last.values())
-    sys.stderr.write(f"{kept} of {len(last)} cells were done before\n" if kept else "")
+    if kept := sum(step.state == KEPT for step in last.values()):
+        sys.stderr.write(f"{kept} of {len(last)} cells were done before\n")
     return last
+
+
+def _bar(place: str) -> AbstractContextManager[Callable[[Step], None]]:
+    def values(step: Step) -> dict[str, Any]:
+        progress = step.progress
+        if progress is None or progress.through is None:
+            return {}
+        return {"completed": int(progress.through), "total": progress.expected}
+
+    columns = (MofNCompleteColumn(), TimeRemainingColumn())
+    return progress_bar(values, lambda _: None, *columns, description=place)
+
+
+def _line(step: Step, said: set[str]) -> str:
+    """What to say of a cell that begins or ends; why it fails once, not for each of its model."""
+    if step.state == BEGUN:
+        return f"run {step.run}" + (f" ({step.message})" if step.message else "")
+    if step.state == FAILED:
+        why = "as above" if step.message in said else step.message
+        said.add(step.message)
+        return f"failed: {why}"
+    return step.message if step.state == KEPT else ""
 
 
 def _exit(table: SweepTable, fail_on: str | None) -> None:

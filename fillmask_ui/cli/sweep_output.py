@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fillmask_ui.cli.terminal import print_line, wide_console
-from fillmask_ui.show.sweep import Row, Section, Shown, sections
+from fillmask_ui.show.sweep import Row, Section, Shown, notes, sections
 from fillmask_ui.sweeps import SweepTable
 
 _STYLES = {"PASS": "green", "AT_RISK": "yellow", "REGRESSION": "red", "INCONCLUSIVE": "dim"}
@@ -20,66 +20,69 @@ def print_sweep(table: SweepTable) -> None:
     against = f", against {table.sweep.baseline}" if table.sweep.baseline else ""
     print_line(f"{table.sweep.name}{against}", "bold")
     console = wide_console()
+    unbounded = console.options.update(width=10_000)
     for section in sections(table):
         wide = _wide(section)
-        if Measurement.get(console, console.options, wide).maximum <= console.width:
+        if Measurement.get(console, unbounded, wide).maximum <= console.width:
             console.print(wide)
         else:
             for column, name in enumerate(section.columns):
                 console.print(_narrow(section, column, name))
-    for entry in table.entries:
-        if entry.note:
-            print_line(f"{entry.cell.name}: {entry.note}")
+    for number, note in enumerate(notes(table), start=1):
+        print_line(f"Note {number}: {note}")
     print_line(", ".join(table.versions), "dim")
 
 
 def _wide(section: Section) -> Table:
     """A column per data set."""
-    table = _table(section.title, section, section.columns)
+    table = _table(section.title, section.columns)
     for row in section.rows:
-        table.add_row(*_heading(row, section), *(_lines(cell) for cell in row.cells))
+        table.add_row(_heading(row), *(_lines(cell) for cell in row.cells))
     return table
 
 
 def _narrow(section: Section, column: int, name: str) -> Table:
-    """One data set, with figure, change and verdict beside each other."""
-    headings = ["Figure", "Change", "Verdict"]
+    """One data set, with the figures and what is said of the baseline beside each other."""
     compared = any(row.cells[column].change for row in section.rows)
-    table = _table(f"{section.title}, {name}", section, headings if compared else headings[:1])
+    headings = ["Figure", *["Change"] * compared]
+    table = _table(f"{section.title}, {name}", headings)
     for row in section.rows:
         cell = row.cells[column]
-        parts = [
-            Text("\n".join(filter(None, (cell.figure, cell.interval)))),
-            Text("\n".join(filter(None, (cell.change, cell.change_interval)))),
-            _verdict(cell),
-        ]
-        table.add_row(*_heading(row, section), *(parts if compared else parts[:1]))
+        parts = [_joined(cell.figure, cell.interval, _note(cell)), _against(cell)]
+        table.add_row(_heading(row), *parts[: len(headings)])
     return table
 
 
-def _table(title: str, section: Section, headings: Iterable[str]) -> Table:
+def _table(title: str, headings: Iterable[str]) -> Table:
     table = Table(title=Text(title), title_justify="left", show_lines=True)
-    table.add_column("Model")
-    if section.seeded:
-        table.add_column("Seed")
+    table.add_column("Model", overflow="fold")
     for heading in headings:
-        table.add_column(Text(heading), justify="right")
+        table.add_column(Text(heading), justify="right", overflow="fold")
     return table
 
 
-def _heading(row: Row, section: Section) -> list[Text]:
-    """Of a row; text of a user is never markup."""
-    return [Text(row.model, overflow="fold"), *([Text(row.seed)] if section.seeded else [])]
+def _heading(row: Row) -> Text:
+    """Model and seed; text of a user is never markup."""
+    seed = f"{row.seed} seeds" if row.over_seeds else row.seed and f"seed {row.seed}"
+    return _joined(row.model, seed)
 
 
 def _lines(cell: Shown) -> Text:
     """All of a cell below each other."""
-    parts = [cell.figure, cell.interval, cell.change, cell.change_interval]
-    text = Text("\n".join(filter(None, parts)))
-    if cell.verdict:
-        text.append("\n").append(_verdict(cell))
-    return text
+    parts = (_joined(cell.figure, cell.interval), _against(cell), Text(_note(cell)))
+    return Text("\n").join(part for part in parts if part)
 
 
-def _verdict(cell: Shown) -> Text:
-    return Text(cell.verdict, style=_STYLES.get(cell.verdict, ""))
+def _against(cell: Shown) -> Text:
+    """What is said of the baseline."""
+    verdict = Text(cell.verdict, style=_STYLES.get(cell.verdict, ""))
+    parts = (_joined(cell.change, cell.change_interval), verdict, Text(cell.by))
+    return Text("\n").join(part for part in parts if part)
+
+
+def _joined(*parts: str) -> Text:
+    return Text("\n".join(filter(None, parts)))
+
+
+def _note(cell: Shown) -> str:
+    return f"note {cell.note}" if cell.note else ""

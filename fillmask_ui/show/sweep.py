@@ -47,7 +47,8 @@ class Shown:
     change: str = ""
     change_interval: str = ""
     verdict: str = ""
-    note: str = ""
+    by: str = ""  # where tokenizers differ, what is compared
+    note: int | None = None  # number of its note, from 1
     heat: float | None = None  # from -1, better, to 1, worse; None for a cell without colour
 
 
@@ -69,9 +70,10 @@ class Section:
     columns: tuple[str, ...]  # the data sets
     rows: tuple[Row, ...]
 
-    @property
-    def seeded(self) -> bool:
-        return any(row.seed for row in self.rows)
+
+def notes(table: SweepTable) -> tuple[str, ...]:
+    """What to know of single cells, each note once."""
+    return tuple(dict.fromkeys(entry.note for entry in table.entries if entry.note))
 
 
 def sections(table: SweepTable) -> tuple[Section, ...]:
@@ -112,18 +114,19 @@ def _rows(table: SweepTable, entries: Sequence[Entry], spreads: Sequence[Spread]
 
 
 def _shown(table: SweepTable, entry: Entry, heat: float | None) -> Shown:
+    note = notes(table).index(entry.note) + 1 if entry.note else None
     if entry.value is None:
-        return Shown(entry.state, note=entry.note)
+        return Shown(entry.state, note=note)
     is_baseline = table.sweep.baseline == entry.cell.model.label
     unit = entry.compared and entry.compared.comparison and entry.compared.comparison.unit
-    notes = [entry.note, "compared by character" if unit == "character" else ""]
     return Shown(
         cell_text(entry.value),
         interval_text(entry.interval, cell_text),
         "" if entry.change is None else signed_percent(entry.change),
         interval_text(entry.change_interval, signed_percent),
         "baseline" if is_baseline else entry.verdict,
-        "; ".join(filter(None, notes)),
+        "by character" if unit == "character" else "",
+        note,
         heat,
     )
 
@@ -172,9 +175,7 @@ def csv_text(table: SweepTable) -> str:
     for entry in table.entries:
         values = entry.to_dict()
         picked = [(values[key], end) for key, end in _COLUMNS.values()]
-        writer.writerow(
-            [value if end is None else value and value[end] for value, end in picked]
-        )
+        writer.writerow([value if end is None else value and value[end] for value, end in picked])
     return text.getvalue()
 
 
@@ -186,6 +187,7 @@ def page(table: SweepTable) -> str:
         "sweep.html",
         table=table,
         sections=sections(table),
+        notes=notes(table),
         full=abs(table.sweep.limits.risk_below) or 1.0,
         made=[entry for entry in table.entries if entry.run is not None],
     )

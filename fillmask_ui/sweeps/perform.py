@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from fillmask_ui.errors import FillmaskError
@@ -61,10 +61,11 @@ def perform_sweep(
             continue
         for cell in cells:
             found = _usable(cell, stored.get(cell.key, ()), signature)
+            name = None if found.run is None else found.run.info.name
             if found.run is not None and found.run.info.state == DONE:
-                yield Step(cell, KEPT, found.run.info.name)
+                yield Step(cell, KEPT, name)
             else:
-                jobs.append(_Job(cell, found.run and found.run.info.name, found.note))
+                jobs.append(_Job(cell, name, found.note))
         yield from _perform_jobs(jobs, store, loaded, engine)
 
 
@@ -145,7 +146,7 @@ class _Job:
     cell: SweepCell
     run: str | None  # that it goes on with
     note: str = ""
-    over: bool = field(default=False)
+    over: bool = False  # measured to its end
 
     def to_cell(self, store: RunStore) -> Cell:
         # A stored run has the choices that were resolved for its model.
@@ -168,7 +169,14 @@ def _perform_jobs(
             if len(batch) > 1:
                 batches += [[job] for job in batch]
             else:
-                yield Step(batch[0].cell, FAILED, batch[0].run, message=str(error))
+                (job,) = batch
+                yield Step(job.cell, FAILED, job.run, message=_advice(job.run, str(error)))
+
+
+def _advice(run: str | None, error: str) -> str:
+    """An error with what to do about it in a sweep, which goes on with stored runs by itself."""
+    anew = f"start a new run (fillmask-ui runs delete {run}, then the sweep again)"
+    return error.replace("start a new run", anew) if run else error
 
 
 def _perform_batch(

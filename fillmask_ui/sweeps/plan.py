@@ -57,7 +57,7 @@ class SweepCell:
         >>> model, texts = ModelChoice(threads=2), TextSource(samples=9)
         >>> metric = Labelled("m", EvaluationConfig("suffix", batch_tokens=64))
         >>> SweepCell("s", Labelled("a", model), Labelled("b", texts), metric, 42).key
-        'model:embedded|{"threads": 2}|texts:embedded|samples:9|shuffle:42|metric:suffix|...batch:64'
+        'model:embedded|{"threads": 2}|texts:embedded|samples:9|...|metric:suffix|...|batch:64'
         """
         model, config = self.model.value, self.metric.value
         parts = [f"model:{model.reference}"]

@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import NoneType
 from typing import Any, TypeVar, get_args
@@ -49,7 +50,9 @@ def read_sweep(path: Path) -> Sweep:
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise DataError(f"{path} is no UTF-8 text (byte {error.start}): save it as UTF-8") from error
+        raise DataError(
+            f"{path} is no UTF-8 text (byte {error.start}): save it as UTF-8"
+        ) from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise OptionError(f"{path} is no TOML: {error}") from error
     return sweep_of(values, path.stem, str(path))
@@ -85,7 +88,7 @@ def sweep_of(values: Mapping[str, Any], name: str, place: str = "the sweep") -> 
     if "baseline" not in values:
         return sweep
     baseline = _baseline(sweep, _text(values["baseline"], "baseline", place), place)
-    return Sweep(**{**vars(sweep), "baseline": baseline})
+    return replace(sweep, baseline=baseline)
 
 
 def _entries(values: Mapping[str, Any], key: str, place: str) -> Sequence[Any]:

@@ -51,7 +51,7 @@ class Entry:
     def interval(self) -> Interval | None:
         """Of the figure, 95 %."""
         ends = self.run and self.run.info.result and self.run.info.result["interval_95"]
-        return Interval(*ends, "stored") if ends and None not in ends else None
+        return Interval(ends[0], ends[1], "stored") if ends and None not in ends else None
 
     @property
     def change(self) -> float | None:
@@ -236,8 +236,11 @@ def _also(entry: Entry, note: str) -> str:
 def _why(run: Run, other: Run, error: FillmaskError) -> str:
     """Why two runs do not compare; of the most common reason what to do about it in a sweep."""
     own, base = run.info.config, other.info.config
-    if own.max_tokens and base.max_tokens and own.max_tokens != base.max_tokens and (
-        replace(own, max_tokens=base.max_tokens).signature == base.signature
+    if (
+        own.max_tokens
+        and base.max_tokens
+        and own.max_tokens != base.max_tokens
+        and (replace(own, max_tokens=base.max_tokens).signature == base.signature)
     ):
         least = min(own.max_tokens, base.max_tokens)
         return (
