@@ -44,12 +44,13 @@ class Bench:
 @pytest.fixture
 def bench(tmp_path):
     for name, seed in (("first", 3), ("second", 4)):
-        texts = sample_texts(25, seed=seed, longest=20)
+        texts = sample_texts(10, seed=seed, longest=20)
         (tmp_path / f"{name}.txt").write_text("\n".join(texts) + "\n")
     parts = {
         "models": ["org/base", {"model": "org/noisy", "label": "noisy"}],
         "data": [
-            {"dataset": str(tmp_path / f"{name}.txt"), "label": name} for name in ("first", "second")
+            {"dataset": str(tmp_path / f"{name}.txt"), "label": name}
+            for name in ("first", "second")
         ],
         "metrics": ["uniform", "pseudo-perplexity"],
         "seeds": [42, 1],

@@ -4,7 +4,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from table_model import TableModel
+from table_model import TableModel, sample_texts
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.runs import perform, perform_cells
@@ -56,12 +56,10 @@ def test_a_second_call_measures_nothing(bench):
     assert bench.digits(bench.table(sweep, again)) == before
     # More seeds, another label and other borders keep what is there.
     sweep = bench.sweep(seeds=[1, 42, 7], pass_below=0.01, models=["org/base", "org/noisy"])
-    assert sorted(states(bench.perform(sweep))) == sorted(
-        ["kept"] * 12 + ["begun", "measured"] * 4
-    )
+    assert sorted(states(bench.perform(sweep))) == sorted(["kept"] * 12 + ["begun", "measured"] * 4)
 
 
-@pytest.mark.parametrize("rows", [1, 30, 200])
+@pytest.mark.parametrize("rows", [1, 25, 90])
 def test_what_was_stopped_at_any_moment_goes_on_to_the_same_digits(bench, rows, tmp_path):
     sweep = bench.sweep()
     with closing(perform_sweep(sweep, bench.store, bench.load)) as steps:
@@ -135,7 +133,7 @@ def test_other_texts_in_the_same_file_are_measured_anew(bench):
     sweep = bench.sweep(metrics=["uniform"], seeds=[1])
     before = bench.table(sweep, bench.perform(sweep))
     path = Path(sweep.texts[0].value.where)
-    path.write_text(path.read_text().replace("cat", "dog"))
+    path.write_text("\n".join(sample_texts(10, seed=99)))
     steps = bench.perform(sweep)
     assert states(steps) == ["kept", "begun", "measured"] * 2
     assert {f"the file {path} changed" in step.message for step in steps if step.message} == {True}
