@@ -24,28 +24,33 @@ def print_sweep(table: SweepTable) -> None:
     for section in sections(table):
         wide = _wide(section)
         if Measurement.get(console, unbounded, wide).maximum <= console.width:
-            console.print(wide)
+            _print(section.title, wide)
         else:
             for column, name in enumerate(section.columns):
-                console.print(_narrow(section, column, name))
+                _print(f"{section.title}, {name}", _narrow(section, column))
     for number, note in enumerate(notes(table), start=1):
         print_line(f"Note {number}: {note}")
     print_line(", ".join(table.versions), "dim")
 
 
+def _print(title: str, table: Table) -> None:
+    print_line(f"\n{title}", "italic")
+    wide_console().print(table)
+
+
 def _wide(section: Section) -> Table:
     """A column per data set."""
-    table = _table(section.title, section.columns)
+    table = _table(section.columns)
     for row in section.rows:
         table.add_row(_heading(row), *(_lines(cell) for cell in row.cells))
     return table
 
 
-def _narrow(section: Section, column: int, name: str) -> Table:
+def _narrow(section: Section, column: int) -> Table:
     """One data set, with the figures and what is said of the baseline beside each other."""
     compared = any(row.cells[column].change for row in section.rows)
     headings = ["Figure", *["Change"] * compared]
-    table = _table(f"{section.title}, {name}", headings)
+    table = _table(headings)
     for row in section.rows:
         cell = row.cells[column]
         parts = [_joined(cell.figure, cell.interval, _note(cell)), _against(cell)]
@@ -53,8 +58,8 @@ def _narrow(section: Section, column: int, name: str) -> Table:
     return table
 
 
-def _table(title: str, headings: Iterable[str]) -> Table:
-    table = Table(title=Text(title), title_justify="left", show_lines=True)
+def _table(headings: Iterable[str]) -> Table:
+    table = Table(show_lines=True)
     table.add_column("Model", overflow="fold")
     for heading in headings:
         table.add_column(Text(heading), justify="right", overflow="fold")

@@ -20,6 +20,7 @@ _COLUMNS: dict[str, tuple[str, int | None]] = {
     "metric": ("metric", None),
     "seed": ("seed", None),
     "state": ("state", None),
+    "progress": ("progress", None),
     "figure": ("figure", None),
     "unit": ("unit", None),
     "value (in unit)": ("value", None),
@@ -42,8 +43,8 @@ _COLUMNS: dict[str, tuple[str, int | None]] = {
 class Shown:
     """One cell, as text; what is not there is blank."""
 
-    figure: str = ""
-    interval: str = ""
+    figure: str = ""  # or the state of a run that is not done
+    interval: str = ""  # of the figure; of a run that is not done, how far it is
     change: str = ""
     change_interval: str = ""
     verdict: str = ""
@@ -116,7 +117,8 @@ def _rows(table: SweepTable, entries: Sequence[Entry], spreads: Sequence[Spread]
 def _shown(table: SweepTable, entry: Entry, heat: float | None) -> Shown:
     note = notes(table).index(entry.note) + 1 if entry.note else None
     if entry.value is None:
-        return Shown(entry.state, note=note)
+        state = "not measured" if entry.state == "missing" else entry.state
+        return Shown(state, entry.progress, note=note)
     is_baseline = table.sweep.baseline == entry.cell.model.label
     unit = entry.compared and entry.compared.comparison and entry.compared.comparison.unit
     return Shown(

@@ -32,6 +32,7 @@ class Entry:
     cell: SweepCell
     state: str  # of its run: done, running, stopped or failed; missing without one
     run: Run | None = None  # that counts for it
+    progress: str = ""  # of a run that is under way or stopped, such as "34 of 100 texts"
     note: str = ""  # why there is no figure or no verdict, and what else to know
     compared: Summary | None = None  # the run with that of the baseline; None where there is none
 
@@ -83,6 +84,7 @@ class Entry:
                 "metric": cell.metric.label,
                 "seed": cell.seed,
                 "state": self.state,
+                "progress": self.progress or None,
                 "run": info.name if info else None,
                 "figure": self.scheme.figure_key,
                 "unit": self.scheme.unit or None,
@@ -198,18 +200,17 @@ def _entry(cell: SweepCell, runs: Sequence[Run], step: Step | None) -> Entry:
     if step is not None:
         runs = [run for run in runs if run.info.name == step.run]
     if not runs:
-        state = MISSING if step is None else FAILED
-        return Entry(cell, state, note=step.message if step else "not measured yet")
+        return Entry(cell, FAILED, note=step.message) if step else Entry(cell, MISSING)
     run = runs[-1]
-    state, note = run.state, step.message if step else ""
+    state, progress, note = run.state, "", step.message if step else ""
     if step is not None and step.state == FAILED:
         state = FAILED
     elif state == FAILED:
         note = run.info.error or note
     elif state != DONE:
         of = "" if run.expected is None else f" of {run.expected:,}"
-        note = f"{state} at {run.row_count:,}{of} texts"
-    return Entry(cell, state, run, note)
+        progress = f"{run.row_count:,}{of} texts"
+    return Entry(cell, state, run, progress, note)
 
 
 def _beside_baseline(sweep: Sweep, entries: Mapping[str, Entry]) -> Iterator[Entry]:

@@ -99,22 +99,23 @@ def without_runs(result):
 
 
 def test_killed_in_the_middle_it_goes_on_to_the_same_table(fillmask, file, tmp_path, monkeypatch):
-    """kill -9 in three runs one after another, then to the end."""
-    file.write_text(SWEEP.format(samples=60))
+    """kill -9 in two runs one after another, then to the end."""
+    cross_entropy_alone = SWEEP.rsplit("[[metrics]]", 1)[0]
+    file.write_text(cross_entropy_alone.format(samples=60))
     store = tmp_path / "killed"
-    for runs in (1, 2, 3):
+    for runs in (1, 3):
         process = start(file, store, stderr=subprocess.DEVNULL)
         wait_for_rows(store, runs)
         process.send_signal(signal.SIGKILL)
         process.wait()
-    assert len([*store.iterdir()]) < 6
+    assert len([*store.iterdir()]) < 4
     whole = fillmask("sweep", file, "--json")
     monkeypatch.setenv("FILLMASK_UI_RUNS", str(store))
     resumed = fillmask("sweep", file, "--json")
     assert resumed.returncode == 0, resumed.stderr
     assert without_runs(resumed) == without_runs(whole)
     assert resumed.json["over_seeds"] == whole.json["over_seeds"]
-    assert len([*store.iterdir()]) == 6  # no run twice
+    assert len([*store.iterdir()]) == 4  # no run twice
 
 
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(fillmask, file, tmp_path):
@@ -143,11 +144,11 @@ def test_a_failing_cell_stands_in_the_table_and_in_the_exit_code(fillmask, file,
     result = fillmask("sweep", file)
     assert result.returncode == 1
     assert "error: 8 of 12 cells failed" in result.stderr
-    assert result.stderr.count(str(folder)) > result.stderr.count("as above") == 3 + 3
+    assert result.stderr.count("failed: as above") == 3 + 3  # of each reason once in full
     assert "Traceback" not in result.stderr
     assert result.stdout.count("failed") == 8
     assert "Note 1: " in result.stdout
-    assert "has no column" in result.stdout or "column" in result.stdout
+    assert "column" in result.stdout
     states = [cell["state"] for cell in fillmask("sweep", file, "--json").json["cells"]]
     assert states == ["done", "done", "failed", "failed"] * 2 + ["failed"] * 4
 
@@ -168,12 +169,13 @@ def test_the_verdict_decides_the_exit_code(fillmask, file):
 
 def test_columns_stand_below_each_other_where_they_do_not_fit(fillmask, file):
     more = "".join(
-        f'[[data]]\ndataset = "embedded"\nlabel = "texts {n}"\nsamples = {n}\n' for n in range(3, 9)
+        f'[[data]]\ndataset = "embedded"\nlabel = "the longer texts {n}"\nsamples = {n}\n'
+        for n in range(3, 9)
     )
     file.write_text(file.read_text().replace("[42, 1]", "[42]") + more)
     shown = fillmask("sweep", file, "--table-only").stdout
-    assert "cross-entropy (nats), texts 3" in shown
-    assert "pseudo-perplexity, texts 8" in shown
+    assert "cross-entropy (nats), the longer texts 3" in shown
+    assert "pseudo-perplexity, the longer texts 8" in shown
 
 
 @pytest.mark.parametrize(

@@ -80,9 +80,11 @@ def test_a_table_while_it_is_measured(bench):
     assert seen[-1].cell == sweep.cells[0]
     under_way = bench.table(sweep).entries[0]
     assert under_way.state == "running"
-    assert under_way.note == "running at 3 of 10 texts"
+    assert under_way.progress == "3 of 10 texts"
+    assert sections(bench.table(sweep))[0].rows[0].cells[0].figure == "running"
     steps.close()
-    assert bench.table(sweep).entries[0].note == "stopped at 3 of 10 texts"
+    stopped = bench.table(sweep).entries[0]
+    assert (stopped.state, stopped.progress) == ("stopped", "3 of 10 texts")
     bench.perform(bench.sweep(seeds=[1], models=bench.parts["models"][1:], baseline="noisy"))
     late = bench.table(sweep).entries[-1]
     assert late.value is not None
