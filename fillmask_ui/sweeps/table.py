@@ -18,7 +18,7 @@ from fillmask_ui.evaluation.schemes import Scheme
 from fillmask_ui.intervals import Interval
 from fillmask_ui.records import finite
 from fillmask_ui.runs import Run, RunStore, compare
-from fillmask_ui.runs.info import DONE, FAILED
+from fillmask_ui.runs.info import DONE, FAILED, RunInfo
 from fillmask_ui.sweeps.perform import Step, stored_runs
 from fillmask_ui.sweeps.plan import Sweep, SweepCell
 
@@ -226,7 +226,8 @@ def _beside_baseline(sweep: Sweep, entries: Mapping[str, Entry]) -> Iterator[Ent
         try:
             yield replace(entry, compared=compare(entry.run, other.run, limits=sweep.limits))
         except FillmaskError as error:
-            why = _why(entry.run, other.run, error)
+            labels = entry.cell.model.label, base.model.label
+            why = _why(entry.run.info, other.run.info, labels, error)
             yield replace(entry, note=_also(entry, f"no verdict: {why}"))
 
 
@@ -234,18 +235,17 @@ def _also(entry: Entry, note: str) -> str:
     return "; ".join(filter(None, (entry.note, note)))
 
 
-def _why(run: Run, other: Run, error: FillmaskError) -> str:
-    """Why two runs do not compare; of the most common reason what to do about it in a sweep."""
-    own, base = run.info.config, other.info.config
-    if (
-        own.max_tokens
-        and base.max_tokens
-        and own.max_tokens != base.max_tokens
-        and (replace(own, max_tokens=base.max_tokens).signature == base.signature)
-    ):
-        least = min(own.max_tokens, base.max_tokens)
+def _why(own: RunInfo, base: RunInfo, labels: tuple[str, str], error: FillmaskError) -> str:
+    """Why two runs do not compare, in the same words for all cells of a model."""
+    lengths = own.config.max_tokens, base.config.max_tokens
+    alike = replace(own.config, max_tokens=lengths[1]).signature == base.config.signature
+    if lengths[0] and lengths[1] and lengths[0] != lengths[1] and alike:
         return (
-            f"the two cut texts at {own.max_tokens} and {base.max_tokens} tokens: give the metric "
-            f"max-tokens = {least}"
+            f"the two cut texts at {lengths[0]} and {lengths[1]} tokens: give the metric "
+            f"max-tokens = {min(lengths[0], lengths[1])}"
         )
-    return str(error)
+    said = str(error)
+    names = {own.name: labels[0], base.name: labels[1]}
+    for name in sorted(names, key=len, reverse=True):  # one may begin with the other
+        said = said.replace(name, names[name])
+    return said
