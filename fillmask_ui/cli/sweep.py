@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import MofNCompleteColumn, TimeRemainingColumn
 
 from fillmask_ui.cli.eval import FAILING
+from fillmask_ui.cli.eval_output import run_bar
 from fillmask_ui.cli.options import option, with_options
 from fillmask_ui.cli.runs import store
 from fillmask_ui.cli.sweep_output import print_sweep
-from fillmask_ui.cli.terminal import load, print_json, progress_bar
+from fillmask_ui.cli.terminal import load, print_json
 from fillmask_ui.cluster import EngineChoice, open_engine
 from fillmask_ui.errors import OptionError, unknown
 from fillmask_ui.show.sweep import csv_text, page, write_text
@@ -25,7 +24,7 @@ from fillmask_ui.sweeps.perform import BEGUN, FAILED, KEPT, MEASURING
 
 if TYPE_CHECKING:
     from fillmask_ui.runs import Engine
-    from fillmask_ui.sweeps import SweepTable
+    from fillmask_ui.sweeps import SweepCell, SweepTable
 
 
 @with_options
@@ -90,16 +89,18 @@ def _performed(chosen: Sweep, engine: Engine | None) -> dict[str, Step]:
     try:
         # A bar for each cell, as between them a model is fetched, with a bar of its own.
         with closing(steps), ExitStack() as opened:
-            show: Callable[[Step], None] | None = None
+            shown: SweepCell | None = None
             for step in steps:
                 last[step.cell.key] = step
                 place = f"{number[step.cell.key]} of {len(number)}: {step.cell.name}"
-                if step.state == MEASURING:
-                    show = show or opened.enter_context(_bar(place))
-                    show(step)
+                if step.state == MEASURING and step.progress is not None:
+                    if step.cell is not shown:
+                        opened.close()
+                        shown, show = step.cell, opened.enter_context(run_bar(step.progress, place))
+                    show(step.progress)
                     continue
                 opened.close()
-                show = None
+                shown = None
                 if line := _line(step, said):
                     sys.stderr.write(f"{place}: {line}\n")
     except KeyboardInterrupt:
@@ -109,17 +110,6 @@ def _performed(chosen: Sweep, engine: Engine | None) -> dict[str, Step]:
     if kept := sum(step.state == KEPT for step in last.values()):
         sys.stderr.write(f"{kept} of {len(last)} cells were done before\n")
     return last
-
-
-def _bar(place: str) -> AbstractContextManager[Callable[[Step], None]]:
-    def values(step: Step) -> dict[str, Any]:
-        progress = step.progress
-        if progress is None or progress.through is None:
-            return {}
-        return {"completed": int(progress.through), "total": progress.expected}
-
-    columns = (MofNCompleteColumn(), TimeRemainingColumn())
-    return progress_bar(values, lambda _: None, *columns, description=place)
 
 
 def _line(step: Step, said: set[str]) -> str:

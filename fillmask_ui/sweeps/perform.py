@@ -122,7 +122,7 @@ def _changes(run: Run, cell: SweepCell, signature: ModelSignature) -> str:
         now = [change for change in now if change.startswith("sha256 ")]
     changes = [f"the model changed: {'; '.join(now)}"] if now else []
     if run.info.cell.get("texts_sha256") != cell.stored_label.get("texts_sha256"):
-        changes.append(f"the file {cell.texts.value.where} changed")
+        changes.append(f"the texts in {cell.texts.value.where} changed")
     return ", and ".join(changes)
 
 

@@ -11,12 +11,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.intervals import Limits
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.weights import weights_sha256
 from fillmask_ui.runs import Plan
 from fillmask_ui.texts import TextSource
+from fillmask_ui.texts.folders import text_files
 
 Value = TypeVar("Value")
 
@@ -70,13 +72,21 @@ class SweepCell:
 
     @property
     def stored_label(self) -> dict[str, Any]:
-        """`RunInfo.cell` of its run; of a file also the hash, by which a change of it shows."""
+        """`RunInfo.cell` of its run; of files also their hash, by which a change of them shows."""
         label = {"sweep": self.sweep, "key": self.key}
         source = self.texts.value
-        if source.kind == "file":
-            with suppress(OSError):  # what is gone or locked by now, its evaluation will say
-                label["texts_sha256"] = weights_sha256([Path(source.where)])
+        # What is gone or locked by now, its evaluation will say.
+        with suppress(OSError, DataError):
+            if files := text_files_of(source):
+                label["texts_sha256"] = weights_sha256(files)
         return label
+
+
+def text_files_of(source: TextSource) -> list[Path]:
+    """The files that texts come from, if they do; a `DataError` for a folder without any."""
+    if source.kind == "folder":
+        return text_files(source.where)
+    return [Path(source.where)] if source.kind == "file" else []
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from fillmask_ui.intervals import Limits
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.reference import parse_reference
 from fillmask_ui.options import OwnOption, configured, own_options
-from fillmask_ui.sweeps.plan import Labelled, Sweep
+from fillmask_ui.sweeps.plan import Labelled, Sweep, text_files_of
 from fillmask_ui.texts import TextChoice, TextSource
 
 if sys.version_info >= (3, 11):
@@ -143,10 +143,11 @@ def _texts(values: dict[str, Any], place: str) -> TextSource:
         source = _made(TextChoice, values, "").source()
         if source.kind == "stdin":
             raise OptionError("standard input can be read only once: give the texts as a file")
-        if source.kind == "file" and not Path(source.where).is_file():
-            raise DataError(f"there is no file {source.where}")
-        if source.kind == "file" and not os.access(source.where, os.R_OK):
-            raise DataError(f"the file {source.where} may not be read")
+        for file in text_files_of(source):
+            if not file.is_file():
+                raise DataError(f"there is no file {file}")
+            if not os.access(file, os.R_OK):
+                raise DataError(f"the file {file} may not be read")
     return source
 
 

@@ -136,10 +136,24 @@ def test_other_texts_in_the_same_file_are_measured_anew(bench):
     path.write_text("\n".join(sample_texts(10, seed=99)))
     steps = bench.perform(sweep)
     assert states(steps) == ["kept", "begun", "measured"] * 2
-    assert {f"the file {path} changed" in step.message for step in steps if step.message} == {True}
+    assert {f"the texts in {path} changed" in step.message for step in steps if step.message} == {
+        True
+    }
     after = bench.table(sweep, steps)
     assert after.entries[0].value != before.entries[0].value
     assert after.entries[1].value == before.entries[1].value
+
+
+def test_another_file_in_a_folder_of_texts_is_seen(bench, tmp_path):
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for name in "ab":
+        (folder / f"{name}.txt").write_text("\n".join(sample_texts(4, seed=ord(name))))
+    sweep = bench.sweep(metrics=["uniform"], seeds=[1], data=[str(folder)])
+    bench.perform(sweep)
+    assert states(bench.perform(sweep)) == ["kept"] * 2
+    (folder / "c.txt").write_text("The cat sat.\n")
+    assert states(bench.perform(sweep)) == ["begun", "measured"] * 2
 
 
 def test_sweeps_of_two_names_share_no_run(bench):

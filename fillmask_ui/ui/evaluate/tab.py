@@ -6,7 +6,9 @@ from typing import Any
 
 import gradio as gr
 
+from fillmask_ui.cluster import EngineChoice
 from fillmask_ui.errors import FillmaskError
+from fillmask_ui.options import options_of
 from fillmask_ui.ui import widgets
 from fillmask_ui.ui.evaluate import controls, outputs, view
 from fillmask_ui.ui.evaluate.desk import Desk, Selection, Workbench
@@ -57,9 +59,9 @@ def _wire_jobs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
         for update in view.job_updates(desk, lambda: desk.begin(values)):
             yield changes(parts, update)
 
-    def resume(request: gr.Request, name: str | None) -> Iterator[Any]:
+    def resume(request: gr.Request, name: str | None, **values: Any) -> Iterator[Any]:
         desk = _desk(bench, request)
-        for update in view.job_updates(desk, lambda: desk.resume(name or "")):
+        for update in view.job_updates(desk, lambda: desk.resume(name or "", values)):
             yield changes(parts, update)
 
     def arrive(request: gr.Request, visitor: str, page: str) -> Any:
@@ -80,6 +82,9 @@ def _wire_jobs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
         bench.forget(request.session_hash or "")
 
     every = [*parts.values()]
+    # A run has its own choices; where it goes on is as the controls say.
+    engine = {name: inputs[name] for name in options_of(EngineChoice) if name in inputs}
+    resumed = {"name": parts["picked"], **engine}
     once: dict[str, Any] = {"trigger_mode": "once", **_JOBS}
     # Who asks is known to the browser alone.
     who = [gr.Textbox(visible=False), gr.Textbox(visible=False)]
@@ -87,7 +92,7 @@ def _wire_jobs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
     jobs = [
         arrival.then(take_up, None, every, **_JOBS),
         parts["run"].click(run, None, every, inputs_kwargs=inputs, **once),
-        parts["resume"].click(resume, parts["picked"], every, **once),
+        parts["resume"].click(resume, None, every, inputs_kwargs=resumed, **once),
     ]
     # A fault of the page itself must not leave it waiting for ever.
     for job in jobs:
