@@ -126,6 +126,7 @@ def _read(stretch: Stretch, workers: int, ledger: Any) -> Iterator[pa.Table]:
                 if units % _ASKS_EVERY == 0 and not ray.get(ledger.wants.remote(stretch.cell)):
                     break
     except FillmaskError as error:
+        units += 1
         yield _table(stretch.cell, -1, 0, 1, [], problem_of(error))
     rows = _number(report.available)
     counts = units, report.given, report.blank, report.cut
@@ -148,13 +149,21 @@ def _of_files(stretch: Stretch, report: SourceReport) -> Iterator[Example]:
 def _tables(cell: int, first: int, examples: Iterator[Example], workers: int) -> Iterator[pa.Table]:
     """Block by block, each a table of its own so that Ray gives it out at once."""
     blocks = iter(lambda: list(islice(examples, BLOCK_TEXTS)), [])
-    ahead = list(islice(blocks, min(_MOST_AHEAD, _UNITS_A_WORKER * workers)))
-    small = len(ahead) < min(_MOST_AHEAD, _UNITS_A_WORKER * workers)
-    parts = min(_MOST_PARTS, -(-_UNITS_A_WORKER * workers // len(ahead))) if small and ahead else 1
-    parts = 1 if workers == 1 else parts
-    for number, block in enumerate(chain(ahead, blocks), start=first):
+    wanted = min(_MOST_AHEAD, _UNITS_A_WORKER * workers)
+    ahead: list[list[Example]] = []
+    problem = None
+    try:
+        ahead.extend(islice(blocks, wanted))
+    except FillmaskError as error:  # the blocks before it are measured first
+        problem = error
+    parts = 1
+    if workers > 1 and 0 < len(ahead) < wanted:
+        parts = min(_MOST_PARTS, -(-_UNITS_A_WORKER * workers // len(ahead)))
+    for number, block in enumerate(chain(ahead, () if problem else blocks), start=first):
         for part in range(parts):
             yield _table(cell, number, part, parts, block, "")
+    if problem is not None:
+        raise problem
 
 
 def _table(
