@@ -15,8 +15,9 @@ Traceback (most recent call last):
 fillmask_ui.errors.OptionError: max tokens must be at least 3; it was 1
 """
 
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
+from typing import Any, get_type_hints
 
 from fillmask_ui.errors import OptionError, unknown
 
@@ -50,6 +51,56 @@ def options_of(configuration: Any) -> dict[str, Option]:
             flags = own.flags or (f"--{entry.name.replace('_', '-')}",)
             found[entry.name] = replace(own, label=label, flags=flags)
     return found
+
+
+@dataclass(frozen=True)
+class OwnOption:
+    """One option of a configuration, wherever within it."""
+
+    name: str  # of the field
+    kind: Any  # its type
+    default: Any  # `dataclasses.MISSING` without one
+    option: Option
+
+
+def own_options(kind: Any) -> Iterator[OwnOption]:
+    """All options of a configuration, in order, those of dataclasses within it included.
+
+    A class may name the dataclasses whose options it takes (`option_owners`); what is no
+    configuration has none.
+    """
+    for entry, own, shown in _fields(kind):
+        if shown is None:
+            yield from own_options(own)
+        else:
+            yield OwnOption(entry.name, own, entry.default, shown)
+
+
+def configured(kind: Any, values: dict[str, Any]) -> Any:
+    """A configuration of the values of its options, by name, which are taken out of `values`.
+
+    >>> from fillmask_ui.evaluation import EvaluationConfig
+    >>> configured(EvaluationConfig, {"probability": 0.5}).scheme.recipe.probability
+    0.5
+    """
+    chosen = {
+        entry.name: values.pop(entry.name, entry.default) if shown else configured(own, values)
+        for entry, own, shown in _fields(kind)
+        if shown or any(own_options(own))
+    }
+    return kind(**chosen)
+
+
+def _fields(kind: Any) -> Iterator[tuple[Field[Any], Any, Option | None]]:
+    """What a configuration takes by name: each field with its type and option, if it has one."""
+    owners = getattr(kind, "option_owners", lambda: (kind,))() if is_dataclass(kind) else ()
+    seen = set()
+    for owner in owners:
+        options, kinds = options_of(owner), get_type_hints(owner)
+        for entry in fields(owner):
+            if entry.name not in seen:  # a subclass has the options of its parent too
+                seen.add(entry.name)
+                yield entry, kinds[entry.name], options.get(entry.name)
 
 
 def check_options(configuration: Any) -> None:

@@ -46,6 +46,8 @@ SLOW_PLACES = (
     "evaluation/test_runs_resume.py",
     "models",
     "recorded",
+    "sweeps/test_perform.py",
+    "sweeps/test_table.py",
     "test_docs.py",
     "test_package.py",
     "texts/test_memory.py",

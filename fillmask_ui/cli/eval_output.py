@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Generator
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import Any
 
@@ -39,22 +39,32 @@ def show_progress(steps: Generator[Progress], *, quiet: bool) -> Progress:
             if not quiet:
                 _print_head(step.info, step.expected)
             sys.stderr.write(f"run {step.info.name}\n")
-        pace = Pace(step)
-        now = TextColumn("{task.fields[now]}", markup=False)
-        columns = (MofNCompleteColumn(), TimeRemainingColumn(), now)
-        task = {"description": "texts", "now": "", **_bar_values(pace, step)}
         try:
-            bar = progress_bar(partial(_bar_values, pace), _quiet_lines(pace), *columns, **task)
-            with bar as show:
+            with run_bar(step, "texts") as show:
                 for step in steps:
-                    if step.through is not None:
-                        pace.add(step)
-                        show(step)
+                    show(step)
         except KeyboardInterrupt:
             command = f"fillmask-ui eval --resume {step.info.name}"
             sys.stderr.write(f"\nstopped; {step.running.seen} texts are kept: {command}\n")
             raise
     return step
+
+
+@contextmanager
+def run_bar(first: Progress, description: str) -> Iterator[Callable[[Progress], None]]:
+    """A function to call with each progress of one run after the `first`; in a pipe lines."""
+    pace = Pace(first)
+    now = TextColumn("{task.fields[now]}", markup=False)
+    columns = (MofNCompleteColumn(), TimeRemainingColumn(), now)
+    task = {"description": description, "now": "", **_bar_values(pace, first)}
+    with progress_bar(partial(_bar_values, pace), _quiet_lines(pace), *columns, **task) as bar:
+
+        def show(step: Progress) -> None:
+            if step.through is not None:
+                pace.add(step)
+                bar(step)
+
+        yield show
 
 
 def run_values(summary: Summary, info: RunInfo) -> dict[str, Any]:

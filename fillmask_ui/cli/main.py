@@ -24,6 +24,7 @@ _COMMANDS = {
     "learn": "Open the page at a chapter of the course on the masked-LM loss.",
     "models": "List the models at hand: the embedded ones and those in the local cache.",
     "eval": "Measure the loss of a model over texts: cross-entropy, pseudo-perplexity, and more.",
+    "sweep": "Measure models x data sets x metrics x seeds of a file, and print one table.",
     "diagnose": "Find the parts of a quantized model that cost its loss.",
     "report": "Write a run as one HTML page: figures, charts with their tables, worst tokens.",
     "train": "Train a masked language model on text, from weights or from scratch.",

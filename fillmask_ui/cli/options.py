@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
-from fillmask_ui.options import Option, options_of
+from fillmask_ui.options import Option, configured, own_options
 
 
 def option(help: str, *flags: str, **shown: Any) -> Any:
@@ -55,7 +55,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def call(**values: Any) -> None:
-        made = {name: _made(kind, values) for name, kind in configurations.items()}
+        made = {name: configured(kind, values) for name, kind in configurations.items()}
         command(**made, **values)
 
     # What typer reads, instead of the command's own.
@@ -70,44 +70,16 @@ def typer_option(own: Option, *, on: bool = False) -> Any:
     return typer.Option(*flags, help=own.help, metavar=own.metavar, min=own.least, max=own.most)
 
 
-def _fields(kind: Any) -> Iterator[tuple[Field[Any], Any, Option | None]]:
-    """What a configuration takes by name: each field with its type and its option, if it has one.
-
-    It may name the dataclasses it takes them from. Any other type has none.
-    """
-    owners = getattr(kind, "option_owners", lambda: (kind,))() if is_dataclass(kind) else ()
-    seen = set()
-    for owner in owners:
-        options, kinds = options_of(owner), get_type_hints(owner)
-        for entry in fields(owner):
-            if entry.name not in seen:  # a subclass has the options of its parent too
-                seen.add(entry.name)
-                yield entry, kinds[entry.name], options.get(entry.name)
-
-
 def _derived(kind: Any) -> Iterator[Parameter]:
     """A parameter of typer per option of a configuration; none for any other type."""
-    for entry, own, shown in _fields(kind):
-        if shown is None:
-            yield from _derived(own)
-            continue
-        default, choice = entry.default, typer_option(shown, on=entry.default is True)
+    for own in own_options(kind):
+        default, choice = own.default, typer_option(own.option, on=own.default is True)
         yield Parameter(
-            entry.name,
+            own.name,
             Parameter.KEYWORD_ONLY,
             default=Parameter.empty if default is MISSING else default,
-            annotation=Annotated[own | None if default is None else own, choice],
+            annotation=Annotated[own.kind | None if default is None else own.kind, choice],
         )
-
-
-def _made(kind: Any, values: dict[str, Any]) -> Any:
-    """The configuration of what was typed, which is taken out of `values`."""
-    chosen = {
-        entry.name: values.pop(entry.name, entry.default) if shown else _made(own, values)
-        for entry, own, shown in _fields(kind)
-        if shown or any(_derived(own))
-    }
-    return kind(**chosen)
 
 
 def given_options(context: typer.Context, *, beside: Collection[str] = ()) -> list[str]:

@@ -317,15 +317,19 @@ def checksum(text: str) -> int:
     return zlib.crc32(text.encode("utf-8", "surrogatepass"))
 
 
-def check_same(what: str, stored: Mapping[str, Any], now: ModelSignature) -> None:
-    """A resumed run ends with the same numbers only on the same model and versions."""
+def signature_changes(stored: Mapping[str, Any], now: ModelSignature) -> list[str]:
+    """What a model differs in from the stored signature of one, in words; empty for the same."""
     then, current = (json.loads(json.dumps(dict(each))) for each in (stored, now.to_dict()))
-    changed = [
+    return [
         f"{name} was {then.get(name)!r} and is {current[name]!r}"
         for name in current
         if name not in ("name", "notes") and then.get(name) != current[name]
     ]
-    if changed:
+
+
+def check_same(what: str, stored: Mapping[str, Any], now: ModelSignature) -> None:
+    """A resumed run ends with the same numbers only on the same model and versions."""
+    if changed := signature_changes(stored, now):
         raise DataError(
             f"the {what} is not the one that the run has: {'; '.join(changed)}; start a new run"
         )

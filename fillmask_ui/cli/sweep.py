@@ -1,0 +1,136 @@
+"""`fillmask-ui sweep`: many evaluations from one file, each a stored run, and one table of them."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fillmask_ui.cli.eval import FAILING
+from fillmask_ui.cli.eval_output import run_bar
+from fillmask_ui.cli.options import option, with_options
+from fillmask_ui.cli.runs import store
+from fillmask_ui.cli.sweep_output import print_sweep
+from fillmask_ui.cli.terminal import load, print_json
+from fillmask_ui.cluster import EngineChoice, open_engine
+from fillmask_ui.errors import OptionError, unknown
+from fillmask_ui.show.sweep import csv_text, page, write_text
+from fillmask_ui.sweeps import Step, Sweep, perform_sweep, read_sweep, sweep_table
+from fillmask_ui.sweeps.perform import BEGUN, FAILED, KEPT, MEASURING
+
+if TYPE_CHECKING:
+    from fillmask_ui.runs import Engine
+    from fillmask_ui.sweeps import SweepCell, SweepTable
+
+
+@with_options
+def sweep(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="SWEEP.toml", help="The models, data sets, metrics and seeds."),
+    ],
+    *,
+    engine: EngineChoice,
+    table_only: Annotated[
+        bool, option("Measure nothing: the table of what is there.", "--table-only")
+    ] = False,
+    fail_on: Annotated[
+        str | None, option("Exit with code 3 on this verdict: regression, at-risk, inconclusive.")
+    ] = None,
+    csv: Annotated[Path | None, option("Write a line per cell there.", metavar="FILE")] = None,
+    html: Annotated[Path | None, option("Write the heat map there.", metavar="FILE")] = None,
+    as_json: Annotated[bool, option("Print one JSON object.", "--json")] = False,
+) -> None:
+    """Measure models x data sets x metrics x seeds of a file, and print one table."""
+    chosen = read_sweep(file)
+    _check_output(chosen, fail_on, table_only, csv, html)
+    if table_only:
+        table = sweep_table(chosen, store())
+    else:
+        with open_engine(engine) as opened:
+            table = sweep_table(chosen, store(), _performed(chosen, opened))
+    for target, text in ((csv, csv_text), (html, page)):
+        if target is not None:
+            write_text(text(table), target)
+            sys.stderr.write(f"{target}\n")
+    if as_json:
+        print_json(table.to_dict())
+    else:
+        print_sweep(table)
+    _exit(table, fail_on)
+
+
+def _check_output(
+    chosen: Sweep, fail_on: str | None, table_only: bool, *targets: Path | None
+) -> None:
+    if fail_on is not None and fail_on not in FAILING:
+        raise OptionError(unknown("verdict to fail on", fail_on, FAILING))
+    if fail_on is not None and chosen.baseline is None:
+        raise OptionError("--fail-on needs a baseline in the sweep file: without it no verdict")
+    if fail_on is not None and table_only:
+        raise OptionError("--fail-on judges all cells: leave out --table-only, which makes none")
+    for target in targets:
+        if target is not None and not target.parent.is_dir():
+            raise OptionError(
+                f"no folder {str(target.parent)!r} to write {target.name!r} into: make it"
+            )
+
+
+def _performed(chosen: Sweep, engine: Engine | None) -> dict[str, Step]:
+    """The last step of each cell by its key; progress on standard error."""
+    last: dict[str, Step] = {}
+    said = set[str]()
+    number = {cell.key: place for place, cell in enumerate(chosen.cells, start=1)}
+    steps = perform_sweep(chosen, store(), load, engine)
+    try:
+        # A bar for each cell, as between them a model is fetched, with a bar of its own.
+        with closing(steps), ExitStack() as opened:
+            shown: SweepCell | None = None
+            for step in steps:
+                last[step.cell.key] = step
+                place = f"{number[step.cell.key]} of {len(number)}: {step.cell.name}"
+                if step.state == MEASURING and step.progress is not None:
+                    if step.cell is not shown:
+                        opened.close()
+                        shown, show = step.cell, opened.enter_context(run_bar(step.progress, place))
+                    show(step.progress)
+                    continue
+                opened.close()
+                shown = None
+                if line := _line(step, said):
+                    sys.stderr.write(f"{place}: {line}\n")
+    except KeyboardInterrupt:
+        command = shlex.join(["fillmask-ui", *sys.argv[1:]])
+        sys.stderr.write(f"\nstopped; what was measured is kept, go on with: {command}\n")
+        raise
+    if kept := sum(step.state == KEPT for step in last.values()):
+        sys.stderr.write(f"{kept} of {len(last)} cells were done before\n")
+    return last
+
+
+def _line(step: Step, said: set[str]) -> str:
+    """What to say of a cell that begins or ends; why it fails once, not for each of its model."""
+    if step.state == BEGUN:
+        return f"run {step.run}" + (f" ({step.message})" if step.message else "")
+    if step.state == FAILED:
+        why = "as above" if step.message in said else step.message
+        said.add(step.message)
+        return f"failed: {why}"
+    return step.message if step.state == KEPT else ""
+
+
+def _exit(table: SweepTable, fail_on: str | None) -> None:
+    """Exit code 1 if a cell failed, 3 for a verdict that `fail_on` names."""
+    bad = [entry for entry in table.entries if fail_on and entry.verdict in FAILING[fail_on]]
+    for entry in bad:
+        sys.stderr.write(f"{entry.cell.name}: {entry.verdict} (--fail-on {fail_on})\n")
+    failed = sum(entry.state == FAILED for entry in table.entries)
+    if failed:
+        sys.stderr.write(f"error: {failed} of {len(table.entries)} cells failed\n")
+        raise typer.Exit(1)
+    if bad:
+        raise typer.Exit(3)

@@ -1,0 +1,204 @@
+"""A sweep as it is read: a section per metric, models by data sets, with the heat of each cell."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+
+from fillmask_ui.errors import DataError
+from fillmask_ui.show.numbers import cell_text, interval_text, signed_percent
+from fillmask_ui.sweeps import Entry, Spread, SweepTable
+
+# Heading of a column of the CSV file -> key of `Entry.to_dict`, and the end of an interval.
+_COLUMNS: dict[str, tuple[str, int | None]] = {
+    "model": ("model", None),
+    "data": ("data", None),
+    "metric": ("metric", None),
+    "seed": ("seed", None),
+    "state": ("state", None),
+    "progress": ("progress", None),
+    "figure": ("figure", None),
+    "unit": ("unit", None),
+    "value (in unit)": ("value", None),
+    "value, 95 % low (in unit)": ("interval_95", 0),
+    "value, 95 % high (in unit)": ("interval_95", 1),
+    "relative change (share of the baseline)": ("relative_change", None),
+    "relative change, 95 % low (share)": ("relative_change_interval_95", 0),
+    "relative change, 95 % high (share)": ("relative_change_interval_95", 1),
+    "compared by": ("compared_by", None),
+    "verdict": ("verdict", None),
+    "texts": ("texts", None),
+    "tokens": ("tokens", None),
+    "note": ("note", None),
+    "run": ("run", None),
+    "signature": ("signature", None),
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One cell, as text; what is not there is blank."""
+
+    figure: str = ""  # or the state of a run that is not done
+    interval: str = ""  # of the figure; of a run that is not done, how far it is
+    change: str = ""
+    change_interval: str = ""
+    verdict: str = ""
+    by: str = ""  # where tokenizers differ, what is compared
+    note: int | None = None  # number of its note, from 1
+    heat: float | None = None  # from -1, better, to 1, worse; None for a cell without colour
+
+
+@dataclass(frozen=True)
+class Row:
+    """A model with a seed, or over all its seeds."""
+
+    model: str
+    seed: str  # blank for a metric without; of several, how many
+    cells: tuple[Shown, ...]  # one per data set
+    over_seeds: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """One metric."""
+
+    title: str
+    columns: tuple[str, ...]  # the data sets
+    rows: tuple[Row, ...]
+
+
+def notes(table: SweepTable) -> tuple[str, ...]:
+    """What to know of single cells, each note once."""
+    return tuple(dict.fromkeys(entry.note for entry in table.entries if entry.note))
+
+
+def sections(table: SweepTable) -> tuple[Section, ...]:
+    """A section per metric: rows are models and seeds, columns data sets."""
+    sweep = table.sweep
+    columns = tuple(texts.label for texts in sweep.texts)
+    found = []
+    for metric in sweep.metrics:
+        scheme = metric.value.scheme
+        entries = [entry for entry in table.entries if entry.cell.metric.label == metric.label]
+        spreads = [own for own in table.spreads if own.cell.metric.label == metric.label]
+        key = scheme.figure_key.replace("_", " ")
+        unit = f" ({scheme.unit})" if scheme.unit else ""
+        title = f"{metric.label}{unit}" if metric.label == metric.value.metric else ""
+        title = title or f"{metric.label}: {key}{unit}"
+        rows = tuple(_rows(table, entries, spreads))
+        found.append(Section(title, columns, rows))
+    return tuple(found)
+
+
+def _rows(table: SweepTable, entries: Sequence[Entry], spreads: Sequence[Spread]) -> Iterator[Row]:
+    """Of one metric."""
+    heats = _heats(table, entries)
+    for model in table.sweep.models:
+        own = [entry for entry in entries if entry.cell.model.label == model.label]
+        for seed in dict.fromkeys(entry.cell.seed for entry in own):
+            cells = (
+                _shown(table, entry, heats.get(entry.cell.key))
+                for entry in own
+                if entry.cell.seed == seed
+            )
+            yield Row(model.label, "" if seed is None else str(seed), tuple(cells))
+        over = {own.cell.texts.label: own for own in spreads if own.cell.model.label == model.label}
+        if over:
+            most = max(len(spread.seeds) for spread in over.values())
+            cells = (_spread(over.get(texts.label)) for texts in table.sweep.texts)
+            yield Row(model.label, f"mean of {most}", tuple(cells), over_seeds=True)
+
+
+def _shown(table: SweepTable, entry: Entry, heat: float | None) -> Shown:
+    note = notes(table).index(entry.note) + 1 if entry.note else None
+    if entry.value is None:
+        state = "not measured" if entry.state == "missing" else entry.state
+        return Shown(state, entry.progress, note=note)
+    is_baseline = table.sweep.baseline == entry.cell.model.label
+    unit = entry.compared and entry.compared.comparison and entry.compared.comparison.unit
+    return Shown(
+        cell_text(entry.value),
+        interval_text(entry.interval, cell_text),
+        "" if entry.change is None else signed_percent(entry.change),
+        interval_text(entry.change_interval, signed_percent),
+        "baseline" if is_baseline else entry.verdict,
+        "by character" if unit == "character" else "",
+        note,
+        heat,
+    )
+
+
+def _spread(spread: Spread | None) -> Shown:
+    if spread is None:
+        return Shown()
+    change, deviation = spread.mean_change, spread.change_deviation
+    return Shown(
+        f"{cell_text(spread.mean)} ± {cell_text(spread.deviation) or 'unknown'}",
+        change="" if change is None else f"{signed_percent(change)} ± {deviation:.2%}",
+    )
+
+
+def _heats(table: SweepTable, entries: Sequence[Entry]) -> dict[str, float]:
+    """Of each cell: its change, full at the border of REGRESSION; without a baseline its figure.
+
+    Figures go from the lowest of a data set to the highest: those of two do not compare.
+    """
+    if table.sweep.baseline is not None:
+        full = abs(table.sweep.limits.risk_below) or 1.0
+        changes = ((entry.cell.key, entry.change) for entry in entries)
+        return {
+            key: max(-1.0, min(1.0, change / full))
+            for key, change in changes
+            if change is not None and not math.isnan(change)
+        }
+    found: dict[str, float] = {}
+    for texts in table.sweep.texts:
+        own = [entry for entry in entries if entry.cell.texts.label == texts.label]
+        values = [entry.value for entry in own if entry.value is not None]
+        known = [value for value in values if math.isfinite(value)]
+        low, high = min(known, default=0.0), max(known, default=0.0)
+        for entry in own:
+            if entry.value is not None and high > low:
+                share = (min(entry.value, high) - low) / (high - low)
+                found[entry.cell.key] = 2 * share - 1
+    return found
+
+
+def csv_text(table: SweepTable) -> str:
+    """One line per cell, numbers in full."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for entry in table.entries:
+        values = entry.to_dict()
+        picked = [(values[key], end) for key, end in _COLUMNS.values()]
+        writer.writerow([value if end is None else value and value[end] for value, end in picked])
+    return text.getvalue()
+
+
+def page(table: SweepTable) -> str:
+    """One self-contained HTML page: a heat map per metric, and how it was made."""
+    from fillmask_ui.show.render import render
+
+    return render(
+        "sweep.html",
+        table=table,
+        sections=sections(table),
+        notes=notes(table),
+        full=abs(table.sweep.limits.risk_below) or 1.0,
+        made=[entry for entry in table.entries if entry.run is not None],
+    )
+
+
+def write_text(text: str, target: Path) -> None:
+    """Write a file; a `DataError` if that cannot be."""
+    try:
+        # As on standard output: the name of a text file may hold bytes that are not UTF-8.
+        target.write_text(text, "utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise DataError(f"{target} cannot be written: {error.strerror}") from error

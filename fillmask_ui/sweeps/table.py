@@ -1,0 +1,251 @@
+"""sweep_table(): what the stored runs of a sweep say, beside the baseline and over seeds.
+
+Figures are those that the runs have stored; changes and verdicts are those of `runs.compare`.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fillmask_ui.errors import FillmaskError
+from fillmask_ui.evaluation import Summary
+from fillmask_ui.evaluation.catalogue import interval_list
+from fillmask_ui.evaluation.schemes import Scheme
+from fillmask_ui.intervals import Interval
+from fillmask_ui.records import finite
+from fillmask_ui.runs import Run, RunStore, compare
+from fillmask_ui.runs.info import DONE, FAILED, RunInfo
+from fillmask_ui.sweeps.perform import Step, stored_runs
+from fillmask_ui.sweeps.plan import Sweep, SweepCell
+
+MISSING = "missing"  # a state beside those of runs
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One cell of the table."""
+
+    cell: SweepCell
+    state: str  # of its run: done, running, stopped or failed; missing without one
+    run: Run | None = None  # that counts for it
+    progress: str = ""  # of a run that is under way or stopped, such as "34 of 100 texts"
+    note: str = ""  # why there is no figure or no verdict, and what else to know
+    compared: Summary | None = None  # the run with that of the baseline; None where there is none
+
+    @property
+    def scheme(self) -> Scheme:
+        return self.cell.metric.value.scheme
+
+    @property
+    def value(self) -> float | None:
+        """The figure that the metric names, in the unit of the metric; None until it is done."""
+        if self.run is None or self.run.info.result is None:
+            return None
+        value = self.run.info.result[self.scheme.figure_key]
+        return math.inf if value is None else float(value)  # JSON has no infinity
+
+    @property
+    def interval(self) -> Interval | None:
+        """Of the figure, 95 %."""
+        ends = self.run and self.run.info.result and self.run.info.result["interval_95"]
+        return Interval(ends[0], ends[1], "stored") if ends and None not in ends else None
+
+    @property
+    def change(self) -> float | None:
+        """Relative change against the baseline; 0.03 is 3 % worse."""
+        pair = self.compared and self.compared.comparison
+        return pair.relative_change if pair else None
+
+    @property
+    def change_interval(self) -> Interval | None:
+        """Of the change, paired by text, 95 %."""
+        pair = self.compared and self.compared.comparison
+        return pair.interval if pair else None
+
+    @property
+    def verdict(self) -> str:
+        """Blank without a baseline."""
+        pair = self.compared and self.compared.comparison
+        return pair.verdict.label if pair else ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready values; None for what is not there, is infinite or undefined."""
+        cell, pair, info = self.cell, self.compared and self.compared.comparison, None
+        if self.run is not None:
+            info = self.run.info
+        return finite(
+            {
+                "model": cell.model.label,
+                "data": cell.texts.label,
+                "metric": cell.metric.label,
+                "seed": cell.seed,
+                "state": self.state,
+                "progress": self.progress or None,
+                "run": info.name if info else None,
+                "figure": self.scheme.figure_key,
+                "unit": self.scheme.unit or None,
+                "value": self.value,
+                "interval_95": interval_list(self.interval),
+                "texts": info.result["texts"] if info and info.result else None,
+                "tokens": info.result["tokens"] if info and info.result else None,
+                "relative_change": self.change,
+                "relative_change_interval_95": interval_list(self.change_interval),
+                "compared_by": pair.unit if pair else None,
+                "verdict": self.verdict or None,
+                "note": self.note or None,
+                "signature": info.signature if info else None,
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Spread:
+    """One model, data set and metric over several seeds."""
+
+    cell: SweepCell  # of the first seed
+    seeds: tuple[int, ...]  # that are measured, two or more
+    mean: float  # of the figure
+    deviation: float  # sample standard deviation of the figure
+    mean_change: float | None = None  # of the relative change; None where a seed has none
+    change_deviation: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready values."""
+        cell = self.cell
+        names = {"model": cell.model.label, "data": cell.texts.label, "metric": cell.metric.label}
+        values = {name: value for name, value in vars(self).items() if name != "cell"}
+        return finite({**names, **values, "seeds": list(self.seeds)})
+
+
+@dataclass(frozen=True, eq=False)
+class SweepTable:
+    """All cells of a sweep, those of one model behind each other."""
+
+    sweep: Sweep
+    entries: tuple[Entry, ...]
+
+    @property
+    def spreads(self) -> tuple[Spread, ...]:
+        """Over seeds, of each model, data set and metric that has two or more of them measured."""
+        groups: dict[tuple[str, str, str], list[Entry]] = {}
+        for entry in self.entries:
+            cell = entry.cell
+            if cell.seed is not None and entry.value is not None:
+                place = cell.model.label, cell.texts.label, cell.metric.label
+                groups.setdefault(place, []).append(entry)
+        return tuple(_spread(group) for group in groups.values() if len(group) > 1)
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """Of the packages that took part, as `name version`."""
+        runs = [entry.run for entry in self.entries if entry.run is not None]
+        return tuple(sorted({" ".join(own) for run in runs for own in run.info.versions.items()}))
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `fillmask-ui sweep --json` prints."""
+        return {
+            "sweep": self.sweep.name,
+            "baseline": self.sweep.baseline,
+            "pass_below": self.sweep.limits.pass_below,
+            "risk_below": self.sweep.limits.risk_below,
+            "cells": [entry.to_dict() for entry in self.entries],
+            "over_seeds": [spread.to_dict() for spread in self.spreads],
+        }
+
+
+def _spread(group: Sequence[Entry]) -> Spread:
+    values = [entry.value for entry in group if entry.value is not None]
+    changes = [entry.change for entry in group if entry.change is not None]
+    spread = Spread(
+        group[0].cell,
+        tuple(entry.cell.seed for entry in group if entry.cell.seed is not None),
+        statistics.fmean(values),
+        _deviation(values),
+    )
+    if len(changes) < len(group):
+        return spread
+    return replace(
+        spread, mean_change=statistics.fmean(changes), change_deviation=_deviation(changes)
+    )
+
+
+def _deviation(values: Sequence[float]) -> float:
+    """Sample standard deviation; NaN with a value that is infinite or unknown."""
+    return statistics.stdev(values) if all(map(math.isfinite, values)) else math.nan
+
+
+def sweep_table(
+    sweep: Sweep, store: RunStore, last: Mapping[str, Step] | None = None
+) -> SweepTable:
+    """The table of what is stored, also while another process measures.
+
+    Args:
+        sweep: all choices.
+        store: of its runs.
+        last: the last step of each cell by its key, of `perform_sweep`; without it the newest run
+            of a cell counts, whatever its model was.
+    """
+    stored, last = stored_runs(sweep, store), last or {}
+    entries = {
+        cell.key: _entry(cell, stored.get(cell.key, ()), last.get(cell.key)) for cell in sweep.cells
+    }
+    return SweepTable(sweep, tuple(_beside_baseline(sweep, entries)))
+
+
+def _entry(cell: SweepCell, runs: Sequence[Run], step: Step | None) -> Entry:
+    if step is not None:
+        runs = [run for run in runs if run.info.name == step.run]
+    if not runs:
+        return Entry(cell, FAILED, note=step.message) if step else Entry(cell, MISSING)
+    run = runs[-1]
+    state, progress, note = run.state, "", step.message if step else ""
+    if step is not None and step.state == FAILED:
+        state = FAILED
+    elif state == FAILED:
+        note = run.info.error or note
+    elif state != DONE:
+        of = "" if run.expected is None else f" of {run.expected:,}"
+        progress = f"{run.row_count:,}{of} texts"
+    return Entry(cell, state, run, progress, note)
+
+
+def _beside_baseline(sweep: Sweep, entries: Mapping[str, Entry]) -> Iterator[Entry]:
+    for entry in entries.values():
+        base = sweep.baseline_of(entry.cell)
+        if base is None or entry.run is None or entry.state != DONE:
+            yield entry
+            continue
+        other = entries[base.key]
+        if other.run is None or other.state != DONE:
+            yield replace(entry, note=_also(entry, "no verdict: the baseline is not measured here"))
+            continue
+        try:
+            yield replace(entry, compared=compare(entry.run, other.run, limits=sweep.limits))
+        except FillmaskError as error:
+            labels = entry.cell.model.label, base.model.label
+            why = _why(entry.run.info, other.run.info, labels, error)
+            yield replace(entry, note=_also(entry, f"no verdict: {why}"))
+
+
+def _also(entry: Entry, note: str) -> str:
+    return "; ".join(filter(None, (entry.note, note)))
+
+
+def _why(own: RunInfo, base: RunInfo, labels: tuple[str, str], error: FillmaskError) -> str:
+    """Why two runs do not compare, in the same words for all cells of a model."""
+    lengths = own.config.max_tokens, base.config.max_tokens
+    alike = replace(own.config, max_tokens=lengths[1]).signature == base.config.signature
+    if lengths[0] and lengths[1] and lengths[0] != lengths[1] and alike:
+        return (
+            f"the two cut texts at {lengths[0]} and {lengths[1]} tokens: give the metric "
+            f"max-tokens = {min(lengths[0], lengths[1])}"
+        )
+    said = str(error)
+    names = {own.name: labels[0], base.name: labels[1]}
+    for name in sorted(names, key=len, reverse=True):  # one may begin with the other
+        said = said.replace(name, names[name])
+    return said

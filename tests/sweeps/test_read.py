@@ -1,0 +1,222 @@
+"""read_sweep(): what a sweep file may say, and what is said of one that is wrong."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from fillmask_ui.errors import DataError, FillmaskError, OptionError
+from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.intervals import Limits
+from fillmask_ui.models import ModelChoice
+from fillmask_ui.options import own_options
+from fillmask_ui.sweeps import read_sweep, sweep_of
+from fillmask_ui.texts import TextChoice, TextSource
+
+LEAST = {"models": ["embedded"], "data": ["embedded"], "metrics": ["cross-entropy"]}
+WHOLE = """
+name = "release"
+baseline = "embedded"
+seeds = [42, 1]
+pass_below = 0.02
+risk-below = 1
+
+[[models]]
+model = "embedded"
+[[models]]
+model = "embedded:int8"
+label = "int8"
+threads = 2
+graph-optimization = "basic"
+
+[[data]]
+dataset = "embedded"
+samples = 100
+shuffle = false
+[[data]]
+dataset = "org/name"
+dataset-name = "small"
+column = "input_column=body"
+
+[[metrics]]
+metric = "cross-entropy"
+mask-probability = 0.5
+max_tokens = 64
+[[metrics]]
+metric = "unmasking"
+top-k = 5
+temperature = 1
+"""
+
+
+def written(tmp_path, text):
+    path = tmp_path / "mine.toml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_every_choice_of_a_file(tmp_path):
+    sweep = read_sweep(written(tmp_path, WHOLE))
+    assert (sweep.name, sweep.baseline, sweep.seeds) == ("release", "embedded", (42, 1))
+    assert sweep.limits == Limits(0.02, 1.0)
+    assert [own.label for own in sweep.models] == ["embedded", "int8"]
+    assert sweep.models[1].value == ModelChoice(
+        "embedded:int8", threads=2, graph_optimization="basic"
+    )
+    assert [own.value for own in sweep.texts] == [
+        TextSource(samples=100, shuffle=False),
+        TextSource("dataset", "org/name", config="small", column="body"),
+    ]
+    first, second = (own.value for own in sweep.metrics)
+    assert first.scheme.recipe.probability == 0.5
+    assert first.max_tokens == 64
+    assert second.scheme.decoding.top_k == 5
+    assert second.scheme.decoding.temperature == 1.0
+
+
+def test_what_is_left_out_has_its_default(tmp_path):
+    sweep = read_sweep(
+        written(tmp_path, 'models = ["embedded"]\ndata = ["embedded"]\nmetrics = ["suffix"]')
+    )
+    assert (sweep.name, sweep.baseline, sweep.seeds) == ("mine", None, (42,))
+    assert sweep.limits == Limits()
+    assert len(sweep.cells) == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "kind", "main"),
+    [
+        ("models", ModelChoice, "model"),
+        ("data", TextChoice, "dataset"),
+        ("metrics", EvaluationConfig, "metric"),
+    ],
+)
+def test_every_option_of_the_shell_is_a_key(key, kind, main):
+    """Each by its name there; a value of no known type is refused as that key's, not as unknown."""
+    for own in own_options(kind):
+        for flag in own.option.flags:
+            name = flag.removeprefix("--")
+            if not flag.startswith("--") or name in (main, "seed"):
+                continue
+            with pytest.raises(OptionError, match=f"entry 1: {name} must be"):
+                sweep_of({**LEAST, key: [{main: LEAST[key][0], name: []}]}, "x")
+
+
+def model(rest, reference='"embedded"'):
+    return f"[[models]]\nmodel = {reference}\n{rest}"
+
+
+def metric(rest, name="suffix"):
+    return f'[[metrics]]\nmetric = "{name}"\n{rest}'
+
+
+def data(rest):
+    return f'[[data]]\ndataset = "embedded"\n{rest}'
+
+
+BAD = {
+    "no TOML: Expected '=' after a key .*line 4, column": 'name "x"',
+    "no TOML: Cannot overwrite.*line 5": 'name = "x"\nname = "y"\nseeds = [1]',
+    "unknown key 'modles'; near names: models": 'modles = ["embedded"]',
+    "unknown key 'zzz'; known: baseline, data,": "zzz = 1",
+    r"models must have one entry or more \(\[\[models\]\]\); it was missing": "#models",
+    r"models must have one entry or more.*it was \[\]": "models = []",
+    "models must have one entry or more.*it was 'embedded'": 'models = "embedded"',
+    "models, entry 1 must be a table.*it was 3": "models = [3]",
+    "models, entry 1 has no model": "[[models]]\nthreads = 1",
+    "models, entry 1: unknown key 'thraeds'; near names: threads": model("thraeds = 2"),
+    "models, entry 1: threads must be a whole number; it was '2'": model('threads = "2"'),
+    "models, entry 1: threads must be a whole number; it was True": model("threads = true"),
+    "models, entry 1: threads must be at least 1": model("threads = 0"),
+    "models, entry 1: unknown runtime 'tensorrt'": model('runtime = "tensorrt"'),
+    "models, entry 1: model must be text; it was 1": model("", "1"),
+    "models, entry 1: label must be text": model('label = " "'),
+    "given twice, under two names": model('tokenizer = "a"\nmodel-id = "b"'),
+    "models, entry 1: no such model: '/nowhere/at/all'": 'models = ["/nowhere/at/all"]',
+    "models, entry 1: no such model: '/nowhere'": model('tokenizer = "/nowhere"'),
+    "entry 1: unknown variant of the embedded model 'int9'": 'models = ["embedded:int9"]',
+    "models, entry 2 asks for the same as entry 1": 2 * model('label = "b"\n'),
+    "models, entry 2 is called 'embedded', and so is entry 1: give it a label": (
+        model("") + "\n" + model("threads = 1")
+    ),
+    "data, entry 1: there is no file /nowhere/a.csv": 'data = ["/nowhere/a.csv"]',
+    "data, entry 1: standard input can be read only once": 'data = ["-"]',
+    "data, entry 1: the number of samples must be 1": data("samples = 0"),
+    "data, entry 1: shuffle must be true or false": data("shuffle = 1"),
+    "data, entry 1: unknown encoding 'utf-9'": data('encoding = "utf-9"'),
+    "metrics, entry 1: unknown metric 'crossentropy'": 'metrics = ["crossentropy"]',
+    "metrics, entry 1: the option within word belongs to pseudo-perplexity": (
+        metric("within-word = true")
+    ),
+    "metrics, entry 1 has a seed: list them once": metric("seed = 1"),
+    "mask-probability must be a number; it was nan": metric("mask-probability = nan"),
+    r"seeds must be a list.*it was \[\]": "seeds = []",
+    "seeds must be a list.*it was 42": "seeds = 42",
+    "each seed must be a whole number, 0 or more; one was -1": "seeds = [1, -1]",
+    "each seed must be a whole number, 0 or more; one was True": "seeds = [true]",
+    "seed 1 is there twice": "seeds = [1, 2, 1]",
+    "unknown baseline 'int8'; known: embedded: name one of the models": 'baseline = "int8"',
+    "baseline must be text": "baseline = true",
+    "name must be text": 'name = ""',
+    "pass-below must be a number; it was '5'": 'pass-below = "5"',
+    "the border of PASS must lie below that of AT_RISK": "pass_below = 5",
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_what_is_wrong_is_said_with_its_place(message, tmp_path):
+    """Beside entries that are right, of each list that the wrong part does not have."""
+    right = {
+        name: own
+        for name, own in LEAST.items()
+        if not re.match(rf"(\[\[|#)?{name}\b", BAD[message])
+    }
+    # A comment in place of a list, so that lines have their numbers.
+    lines = [f'{name} = ["{right[name][0]}"]' if name in right else "#" for name in LEAST]
+    with pytest.raises(FillmaskError, match=f"mine.toml.*{message}"):
+        read_sweep(written(tmp_path, "\n".join([*lines, BAD[message]])))
+
+
+def test_files_that_are_none(tmp_path):
+    for path, message in (
+        (tmp_path / "none.toml", "there is no file"),
+        (tmp_path, "cannot be read: Is a directory"),
+        (written(tmp_path, b'name = "\xe9"'), "is no UTF-8 text .byte 8."),
+    ):
+        with pytest.raises(DataError, match=message):
+            read_sweep(path)
+
+
+def test_a_pipe_of_texts_is_refused(tmp_path):
+    """It would be read to its end for the first cell."""
+    os.mkfifo(tmp_path / "pipe.txt")
+    with pytest.raises(DataError, match="there is no file"):
+        sweep_of({**LEAST, "data": [str(tmp_path / "pipe.txt")]}, "x")
+
+
+def test_the_key_of_a_cell_holds_what_its_numbers_depend_on():
+    def key(**changes):
+        (cell,) = sweep_of({**LEAST, **changes}, "x").cells
+        return cell.key
+
+    plain = key()
+    assert plain == key(name="other", models=[{"model": "embedded", "label": "b"}], risk_below=0.2)
+    changed = [
+        key(seeds=[1]),
+        key(models=["embedded:int8"]),
+        key(models=[{"model": "embedded", "threads": 1}]),
+        key(data=[{"dataset": "embedded", "samples": 5}]),
+        key(metrics=["uniform"]),
+        key(metrics=[{"metric": "cross-entropy", "max-tokens": 9}]),
+        key(metrics=[{"metric": "cross-entropy", "batch-tokens": 9}]),
+        key(metrics=[{"metric": "cross-entropy", "whole-word": True}]),
+    ]
+    assert len({plain, *changed}) == 9
+
+
+def test_home_folders_are_found(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "a.txt").write_text("The cat sat.\n")
+    sweep = sweep_of({**LEAST, "data": ["~/a.txt"]}, "x")
+    assert Path(sweep.texts[0].value.where) == tmp_path / "a.txt"
