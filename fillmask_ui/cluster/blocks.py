@@ -1,9 +1,9 @@
 """The texts of cells as blocks that Ray Data reads in a stream, on any machine.
 
-A row is a unit of work: a block of `BLOCK_TEXTS` texts of the stream, or of a small set a part of
-one. A set whose order is drawn is read by one task, since the order needs all of it; the files of a
-folder in their own order are read by a task each, which begins with the first block that begins in
-its file and ends with the block that goes over into the next.
+A row is a unit of work: a block of `BLOCK_TEXTS` texts of the stream, or a part of one where each
+text takes many readings. A set whose order is drawn is read by one task, since the order needs all
+of it; the files of a folder in their own order are read by a task each, which begins with the first
+block that begins in its file and ends with the block that goes over into the next.
 """
 
 from __future__ import annotations
@@ -28,11 +28,6 @@ from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.texts.reading import SourceReport
 from fillmask_ui.texts.shards import file_texts
 
-# Units that each worker should have at least: with fewer blocks, a block is given out in parts.
-_UNITS_A_WORKER = 4
-_MOST_PARTS = 16
-# So many blocks are read before the first is given out, to see whether the set is small.
-_MOST_AHEAD = 16
 # After so many units it is asked whether the rest is still wanted.
 _ASKS_EVERY = 16
 
@@ -47,6 +42,7 @@ class Stretch:
     first: int = 0  # id of the first text; a multiple of `BLOCK_TEXTS`
     skip: int = 0  # texts of the first file that come before it
     end: int | None = None  # id behind the last text; None for all
+    parts: int = 1  # units that a block is given out in
 
 
 def stretches(
@@ -87,13 +83,12 @@ class BlockSource(Datasource):
 
     Args:
         stretches: in the order in which they are begun.
-        workers: processes that measure.
         ledger: handle of the actor.
     """
 
-    def __init__(self, stretches: Sequence[Stretch], workers: int, ledger: Any) -> None:
+    def __init__(self, stretches: Sequence[Stretch], ledger: Any) -> None:
         super().__init__()
-        self._stretches, self._workers, self._ledger = stretches, workers, ledger
+        self._stretches, self._ledger = stretches, ledger
 
     def estimate_inmemory_data_size(self) -> int | None:
         return None
@@ -101,12 +96,11 @@ class BlockSource(Datasource):
     def get_read_tasks(self, *_: Any, **__: Any) -> list[ReadTask]:
         unknown = BlockMetadata(num_rows=None, size_bytes=None, input_files=None, exec_stats=None)
         return [
-            ReadTask(partial(_read, stretch, self._workers, self._ledger), unknown)
-            for stretch in self._stretches
+            ReadTask(partial(_read, stretch, self._ledger), unknown) for stretch in self._stretches
         ]
 
 
-def _read(stretch: Stretch, workers: int, ledger: Any) -> Iterator[pa.Table]:
+def _read(stretch: Stretch, ledger: Any) -> Iterator[pa.Table]:
     """The units of a stretch; an error is a unit of its own, at the end."""
     units, report = 0, SourceReport(None, None)
     try:
@@ -119,15 +113,14 @@ def _read(stretch: Stretch, workers: int, ledger: Any) -> Iterator[pa.Table]:
                 examples: Iterator[Example] = texts
             else:
                 examples = _of_files(stretch, report)
-            first = stretch.first // BLOCK_TEXTS
-            for table in _tables(stretch.cell, first, examples, workers):
+            for table in _tables(stretch, examples):
                 yield table
                 units += 1
                 if units % _ASKS_EVERY == 0 and not ray.get(ledger.wants.remote(stretch.cell)):
                     break
     except FillmaskError as error:
         units += 1
-        yield _table(stretch.cell, -1, 0, 1, [], problem_of(error))
+        yield _table(stretch, -1, 0, [], problem_of(error))
     rows = _number(report.available)
     counts = units, report.given, report.blank, report.cut
     ray.get(ledger.read_all.remote(stretch.cell, stretch.first, rows, counts))
@@ -146,37 +139,25 @@ def _of_files(stretch: Stretch, report: SourceReport) -> Iterator[Example]:
         yield report.counted(Example(index, text))
 
 
-def _tables(cell: int, first: int, examples: Iterator[Example], workers: int) -> Iterator[pa.Table]:
+def _tables(stretch: Stretch, examples: Iterator[Example]) -> Iterator[pa.Table]:
     """Block by block, each a table of its own so that Ray gives it out at once."""
     blocks = iter(lambda: list(islice(examples, BLOCK_TEXTS)), [])
-    wanted = min(_MOST_AHEAD, _UNITS_A_WORKER * workers)
-    ahead: list[list[Example]] = []
-    problem = None
-    try:
-        ahead.extend(islice(blocks, wanted))
-    except FillmaskError as error:  # the blocks before it are measured first
-        problem = error
-    parts = 1
-    if workers > 1 and 0 < len(ahead) < wanted:
-        parts = min(_MOST_PARTS, -(-_UNITS_A_WORKER * workers // len(ahead)))
-    for number, block in enumerate(chain(ahead, () if problem else blocks), start=first):
-        for part in range(parts):
-            yield _table(cell, number, part, parts, block, "")
-    if problem is not None:
-        raise problem
+    for number, block in enumerate(blocks, start=stretch.first // BLOCK_TEXTS):
+        for part in range(stretch.parts):
+            yield _table(stretch, number, part, block, "")
 
 
 def _table(
-    cell: int, block: int, part: int, parts: int, examples: Sequence[Example], problem: str
+    stretch: Stretch, block: int, part: int, examples: Sequence[Example], problem: str
 ) -> pa.Table:
     """One unit. Texts are bytes: JSON can write lone surrogates, which Arrow's strings refuse."""
     texts = [example.text.encode("utf-8", "surrogatepass") for example in examples]
     return pa.table(
         {
-            "cell": pa.array([cell], pa.int32()),
+            "cell": pa.array([stretch.cell], pa.int32()),
             "block": pa.array([block], pa.int64()),
             "part": pa.array([part], pa.int32()),
-            "parts": pa.array([parts], pa.int32()),
+            "parts": pa.array([stretch.parts], pa.int32()),
             "ids": pa.array([[example.id for example in examples]], pa.list_(pa.int64())),
             "texts": pa.array([texts], pa.list_(pa.binary())),
             "problem": pa.array([problem], pa.string()),

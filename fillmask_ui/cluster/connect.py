@@ -6,6 +6,8 @@ import logging
 import os
 import signal
 import socket
+import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Iterator
@@ -28,6 +30,7 @@ _ENVIRONMENT = {
     "RAY_BACKEND_LOG_LEVEL": "fatal",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_TQDM": "0",
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".*",  # on standard output, where JSON may go
     "RAY_worker_niceness": "0",  # the evaluation is what is wanted, as in one process
     "RAY_ENABLE_AUTO_CONNECT": "0",
 }
@@ -114,7 +117,7 @@ def _join(choice: EngineChoice) -> None:
         _check_address(choice.address)
         options["address"] = choice.address
     try:
-        with warnings.catch_warnings(), _interrupted_later():
+        with warnings.catch_warnings(), _interrupted_later(), _without_remarks():
             warnings.simplefilter("ignore")
             ray.init(**options)
     except Exception as error:  # of many kinds, none of them documented
@@ -123,6 +126,25 @@ def _join(choice: EngineChoice) -> None:
             f"Ray cannot be used {where}: {first_line(error)}. Is a cluster running there (ray "
             "status), of the same versions of Ray and Python as here?"
         ) from error
+
+
+@contextmanager
+def _without_remarks() -> Iterator[None]:
+    """Drop what Ray writes of its own logging past Python; all else comes out at the end."""
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as caught:
+        before = os.dup(2)
+        os.dup2(caught.fileno(), 2)
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(before, 2)
+            os.close(before)
+            caught.seek(0)
+            for line in caught:
+                if b"Set ray log level" not in line:
+                    os.write(2, line)
 
 
 @contextmanager

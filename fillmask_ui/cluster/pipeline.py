@@ -90,7 +90,7 @@ class _Pipeline:
         context.enable_progress_bars = False
         context.target_max_block_size = 1  # each unit is given out by itself, at once
         stretches = [stretch for cell in group.cells for stretch in cell.stretches]
-        source = BlockSource(stretches, self._cluster.workers, self._ledger)
+        source = BlockSource(stretches, self._ledger)
         units = ray.data.read_datasource(
             source,
             override_num_blocks=len(stretches),
@@ -149,6 +149,10 @@ class _Pipeline:
                 item = self._queue.get(timeout=_POLL_SECONDS)
             except queue.Empty:
                 item = ""
+            if not ray.is_initialized():  # the program is being ended: what is stored is kept
+                for cell in self._cells:
+                    cell.recorder.close()
+                return
             if isinstance(item, BaseException):
                 raise _explained(item)
             if item:
@@ -200,7 +204,7 @@ class _Pipeline:
     def _stored(self, cell: OpenCell, unit: dict[str, Any]) -> StoredRows:
         """Store the rows of a unit; none of a cell that has failed."""
         key: Unit = (unit["cell"], unit["block"], unit["part"])
-        if cell.ended or key in cell.delivered:
+        if cell.ended or cell.recorder.closed or key in cell.delivered:
             return StoredRows(b"")
         try:
             if unit["problem"]:

@@ -37,6 +37,9 @@ from fillmask_ui.texts.lines import is_folder
 from fillmask_ui.texts.shards import count_texts, shards
 from fillmask_ui.texts.source import DATASET, FILE, FOLDER, STDIN
 
+# Units of a block where each token is a reading: some seconds each, not minutes.
+PARTS = 16
+
 
 @dataclass(eq=False)
 class OpenCell:
@@ -168,9 +171,10 @@ def _counted(source: TextSource) -> list[int]:
 def _opened(
     number: int, source: TextSource, counts: list[int], recorder: Recorder, closing: ExitStack
 ) -> OpenCell:
-    cell = OpenCell(
-        number, source, recorder, stretches(number, source, shards(source), counts), closing
-    )
+    parts = PARTS if recorder.info.config.scheme.covers_the_text else 1
+    tasks = stretches(number, source, shards(source), counts)
+    tasks = [replace(stretch, parts=parts) for stretch in tasks]
+    cell = OpenCell(number, source, recorder, tasks, closing)
     if counts:
         total = sum(counts)
         cell.expected = min(total, source.samples or total)

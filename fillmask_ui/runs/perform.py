@@ -113,10 +113,11 @@ def perform_cells(
             recorder = opened.enter_context(resume(store, cell.run)) if cell.run else None
             # Before a model is loaded: a wrong column shows at once.
             texts = opened.enter_context(open_texts(cell.plan.source))
+            if recorder is not None:
+                recorder.check_texts(texts)
             model = load(cell.plan.model)
             baseline = load(cell.plan.baseline) if cell.plan.baseline else None
             recorder = recorder or opened.enter_context(begin(cell, store, model, baseline))
-            recorder.check_texts(texts)
             masks = _masks(model, recorder.info.config)
             yield from _measure(recorder, texts, model, baseline, masks)
 

@@ -76,10 +76,14 @@ def assert_same(run: Run, other: Run) -> None:
 def processes(name: str, of: int | None = None) -> list[int]:
     """Ids of processes whose command has a name in it, those below one process if it is given."""
     found = []
-    listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True).stdout
+    listed = subprocess.run(
+        ["ps", "-eo", "stat,pid,ppid,args"], capture_output=True, text=True
+    ).stdout
     parents, commands = {}, {}
     for line in listed.splitlines()[1:]:
-        pid, parent, command = line.split(None, 2)
+        state, pid, parent, command = line.split(None, 3)
+        if state.startswith("Z"):  # has ended, but whoever should ask does not
+            continue
         parents[int(pid)], commands[int(pid)] = int(parent), command
     for pid, command in commands.items():
         above, chain = pid, set()

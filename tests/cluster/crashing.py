@@ -18,6 +18,8 @@ def worker(step: str) -> Any:
                 if ray.get(ledger.start.remote()):
                     os._exit(1)
             super().__init__(ledger, *others)
+            if self._problem:
+                return
             zebra = self._model.vocabulary.encode("zebra").ids[1:-1]
             if step == "tokenizer":
                 self._model.vocabulary = _Vocabulary(self._model.vocabulary)

@@ -26,7 +26,6 @@ from cluster.conftest import (
     write_texts,
 )
 from ray import cloudpickle
-from ray.cluster_utils import Cluster as RayCluster
 
 from fillmask_ui.cluster import EngineChoice, open_engine
 from fillmask_ui.cluster.worker import CRASHED
@@ -99,24 +98,6 @@ def test_a_model_that_ends_every_worker(engine, store, plan, monkeypatch):
     with pytest.raises(Exception, match="while they load the model"):
         measured(plan, store, engine)
     assert store.open("latest").state == "failed"
-
-
-def test_a_machine_that_leaves(store, plan):
-    whole = measured(plan, store)
-    cluster = RayCluster(initialize_head=True, head_node_args={"num_cpus": 1})
-    try:
-        leaving = cluster.add_node(num_cpus=1)
-        with open_engine(EngineChoice("ray", address=cluster.address, workers=2)) as engine:
-            steps = perform(plan, store, load_choice, engine)
-            for step in steps:
-                if step.rows and leaving is not None:
-                    cluster.remove_node(leaving, allow_graceful=False)
-                    leaving = None
-                    cluster.add_node(num_cpus=1)
-            name = step.info.name
-    finally:
-        cluster.shutdown()
-    assert_same(store.open(name), whole)
 
 
 COMMAND = [sys.executable, "-m", "fillmask_ui", "eval", "--engine", "ray", "--workers", "2"]

@@ -1,0 +1,126 @@
+"""A cluster of several machines, which are processes of this one."""
+
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cluster.conftest import assert_same, measured, write_texts
+from ray.cluster_utils import Cluster as RayCluster
+
+from fillmask_ui.cluster import EngineChoice, open_engine
+from fillmask_ui.cluster.placing import describe
+from fillmask_ui.errors import DataError, OptionError
+from fillmask_ui.models import load_choice
+from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.runs import Plan, perform
+from fillmask_ui.texts import TextSource
+
+
+@pytest.fixture
+def plan(tmp_path, tiny_models):
+    path = write_texts(tmp_path / "texts.txt", 4000)
+    return Plan(ModelChoice(str(tiny_models.folder("bert"))), source=TextSource("file", str(path)))
+
+
+@pytest.fixture
+def machines():
+    cluster = RayCluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    yield cluster
+    cluster.shutdown()
+
+
+def joined(machines, workers=2):
+    return open_engine(EngineChoice("ray", address=machines.address, workers=workers))
+
+
+def test_a_machine_that_leaves(machines, store, plan):
+    whole = measured(plan, store)
+    leaving = machines.add_node(num_cpus=1)
+    with joined(machines) as engine:
+        for step in perform(plan, store, load_choice, engine):
+            if step.rows and leaving is not None:
+                machines.remove_node(leaving, allow_graceful=False)
+                leaving = None
+                machines.add_node(num_cpus=1)
+    assert_same(store.open(step.info.name), whole)
+
+
+def blind(monkeypatch, to):
+    """Let all other machines lack what has a name in its path."""
+
+    def described(paths):
+        own = describe(paths)
+        seen = {path: None if to in path else size for path, size in own.seen.items()}
+        return [own, replace(own, host="other", seen=seen)]
+
+    monkeypatch.setattr("fillmask_ui.cluster.prepare.machines", described)
+
+
+@pytest.mark.parametrize("file", [False, True])
+def test_a_model_that_others_cannot_see_is_sent(machines, store, plan, monkeypatch, file, tmp_path):
+    monkeypatch.setenv("FILLMASK_UI_CACHE", str(tmp_path / "cache"))
+    folder = Path(plan.model.reference)
+    model = ModelChoice(str(folder / "onnx" / "model.onnx") if file else str(folder))
+    plan = replace(plan, model=model, source=replace(plan.source, samples=300))
+    whole = measured(plan, store)
+    blind(monkeypatch, to=folder.name)
+    with joined(machines, workers=1) as engine:
+        assert_same(measured(plan, store, engine), whole)
+
+
+def test_what_others_cannot_see_and_is_not_sent(machines, store, plan, monkeypatch):
+    with joined(machines, workers=1) as engine:
+        blind(monkeypatch, to="texts.txt")
+        with pytest.raises(DataError, match=r"the machine other does not have .*texts\.txt"):
+            measured(plan, store, engine)
+        monkeypatch.setattr("fillmask_ui.cluster.placing.MOST_SHIPPED_BYTES", 10)
+        blind(monkeypatch, to=Path(plan.model.reference).name)
+        with pytest.raises(DataError, match=r"the machine other cannot read .* put it where all"):
+            measured(plan, store, engine)
+    assert store.names() == []
+
+
+def test_other_versions(machines, store, plan, monkeypatch):
+    def described(paths):
+        own = describe(paths)
+        return replace(own, versions={**own.versions, "numpy": "1.0"})
+
+    monkeypatch.setattr("fillmask_ui.cluster.prepare.describe", described)
+    with (
+        joined(machines, workers=1) as engine,
+        pytest.raises(DataError, match=r"and this one has 1\.0: install the same versions"),
+    ):
+        measured(plan, store, engine)
+    assert store.names() == []
+
+
+def test_more_workers_than_the_cluster_has(machines):
+    with pytest.raises(OptionError, match="4 workers of 1 thread need 4 cores, and the cluster"):
+        joined(machines, workers=4).__enter__()
+
+
+def test_more_workers_than_this_machine_has():
+    with pytest.raises(OptionError, match="need 20000 cores, and this machine has"):
+        open_engine(EngineChoice("ray", workers=10000, threads_per_worker=2)).__enter__()
+
+
+@pytest.mark.parametrize("address", ["here", "ray://127.0.0.1:10001", "127.0.0.1:port"])
+def test_no_address(address):
+    with pytest.raises(OptionError, match="HOST:PORT"):
+        open_engine(EngineChoice("ray", address=address)).__enter__()
+
+
+def test_nobody_at_the_address():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(DataError, match=rf"no cluster answers at 127\.0\.0\.1:{port}"):
+        open_engine(EngineChoice("ray", address=f"127.0.0.1:{port}")).__enter__()
+
+
+def test_something_else_at_the_address():
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(DataError, match="Ray cannot be used at"):
+            open_engine(EngineChoice("ray", address=address)).__enter__()
