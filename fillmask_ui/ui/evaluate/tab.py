@@ -64,7 +64,8 @@ def _wire_jobs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
 
     def arrive(request: gr.Request, visitor: str, page: str) -> Any:
         desk = bench.arrive(request.session_hash or "", visitor, page)
-        return changes(parts, Update(runs=view.run_list(desk)))
+        shown = changes(parts, Update(runs=view.run_list(desk)))
+        return {**shown, waiting: True} if desk.take_up() else shown
 
     def take_up(request: gr.Request) -> Iterator[Any]:
         for update in view.taken_up(_desk(bench, request)):
@@ -83,9 +84,11 @@ def _wire_jobs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
     once: dict[str, Any] = {"trigger_mode": "once", **_JOBS}
     # Who asks is known to the browser alone.
     who = [gr.Textbox(visible=False), gr.Textbox(visible=False)]
-    arrival = widgets.page().load(arrive, who, every, js=widgets.static("visitor.js"), **QUIET)
+    waiting = gr.State(False)  # whether a job goes on that the page should show as it opens
+    known: dict[str, Any] = {"js": widgets.static("visitor.js"), "queue": False, **QUIET}
+    widgets.page().load(arrive, who, [*every, waiting], **known)
     jobs = [
-        arrival.then(take_up, None, every, **_JOBS),
+        waiting.change(take_up, None, every, **_JOBS),
         parts["run"].click(run, None, every, inputs_kwargs=inputs, **once),
         parts["resume"].click(resume, parts["picked"], every, **once),
     ]
@@ -177,7 +180,8 @@ def _wire_runs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
 
     def take(link: Mapping[str, str]) -> list[Any]:
         named = (link.get(f"evaluate_{name}") or gr.skip() for name in ("model", "baseline"))
-        return [view.linked(link), *named]
+        selection = view.linked(link)
+        return [selection if selection.run else gr.skip(), *named]
 
     def delete(request: gr.Request, name: str | None) -> Any:
         desk = _desk(bench, request)
