@@ -13,6 +13,9 @@ from typing import TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+# Of a model at a time: beyond a few they gain nothing and hold the more logits.
+MOST_CALLS = 4
+
 _OWN = threading.local()
 
 

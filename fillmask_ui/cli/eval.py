@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -13,10 +14,12 @@ from fillmask_ui.cli.eval_output import print_figures, run_values, show_progress
 from fillmask_ui.cli.options import given_options, option, with_options
 from fillmask_ui.cli.runs import store
 from fillmask_ui.cli.terminal import load
+from fillmask_ui.cluster import LOCAL, EngineChoice, open_engine
 from fillmask_ui.errors import DataError, OptionError, unknown
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.intervals import Limits
 from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.options import options_of
 from fillmask_ui.runs import Plan, perform, perform_rest
 from fillmask_ui.texts import TextChoice
 
@@ -43,6 +46,7 @@ def evaluate(
     fail_on: Annotated[
         str | None, option("Exit with code 3 on this verdict: regression, at-risk, inconclusive.")
     ] = None,
+    where: EngineChoice,
     resume: Annotated[str | None, option("Go on with a stopped run.", metavar="RUN")] = None,
     output: Annotated[
         Path | None, option("Write the JSON there.", "--output", "-o", metavar="FILE")
@@ -62,9 +66,12 @@ def evaluate(
         )
     if resume is None:
         second = None if baseline is None else model.second(baseline)
-        steps = perform(Plan(model, second, config, texts.source(), limits), store(), load)
+        plan = Plan(model, second, config, texts.source(), limits)
+        measure = partial(perform, plan, store(), load)
     else:
-        if given := given_options(context, beside={"resume", "output", "as_json", "fail_on"}):
+        # Where a run is measured is no choice of its own: it may go on elsewhere.
+        beside = {"resume", "output", "as_json", "fail_on", *options_of(EngineChoice)}
+        if given := given_options(context, beside=beside):
             raise OptionError(
                 f"a resumed run has its own choices: leave out {', '.join(given)}, or start a new "
                 "run"
@@ -74,8 +81,11 @@ def evaluate(
             raise OptionError(
                 f"--fail-on needs a baseline, and run {info.name} has none: leave it out"
             )
-        steps = perform_rest(resume, store(), load)
-    done = show_progress(steps, quiet=as_json)
+        measure = partial(perform_rest, resume, store(), load)
+    if where.engine != LOCAL:
+        sys.stderr.write("starting Ray...\n")
+    with open_engine(where) as engine:
+        done = show_progress(measure(engine), quiet=as_json)
     summary = done.running.summary()
     values = run_values(summary, done.info)
     text = json.dumps(values, ensure_ascii=False)

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 from rich.panel import Panel
@@ -13,11 +14,14 @@ from rich.progress import MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from fillmask_ui.cli.terminal import print_line, print_table, progress_bar, wide_console
-from fillmask_ui.evaluation import RunningSummary, Summary
+from fillmask_ui.evaluation import Summary
 from fillmask_ui.evaluation.catalogue import SPLITS
 from fillmask_ui.runs import Progress, RunInfo
 from fillmask_ui.runs.info import DONE
+from fillmask_ui.runs.pace import Pace
 from fillmask_ui.show import figures
+from fillmask_ui.show.engines import speed_text
+from fillmask_ui.show.numbers import duration
 
 # In a pipe one line per tenth of the way, but no more often than this.
 _QUIET_SECONDS = 10.0
@@ -35,13 +39,16 @@ def show_progress(steps: Generator[Progress], *, quiet: bool) -> Progress:
             if not quiet:
                 _print_head(step.info, step.expected)
             sys.stderr.write(f"run {step.info.name}\n")
-        mean = TextColumn("{task.fields[mean]}", markup=False)
-        columns = (MofNCompleteColumn(), TimeRemainingColumn(), mean)
-        task: dict[str, Any] = {"description": "texts", "total": step.expected, "mean": ""}
+        pace = Pace(step)
+        now = TextColumn("{task.fields[now]}", markup=False)
+        columns = (MofNCompleteColumn(), TimeRemainingColumn(), now)
+        task = {"description": "texts", "now": "", **_bar_values(pace, step)}
         try:
-            with progress_bar(_bar_values, _quiet_lines(), *columns, **task) as show:
+            bar = progress_bar(partial(_bar_values, pace), _quiet_lines(pace), *columns, **task)
+            with bar as show:
                 for step in steps:
                     if step.through is not None:
+                        pace.add(step)
                         show(step)
         except KeyboardInterrupt:
             command = f"fillmask-ui eval --resume {step.info.name}"
@@ -56,15 +63,20 @@ def run_values(summary: Summary, info: RunInfo) -> dict[str, Any]:
     return summary.to_dict() | own
 
 
-def _bar_values(step: Progress) -> dict[str, Any]:
-    return {"completed": int(step.through or 0), "mean": _mean_text(step.running)}
+def _bar_values(pace: Pace, step: Progress) -> dict[str, Any]:
+    now = ", ".join(_now_texts(pace, step))
+    return {"completed": int(step.through or 0), "total": step.expected, "now": now}
 
 
-def _mean_text(running: RunningSummary) -> str:
-    return f"mean NLL {running.mean_nll_nats:.4f} nats" if running.texts else ""
+def _now_texts(pace: Pace, step: Progress) -> list[str]:
+    """How fast a run goes, on how many workers, and the mean of its texts so far."""
+    running = step.running
+    mean = f"mean NLL {running.mean_nll_nats:.4f} nats" if running.texts else ""
+    speed = speed_text(step.info, step.workers, pace.tokens_per_second)
+    return [text for text in (speed, mean) if text]
 
 
-def _quiet_lines() -> Callable[[Progress], None]:
+def _quiet_lines(pace: Pace) -> Callable[[Progress], None]:
     last = {"time": time.monotonic(), "tenth": 0}
 
     def show(step: Progress) -> None:
@@ -74,7 +86,9 @@ def _quiet_lines() -> Callable[[Progress], None]:
             return
         last.update(time=now, tenth=tenth)
         of = f" of {expected:,}" if expected else ""
-        sys.stderr.write(f"{int(through):,}{of} texts, {_mean_text(step.running)}\n")
+        left = [] if pace.seconds_left is None else [f"{duration(pace.seconds_left)} left"]
+        parts = [f"{int(through):,}{of} texts", *_now_texts(pace, step), *left]
+        sys.stderr.write(f"{', '.join(parts)}\n")
 
     return show
 

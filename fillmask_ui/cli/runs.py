@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +14,7 @@ from fillmask_ui.cli.terminal import print_json, print_table
 from fillmask_ui.errors import FillmaskError, OptionError
 
 if TYPE_CHECKING:
-    from fillmask_ui.runs import RunStore
+    from fillmask_ui.runs import RunInfo, RunStore
 
 RunName = Annotated[
     str, typer.Argument(metavar="RUN", help="Name, the beginning of one, or latest.")
@@ -36,6 +36,7 @@ def store() -> RunStore:
 @runs.command("list")
 def list_runs(as_json: Json = False) -> None:
     """List all runs, oldest first."""
+    from fillmask_ui.show.engines import engine_names
     from fillmask_ui.show.numbers import cell_text
 
     found = store()
@@ -58,6 +59,7 @@ def list_runs(as_json: Json = False) -> None:
             "value": result.get(info.config.scheme.figure_key),
             "verdict": result.get("verdict"),
             "rows": run.row_count,
+            **_engines(info),
         }
         entries.append(entry)
     if as_json:
@@ -66,7 +68,11 @@ def list_runs(as_json: Json = False) -> None:
     elif not entries:
         typer.echo(f"no runs in {found.root}: make one with fillmask-ui eval")
     else:
-        columns = ("run", "state", "model", "metric", ">value", ">rows", "verdict")
+        columns = ["run", "state", "model", "metric", ">value", ">rows", "verdict"]
+        for entry in entries:
+            entry["engines"] = engine_names(entry.get("engines", ()))
+        if {entry["engines"] for entry in entries} - {"", "local"}:
+            columns.append("engines")
         rows = ([cell_text(entry[key.strip(">")]) for key in columns] for entry in entries)
         print_table(columns, rows)
 
@@ -75,15 +81,23 @@ def list_runs(as_json: Json = False) -> None:
 def show(run: RunName, as_json: Json = False) -> None:
     """Show the figures of a run, computed from its rows."""
     from fillmask_ui.cli.eval_output import print_figures, run_values
+    from fillmask_ui.show.engines import engines_text
 
     opened = store().open(run)
     summary, info = opened.summary(), opened.info
     if as_json:
-        print_json(run_values(summary, info) | {"state": opened.state})
+        print_json(run_values(summary, info) | {"state": opened.state} | _engines(info))
         return
     failed = f" ({info.error})" if info.error else ""
     typer.echo(f"{info.name}: {opened.state}{failed}")
+    if info.engines:
+        typer.echo(f"measured by: {engines_text(info.engines)}")
     print_figures(summary, info)
+
+
+def _engines(info: RunInfo) -> dict[str, Any]:
+    """Where it was measured, for JSON; runs of before do not say."""
+    return {"engines": list(info.engines)} if info.engines else {}
 
 
 @runs.command()

@@ -1,5 +1,5 @@
 """Evaluations on the processes of Ray, on this machine or many, with the digits of one process."""
 
-from fillmask_ui.cluster.choice import EngineChoice, open_engine, ray_installed
+from fillmask_ui.cluster.choice import LOCAL, RAY, EngineChoice, open_engine, ray_installed
 
-__all__ = ["EngineChoice", "open_engine", "ray_installed"]
+__all__ = ["LOCAL", "RAY", "EngineChoice", "open_engine", "ray_installed"]

@@ -13,15 +13,16 @@ token of two tokenizers: losses per character do.
 
 from fillmask_ui.evaluation.config import EvaluationConfig
 from fillmask_ui.evaluation.history import History, MeanSoFar
-from fillmask_ui.evaluation.measure import Heartbeat, check_models, evaluate
+from fillmask_ui.evaluation.measure import BLOCK_TEXTS, Heartbeat, check_models, evaluate
 from fillmask_ui.evaluation.prepare import Masks, SeededMasks
 from fillmask_ui.evaluation.rows import EvaluatedText, TokenScores
 from fillmask_ui.evaluation.running import RunningSummary, summarize
+from fillmask_ui.evaluation.samples import TokenExample, token_example
 from fillmask_ui.evaluation.schemes import SCHEMES
 from fillmask_ui.evaluation.summary import Comparison, GroupFigures, ModelFigures, Summary
-from fillmask_ui.evaluation.tallies import TokenExample, token_example
 
 __all__ = [
+    "BLOCK_TEXTS",
     "SCHEMES",
     "Comparison",
     "EvaluatedText",

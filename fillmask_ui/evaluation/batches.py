@@ -19,7 +19,7 @@ from fillmask_ui.evaluation.prepare import Prepared
 from fillmask_ui.evaluation.rows import EvaluatedText, LogitDifference, MaskedText, TokenScores
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.scoring import Exponentials
-from fillmask_ui.workers import Budget
+from fillmask_ui.workers import MOST_CALLS, Budget
 
 # Fields, each of length M, of the `TokenScores` of each model in turn, then of the
 # `LogitDifference` where there are two.
@@ -45,6 +45,11 @@ class Batch:
     views: Sequence[_View]
     through: float  # share of the window's tokens that went through the models after it
 
+    def tokens(self, done: frozenset[int]) -> int:
+        """How many it scores, of texts that are not `done`."""
+        fresh = (view for view in self.views if view.text.row.id not in done)
+        return sum(len(view.entries) for view in fresh)
+
 
 class Scorer(ABC):
     """Models with one tokenizer, and the batches in which texts go through them.
@@ -52,19 +57,18 @@ class Scorer(ABC):
     Args:
         models: one, or two that are compared token by token.
         batch_tokens: largest B * T.
-        workers: threads that call `score` at a time.
         budget: bytes of logits that all threads together may hold.
     """
 
-    def __init__(
-        self, models: Sequence[MaskedLM], batch_tokens: int, workers: int, budget: Budget
-    ) -> None:
+    def __init__(self, models: Sequence[MaskedLM], batch_tokens: int, budget: Budget) -> None:
         self._models = models
         self._batch_tokens = batch_tokens
         self._budget = budget
         self._position_bytes = 4 * sum(model.signature.vocabulary_size for model in models)
         self._most = max(1, budget.total // self._position_bytes)  # positions of a call
-        self._fair = max(1, self._most // workers)  # of a batch that several texts share
+        # Of a batch that several texts share. All calls at a time have room, however many there
+        # are: batches are the same whatever the number of threads.
+        self._fair = max(1, self._most // MOST_CALLS)
 
     def batches(
         self, texts: Sequence[Prepared], number: int, done: frozenset[int]
@@ -107,10 +111,8 @@ class Scorer(ABC):
 class BatchScorer(Scorer):
     """Scores of the true tokens, by one reading of each view; arguments as of `Scorer`."""
 
-    def __init__(
-        self, models: Sequence[MaskedLM], batch_tokens: int, workers: int, budget: Budget
-    ) -> None:
-        super().__init__(models, batch_tokens, workers, budget)
+    def __init__(self, models: Sequence[MaskedLM], batch_tokens: int, budget: Budget) -> None:
+        super().__init__(models, batch_tokens, budget)
         # Id of a text, number of a view.
         self._scored: dict[int, dict[int, Scores]] = defaultdict(dict)
 

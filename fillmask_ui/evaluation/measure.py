@@ -8,9 +8,10 @@ the numbers to the last digit, in the same order. No batch has texts of two bloc
 """
 
 import itertools
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from fillmask_ui.batching import windows
@@ -33,7 +34,7 @@ _WINDOW_TOKENS = 2**16
 # Of a model that does not say what is fast, and of evaluations too small to find out.
 DEFAULT_BATCH_TOKENS = 512
 # Work of the first window, in tokens, from which on finding out pays.
-_WORTH_MEASURING = 2**15
+WORTH_MEASURING = 2**15
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Heartbeat:
 
     texts: float  # through so far, skipped and done ones too; those under way by share of the work
     batch_tokens: int  # of the padded batches, where it was left open
+    tokens: int  # scored so far, those of rows that come later included
 
 
 def evaluate(
@@ -53,6 +55,7 @@ def evaluate(
     masks: Masks | None = None,
     done: Collection[int] = (),
     heartbeat: bool = False,
+    begun: Callable[[tuple[int, ...]], None] | None = None,
 ) -> Generator[EvaluatedText | SkippedText | Heartbeat]:
     """Measure a model, and a second one on identical masks, text by text.
 
@@ -66,6 +69,7 @@ def evaluate(
         masks: where hidden tokens come from; needed for the mask stream `collator`.
         done: ids that a stopped run already has; they are not measured again.
         heartbeat: also yield a `Heartbeat` after each batch; a text may take many.
+        begun: called before each batch with the ids of its texts, in the thread that measures it.
 
     Yields:
         One per text, as soon as it is measured: ids come in any order within a window.
@@ -82,19 +86,38 @@ def evaluate(
             "the mask stream 'collator' runs in transformers: give "
             "masks=CollatorMasks(model.vocabulary, config) from fillmask_ui.runs.collator_masks"
         )
-    lanes = [_Lane([model], masks or SeededMasks(config, model.vocabulary))]
-    if baseline is not None and same_tokenizer(model.vocabulary, baseline.vocabulary):
-        lanes[0].models.append(baseline)
-    elif baseline is not None:
-        lanes.append(_Lane([baseline], SeededMasks(config, baseline.vocabulary)))
-    texts = (
-        text if isinstance(text, Example) else Example(index, text)
-        for index, text in enumerate(examples)
-    )
-    with closing(_measure(lanes, texts, config, frozenset(done))) as rows:
+    lanes = _lanes(model, baseline, config, masks)
+    with closing(_measure(lanes, _numbered(examples), config, frozenset(done), begun)) as rows:
         for row in rows:
             if heartbeat or not isinstance(row, Heartbeat):
                 yield row
+
+
+@dataclass(frozen=True)
+class Window:
+    """Texts whose batches are formed together."""
+
+    ids: tuple[int, ...]  # of the texts, those that cannot be measured included
+    tokens: int  # that the models read, for all views of the texts
+
+
+def windows_of(
+    model: MaskedLM,
+    examples: Iterable[Example | str],
+    config: EvaluationConfig,
+    baseline: MaskedLM | None = None,
+) -> Iterator[Window]:
+    """How `evaluate` cuts a stream of texts into windows, none of which is measured here."""
+    config = check_models(model, baseline, config)
+    lanes = _lanes(model, baseline, config, None)
+    for window in _windows(_prepare_all(lanes, _numbered(examples), config)):
+        ids = (item.id if isinstance(item, SkippedText) else item[0].row.id for item in window)
+        yield Window(tuple(ids), sum(map(_size, window)))
+
+
+def _numbered(examples: Iterable[Example | str]) -> Iterator[Example]:
+    for index, text in enumerate(examples):
+        yield text if isinstance(text, Example) else Example(index, text)
 
 
 def check_models(
@@ -127,6 +150,18 @@ class _Lane:
     masks: Masks
 
 
+def _lanes(
+    model: MaskedLM, baseline: MaskedLM | None, config: EvaluationConfig, masks: Masks | None
+) -> list[_Lane]:
+    """One for both models where they have the same tokenizer, else one each."""
+    lanes = [_Lane([model], masks or SeededMasks(config, model.vocabulary))]
+    if baseline is not None and same_tokenizer(model.vocabulary, baseline.vocabulary):
+        lanes[0].models.append(baseline)
+    elif baseline is not None:
+        lanes.append(_Lane([baseline], SeededMasks(config, baseline.vocabulary)))
+    return lanes
+
+
 @dataclass(frozen=True, eq=False)
 class _Step:
     """A batch on its way, or a text that is left out."""
@@ -136,24 +171,36 @@ class _Step:
     waits: bool = False  # whether its rows wait for those of the model
     texts: float = 0.0  # as of `Heartbeat`, after it
 
-    def perform(self) -> tuple["_Step", Any]:
-        return self, self.scorer.score(self.what) if isinstance(self.what, Batch) else None
+    def perform(self, begun: Callable[[tuple[int, ...]], None] | None) -> tuple["_Step", Any]:
+        if isinstance(self.what, SkippedText):
+            return self, None
+        if begun is not None:
+            begun(tuple(sorted({view.text.row.id for view in self.what.views})))
+        return self, self.scorer.score(self.what)
 
 
 def _measure(
-    lanes: Sequence[_Lane], texts: Iterable[Example], config: EvaluationConfig, done: frozenset[int]
+    lanes: Sequence[_Lane],
+    texts: Iterable[Example],
+    config: EvaluationConfig,
+    done: frozenset[int],
+    begun: Callable[[tuple[int, ...]], None] | None,
 ) -> Generator[EvaluatedText | SkippedText | Heartbeat]:
     """Row by row; of two lanes each text has a row that carries the other lane's."""
     cut = _windows(_prepare_all(lanes, texts, config))
     first = next(cut, [])
     models = [model for lane in lanes for model in lane.models]
-    batch_tokens = config.batch_tokens or _batch_tokens(models, sum(map(_size, first)))
+    batch_tokens = config.batch_tokens or DEFAULT_BATCH_TOKENS
+    if config.batch_tokens is None and sum(map(_size, first)) >= WORTH_MEASURING:
+        batch_tokens = fast_batch_tokens(models)
     workers = min(getattr(model, "concurrent_calls", 1) for model in models)
     budget = Budget(LOGIT_BYTES)
-    scorers = [_scorer(config, lane.models, batch_tokens, workers, budget) for lane in lanes]
+    scorers = [_scorer(config, lane.models, batch_tokens, budget) for lane in lanes]
     steps = _steps(itertools.chain([first], cut), scorers, done)
     others: dict[int, EvaluatedText] = {}
-    with closing(in_order(_Step.perform, steps, workers)) as performed:
+    tokens = 0
+    perform = partial(_Step.perform, begun=begun)
+    with closing(in_order(perform, steps, workers)) as performed:
         for step, scores in performed:
             if isinstance(step.what, SkippedText):
                 yield step.what
@@ -163,7 +210,8 @@ def _measure(
                     others[row.id] = row
                 else:
                     yield replace(row, other=others.pop(row.id, None))
-            yield Heartbeat(step.texts, batch_tokens)
+            tokens += 0 if step.waits else step.what.tokens(done)
+            yield Heartbeat(step.texts, batch_tokens, tokens)
 
 
 def _scorer(config: EvaluationConfig, models: Sequence[MaskedLM], *limits: Any) -> Scorer:
@@ -173,10 +221,10 @@ def _scorer(config: EvaluationConfig, models: Sequence[MaskedLM], *limits: Any) 
     return BatchScorer(models, *limits)
 
 
-def _batch_tokens(models: Sequence[MaskedLM], work: int) -> int:
-    """What is fast for all of them, where the first window has work that is worth asking."""
+def fast_batch_tokens(models: Sequence[MaskedLM]) -> int:
+    """Tokens of a padded batch that are fast on this machine for all of the models."""
     asked = [getattr(model, "best_batch_tokens", None) for model in models]
-    if work < _WORTH_MEASURING or not all(asked):
+    if not all(asked):
         return DEFAULT_BATCH_TOKENS
     return min(measured() for measured in asked if measured)
 

@@ -15,9 +15,10 @@ from fillmask_ui.evaluation.config import EvaluationConfig
 from fillmask_ui.evaluation.figures import comparison_figures, model_figures
 from fillmask_ui.evaluation.measure import Heartbeat
 from fillmask_ui.evaluation.rows import EvaluatedText
+from fillmask_ui.evaluation.samples import LargestTokens, PointSample
 from fillmask_ui.evaluation.schemes import CrossEntropy
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM, ModelFigures, Summary
-from fillmask_ui.evaluation.tallies import LargestTokens, ModelTally, PairTally, PointSample, gap
+from fillmask_ui.evaluation.tallies import ModelTally, PairTally, gap
 from fillmask_ui.intervals import Limits
 from fillmask_ui.records import SkippedText
 

@@ -21,9 +21,9 @@ from fillmask_ui.evaluation.catalogue import (
     interval_list,
 )
 from fillmask_ui.evaluation.config import EvaluationConfig
+from fillmask_ui.evaluation.samples import TokenExample
 from fillmask_ui.evaluation.schemes import CrossEntropy, Scheme
 from fillmask_ui.evaluation.schemes.scheme import exp
-from fillmask_ui.evaluation.tallies import TokenExample
 from fillmask_ui.intervals import Interval, Verdict
 from fillmask_ui.records import finite
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import math
 from array import array
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,14 @@ from fillmask_ui.masking import KINDS
 # Columns of every sum: the tokens, then what is averaged over them.
 MEANS = ("mean_nll_nats", "top1_accuracy", "top5_accuracy", "mean_rank", "mean_entropy_nats")
 COLUMNS = 1 + len(MEANS)
-COUNT, NLL = 0, 1
+COUNT, NLL, ENTROPY = 0, 1, 5
 TEXT_COLUMNS = 5
+# Sums are the same to the last digit whatever the order of the texts and shards: a term becomes a
+# multiple of 1 / COARSE and a rest that is a multiple of 1 / FINE, and float64 adds either without
+# rounding (up to 10^11, and up to 16 million rests of one sign).
+COARSE, FINE = 2.0**16, 2.0**46
+# The same for squares and products of a text's sums, which are larger: up to 8 * 10^12.
+COARSE_MOMENT, FINE_MOMENT = 2.0**10, 2.0**44
 
 BIN_NATS = 0.02
 LOSS_BINS = 2500  # 0 to 50 nats; the last takes what lies beyond
@@ -35,6 +40,24 @@ CALIBRATION_BINS = 10
 # First position or count of each group; the last is open.
 POSITION_EDGES = (0, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 FREQUENCY_EDGES = (1, 2, 4, 10, 30, 100, 300, 1000, 3000)
+
+
+# What is added of a token: the columns, then the rests of NLL and entropy; all others are whole.
+TERMS = COLUMNS + 2
+
+
+def terms_of(scores: TokenScores) -> np.ndarray:
+    """What is added of each token: float64 [M, TERMS]."""
+    ones, ranks = np.ones(len(scores.ranks)), scores.ranks
+    (nll, entropy), rests = in_two(np.stack([scores.nll_nats, scores.entropy_nats]))
+    return np.stack([ones, nll, ranks == 1, ranks <= 5, ranks, entropy, *rests], axis=1)
+
+
+def added(terms: np.ndarray) -> np.ndarray:
+    """Sums with their rests: float64 [..., TERMS] -> [..., COLUMNS]."""
+    sums = terms[..., :COLUMNS].copy()
+    sums[..., [NLL, ENTROPY]] += terms[..., COLUMNS:]
+    return sums
 
 
 def gap(own: np.ndarray, base: np.ndarray) -> np.ndarray:
@@ -53,6 +76,20 @@ def _range_names(edges: tuple[int, ...]) -> tuple[str, ...]:
         for low, high in itertools.pairwise(edges)
     ]
     return (*names, f"{edges[-1]}+")
+
+
+def in_two(
+    values: np.ndarray, coarse: float = COARSE, fine: float = FINE
+) -> tuple[np.ndarray, np.ndarray]:
+    """Values of any shape as two terms that add up without rounding; an infinite one has no rest.
+
+    >>> high, low = in_two(np.array([0.1]))
+    >>> high.item() * COARSE, float((high + low).item())
+    (6554.0, 0.1)
+    """
+    high = np.rint(values * coarse) / coarse
+    rest = np.subtract(values, high, out=np.zeros(np.shape(values)), where=np.isfinite(values))
+    return high, np.rint(rest * fine) / fine
 
 
 class Tally:
@@ -77,24 +114,31 @@ class SplitTally(Tally):
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
-        self.sums = np.zeros((len(names), COLUMNS))
-        self.moments = np.zeros((len(names), 4))  # texts, xx, nn, xn
+        self.terms = np.zeros((len(names), TERMS))
+        # Texts, xx, nn, xn; then the rests of xx and xn.
+        self.moments = np.zeros((len(names), 6))
 
-    def add(self, group: np.ndarray, values: np.ndarray) -> None:
-        """Count one text: int [M], in [0, G), and float64 [M, COLUMNS]."""
-        size = len(self.sums)
+    @property
+    def sums(self) -> np.ndarray:
+        """Float64 [G, COLUMNS]."""
+        return added(self.terms)
+
+    def add(self, group: np.ndarray, terms: np.ndarray) -> None:
+        """Count one text: int [M], in [0, G), and float64 [M, TERMS]."""
+        size = len(self.terms)
         sums = np.stack(
-            [np.bincount(group, weights=column, minlength=size) for column in values.T], axis=1
-        )  # [G, COLUMNS]
-        self.sums += sums
-        count, nll = sums[:, COUNT], sums[:, NLL]
-        self.moments += np.stack([count > 0, nll * nll, count * count, nll * count], axis=1)
+            [np.bincount(group, weights=column, minlength=size) for column in terms.T], axis=1
+        )  # [G, TERMS]
+        self.terms += sums
+        count, nll = sums[:, COUNT], sums[:, NLL] + sums[:, COLUMNS]
+        high, low = in_two(np.stack([nll * nll, nll * count]), COARSE_MOMENT, FINE_MOMENT)
+        self.moments += np.stack([count > 0, high[0], count * count, high[1], *low], axis=1)
 
     def ratio_moments(self, group: int) -> RatioMoments:
         """NLL a token of one group, with whole texts as the unit."""
-        texts, xx, nn, xn = self.moments[group].tolist()
+        texts, xx, nn, xn, low_xx, low_xn = self.moments[group].tolist()
         count, nll = self.sums[group, :2].tolist()
-        return RatioMoments(int(texts), nll, count, xx, nn, xn)
+        return RatioMoments(int(texts), nll, count, xx + low_xx, nn, xn + low_xn)
 
 
 class WrittenTally(Tally):
@@ -129,9 +173,10 @@ class ModelTally(Tally):
         self.kinds = SplitTally(KINDS)
         self.parts = SplitTally(PARTS)
         self.positions = SplitTally(_range_names(POSITION_EDGES))
-        self.tokens = np.zeros((0, COLUMNS + 1))  # [ids seen]; the last column: occurrences
+        self.tokens = np.zeros((0, TERMS + 1))  # [ids seen]; the last column: occurrences
         self.histogram = np.zeros((len(KINDS), LOSS_BINS), np.int64)
-        self.calibration = np.zeros((CALIBRATION_BINS, 3))  # tokens, stated probability, right
+        # Tokens, stated probability, right; then the rest of the second.
+        self.reliability = np.zeros((CALIBRATION_BINS, 4))
         self.written = WrittenTally()
         self.truncated = 0
         self.left_out = 0
@@ -146,41 +191,54 @@ class ModelTally(Tally):
         return np.array(self.texts).reshape(-1, TEXT_COLUMNS)[order].T.copy()
 
     def add(self, row: EvaluatedText, scores: TokenScores) -> None:
-        right = scores.ranks == 1
-        ones = np.ones(len(right))
-        values = np.stack(
-            [ones, scores.nll_nats, right, scores.ranks <= 5, scores.ranks, scores.entropy_nats],
-            axis=1,
-        )  # [M, COLUMNS]
+        terms = terms_of(scores)  # [M, TERMS]
         nll, entropy = scores.nll_nats.sum(), scores.entropy_nats.sum()
-        self.texts.extend((nll, len(right), self.scheme.units(row), row.characters, entropy))
-        self.kinds.add(row.kinds, values)
-        self.parts.add(row.parts, values)
+        self.texts.extend((nll, len(terms), self.scheme.units(row), row.characters, entropy))
+        self.kinds.add(row.kinds, terms)
+        self.parts.add(row.parts, terms)
         place = np.searchsorted(POSITION_EDGES, row.cols, side="right") - 1
-        self.positions.add(place, values)
+        self.positions.add(place, terms)
         largest = int(row.ids.max())
         if largest >= len(self.tokens):
             # By half more than needed, so that growing is rare.
             self._grow(largest + 1 + largest // 2)
-        np.add.at(self.tokens[:, :-1], row.true_ids, values)
+        np.add.at(self.tokens[:, :-1], row.true_ids, terms)
         np.add.at(self.tokens[:, -1], row.ids, 1)
         bins = np.minimum(scores.nll_nats / BIN_NATS, LOSS_BINS - 1).astype(np.int64)
         np.add.at(self.histogram, (row.kinds, bins), 1)
         stated = scores.top_probabilities
         slot = np.minimum(stated * CALIBRATION_BINS, CALIBRATION_BINS - 1).astype(np.int64)
-        np.add.at(self.calibration, slot, np.stack([values[:, COUNT], stated, right], axis=1))
+        high, low = in_two(stated)
+        right = scores.ranks == 1
+        np.add.at(self.reliability, slot, np.stack([terms[:, COUNT], high, right, low], axis=1))
         if isinstance(scores, UnmaskedScores):
             self.written.add(row, scores)
         self.truncated += row.truncated
         self.left_out += row.left_out
+
+    @property
+    def calibration(self) -> np.ndarray:
+        """Float64 [CALIBRATION_BINS, 3]: tokens, stated probability, right."""
+        return self.reliability[:, :3] + self.reliability[:, 3:] * [0, 1, 0]
 
     def by_frequency(self) -> SplitTally:
         """The tokens by their occurrences in the texts; in how many texts is not counted."""
         split = SplitTally(_range_names(FREQUENCY_EDGES))
         group = np.searchsorted(FREQUENCY_EDGES, self.tokens[:, -1], side="right") - 1  # [V]
         for index in range(len(FREQUENCY_EDGES)):
-            split.sums[index] = self.tokens[group == index].sum(axis=0)[:-1]
+            split.terms[index] = self.tokens[group == index].sum(axis=0)[:-1]
         return split
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Of the vocabulary what occurs, so that a shard of a few texts is small on its way."""
+        seen = np.flatnonzero(self.tokens[:, -1])
+        return vars(self) | {"tokens": (len(self.tokens), seen, self.tokens[seen])}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        size, seen, rows = state["tokens"]
+        tokens = np.zeros((size, TERMS + 1))
+        tokens[seen] = rows
+        vars(self).update(state, tokens=tokens)
 
     def _grow(self, size: int) -> None:
         self.tokens = np.pad(self.tokens, ((0, max(size - len(self.tokens), 0)), (0, 0)))
@@ -197,7 +255,8 @@ class PairTally(Tally):
     def __init__(self) -> None:
         self.counts = np.zeros(4, np.int64)  # tokens, agreed, lost, won
         # Tokens with logits (stored runs have none), KL, reverse KL, mean |logit difference|.
-        self.apart = np.zeros(4)
+        # Then the rests of the last three.
+        self.apart_terms = np.zeros(7)
         self.max_abs = 0.0
         self.histogram = np.zeros(DIFFERENCE_BINS, np.int64)
 
@@ -209,116 +268,17 @@ class PairTally(Tally):
         self.counts += [count, (own.top_ids == base.top_ids).sum(), lost.sum(), won.sum()]
         if apart is not None:
             sums = [apart.kl_nats.sum(), apart.kl_reverse_nats.sum(), apart.mean_abs.sum()]
-            self.apart += [count, *sums]
+            high, low = in_two(np.array(sums))
+            self.apart_terms += [count, *high, *low]
             self.max_abs = max(self.max_abs, float(apart.max_abs.max()))
         bins = np.floor(gap(own.nll_nats, base.nll_nats) / BIN_NATS + DIFFERENCE_BINS / 2)
         np.add.at(self.histogram, np.clip(bins, 0, DIFFERENCE_BINS - 1).astype(np.int64), 1)
 
+    @property
+    def apart(self) -> np.ndarray:
+        """Float64 [4]: tokens with logits, KL, reverse KL, mean absolute logit difference."""
+        return self.apart_terms[:4] + np.append(0, self.apart_terms[4:])
+
     def merge(self, other: PairTally) -> None:
         self.add_sums(other)
         self.max_abs = max(self.max_abs, other.max_abs)
-
-
-@dataclass(frozen=True)
-class TokenExample:
-    """One hidden token in its sentence."""
-
-    id: int  # of the text
-    position: int  # of the token
-    text: str  # the sentence
-    start: int  # first character of the token in `text`
-    end: int  # one past its last
-    token: str  # vocabulary string to be found
-    kind: str  # what the model saw: `mask`, `random` or `unchanged`
-    nll_nats: float  # of the true token
-    rank: int  # of the true token
-    top_token: str  # the model's best guess
-    top_probability: float  # its probability
-    # The same of the second model; None without one.
-    baseline_nll_nats: float | None = None
-    baseline_rank: int | None = None
-    baseline_top_token: str | None = None
-
-    @property
-    def difference_nats(self) -> float | None:
-        """How much larger the loss is than the baseline's."""
-        base = self.baseline_nll_nats
-        return None if base is None else self.nll_nats - base
-
-
-def token_example(row: EvaluatedText, index: int) -> TokenExample:
-    """The hidden token at `cols[index]`."""
-    own, base = row.scores, row.baseline
-    start, end = row.spans[index].tolist()
-    return TokenExample(
-        id=row.id,
-        position=int(row.cols[index]),
-        text=row.text,
-        start=start,
-        end=end,
-        token=row.tokens[index],
-        kind=KINDS[row.kinds[index]],
-        nll_nats=float(own.nll_nats[index]),
-        rank=int(own.ranks[index]),
-        top_token=own.top_tokens[index],
-        top_probability=float(own.top_probabilities[index]),
-        baseline_nll_nats=None if base is None else float(base.nll_nats[index]),
-        baseline_rank=None if base is None else int(base.ranks[index]),
-        baseline_top_token=None if base is None else base.top_tokens[index],
-    )
-
-
-class _Smallest:
-    """The entries with the smallest keys, the same for any order of the texts, not keeping all."""
-
-    usual_size: int
-
-    def __init__(self, size: int | None = None) -> None:
-        self.size = size or self.usual_size
-        self._entries: list[tuple[Any, ...]] = []  # the key first
-
-    def merge(self, other: _Smallest) -> None:
-        self._entries += other._entries
-        self._entries = self.first()
-
-    def first(self) -> list[tuple[Any, ...]]:
-        return sorted(self._entries, key=lambda entry: entry[:3])[: self.size]
-
-
-class LargestTokens(_Smallest):
-    """The tokens with the largest values."""
-
-    usual_size = 200
-
-    def add(self, row: EvaluatedText, values: np.ndarray) -> None:
-        """Consider every token of a text; of `values`, float64 [M], -inf is never shown."""
-        full = len(self._entries) == self.size
-        least = -self._entries[-1][0] if full else -np.inf
-        # Ties go to the earlier text and position, whatever came first.
-        self._entries += (
-            (-float(values[index]), row.id, int(row.cols[index]), token_example(row, int(index)))
-            for index in np.flatnonzero((values >= least) & (values > -np.inf))
-        )
-        self._entries = self.first()
-
-    def examples(self) -> tuple[TokenExample, ...]:
-        """Largest first."""
-        return tuple(entry[3] for entry in self.first())
-
-
-class PointSample(_Smallest):
-    """A fair sample of tokens, for scatter plots."""
-
-    usual_size = 3000
-
-    def add(self, row: EvaluatedText, *columns: np.ndarray) -> None:
-        """Consider every token of a text; `columns` are float64 [M]."""
-        keys = np.random.default_rng([row.id]).random(len(row.cols))
-        self._entries += zip(keys.tolist(), *(column.tolist() for column in columns), strict=True)
-        if len(self._entries) > 2 * self.size:
-            self._entries = self.first()
-
-    def columns(self) -> np.ndarray:
-        """float64 [columns, at most size]."""
-        points = [entry[1:] for entry in self.first()]
-        return np.array(points).T if points else np.zeros((0, 0))

@@ -31,7 +31,6 @@ class UnmaskingScorer(Scorer):
     Args:
         models: one, or two that are compared.
         batch_tokens: largest B * T.
-        workers: threads that call `score` at a time.
         budget: bytes of logits that all threads together may hold.
         scheme: how the texts are filled.
         seed: of what is drawn.
@@ -41,13 +40,12 @@ class UnmaskingScorer(Scorer):
         self,
         models: Sequence[MaskedLM],
         batch_tokens: int,
-        workers: int,
         budget: Budget,
         *,
         scheme: Unmasking,
         seed: int,
     ) -> None:
-        super().__init__(models, batch_tokens, workers, budget)
+        super().__init__(models, batch_tokens, budget)
         self._config = UnmaskingConfig(**asdict(scheme.decoding), seed=seed)
         fitting = self._config.pieces == "fitting"
         self._pieces = [

@@ -16,10 +16,7 @@ import numpy as np
 
 from fillmask_ui.models.cache import read_entry, write_entry
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.workers import in_order
-
-# Calls at a time: beyond a few they gain nothing and hold the more logits.
-MOST_CALLS = 4
+from fillmask_ui.workers import MOST_CALLS, in_order
 
 CANDIDATES = (256, 512, 1024, 2048)  # tokens of a batch
 DEFAULT = 512  # where measuring would take too long, which is where batches matter least

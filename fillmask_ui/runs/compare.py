@@ -52,7 +52,7 @@ def compare(run_a: Run | Path, run_b: Run | Path, *, limits: Limits | None = Non
 def compared_info(first: Run, second: Run) -> RunInfo:
     """What `compare` is of: the first run, with the model of the second as its baseline."""
     name = f"{first.info.name} and {second.info.name}"
-    return replace(first.info, baseline=second.info.model, name=name)
+    return replace(first.info, baseline=second.info.model, name=name, engines=())
 
 
 def _common_config(first: Run, second: Run) -> EvaluationConfig:

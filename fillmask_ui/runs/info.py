@@ -16,6 +16,8 @@ from fillmask_ui.protocol import MaskedLM
 FORMAT = 1
 RUN_FILE = "run.json"
 RUNNING, DONE, STOPPED, FAILED = "running", "done", "stopped", "failed"
+# Fields that older runs do not have, and what they are then.
+_LATER: Mapping[str, Any] = {"engines": (), "cell": {}}
 
 
 @dataclass(frozen=True)
@@ -43,10 +45,11 @@ class RunInfo:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values."""
+        own = {name: value for name, value in vars(self).items() if value or name not in _LATER}
         return {
             "format": FORMAT,
             "protocol": self.config.protocol,
-            **vars(self),
+            **own,
             "config": self.config.to_dict(),
             "limits": asdict(self.limits),
         }
@@ -124,8 +127,7 @@ def read_info(folder: Path) -> RunInfo:
             "compare: evaluate again"
         )
     try:
-        stored: dict[str, Any] = {"engines": (), "cell": {}}  # which older runs do not have
-        stored |= values
+        stored = {**_LATER, **values}
         stored = {name: stored[name] for name in RunInfo.__dataclass_fields__}
         stored |= {
             "name": folder.absolute().name,  # a folder that was copied or renamed is its own run
@@ -134,7 +136,7 @@ def read_info(folder: Path) -> RunInfo:
             ),
             "limits": Limits(**values["limits"]),
             "notes": tuple(values["notes"]),
-            "engines": tuple(values["engines"]),
+            "engines": tuple(stored["engines"]),
         }
         return RunInfo(**stored)
     except (KeyError, TypeError) as error:

@@ -149,13 +149,13 @@ def _measure(
         with closing(rows):
             for item in rows:
                 if isinstance(item, Heartbeat):
+                    tokens = item.tokens
                     yield now(through=item.texts, tokens=tokens)
-                    continue
-                tokens += 0 if isinstance(item, SkippedText) else len(item.scores.nll_nats)
-                yield now(rows=(item,), tokens=tokens)
+                else:
+                    yield now(rows=(item,), tokens=tokens)
     finally:
         recorder.note(texts.report.notes)
-    yield now(through=recorder.running.seen)
+    yield now(through=recorder.running.seen, tokens=tokens)
 
 
 def _masks(model: MaskedLM, config: EvaluationConfig) -> Masks | None:

@@ -32,8 +32,8 @@ class Plan:
     def texts(self) -> dict[str, Any]:
         """`RunInfo.texts`: where the texts come from, and the signature of that."""
         named = self.source
-        if self.hide_folders and named.kind == "file":
-            named = replace(named, where=Path(named.where).name)
+        if self.hide_folders and named.kind in ("file", "folder"):
+            named = replace(named, where=Path(named.where).absolute().name)
         return {**self.source.to_dict(), "signature": str(named)}
 
     def choices(self) -> dict[str, Any]:

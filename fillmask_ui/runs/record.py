@@ -63,11 +63,11 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
         Raises:
             DataError: if the models or texts are not those of the run, or the disk is full.
         """
-        _check_same("model", self.info.model, model.signature)
+        check_same("model", self.info.model, model.signature)
         if (baseline is None) != (self.info.baseline is None):
             raise DataError(f"run {self.name} has {'no' if baseline else 'a'} baseline")
         if baseline is not None and self.info.baseline is not None:
-            _check_same("baseline", self.info.baseline, baseline.signature)
+            check_same("baseline", self.info.baseline, baseline.signature)
         if isinstance(examples, Texts):
             self.check_texts(examples)
         rows = evaluate(
@@ -131,9 +131,14 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
         """
         then, now = self.info.texts.get("available"), texts.report.available
         if then is not None and now is not None and then != now:
+            raise _other_rows(self.name, then, now)
+
+    def check_found(self, found: int) -> None:
+        """Refuse data that lacks stored texts: a `DataError`; `found` says how many were there."""
+        if found < len(self._stored):
             raise DataError(
-                f"the texts had {then:,} rows when run {self.name} began and have {now:,} now: put "
-                "them back as they were, or start a new run"
+                f"run {self.name} has {len(self._stored)} texts, of which only {found} are still "
+                "there: the texts have changed since; start a new run"
             )
 
     def note(self, notes: Iterable[str]) -> None:
@@ -145,22 +150,55 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
         seen = 0
         for index, text in enumerate(examples):
             example = text if isinstance(text, Example) else Example(index, text)
-            checksum = zlib.crc32(example.text.encode("utf-8", "surrogatepass"))
+            found = checksum(example.text)
             if example.id not in self._stored:
-                self._checksums[example.id] = checksum
-            elif self._stored[example.id] != checksum:
-                raise DataError(
-                    f"text {example.id} is not the one that run {self.name} measured: the texts "
-                    "have changed since; start a new run"
-                )
+                self._checksums[example.id] = found
+            elif self._stored[example.id] != found:
+                raise other_text(self.name, example.id)
             else:
                 seen += 1
             yield example
-        if seen < len(self._stored):
-            raise DataError(
-                f"run {self.name} has {len(self._stored)} texts, of which only {seen} are still "
-                "there: the texts have changed since; start a new run"
-            )
+        self.check_found(seen)
+
+    @property
+    def stored(self) -> Mapping[int, int]:
+        """Of the rows that were found on disk: id to checksum of the text."""
+        return self._stored
+
+    def know_available(self, available: int | None) -> None:
+        """Note how many rows the data has; a `DataError` if there were others when it began."""
+        then = self.info.texts.get("available")
+        if then is not None and available is not None and then != available:
+            raise _other_rows(self.name, then, available)
+        if then is None and not self._stored:
+            self._set(texts={**self.info.texts, "available": available})
+
+    def know_batch_tokens(self, batch_tokens: int) -> None:
+        """Note the size of the batches, where it was left open."""
+        if self.info.config.batch_tokens is None:
+            self._set(config=replace(self.info.config, batch_tokens=batch_tokens))
+
+    def store(self, lines: bytes, measured: RunningSummary) -> None:
+        """Add rows that another process has measured.
+
+        Args:
+            lines: of the rows file, whole ones, of texts that it does not have.
+            measured: their figures.
+        """
+        with self._writing:
+            if self._file.closed:
+                return
+            try:
+                self._file.write(lines)
+                self._file.flush()
+            except OSError as error:
+                raise self._cannot_write("the run", error) from error
+            self.running.merge(measured)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed, from whatever thread."""
+        return self._file.closed
 
     def _append(self, row: EvaluatedText | SkippedText) -> None:
         with self._writing:
@@ -259,7 +297,27 @@ def _open(folder: Path, info: RunInfo) -> Recorder:
     return recorder
 
 
-def _check_same(what: str, stored: Mapping[str, Any], now: ModelSignature) -> None:
+def other_text(name: str, index: int) -> DataError:
+    """What to say where a text is not the one of the stored row."""
+    return DataError(
+        f"text {index} is not the one that run {name} measured: the texts have changed since; "
+        "start a new run"
+    )
+
+
+def _other_rows(name: str, then: int, now: int) -> DataError:
+    return DataError(
+        f"the texts had {then:,} rows when run {name} began and have {now:,} now: put them back as "
+        "they were, or start a new run"
+    )
+
+
+def checksum(text: str) -> int:
+    """By which a text is known again: CRC-32 of its UTF-8 bytes."""
+    return zlib.crc32(text.encode("utf-8", "surrogatepass"))
+
+
+def check_same(what: str, stored: Mapping[str, Any], now: ModelSignature) -> None:
     """A resumed run ends with the same numbers only on the same model and versions."""
     then, current = (json.loads(json.dumps(dict(each))) for each in (stored, now.to_dict()))
     changed = [

@@ -59,7 +59,7 @@ class RowsFile:
         end = 0
         for number, line in enumerate(self._whole_lines(), start=1):
             start, end = end, end + len(line)
-            yield _parse(line, f"line {number} of {self.path}", start)
+            yield parse_line(line, f"line {number} of {self.path}", start)
 
     def __len__(self) -> int:
         return sum(1 for _ in self._whole_lines())
@@ -74,7 +74,7 @@ class RowsFile:
         start, head = 0, b'{"id":%d,' % example
         for line in self._whole_lines():
             if line.startswith(head):
-                return _parse(line, f"the line at byte {start} of {self.path}", start)
+                return parse_line(line, f"the line at byte {start} of {self.path}", start)
             start += len(line)
         return None
 
@@ -82,10 +82,11 @@ class RowsFile:
         """The line that starts at an offset in bytes."""
         with self.path.open("rb") as file:
             file.seek(start)
-            return _parse(file.readline(), f"the line at byte {start} of {self.path}", start)
+            return parse_line(file.readline(), f"the line at byte {start} of {self.path}", start)
 
 
-def _parse(line: bytes, place: str, start: int) -> StoredLine:
+def parse_line(line: bytes, place: str, start: int = 0) -> StoredLine:
+    """One whole line, which starts at an offset in bytes; a `DataError` if it is no row."""
     try:
         values = json.loads(line)
     except ValueError as error:

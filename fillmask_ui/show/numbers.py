@@ -112,3 +112,15 @@ def three_digits(value: float | None) -> str:
         return ""
     places = next((n for n, least in enumerate((100, 10, 1)) if abs(value) >= least), 3)
     return f"{value:,.{places}f}"
+
+
+def duration(seconds: float) -> str:
+    """A time left for reading.
+
+    >>> duration(3.2), duration(75), duration(7300)
+    ('about 4 s', 'about 2 min', 'about 2 h 2 min')
+    """
+    if seconds < 60:
+        return f"about {math.ceil(seconds)} s"
+    minutes = math.ceil(seconds / 60)
+    return f"about {minutes} min" if minutes < 60 else f"about {minutes // 60} h {minutes % 60} min"

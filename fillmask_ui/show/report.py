@@ -10,6 +10,7 @@ from fillmask_ui.errors import DataError
 from fillmask_ui.runs import Run, compare
 from fillmask_ui.runs.compare import compared_info
 from fillmask_ui.show.charts import chart_library, charts
+from fillmask_ui.show.engines import engines_text
 from fillmask_ui.show.figures import change_text, comparison_table, figures_table, outlook_text
 from fillmask_ui.show.render import render
 
@@ -33,6 +34,7 @@ def write_report(run: Run, target: Path, other: Run | None = None) -> None:
         summary=summary,
         info=info,
         state=run.state,
+        measured_by=engines_text(info.engines),
         names=names,
         figures=figures_table(summary, names),
         differences=comparison_table(summary),

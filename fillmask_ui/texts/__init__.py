@@ -1,4 +1,4 @@
-"""Where texts come from: embedded, files, standard input, Hugging Face data sets.
+"""Where texts come from: embedded, files, folders of files, standard input, Hugging Face data sets.
 
 `TextChoice(reference, ...).source()` says which texts; `open_texts(source)` yields them as
 `Example`s and reports how many there were. Every way keeps four promises:

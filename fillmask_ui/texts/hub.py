@@ -161,7 +161,8 @@ def _builder(source: TextSource) -> datasets.DatasetBuilder:
 
 def _check_split(builder: datasets.DatasetBuilder, source: TextSource) -> None:
     """Refuse a split that is not there before anything large is fetched."""
-    known = set(builder.info.splits or ()) or set(builder.config.data_files or ())
+    found = builder.info.splits or builder.config.data_files or ()
+    known = {str(name) for name in found}  # which of files in a folder are no strings
     asked = {part.split("[")[0].strip() for part in source.split.split("+")}
     if known and (missing := sorted(asked - known - {"all"})):
         raise OptionError(unknown(f"split of {source.where}", missing[0], known))

@@ -16,8 +16,9 @@ from fillmask_ui.errors import DataError
 from fillmask_ui.records import Example
 from fillmask_ui.texts.lines import ByteSource, file_bytes, standard_input
 from fillmask_ui.texts.order import OrderedRows, pick, shuffled_positions, spooled
-from fillmask_ui.texts.rows import MAX_CHARACTERS, count_parquet, read_parquet, read_rows
-from fillmask_ui.texts.source import DATASET, EMBEDDED, STDIN, TextSource
+from fillmask_ui.texts.rows import MAX_CHARACTERS, read_rows
+from fillmask_ui.texts.shards import count_texts, file_texts, files_of
+from fillmask_ui.texts.source import DATASET, EMBEDDED, FILE, FOLDER, TextSource
 
 
 @dataclass
@@ -54,6 +55,23 @@ class SourceReport:
             )
         return tuple(notes)
 
+    def counted(self, example: Example) -> Example:
+        """An example that is given, as it is used: cut where it is too long."""
+        self.given += 1
+        self.blank += not example.text.strip()
+        self.cut += len(example.text) > MAX_CHARACTERS
+        return Example(example.id, example.text[:MAX_CHARACTERS])
+
+    def check(self, where: str) -> None:
+        """Refuse data that was read to its end and holds no text: a `DataError`."""
+        if not self.given:
+            raise DataError(f"{where} is empty: it has no texts; give data with at least one")
+        if self.blank == self.given:
+            raise DataError(
+                f"{where}: all {self.given:,} texts that were read are blank; check the file, "
+                "the column or the encoding"
+            )
+
 
 @final
 class Texts(Iterator[Example]):
@@ -76,10 +94,7 @@ class Texts(Iterator[Example]):
 
     def _counted(self, examples: Iterator[Example]) -> Iterator[Example]:
         for example in examples:
-            self.report.given += 1
-            self.report.blank += not example.text.strip()
-            self.report.cut += len(example.text) > MAX_CHARACTERS
-            yield Example(example.id, example.text[:MAX_CHARACTERS])
+            yield self.report.counted(example)
         self._finish()
 
     def _finish(self) -> None:
@@ -87,13 +102,7 @@ class Texts(Iterator[Example]):
         report, where = self.report, self.source.where or self.source.kind
         if report.samples is None or report.given < report.samples:
             report.available = report.given
-        if not report.given:
-            raise DataError(f"{where} is empty: it has no texts; give data with at least one")
-        if report.blank == report.given:
-            raise DataError(
-                f"{where}: all {report.given:,} texts that were read are blank; check the file, "
-                "the column or the encoding"
-            )
+        report.check(where)
 
     def __next__(self) -> Example:
         return next(self._examples)
@@ -131,9 +140,13 @@ def open_texts(source: TextSource, *, stdin: IO[bytes] | None = None) -> Texts:
             from fillmask_ui.texts.hub import open_dataset
 
             rows = open_dataset(source)
-        elif source.layout == "parquet":
-            texts = partial(read_parquet, source.where, source.column)
-            rows = _ordered(source, texts, partial(count_parquet, source.where))
+        elif source.kind in (FILE, FOLDER):
+            files = files_of(source)
+            rows = _ordered(
+                source,
+                lambda: chain.from_iterable(map(file_texts, files)),
+                lambda: sum(map(count_texts, files)),
+            )
         else:
             texts = partial(read_rows, source, _bytes(source, stdin, resources))
             rows = _ordered(source, texts, lambda: sum(1 for _ in texts()))
@@ -141,11 +154,9 @@ def open_texts(source: TextSource, *, stdin: IO[bytes] | None = None) -> Texts:
 
 
 def _bytes(source: TextSource, stdin: IO[bytes] | None, resources: ExitStack) -> ByteSource:
-    """The bytes of a file; standard input as it comes, or where it is read twice, a copy of it."""
+    """The embedded texts; standard input as it comes, or where it is read twice, a copy of it."""
     if source.kind == EMBEDDED:
         return file_bytes(str(asset("texts") / "embedded.jsonl"))
-    if source.kind != STDIN:
-        return file_bytes(source.where, compressed=source.compressed)
     if not source.shuffle:
         return standard_input(stdin)
     copy = resources.enter_context(spooled())

@@ -10,15 +10,14 @@ from typing import Any
 
 from fillmask_ui.errors import OptionError, unknown
 from fillmask_ui.options import option
+from fillmask_ui.texts.folders import ENDINGS, FORMATS, ending, is_data_set
 from fillmask_ui.texts.lines import is_file, is_folder
 
-EMBEDDED, FILE, STDIN, DATASET = "embedded", "file", "stdin", "dataset"
-KINDS = (EMBEDDED, FILE, STDIN, DATASET)
+EMBEDDED, FILE, FOLDER = "embedded", "file", "folder"
+STDIN, DATASET = "stdin", "dataset"
+KINDS = (EMBEDDED, FILE, FOLDER, STDIN, DATASET)
 LINE, PARAGRAPH = "line", "paragraph"
 UNITS = (LINE, PARAGRAPH)
-FORMATS = ("txt", "csv", "tsv", "jsonl", "parquet")
-# Other endings under which the same formats are found.
-_ENDINGS = {**{name: name for name in FORMATS}, "text": "txt", "ndjson": "jsonl", "pq": "parquet"}
 
 
 @dataclass(frozen=True)
@@ -29,8 +28,9 @@ class TextSource:
         OptionError: for values that are not known or out of range.
     """
 
-    kind: str = EMBEDDED  # `embedded`, `file`, `stdin` or `dataset`
-    where: str = ""  # path of a file, id (or folder) of a Hugging Face data set; else empty
+    kind: str = EMBEDDED  # `embedded`, `file`, `folder` (of files), `stdin` or `dataset`
+    # path of a file or folder, id (or folder) of a Hugging Face data set; else empty
+    where: str = ""
     column: str | None = None  # that holds the text; None for `text`, or the only one there is
     config: str | None = None  # configuration of a data set
     split: str = "test"  # of a data set; slices such as `test[:10%]` work where it is not streamed
@@ -41,7 +41,8 @@ class TextSource:
     seed: int = 42  # of that permutation
     by: str = LINE  # for plain text, `line` or `paragraph` (separated by blank lines)
     encoding: str = "utf-8"  # of text files and standard input; a byte order mark is dropped
-    format: str | None = None  # of a file or standard input; None for what the file's name says
+    # of a file, of all files of a folder or of standard input; None for what the names say
+    format: str | None = None
 
     def __post_init__(self) -> None:
         for what, value, known in (
@@ -51,7 +52,7 @@ class TextSource:
         ):
             if value is not None and value not in known:
                 raise OptionError(unknown(what, value, known))
-        if self.kind in (FILE, DATASET) and not self.where:
+        if self.kind in (FILE, FOLDER, DATASET) and not self.where:
             raise OptionError(f"texts from a {self.kind} need its name; it was empty")
         if self.samples is not None and self.samples < 1:
             raise OptionError(
@@ -69,7 +70,9 @@ class TextSource:
                 "cp1252, shift_jis, gb18030"
             ) from error
         layout = self.layout
-        if self.by == PARAGRAPH and layout != "txt":
+        # What does not fit the files of a folder is said when they are listed.
+        known_later = self.kind == FOLDER and layout is None
+        if self.by == PARAGRAPH and layout != "txt" and not known_later:
             raise OptionError(
                 "only plain text is read by paragraph; rows of "
                 f"{layout or 'a data set'} are one text each: leave the unit at 'line'"
@@ -84,7 +87,9 @@ class TextSource:
 
     @property
     def layout(self) -> str | None:
-        """The format that applies: the one asked for, else what the name says; None for a data set.
+        """The format that applies: the one asked for, else what the name says.
+
+        None for a data set, and for a folder whose files say it.
 
         >>> TextSource("file", "news.csv.gz").layout
         'csv'
@@ -93,14 +98,16 @@ class TextSource:
             return "jsonl" if self.kind == EMBEDDED else None
         if self.format is not None or self.kind == STDIN:
             return self.format or "txt"
-        ending = _ending(self.where)
-        if ending not in _ENDINGS:
+        if self.kind == FOLDER:
+            return None
+        named = ending(self.where)
+        if named not in ENDINGS:
             hint = "; a .json file with one object a line is called .jsonl"
             raise OptionError(
-                f"{self.where}: {unknown('kind of file', ending, _ENDINGS)} (also .gz of the text "
-                f"ones){hint if ending == 'json' else ''}; rename the file or say its format"
+                f"{self.where}: {unknown('kind of file', named, ENDINGS)} (also .gz of the text "
+                f"ones){hint if named == 'json' else ''}; rename the file or say its format"
             )
-        return _ENDINGS[ending]
+        return ENDINGS[named]
 
     @property
     def compressed(self) -> bool:
@@ -147,8 +154,8 @@ class TextChoice:
 
     dataset: str = option(
         EMBEDDED,
-        "embedded, a .txt, .csv, .tsv, .jsonl or .parquet file (also .gz), - for standard input, "
-        "or a Hugging Face data set.",
+        "embedded, a .txt, .csv, .tsv, .jsonl or .parquet file (also .gz), a folder of such files, "
+        "- for standard input, or a Hugging Face data set.",
         label="Data set",
         metavar="TEXTS",
     )
@@ -171,12 +178,17 @@ class TextChoice:
     seed: int = 42  # of the permutation; the command line has no option for it
 
     def source(self) -> TextSource:
-        """What is meant: a file that exists or is named like one, else a data set.
+        """What is meant: a file that exists or is named like one, a folder of files, or a data set.
+
+        A folder is what the options given are for: `dataset_name`, `split`, `revision` and
+        `streaming` a data set, else `by`, `format` and `encoding` files. Without any of them it is
+        a data set if it is laid out as one (`folders.is_data_set`).
 
         A column is written `input_column=NAME`, as the published command has it, or just `NAME`.
 
         Raises:
             OptionError: for values that are not known or out of range, or another role.
+            DataError: if a folder cannot be read.
 
         >>> TextChoice("reviews.csv", column="input_column=body").source().column
         'body'
@@ -195,10 +207,11 @@ class TextChoice:
         if reference in (EMBEDDED, "-"):
             return TextSource(STDIN if reference == "-" else EMBEDDED, **given)
         path = Path(reference).expanduser()
-        if is_file(path) or (_ending(reference) in _ENDINGS and not is_folder(path)):
+        if is_folder(path):
+            fetched = self.dataset_name or self.split or self.revision or self.streaming
+            of_files = self.by or self.format or self.encoding
+            kind = DATASET if fetched or (not of_files and is_data_set(path)) else FOLDER
+            return TextSource(kind, str(path), **given)
+        if is_file(path) or ending(reference) in ENDINGS:
             return TextSource(FILE, str(path), **given)
-        return TextSource(DATASET, str(path) if is_folder(path) else reference, **given)
-
-
-def _ending(name: str) -> str:
-    return Path(name.lower().removesuffix(".gz")).suffix.removeprefix(".")
+        return TextSource(DATASET, reference, **given)

@@ -60,6 +60,27 @@ def test_panel_lines_and_table_of_the_published_command(fillmask, tmp_path):
     assert written["notes"] == ["1,000 texts were asked for; the data has 2"]
 
 
+@pytest.mark.parametrize("order", ["--shuffle", "--no-shuffle"])
+def test_a_folder_of_files_gives_the_figures_of_one_file(fillmask, tmp_path, order):
+    parts = ["The cat sat on the mat.\n\n", "", "Rain fell on the old town.\nShe slept.\n"]
+    folder, together = tmp_path / "shards", tmp_path / "all.txt"
+    folder.mkdir()
+    for number, part in enumerate(parts):
+        (folder / f"{number}.txt").write_text(part)
+    together.write_text("".join(parts))
+    of_folder, of_file = (
+        fillmask("eval", "--dataset", texts, "--mask-probability", "0.5", order, "--json")
+        for texts in (folder, together)
+    )
+    assert of_folder.returncode == 0, of_folder.stderr
+    assert f"|texts:{folder}|samples:all" in of_folder.json["signature"]
+    own = ("signature", "run")
+    left, right = ({k: v for k, v in r.json.items() if k not in own} for r in (of_folder, of_file))
+    assert left == right
+    exported = [fillmask("runs", "export", r.json["run"]).stdout for r in (of_folder, of_file)]
+    assert exported[0] == exported[1]
+
+
 def test_a_baseline_gets_a_verdict_and_an_exit_code(fillmask):
     arguments = ("eval", *FAST, "--baseline", "embedded", "--json", "--metric", "uniform")
     same = fillmask(*arguments, "--fail-on", "at-risk")

@@ -200,6 +200,9 @@ def test_heartbeats_come_with_every_batch_and_end_at_the_number_of_texts(other):
     assert beats == sorted(beats)
     assert beats[-1] == pytest.approx(len(TEXTS) + 1)
     rows = [item for item in items if not isinstance(item, Heartbeat)]
+    told = [item.tokens for item in items if isinstance(item, Heartbeat)]
+    assert told == sorted(told)
+    assert told[-1] == sum(len(row.scores.nll_nats) for row in rows if hasattr(row, "scores"))
     silent = list(evaluate(model, ["", *TEXTS], config, baseline=baseline))
     assert [row.id for row in rows] == [row.id for row in silent]
 

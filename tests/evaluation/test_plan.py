@@ -88,10 +88,17 @@ def test_a_run_made_from_python_does_not_say_how():
         Plan.of(RunInfo("a", "now", EvaluationConfig(), {}))
 
 
-def test_a_folder_can_stay_out_of_the_signature():
-    plan = Plan(source=TextSource("file", "/home/ada/private.txt"), hide_folders=True)
-    assert "ada" not in plan.texts()["signature"]
-    assert plan.texts()["where"] == "/home/ada/private.txt"
+@pytest.mark.parametrize(("kind", "name"), [("file", "private.txt"), ("folder", "shards")])
+def test_a_folder_can_stay_out_of_the_signature(kind, name):
+    plan = Plan(source=TextSource(kind, f"/home/ada/{name}"), hide_folders=True)
+    assert plan.texts()["signature"].startswith(f"texts:{name}|")
+    assert plan.texts()["where"] == f"/home/ada/{name}"
+
+
+def test_the_folder_one_stands_in_has_a_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    plan = Plan(source=TextSource("folder", "."), hide_folders=True)
+    assert plan.texts()["signature"].startswith(f"texts:{tmp_path.name}|")
 
 
 @pytest.fixture

@@ -219,5 +219,11 @@ def test_a_folder_is_a_data_set_too(run, tmp_path):
     folder = tmp_path / "mine"
     folder.mkdir()
     (folder / "test.parquet").write_bytes(parquet(numbered("own", 8)))
-    (answer,) = run(CLIENT, (str(folder), {"shuffle": False}))
-    assert answer["rows"] == [[row, f"own {row}"] for row in range(8)]
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "train.txt").write_text("one\ntwo\n")
+    cases = ((str(folder), {}), (str(other), {"split": "train"}), (str(other), {}))
+    own, train, none = run(CLIENT, *((path, {**c, "shuffle": False}) for path, c in cases))
+    assert own["rows"] == [[row, f"own {row}"] for row in range(8)]
+    assert train["rows"] == [[0, "one"], [1, "two"]]
+    assert none["message"] == f"unknown split of {other} 'test'; known: train"

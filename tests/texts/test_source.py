@@ -28,10 +28,10 @@ def test_a_reference_says_where_texts_come_from(reference, kind, layout, compres
     assert (source.kind, source.layout, source.compressed) == (kind, layout, compressed)
 
 
-def test_an_existing_file_of_any_name_is_a_file_and_a_folder_a_data_set(tmp_path):
+def test_an_existing_file_of_any_name_is_a_file_and_a_folder_with_a_split_a_data_set(tmp_path):
     (tmp_path / "corpus").write_text("one\n")
     assert TextChoice(str(tmp_path / "corpus"), format="txt").source().kind == "file"
-    assert TextChoice(str(tmp_path)).source().kind == "dataset"
+    assert TextChoice(str(tmp_path), split="test").source().kind == "dataset"
 
 
 def test_options_left_out_keep_their_defaults():
@@ -60,7 +60,7 @@ def test_options_out_of_range_say_what_was_wanted(choices, said):
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ({"kind": "web"}, "known: dataset, embedded, file, stdin"),
+        ({"kind": "web"}, "known: dataset, embedded, file, folder, stdin"),
         ({"kind": "file"}, "its name; it was empty"),
         ({"kind": "stdin", "format": "parquet"}, "give it as a file"),
         ({"kind": "file", "where": "a.docx"}, "unknown kind of file 'docx'; known: csv"),

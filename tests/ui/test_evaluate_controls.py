@@ -111,6 +111,19 @@ def test_a_file_of_this_machine_is_named_by_its_path(tmp_path):
     assert "is gone" in set_by(plan, tmp_path).note
 
 
+def test_a_folder_of_this_machine_is_named_by_its_path(tmp_path):
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    (folder / "a.txt").write_text("a cat\n")
+    plan = plan_of(form(where="dataset", dataset=str(folder)), tmp_path / "runs")
+    assert plan_of(form(**set_by(plan, tmp_path).values), tmp_path / "runs").source == plan.source
+    public = set_by(plan, tmp_path, public=True)
+    assert str(tmp_path) not in public.note
+    (folder / "a.txt").unlink()
+    folder.rmdir()
+    assert "the folder of its texts, shards, is gone" in set_by(plan, tmp_path).note
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

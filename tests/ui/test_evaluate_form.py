@@ -224,6 +224,33 @@ def test_a_file_of_this_machine_can_be_named_as_a_data_set(tmp_path):
     assert (source.kind, source.where, source.by) == ("file", path, "paragraph")
 
 
+@pytest.mark.parametrize(("name", "by"), [("a.txt", "paragraph"), ("a.csv", "line")])
+def test_a_folder_of_this_machine_can_be_named_as_a_data_set(tmp_path, name, by):
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    (folder / name).write_text("text\na cat\n")
+    choices = form(where="dataset", dataset=str(folder), by="paragraph")
+    source = plan_of(choices, tmp_path / "runs").source
+    assert (source.kind, source.where, source.by) == ("folder", str(folder), by)
+    for fetched in ({"split": "train"}, {"streaming": True}, {"dataset_name": "small"}):
+        source = plan_of(form(**{**choices, **fetched, "by": "line"}), tmp_path / "runs").source
+        assert source.kind == "dataset"
+    (folder / name).unlink()
+    with pytest.raises(FillmaskError, match=r"has no file that ends in \.txt"):
+        plan_of(choices, tmp_path / "runs")
+
+
+def test_a_public_page_names_no_folder_by_any_way(tmp_path):
+    (tmp_path / "a.txt").write_text("secret\n")
+    allowed = {"samples": 10, "max_tokens": PUBLIC_TOKENS}
+    for where in (
+        {"where": "dataset", "dataset": str(tmp_path)},
+        uploaded(tmp_path, upload=str(tmp_path)),
+    ):
+        with pytest.raises(FillmaskError):
+            plan_of(form(**{**where, **allowed}), tmp_path / "runs", public=True)
+
+
 @pytest.mark.parametrize(
     ("choices", "said"),
     [

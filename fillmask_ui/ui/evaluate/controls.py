@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import gradio as gr
 from gradio.components import Component
 
+from fillmask_ui.cluster import LOCAL, RAY, EngineChoice, ray_installed
 from fillmask_ui.evaluation import SCHEMES, EvaluationConfig
 from fillmask_ui.intervals import Limits
 from fillmask_ui.masking import DEFAULT_SHARES
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 PLACES = {EMBEDDED: "Embedded", PASTE: "Paste", UPLOAD: "Upload", DATASET: "Data set"}
 FILES = (".txt", ".csv", ".tsv", ".jsonl", ".gz")
+ENGINES = {LOCAL: "This process", RAY: "Ray"}
 _METRIC = next(iter(SCHEMES))
 # Components by the names that `plan_of` reads.
 Controls = dict[str, Any]
@@ -94,6 +96,8 @@ def build(session: Session) -> Controls:
                 controls[name] = gr.Number(
                     percent, label=label, info="% change", min_width=90, step=0.5
                 )
+        if ray_installed() and not session.public:
+            controls |= _engine_controls()
     controls["metric"].change(
         lambda metric: shown_for_metric(metric, list(own)),
         controls["metric"],
@@ -149,7 +153,7 @@ def _build_texts(controls: Controls, public: bool) -> None:
         controls["dataset"] = text(
             "dataset",
             value=None,
-            info="id of a Hugging Face data set, or the path of a file",
+            info="id of a Hugging Face data set, or the path of a file or a folder of files",
             placeholder="Salesforce/wikitext",
         )
         with gr.Row():
@@ -204,6 +208,31 @@ def _metric_controls() -> Controls:
                 )
             elif name not in found:
                 found[name] = option_control(metric_options(scheme)[name], name, **shown)
+    return found
+
+
+def _engine_controls() -> Controls:
+    """Where it is measured; what is about Ray is hidden until it is chosen."""
+    found: Controls = {
+        "engine": gr.Radio(
+            [(label, name) for name, label in ENGINES.items()],
+            value=LOCAL,
+            label="Engine",
+            info="Ray: several processes, on one machine or many; the same digits.",
+            elem_id="evaluate-engine",
+        )
+    }
+    own = functools.partial(option_control, EngineChoice)
+    with gr.Column(visible=False) as of_ray:
+        found["address"] = own(
+            "address", info="of a cluster; blank for this machine", placeholder="127.0.0.1:6379"
+        )
+        with gr.Row():
+            found["workers"] = own("workers", info="0 for all cores", min_width=120)
+            found["threads_per_worker"] = own("threads_per_worker", info="0 for one", min_width=120)
+    found["engine"].change(
+        lambda engine: gr.Column(visible=engine == RAY), found["engine"], of_ray, **widgets.QUIET
+    )
     return found
 
 

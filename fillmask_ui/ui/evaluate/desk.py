@@ -15,16 +15,15 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fillmask_ui.cluster import LOCAL, EngineChoice
 from fillmask_ui.errors import DataError
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.runs import (
-    Progress,
     Run,
     RunInfo,
     RunStore,
@@ -36,15 +35,15 @@ from fillmask_ui.runs import (
 from fillmask_ui.runs.compare import paired
 from fillmask_ui.runs.plan import model_choice
 from fillmask_ui.show.report import write_report
-from fillmask_ui.ui.evaluate.form import Values, plan_of
-from fillmask_ui.ui.evaluate.job import Job
+from fillmask_ui.ui.evaluate.downloads import Downloads
+from fillmask_ui.ui.evaluate.form import Values, engine_of, plan_of
+from fillmask_ui.ui.evaluate.job import Job, Measure
 from fillmask_ui.ui.evaluate.set_controls import SetControls, controls_of_run
 from fillmask_ui.ui.evaluate.stored import Result, stored_result
 from fillmask_ui.ui.evaluate.tokens import FoundTokens, TokenFilter, find_tokens
 from fillmask_ui.ui.evaluate.uploads import drop_upload
 
 if TYPE_CHECKING:
-    from fillmask_ui.runs.perform import Load
     from fillmask_ui.ui.session import Session
 
 LISTED_RUNS = 200
@@ -93,6 +92,8 @@ class Workbench:
             )
         self.root = root
         self.slots = threading.Semaphore(PUBLIC_SLOTS if session.public else SLOTS)
+        # A process has one connection to Ray.
+        self.ray_slot = threading.Semaphore(1)
         # A change of view costs nothing.
         self.result = functools.lru_cache(_KEPT_RESULTS)(stored_result)
         self._desks: dict[str, Desk] = {}
@@ -164,7 +165,7 @@ class Desk:
         self.job: Job | None = None
         self.visitor = self.page = ""  # not known until the page says so
         self._bench = bench
-        self._folders: dict[str, Path] = {}
+        self._downloads = Downloads(bench.scratch)
         self._lock = threading.Lock()
 
     @property
@@ -182,31 +183,35 @@ class Desk:
         Raises:
             FillmaskError: for values that make no sense.
         """
-        store, session = self.store, self.session
+        store, session, engine = self.store, self.session, engine_of(values)
         if session.public:
             self._bench.sweep()
         plan = plan_of(
             values, store.root, default_model=session.default_model, public=session.public
         )
-        return self._start(partial(perform, plan, store), reads=plan.source.where)
+        return self._start(partial(perform, plan, store), engine, reads=plan.source.where)
 
-    def resume(self, name: str) -> Job:
-        """Go on with a stopped run.
+    def resume(self, name: str, values: Values | None = None) -> Job:
+        """Go on with a stopped run, where the controls say.
 
         Raises:
+            OptionError: for values that make no sense.
             DataError: if there is none of that name, or nothing is left to do.
         """
         run = self.store.open(name)
         if run.state == "done":
             raise DataError(f"run {run.info.name} is done: nothing is left to measure")
-        return self._start(partial(perform_rest, run.info.name, self.store))
+        measure = partial(perform_rest, run.info.name, self.store)
+        return self._start(measure, engine_of(values or {}))
 
-    def _start(self, measure: Callable[[Load], Generator[Progress]], reads: str = "") -> Job:
+    def _start(self, measure: Measure, engine: EngineChoice, reads: str = "") -> Job:
+        bench = self._bench
         job = Job(
             self.session,
             self.store,
-            self._bench.slots,
+            [bench.slots] if engine.engine == LOCAL else [bench.ray_slot, bench.slots],
             measure,
+            engine,
             reads,
             visitor=self._owner,
             page=self.page,
@@ -215,7 +220,7 @@ class Desk:
             before, self.job = self.job, job
         if before is not None:
             before.cancel()
-        self._bench.add_job(job)
+        bench.add_job(job)
         job.begin(after=before)
         return job
 
@@ -238,8 +243,7 @@ class Desk:
 
     def clear(self) -> None:
         """Remove the files that were made to be downloaded."""
-        for purpose in [*self._folders]:
-            self._drop_folder(purpose)
+        self._downloads.clear()
 
     def runs(self) -> Listing:
         """Stored runs, newest first."""
@@ -314,7 +318,7 @@ class Desk:
             DataError: if it is unknown, or the disk is full.
         """
         run = self.store.open(selection.run)
-        folder = self._fresh_folder(file_format)
+        folder = self._downloads.fresh_folder(file_format)
         if file_format == REPORT:
             target = folder / f"{run.info.name}.html"
             write_report(run, target, self._other(selection))
@@ -325,19 +329,8 @@ class Desk:
 
     def controls(self, info: RunInfo) -> SetControls:
         """What the controls held for a run."""
-        fresh_folder = partial(self._fresh_folder, "upload")
+        fresh_folder = partial(self._downloads.fresh_folder, "upload")
         return controls_of_run(info, self.store.root, fresh_folder, public=self.session.public)
-
-    def _fresh_folder(self, purpose: str) -> Path:
-        """A folder for a file that the page offers, in place of the last one of this purpose."""
-        self._drop_folder(purpose)
-        self._folders[purpose] = Path(tempfile.mkdtemp(dir=self._bench.scratch))
-        return self._folders[purpose]
-
-    def _drop_folder(self, purpose: str) -> None:
-        folder = self._folders.pop(purpose, None)
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
 
     def _other(self, selection: Selection) -> Run | None:
         return self.store.open(selection.other) if selection.other else None

@@ -5,6 +5,7 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
 
+from fillmask_ui.cluster import LOCAL, EngineChoice
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import SCHEMES, EvaluationConfig
 from fillmask_ui.intervals import Limits
@@ -12,6 +13,7 @@ from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.options import options_of
 from fillmask_ui.runs import Plan
 from fillmask_ui.texts import TextChoice, TextSource
+from fillmask_ui.texts.shards import files_of
 from fillmask_ui.ui.evaluate.uploads import check_public_upload, keep_pasted, keep_upload
 
 EMBEDDED, UPLOAD, PASTE, DATASET = "embedded", "upload", "paste", "dataset"
@@ -62,7 +64,7 @@ def plan_of(
 
     Raises:
         OptionError: for values that make no sense, or are not offered on a public page.
-        DataError: if the uploaded file is gone or cannot be kept.
+        DataError: if the uploaded file is gone or cannot be kept, or a folder has no texts.
     """
     config = _config(values)
     limits = Limits(
@@ -83,6 +85,17 @@ def plan_of(
     )
 
 
+def engine_of(values: Values) -> EngineChoice:
+    """Where the controls ask to measure: in this process, too, where they offer no choice.
+
+    Raises:
+        OptionError: for numbers that make no sense.
+    """
+    if values.get("engine", LOCAL) == LOCAL:
+        return EngineChoice()  # the boxes for Ray are not shown then
+    return _made(EngineChoice, {**values, "address": _text(values["address"]) or None})
+
+
 def _config(values: Values) -> EvaluationConfig:
     metric = values["metric"]
     scheme = SCHEMES.get(metric)
@@ -97,7 +110,7 @@ def _config(values: Values) -> EvaluationConfig:
 
 
 def _made(owner: type[Made], values: Values) -> Made:
-    """A metric, or what is nested in it, with the options that the controls hold."""
+    """A configuration, or what is nested in it, with the options that the controls hold."""
     kinds, chosen = get_type_hints(owner), {}
     for entry in fields(owner):  # type: ignore[arg-type]
         name = entry.name
@@ -109,7 +122,7 @@ def _made(owner: type[Made], values: Values) -> Made:
 
 
 def _option(owner: type, name: str, value: Any, *, blank: bool) -> Any:
-    """One option of a metric, checked; None where `blank` is allowed and nothing is given."""
+    """One option, checked; None where `blank` is allowed and nothing is given."""
     # A box of its own shows 0 for that; shares share a box, and one of them may be 0.
     if blank and (value is None or (value == 0 and name not in SHARES)):
         return None
@@ -137,6 +150,7 @@ def _shares(values: Values) -> dict[str, float | None]:
 def _source(values: Values, samples: int | None, root: Path, *, public: bool) -> TextSource:
     choice = TextChoice(
         _dataset(values, root, public=public),
+        **(_fetched(values) if values["where"] == DATASET else {}),
         column=None if values["where"] == PASTE else _text(values["column"]) or None,
         samples=samples,
         shuffle=bool(values["shuffle"]),
@@ -146,15 +160,20 @@ def _source(values: Values, samples: int | None, root: Path, *, public: bool) ->
     if values["where"] == EMBEDDED:
         # The box is not shown then, but what is in it is checked.
         return replace(source, column=None)
-    if source.kind == "dataset":
-        return replace(
-            source,
-            config=_text(values["dataset_name"]) or None,
-            split=_text(values["split"]) or "test",
-            revision=_text(values["revision"]) or None,
-            streaming=bool(values["streaming"]),
-        )
-    return replace(source, by=values["by"]) if source.layout == "txt" else source
+    if source.kind == "dataset" or files_of(source)[0].layout != "txt":
+        return source
+    return replace(source, by=values["by"])
+
+
+def _fetched(values: Values) -> dict[str, Any]:
+    """Options of `TextChoice` that only data sets have; any of them makes a folder one."""
+    split = _text(values["split"])
+    return {
+        "dataset_name": _text(values["dataset_name"]) or None,
+        "split": None if split == "test" else split or None,  # as its box stands at first
+        "revision": _text(values["revision"]) or None,
+        "streaming": bool(values["streaming"]),
+    }
 
 
 def _dataset(values: Values, root: Path, *, public: bool) -> str:
@@ -180,7 +199,7 @@ def _dataset(values: Values, root: Path, *, public: bool) -> str:
     if not named or named == "-":
         raise OptionError(
             "no data set was named: write the id of a Hugging Face data set, such as "
-            "Salesforce/wikitext, or the path of a file"
+            "Salesforce/wikitext, or the path of a file or folder"
         )
     return named
 

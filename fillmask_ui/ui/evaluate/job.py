@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from fillmask_ui.cluster import LOCAL, EngineChoice, open_engine
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.evaluation import History, MeanSoFar, Summary
-from fillmask_ui.runs import Progress, RunInfo, RunStore
+from fillmask_ui.runs import Engine, Progress, RunInfo, RunStore
+from fillmask_ui.runs.pace import Pace
 
 if TYPE_CHECKING:
     from fillmask_ui.models import LoadProgress
@@ -48,8 +50,11 @@ class JobStatus:
     message: str = ""  # what it does, or why it failed
     fraction: float | None = None  # part done, in [0, 1]; None where nothing is counted
     seen: int = 0  # texts measured or skipped
+    through: float = 0.0  # those under way, too, by share of the work
     expected: int | None = None  # texts in all; None where that is not known
     seconds_left: float | None = None  # an estimate; None where there is none
+    tokens_per_second: float | None = None  # of late; None before there are any
+    workers: int = 1  # as of `Progress`
     info: RunInfo | None = None  # of the run, once it has begun
     summary: Summary | None = None  # figures so far, once there are any
     history: tuple[MeanSoFar, ...] = ()  # of the mean
@@ -57,6 +62,9 @@ class JobStatus:
     @property
     def ended(self) -> bool:
         return self.state in ("done", "stopped", "failed")
+
+
+Measure = Callable[["Load", Engine | None], Generator[Progress]]
 
 
 class _UnwantedError(Exception):
@@ -69,8 +77,9 @@ class Job:
     Args:
         session: the page's models.
         store: where the run is kept.
-        slots: how many jobs may measure at a time.
-        measure: `perform` or `perform_rest`, lacking only what loads a model.
+        slots: of each there must be one left for the job to measure.
+        measure: `perform` or `perform_rest`, lacking only what loads a model and an engine.
+        engine: where it is measured.
         reads: path of the file whose texts it measures; blank for none.
         visitor: whose it is; blank where all runs are everybody's.
         page: that shows it.
@@ -80,15 +89,16 @@ class Job:
         self,
         session: Session,
         store: RunStore,
-        slots: threading.Semaphore,
-        measure: Callable[[Load], Generator[Progress]],
+        slots: Sequence[threading.Semaphore],
+        measure: Measure,
+        engine: EngineChoice,
         reads: str = "",
         visitor: str = "",
         page: str = "",
     ) -> None:
         self.visitor, self.page = visitor, page
         self._session, self._store, self._slots = session, store, slots
-        self._measure, self._reads = measure, reads
+        self._measure, self._engine, self._reads = measure, engine, reads
         self._stop, self._ended = threading.Event(), threading.Event()
         self._asked_at = time.monotonic()
         self._ended_at: float | None = None
@@ -158,15 +168,17 @@ class Job:
             while after is not None and not after._ended.wait(0.2):
                 self._set(message="Waiting for the evaluation before to stop…")
                 self._check_wanted()
-            while not self._slots.acquire(timeout=0.2):
-                self._set(message="Waiting for another evaluation to end…")
+            with ExitStack() as opened:
+                for slot in self._slots:
+                    self._take(slot)
+                    opened.callback(slot.release)
+                if self._engine.engine != LOCAL:
+                    self._set(message="Starting Ray…")
+                engine = opened.enter_context(open_engine(self._engine))
                 self._check_wanted()
-            try:
                 self._set(message="Reading the texts…")
-                with closing(self._measure(self._load)) as steps:
-                    last = self._follow(steps)
-            finally:
-                self._slots.release()
+                steps = opened.enter_context(closing(self._measure(self._load, engine)))
+                last = self._follow(steps)
             self._set_result(last)
         except _UnwantedError:
             self._set(state="stopped", message="")
@@ -178,6 +190,11 @@ class Job:
         finally:
             self._ended_at = time.monotonic()
             self._ended.set()
+
+    def _take(self, slot: threading.Semaphore) -> None:
+        while not slot.acquire(timeout=0.2):
+            self._set(message="Waiting for another evaluation to end…")
+            self._check_wanted()
 
     def _load(self, choice: ModelChoice) -> MaskedLM:
         """The model of a choice; a job that nobody waits for loads none and so makes no run."""
@@ -193,8 +210,8 @@ class Job:
 
     def _follow(self, steps: Iterator[Progress]) -> Progress:
         """Measure until the end, or until nobody wants it; the last step."""
-        begun_at = told_at = time.monotonic()
         first = step = next(steps)
+        told_at, pace = time.monotonic(), Pace(first)
         self._stop_run = first.stop
         if self.cancelled:  # before there was what `cancel` could stop
             first.stop()
@@ -205,30 +222,24 @@ class Job:
         for step in steps:
             for row in step.rows:
                 self._history.add(row)
-            self._set(seen=step.running.seen, expected=step.expected)
-            if step.through is not None and time.monotonic() - told_at >= STATUS_SECONDS:
-                self._set_figures(step, first.through or 0.0, time.monotonic() - begun_at)
-                # The next status is a second after this one, however long it took to make.
-                told_at = time.monotonic()
+            self._set(seen=step.running.seen, expected=step.expected, info=step.info)
+            if step.through is not None:
+                pace.add(step)
+                if time.monotonic() - told_at >= STATUS_SECONDS:
+                    self._set_figures(step, step.through, pace)
+                    # The next status is a second after this one, however long it took to make.
+                    told_at = time.monotonic()
             if self._unwanted:
                 break
         return step
 
-    def _set_figures(self, step: Progress, start: float, seconds: float) -> None:
-        """The figures so far.
-
-        Args:
-            step: the latest.
-            start: texts that were through when the job began.
-            seconds: since then.
-        """
-        through, expected = step.through or 0.0, step.expected
-        left = None
-        if expected and through > start:
-            left = max(0.0, expected - through) * seconds / (through - start)
+    def _set_figures(self, step: Progress, through: float, pace: Pace) -> None:
         self._set(
-            fraction=min(1.0, through / expected) if expected else None,
-            seconds_left=left,
+            through=through,
+            fraction=min(1.0, through / step.expected) if step.expected else None,
+            seconds_left=pace.seconds_left,
+            tokens_per_second=pace.tokens_per_second,
+            workers=step.workers,
             summary=step.running.summary(quick=True) if step.running.texts else None,
             history=self._history.means(),
         )

@@ -6,6 +6,7 @@ from fillmask_ui.evaluation import Summary, TokenExample
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.runs import RunInfo
 from fillmask_ui.runs.compare import ONE_RUN_ONLY
+from fillmask_ui.show.engines import engines_text, speed_text
 from fillmask_ui.show.figures import (
     Names,
     change_text,
@@ -14,6 +15,7 @@ from fillmask_ui.show.figures import (
     models_of,
     outlook_text,
 )
+from fillmask_ui.show.numbers import duration
 from fillmask_ui.show.render import render
 from fillmask_ui.show.story import model_label, story_text
 from fillmask_ui.ui.evaluate.job import JobStatus
@@ -84,7 +86,13 @@ def all_figures_html(summary: Summary, info: RunInfo) -> str:
     """Every figure in tables, and the signature of the run."""
     tables = [figures_table(summary, names_of(summary)), comparison_table(summary)]
     unchanged = UNCHANGED_ALARM if UNCHANGED_ALARM in summary.alarms else ""
-    return render("page/evaluate/all_figures.html", tables=tables, unchanged=unchanged, info=info)
+    return render(
+        "page/evaluate/all_figures.html",
+        tables=tables,
+        unchanged=unchanged,
+        info=info,
+        measured_by=engines_text(info.engines),
+    )
 
 
 def worst_html(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> str:
@@ -137,8 +145,12 @@ def progress_html(status: JobStatus) -> str:
     if status.state == "waiting":
         return notice_html("busy", status.message, status.fraction)
     if status.state == "running":
-        left = "" if status.seconds_left is None else f", {duration(status.seconds_left)} left"
-        return notice_html("busy", f"{status.seen:,}{total} texts{left}", status.fraction or 0.0)
+        speed = speed_text(status.info, status.workers, status.tokens_per_second)
+        left = "" if status.seconds_left is None else f"{duration(status.seconds_left)} left"
+        # An engine has whole blocks measured before their rows are seen.
+        through = max(status.seen, int(status.through))
+        text = ", ".join(filter(None, (f"{through:,}{total} texts", speed, left)))
+        return notice_html("busy", text, status.fraction or 0.0)
     if status.state == "failed":
         kept = " What was measured is kept in the list of runs." if status.seen else ""
         return notice_html("error", sentence(status.message) + kept)
@@ -148,15 +160,3 @@ def progress_html(status: JobStatus) -> str:
         kept = "They are kept: resume the run below to measure the rest."
         return notice_html("hint", f"Stopped after {status.seen:,}{total} texts. {kept} {notes}")
     return notice_html("hint" if notes else "none", notes)
-
-
-def duration(seconds: float) -> str:
-    """A time left for reading.
-
-    >>> duration(3.2), duration(75), duration(7300)
-    ('about 4 s', 'about 2 min', 'about 2 h 2 min')
-    """
-    if seconds < 60:
-        return f"about {math.ceil(seconds)} s"
-    minutes = math.ceil(seconds / 60)
-    return f"about {minutes} min" if minutes < 60 else f"about {minutes // 60} h {minutes % 60} min"

@@ -122,6 +122,13 @@ def _texts(
         if name or public or not there:
             raise DataError(f"the file of its texts, {name or path.name}, is gone: upload it again")
         return {"where": DATASET, "dataset": source.where, **rows}
+    if source.kind == "folder":
+        path = Path(source.where)
+        if public or not path.is_dir():
+            raise DataError(
+                f"the folder of its texts, {path.name}, is gone: choose its texts again"
+            )
+        return {"where": DATASET, "dataset": source.where, **rows}
     if public:
         raise DataError(f"this page cannot fetch its data set {source.where}")
     named = {"dataset": source.where, "dataset_name": source.config, "split": source.split}

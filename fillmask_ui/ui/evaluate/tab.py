@@ -6,7 +6,9 @@ from typing import Any
 
 import gradio as gr
 
+from fillmask_ui.cluster import EngineChoice
 from fillmask_ui.errors import FillmaskError
+from fillmask_ui.options import options_of
 from fillmask_ui.ui import widgets
 from fillmask_ui.ui.evaluate import controls, outputs, view
 from fillmask_ui.ui.evaluate.desk import Desk, Selection, Workbench
@@ -57,15 +59,15 @@ def _wire_jobs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
         for update in view.job_updates(desk, lambda: desk.begin(values)):
             yield changes(parts, update)
 
-    def resume(request: gr.Request, name: str | None) -> Iterator[Any]:
+    def resume(request: gr.Request, name: str | None, **values: Any) -> Iterator[Any]:
         desk = _desk(bench, request)
-        for update in view.job_updates(desk, lambda: desk.resume(name or "")):
+        for update in view.job_updates(desk, lambda: desk.resume(name or "", values)):
             yield changes(parts, update)
 
     def arrive(request: gr.Request, visitor: str, page: str) -> Any:
         desk = bench.arrive(request.session_hash or "", visitor, page)
         shown = changes(parts, Update(runs=view.run_list(desk)))
-        return {**shown, waiting: True} if desk.take_up() else shown
+        return {**shown, waiting: "job"} if desk.take_up() else shown
 
     def take_up(request: gr.Request) -> Iterator[Any]:
         for update in view.taken_up(_desk(bench, request)):
@@ -81,16 +83,20 @@ def _wire_jobs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
         bench.forget(request.session_hash or "")
 
     every = [*parts.values()]
+    # A run has its own choices; where it goes on is as the controls say.
+    engine = {name: inputs[name] for name in options_of(EngineChoice) if name in inputs}
+    resumed = {"name": parts["picked"], **engine}
     once: dict[str, Any] = {"trigger_mode": "once", **_JOBS}
     # Who asks is known to the browser alone.
     who = [gr.Textbox(visible=False), gr.Textbox(visible=False)]
-    waiting = gr.State(False)  # whether a job goes on that the page should show as it opens
+    # A job that goes on: only then the page takes a place in the queue as it opens.
+    waiting = widgets.bridge("waiting.js")
     known: dict[str, Any] = {"js": widgets.static("visitor.js"), "queue": False, **QUIET}
     widgets.page().load(arrive, who, [*every, waiting], **known)
     jobs = [
-        waiting.change(take_up, None, every, **_JOBS),
+        waiting.ask(take_up, None, every, **_JOBS),
         parts["run"].click(run, None, every, inputs_kwargs=inputs, **once),
-        parts["resume"].click(resume, parts["picked"], every, **once),
+        parts["resume"].click(resume, None, every, inputs_kwargs=resumed, **once),
     ]
     # A fault of the page itself must not leave it waiting for ever.
     for job in jobs:
@@ -181,7 +187,7 @@ def _wire_runs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
     def take(link: Mapping[str, str]) -> list[Any]:
         named = (link.get(f"evaluate_{name}") or gr.skip() for name in ("model", "baseline"))
         selection = view.linked(link)
-        return [selection if selection.run else gr.skip(), *named]
+        return [selection, "run" if selection.run else gr.skip(), *named]
 
     def delete(request: gr.Request, name: str | None) -> Any:
         desk = _desk(bench, request)
@@ -217,8 +223,9 @@ def _wire_runs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
     parts["link"].click(None, js=_COPY)
     # An address may name a stored run and another to compare it with, or the models of a new one.
     linked = gr.State(Selection())
-    on_link("evaluate", take, [linked, inputs["model"], inputs["baseline"]])
-    linked.change(follow, linked, every, **QUIET)
+    asked = widgets.bridge("waiting.js")
+    on_link("evaluate", take, [linked, asked, inputs["model"], inputs["baseline"]])
+    asked.ask(follow, linked, every, **QUIET)
 
 
 def _desk(bench: Workbench, request: gr.Request) -> Desk:

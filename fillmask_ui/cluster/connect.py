@@ -1,0 +1,140 @@
+"""A connection to Ray: processes of this machine, or a cluster that is there already."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from fillmask_ui.cluster.choice import EngineChoice
+from fillmask_ui.errors import DataError, OptionError, first_line
+from fillmask_ui.models.tuning import cores
+
+# Texts under way and finished rows, on this machine alone; a few hundred blocks.
+_LOCAL_STORE_BYTES = 512 * 2**20
+_ANSWER_SECONDS = 5.0
+# Of Ray, where the user has not said otherwise: nothing is reported to its makers, and what it
+# logs of single processes is no concern of who evaluates. A thread that is late at the end of an
+# evaluation must not start Ray anew.
+_ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_BACKEND_LOG_LEVEL": "fatal",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_TQDM": "0",
+    "RAY_worker_niceness": "0",  # the evaluation is what is wanted, as in one process
+    "RAY_ENABLE_AUTO_CONNECT": "0",
+}
+# A process has one connection.
+_CONNECTED = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What an evaluation may use."""
+
+    workers: int  # processes that hold the model
+    threads: int  # of each
+    version: str  # of Ray
+    local: bool  # whether it is this machine alone
+
+    def to_dict(self) -> dict[str, Any]:
+        """An entry of `RunInfo.engines`."""
+        own = {"workers": self.workers, "threads_per_worker": self.threads}
+        return {"name": "ray", "version": self.version, **own}
+
+
+@contextmanager
+def connect(choice: EngineChoice) -> Iterator[Cluster]:
+    """Connect to a cluster or start one here; behind the block it is as before.
+
+    Raises:
+        OptionError: if more is asked for than there is, or the address cannot be one.
+        DataError: if nobody answers, or not as this version of Ray does.
+    """
+    if not _CONNECTED.acquire(blocking=False):
+        raise DataError(
+            "another evaluation of this process runs on Ray: wait for its end, or stop it"
+        )
+    try:
+        for name, value in _ENVIRONMENT.items():
+            os.environ.setdefault(name, value)
+        import ray
+
+        if ray.is_initialized():
+            raise DataError(
+                "this process is connected to Ray already: call ray.shutdown() first, or evaluate "
+                "in a process of its own"
+            )
+        if choice.address is None:
+            _counted(choice, cores(), "this machine has")  # before anything is started
+        try:
+            _join(choice)
+            have = int(ray.cluster_resources().get("CPU", 0))
+            yield _counted(choice, have, f"the cluster at {choice.address} has")
+        finally:
+            ray.shutdown()
+    finally:
+        _CONNECTED.release()
+
+
+def _counted(choice: EngineChoice, have: int, who: str) -> Cluster:
+    import ray
+
+    threads = choice.threads_per_worker or 1
+    workers = choice.workers or max(1, have // threads)
+    if workers * threads > have:
+        raise OptionError(
+            f"{workers} workers of {threads} thread{'s' * (threads > 1)} need {workers * threads} "
+            f"cores, and {who} {have}: ask for fewer (--workers, --threads-per-worker)"
+        )
+    return Cluster(workers, threads, ray.__version__, choice.address is None)
+
+
+def _join(choice: EngineChoice) -> None:
+    import ray
+
+    for name in ("ray", "ray.data"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    if choice.address is None:
+        options |= {"address": "local", "num_cpus": cores(), "include_dashboard": False}
+        options["object_store_memory"] = _LOCAL_STORE_BYTES
+    else:
+        _check_address(choice.address)
+        options["address"] = choice.address
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ray.init(**options)
+    except Exception as error:  # of many kinds, none of them documented
+        where = "on this machine" if choice.address is None else f"at {choice.address}"
+        raise DataError(
+            f"Ray cannot be used {where}: {first_line(error)}. Is a cluster running there (ray "
+            "status), of the same versions of Ray and Python as here?"
+        ) from error
+
+
+def _check_address(address: str) -> None:
+    """Refuse what is no address, or where nobody listens: Ray itself would try for a minute."""
+    if address == "auto":
+        return
+    host, colon, port = address.rpartition(":")
+    if "://" in address or not colon or not port.isdecimal():
+        raise OptionError(
+            f"the address must be HOST:PORT, or auto for the cluster that this machine is part of; "
+            f"it was {address!r}"
+        )
+    try:
+        socket.create_connection((host, int(port)), _ANSWER_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(
+            f"no cluster answers at {address} ({reason}): start one with ray start --head, or "
+            "leave --address out to use this machine"
+        ) from error

@@ -1,0 +1,228 @@
+"""Whether the machines of a cluster have what the work needs, and models for those that do not."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import ray
+from ray.exceptions import RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from fillmask_ui import __version__
+from fillmask_ui.assets import CACHE
+from fillmask_ui.cluster.connect import Cluster
+from fillmask_ui.errors import DataError, FillmaskError, first_line
+from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.load import load_choice
+from fillmask_ui.models.reference import parse_reference
+from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.runs.record import check_same
+
+# A model that the machines cannot read goes through their object stores, if it is no larger.
+MOST_SHIPPED_BYTES = 4 * 2**30
+# Beside Python's, these have to be the same everywhere.
+PACKAGES = ("numpy", "onnxruntime", "tokenizers", "transformers")
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """Where a worker loads a model from."""
+
+    what: str  # `model` or `baseline`, for messages
+    choice: ModelChoice  # as asked for, with the threads of a worker
+    signature: Mapping[str, Any]  # of the model that the driver has loaded
+    # Path in the folder -> ObjectRef of bytes, where workers cannot read the folder; and its hash.
+    files: Mapping[str, Any] | None = None
+    digest: str = ""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What one machine of the cluster says of itself."""
+
+    host: str
+    versions: Mapping[str, str]  # of Python and of packages; "" for one that is not installed
+    seen: Mapping[str, int | None]  # bytes of each path that was asked about; None for not there
+
+
+def describe(paths: Sequence[str]) -> Machine:
+    """This machine."""
+    versions = {"python": platform.python_version(), "fillmask-ui": __version__}
+    versions |= {package: _version(package) for package in PACKAGES}
+    return Machine(socket.gethostname(), versions, {path: _size(path) for path in paths})
+
+
+def _version(package: str) -> str:
+    with suppress(PackageNotFoundError):
+        return version(package)
+    return ""
+
+
+def _size(path: str) -> int | None:
+    """Bytes of a file, or of all in a folder; None for what is not there."""
+    place = Path(path).expanduser()
+    try:
+        if place.is_dir():
+            return sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
+        return place.stat().st_size
+    except OSError:
+        return None
+
+
+def machines(paths: Sequence[str]) -> list[Machine]:
+    """All machines of the cluster; a `DataError` if one has no fillmask-ui."""
+    asked = ray.remote(num_cpus=0, max_retries=0)(describe)
+    nodes = [node for node in ray.nodes() if node["Alive"]]
+    answers = {
+        node["NodeManagerHostname"]: asked.options(
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+        ).remote(list(paths))
+        for node in nodes
+    }
+    return [_answer(host, answer) for host, answer in answers.items()]
+
+
+def _answer(host: str, answer: Any) -> Machine:
+    try:
+        machine: Machine = ray.get(answer, timeout=60)
+    except RayError as error:
+        raise DataError(
+            f"the machine {host} of the cluster cannot take part: {first_line(error)}; install "
+            'fillmask-ui there as here (pip install "fillmask-ui[ray]")'
+        ) from error
+    return machine
+
+
+def check_versions(here: Machine, others: Sequence[Machine]) -> None:
+    """Refuse machines whose numbers could differ: a `DataError`."""
+    for machine in others:
+        for package, ours in here.versions.items():
+            theirs = machine.versions.get(package, "")
+            if theirs != ours:
+                raise DataError(
+                    f"the machine {machine.host} has {package} {theirs or 'not'}, and this one has "
+                    f"{ours}: install the same versions on all machines"
+                )
+
+
+def check_texts(paths: Sequence[str], here: Machine, others: Sequence[Machine]) -> None:
+    """Refuse files of texts that a machine lacks or has otherwise: a `DataError`."""
+    for path in paths:
+        for machine in others:
+            if machine.seen[path] != here.seen[path]:
+                state = "does not have" if machine.seen[path] is None else "has another"
+                raise DataError(
+                    f"the machine {machine.host} {state} {path}: every machine reads texts, so put "
+                    "them where all see them under this path"
+                )
+
+
+def paths_of(choice: ModelChoice) -> list[str]:
+    """What a model is read from, where that is on a disk, and its tokenizer."""
+    found = []
+    for reference in (choice.reference, choice.tokenizer):
+        parsed = parse_reference(reference) if reference else None
+        if parsed is not None and parsed.path is not None:
+            found.append(str(parsed.path.absolute()))
+    return found
+
+
+def place(
+    what: str,
+    choice: ModelChoice,
+    model: MaskedLM,
+    cluster: Cluster,
+    here: Machine,
+    others: Sequence[Machine],
+) -> Placed:
+    """Where workers load a model from: as the driver, or out of the object store.
+
+    Args:
+        what: `model` or `baseline`.
+        choice: how it was asked for.
+        model: as loaded here.
+        cluster: where it is to be loaded.
+        here: this machine.
+        others: all machines, which were asked about `paths_of` the model.
+
+    Raises:
+        DataError: if some machine cannot read it and it is too large to be sent.
+    """
+    own = paths_of(choice)
+    resolved = replace(choice, threads=cluster.threads)
+    if own:
+        resolved = replace(resolved, reference=own[0])
+    placed = Placed(what, resolved, model.signature.to_dict())
+    blind = [
+        machine.host for machine in others for path in own if machine.seen[path] != here.seen[path]
+    ]
+    if not blind:
+        return placed
+    root = Path(own[0])
+    folder = root if root.is_dir() else _folder(model, root)
+    total = _size(str(folder)) or 0
+    if total > MOST_SHIPPED_BYTES or len(own) > 1:
+        why = "its tokenizer lies elsewhere" if len(own) > 1 else f"{total / 2**30:.1f} GB"
+        raise DataError(
+            f"the machine {blind[0]} cannot read {own[0]}, and it is not sent there ({why}): put "
+            "it where all machines see it under this path"
+        )
+    files, digest = {}, hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            name, content = path.relative_to(folder).as_posix(), path.read_bytes()
+            digest.update(f"{name}\0{len(content)}\0".encode() + content)
+            files[name] = ray.put(np.frombuffer(content, np.uint8))
+    entry = root.relative_to(folder).as_posix()
+    return replace(
+        placed, choice=replace(resolved, reference=entry), files=files, digest=digest.hexdigest()
+    )
+
+
+def _folder(model: MaskedLM, file: Path) -> Path:
+    """The root that all files of a model lie in, of which one was named."""
+    files = getattr(model, "files", None)
+    return file.parent if files is None else files.folder.absolute()
+
+
+def load_placed(placed: Placed) -> MaskedLM:
+    """The model, in a worker; a `FillmaskError` if it is not the one that the driver has."""
+    choice = placed.choice
+    try:
+        if placed.files is not None:
+            choice = replace(choice, reference=str(_unpacked(placed) / choice.reference))
+        model = load_choice(choice)
+        check_same(placed.what, placed.signature, model.signature)
+    except FillmaskError as error:
+        raise type(error)(f"on the machine {socket.gethostname()}: {error}") from error
+    return model
+
+
+def _unpacked(placed: Placed) -> Path:
+    """The folder of a model that came through the object store; once per machine."""
+    root = CACHE.path(os.environ, sys.platform, Path.home()) / "sent"
+    folder = root / placed.digest
+    if not folder.is_dir():
+        root.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(dir=root))
+        for name, content in (placed.files or {}).items():
+            (fresh / name).parent.mkdir(parents=True, exist_ok=True)
+            ray.get(content).tofile(fresh / name)
+        try:
+            fresh.rename(folder)
+        except OSError:  # another worker of this machine was quicker
+            shutil.rmtree(fresh)
+    return folder

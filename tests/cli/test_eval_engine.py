@@ -1,0 +1,117 @@
+"""`eval --engine ray` with an engine of the test in place of Ray."""
+
+import json
+import re
+
+import pytest
+from block_engine import BlockEngine
+
+from fillmask_ui.cli import eval as command
+from fillmask_ui.cli import eval_output
+from fillmask_ui.cluster import EngineChoice
+
+FAST = ("--metric", "suffix", "--samples", "20", "--max-tokens", "24", "--batch-tokens", "64")
+TWO = ("--engine", "ray", "--workers", "2")
+RAY = {"name": "ray", "version": "2.60.0", "workers": 2, "threads_per_worker": 1}
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    made = BlockEngine()
+    monkeypatch.setattr(command, "open_engine", made)
+    return made
+
+
+def figures(result):
+    assert result.returncode == 0, result.stderr
+    return {**result.json, "run": ""}
+
+
+def test_an_engine_ends_with_the_figures_of_this_process(fillmask, engine):
+    alone = figures(fillmask("eval", *FAST, "--json"))
+    options = (*TWO, "--threads-per-worker", "3", "--address", "10.0.0.1:6379")
+    elsewhere = fillmask("eval", *FAST, *options, "--json")
+    assert figures(elsewhere) == alone
+    assert engine.opened == [EngineChoice(), EngineChoice("ray", "10.0.0.1:6379", 2, 3)]
+    assert engine.open == 0
+    assert elsewhere.stderr.startswith("starting Ray...\nrun ")
+
+
+def test_a_run_goes_on_with_another_engine(fillmask, engine, tmp_path):
+    whole = fillmask("eval", *FAST, "--json").json
+    folder = tmp_path / "runs" / whole["run"]
+    rows = (folder / "rows.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "rows.jsonl").write_bytes(b"".join(rows[:11]))
+    values = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**values, "state": "stopped", "result": None}))
+    assert fillmask("eval", "--resume", "latest", *TWO, "--json").json == whole
+    assert engine.opened[-1] == EngineChoice("ray", workers=2)
+
+
+def test_lines_in_a_pipe_say_how_fast_and_how_long(fillmask, engine, monkeypatch):
+    monkeypatch.setattr(eval_output, "_QUIET_SECONDS", 0.0)
+    said = fillmask("eval", *FAST, *TWO).stderr
+    assert re.search(
+        r"\d of 20 texts, [\d,.]+ tokens/s, 2 workers, mean NLL \d\.\d{4} nats, about \d+ s left\n",
+        said,
+    )
+    alone = fillmask("eval", *FAST).stderr
+    assert re.search(r"tokens/s, mean NLL", alone)
+    assert "worker" not in alone
+
+
+def test_ctrl_c_closes_the_engine_and_says_how_to_go_on(fillmask, engine, tmp_path):
+    def interrupt():
+        if any(path.stat().st_size for path in tmp_path.glob("runs/*/rows.jsonl")):
+            raise KeyboardInterrupt
+
+    engine.on_block = interrupt
+    stopped = fillmask("eval", *FAST, *TWO)
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert stopped.returncode == 130
+    assert f"texts are kept: fillmask-ui eval --resume {folder.name}" in stopped.stderr
+    assert engine.open == 0
+    assert json.loads((folder / "run.json").read_text())["state"] == "stopped"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--workers", "2"), "--workers is about Ray: add --engine ray, or leave it out"),
+        (("--engine", "spark"), "unknown engine 'spark'; known: local, ray"),
+        (("--engine", "ray", "--workers", "0"), "Invalid value for '--workers'"),
+    ],
+)
+def test_wrong_options(fillmask, options, said):
+    refused = fillmask("eval", *options)
+    assert refused.returncode == 2
+    assert said in " ".join(refused.stderr.split())
+
+
+def test_without_ray_the_extra_is_named(fillmask, monkeypatch, tmp_path):
+    monkeypatch.setattr("fillmask_ui.cluster.choice.ray_installed", lambda: False)
+    refused = fillmask("eval", *FAST, *TWO)
+    assert refused.returncode == 2
+    assert 'pip install "fillmask-ui[ray]"' in refused.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_runs_say_where_they_were_measured(fillmask, tmp_path):
+    name = fillmask("eval", *FAST, "--json").json["run"]
+    path = tmp_path / "runs" / name / "run.json"
+    assert "measured by: local\n" in fillmask("runs", "show", name).stdout
+    assert "Engines" not in fillmask("runs", "list").stdout
+    values = json.loads(path.read_text())
+    path.write_text(json.dumps({**values, "engines": [{"name": "local"}, RAY]}))
+    words = "local; Ray 2.60.0, 2 workers of 1 thread"
+    assert f"measured by: {words}\n" in fillmask("runs", "show", name).stdout
+    for asked in (("show", name), ("list",)):
+        assert fillmask("runs", *asked, "--json").json["engines"] == [{"name": "local"}, RAY]
+    assert "local, Ray" in fillmask("runs", "list").stdout
+    page = tmp_path / "report.html"
+    assert fillmask("report", name, "-o", page).returncode == 0
+    assert words in page.read_text()
+    values.pop("engines")  # as of before
+    path.write_text(json.dumps(values))
+    assert "measured by" not in fillmask("runs", "show", name).stdout
+    assert "engines" not in fillmask("runs", "show", name, "--json").json

@@ -1,0 +1,108 @@
+"""Ray on this machine, started once for the tests of a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fillmask_ui.cluster import EngineChoice, open_engine
+from fillmask_ui.models import load_choice
+from fillmask_ui.runs import Plan, Progress, Run, RunStore, perform
+
+SENTENCE = "the old man saw a red house by the river and walked on in the cold rain of spring"
+
+
+def write_texts(path: Path, count: int, first: int = 0) -> Path:
+    """A line each, of different lengths, one in fifty blank."""
+    words_of, lines = SENTENCE.split(), []
+    for number in range(first, first + count):
+        size = 3 + number * 7 % 23
+        words = [words_of[(number * number + place) % len(words_of)] for place in range(size)]
+        lines.append("" if number % 50 == 49 else " ".join(words).capitalize() + ".")
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Any]:
+    with open_engine(EngineChoice("ray", workers=2)) as engine:
+        yield engine
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RunStore:
+    return RunStore(tmp_path / "runs")
+
+
+def measured(plan: Plan, store: RunStore, engine: Any = None) -> Run:
+    """A run to its end."""
+    *_, last = perform(plan, store, load_choice, engine)
+    assert isinstance(last, Progress)
+    return store.open(last.info.name)
+
+
+def rows_of(run: Run) -> dict[int, Any]:
+    """Each line as it is stored, by id; no id twice."""
+    lines = (run.folder / "rows.jsonl").read_bytes().splitlines()
+    rows = {json.loads(line)["id"]: line for line in lines}
+    assert len(rows) == len(lines)
+    return rows
+
+
+def assert_same(run: Run, other: Run) -> None:
+    """To the last digit: rows, figures, what was measured."""
+    assert run.state == other.state == "done"
+    assert rows_of(run) == rows_of(other)
+    assert run.info.result == other.info.result
+    assert run.info.config == other.info.config
+    texts, others = ({**each.info.texts} for each in (run, other))
+    # One process does not know it of a file that it has not read to its end at its first batch.
+    known = {texts.pop("available"), others.pop("available")}
+    assert len(known - {None}) <= 1
+    assert texts == others
+    assert run.info.notes == other.info.notes
+    assert run.info.signature == other.info.signature
+
+
+def processes(name: str, of: int | None = None) -> list[int]:
+    """Ids of processes whose command has a name in it, those below one process if it is given."""
+    found = []
+    listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True).stdout
+    parents, commands = {}, {}
+    for line in listed.splitlines()[1:]:
+        pid, parent, command = line.split(None, 2)
+        parents[int(pid)], commands[int(pid)] = int(parent), command
+    for pid, command in commands.items():
+        above, chain = pid, set()
+        while above in parents and above not in chain:
+            chain.add(above)
+            above = parents[above]
+        if name in command and (of is None or of in chain):
+            found.append(pid)
+    return found
+
+
+def workers_of(driver: int | None = None) -> list[int]:
+    """Processes that hold a model, of this process or another."""
+    return processes("ray::MapWorker", os.getpid() if driver is None else driver)
+
+
+def kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def wait_for(condition: Any, seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.1)

@@ -1,0 +1,130 @@
+"""The simulation behind docs/many-machines.md, against hand calculations and its own document."""
+
+import doctest
+import json
+import math
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from table_model import TableModel
+
+DOCS = Path(__file__).parent.parent / "docs"
+sys.path.append(str(DOCS))
+
+import simulate_many_machines as simulation  # noqa: E402
+import tables_many_machines as tables  # noqa: E402
+from simulate_many_machines import Case, Measured, Plan, case_of, models, simulate  # noqa: E402
+
+PLAN = Plan()
+MEASURED = Measured(**json.loads(simulation.INPUTS.read_text("utf-8")))
+DOCUMENT = (DOCS / "many-machines.md").read_text("utf-8")
+# These simulate for seconds.
+SLOW = (tables.scaling_table, tables.straggler_table, tables.death_table)
+QUICK = [table for table in tables.TABLES if table not in SLOW]
+
+
+@pytest.mark.parametrize("module", [simulation, tables])
+def test_examples_in_docstrings(module):
+    assert doctest.testmod(module).failed == 0
+
+
+@pytest.mark.parametrize(("blocks", "workers"), [(1, 1), (7, 3), (1000, 10), (1001, 10), (5, 8)])
+@pytest.mark.parametrize("in_flight", [1, 2])
+def test_equal_blocks_take_whole_rounds(blocks, workers, in_flight):
+    case = Case(blocks, workers, block_seconds=3.0, start_seconds=5.0, in_flight=in_flight)
+    assert simulate(case).seconds == pytest.approx(5 + 3 * math.ceil(blocks / workers))
+
+
+def test_a_saturated_driver_takes_its_time_for_each_block_after_the_first():
+    case = Case(5000, 100, block_seconds=1.0, driver_seconds=0.5)
+    # The first block comes after a second, unless its bundle comes as lots of a few blocks.
+    assert simulate(case).seconds == pytest.approx(1 + 5000 * 0.5, rel=1e-3)
+    alone = Case(40, 40, block_seconds=1.0, driver_seconds=0.5)
+    assert simulate(alone).seconds == pytest.approx(1 + 40 * 0.5)
+
+
+def test_one_read_task_that_is_too_slow_sets_the_time():
+    case = Case(1000, 100, block_seconds=2.0, read_seconds=0.5)
+    assert simulate(case).seconds == pytest.approx(1000 * 0.5 + 2.0)
+
+
+def test_twice_the_workers_take_half_the_time_while_nothing_saturates():
+    case = replace(case_of(PLAN, MEASURED, models(PLAN, MEASURED)[1]), blocks=100_000, workers=50)
+    case = replace(case, slow_workers=0, start_seconds=0.0)
+    ratio = simulate(case).seconds / simulate(replace(case, workers=100)).seconds
+    assert ratio == pytest.approx(2.0, rel=0.02)
+
+
+def test_bundles_change_the_time_little(monkeypatch):
+    """Against blocks one by one, with everything that goes wrong."""
+    case = replace(case_of(PLAN, MEASURED, models(PLAN, MEASURED)[0]), blocks=20_000, workers=40)
+    case = replace(case, slow_workers=2)
+    bundled = simulate(case).seconds
+    monkeypatch.setattr(simulation, "bundles", lambda blocks, *_: [1] * blocks)
+    assert bundled == pytest.approx(simulate(case).seconds, rel=0.01)
+
+
+def test_deaths_come_as_often_as_asked_and_cost_a_restart_and_half_a_block():
+    case = Case(20_000, 20, block_seconds=10.0, mtbf_seconds=5000.0, restart_seconds=100.0)
+    found = simulate(case)
+    each = 100.0 + 10.0 / 2
+    deaths = 20_000 * 10.0 / 5000.0
+    assert found.deaths == pytest.approx(deaths, rel=0.2)  # 4 standard deviations
+    calm = 20_000 * 10.0 / 20
+    assert found.seconds == pytest.approx(calm + found.deaths * each / 20, rel=0.02)
+
+
+def test_copies_rescue_the_last_block_of_a_slow_worker():
+    """Ten workers, ten blocks: the slow one needs 30 s, a copy begun after 10 s ends after 20."""
+    case = Case(10, 10, block_seconds=10.0, slow_workers=1, slow_speed=1 / 3)
+    assert simulate(case).seconds == pytest.approx(30.0)
+    assert simulate(replace(case, copies=True)).seconds == pytest.approx(20.0)
+
+
+def test_the_queue_is_that_of_a_server_simulated_block_by_block():
+    rng = np.random.default_rng(0)
+    ended = rng.uniform(0, 100, 200)
+    free = 0.0
+    for come in np.sort(ended):
+        free = max(free, come) + 0.48
+    ones = np.ones(200, int)
+    assert simulation.queue_end(ended - 1, ended, ones, 0.48) == pytest.approx(free)
+
+
+def test_the_same_seed_gives_the_same_output():
+    case = replace(case_of(PLAN, MEASURED, models(PLAN, MEASURED)[0]), blocks=5000, workers=50)
+    assert simulate(case) == simulate(case)
+    assert simulate(case) != simulate(replace(case, seed=1))
+
+
+@pytest.mark.parametrize("table", QUICK, ids=lambda table: table.__name__)
+def test_the_document_shows_what_the_script_prints(table):
+    assert table(PLAN, MEASURED) in DOCUMENT
+
+
+def test_the_inputs_can_be_measured(monkeypatch, tmp_path):
+    """By a model that needs no time, on one small block."""
+    import measure_many_machines as measuring
+
+    monkeypatch.setattr(measuring, "load_model", lambda **_: TableModel())
+    monkeypatch.setattr(measuring, "_loading", lambda: {"load_seconds": 1.0, "model_bytes": 1})
+    for name, small in (("BLOCKS", 2), ("BLOCK_TEXTS", 40), ("MERGES", 3), ("NOTED", 1000)):
+        monkeypatch.setattr(measuring, name, small)
+    path = tmp_path / "texts.txt"
+    path.write_text("the old dog sat on the red mat and walked\na cat\n" * 100, "utf-8")
+    found = Measured(**measuring.measure([str(path)]))
+    assert min(vars(found).values()) >= 0
+    assert found.text_bytes == pytest.approx((41 + 5) / 2)
+    assert 48 <= found.kept_bytes < 1000  # an id and five numbers, beside what does not grow
+    assert found.compressed_bytes < found.partial_bytes
+
+
+def test_the_script_takes_other_sizes(monkeypatch, capsys):
+    argv = ["simulate", "--texts", "1e5", "--workers", "10", "--price", "1"]
+    monkeypatch.setattr(sys, "argv", argv)
+    monkeypatch.setattr(tables, "TABLES", (tables.run_table, tables.assumed_table))
+    simulation.main()
+    assert "| `--texts` | 100,000 | texts |" in capsys.readouterr().out

@@ -1,0 +1,252 @@
+"""Folders of files as one stream of texts, and which folders are data sets instead.
+
+Streams are checked against one file with the same texts, read by the code for files.
+"""
+
+import gzip
+import io
+import json
+import tempfile
+import tracemalloc
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fillmask_ui.errors import DataError, OptionError
+from fillmask_ui.texts import TextChoice, TextSource, open_texts
+from fillmask_ui.texts.shards import count_texts, file_texts, shards
+
+LAYOUTS = ["txt", "txt.gz", "csv", "csv.gz", "tsv", "jsonl", "jsonl.gz", "parquet"]
+
+
+def content(texts, layout):
+    """The bytes of a file of a layout."""
+    kind = layout.removesuffix(".gz")
+    if kind == "parquet":
+        file = io.BytesIO()
+        table = pa.table({"n": [1] * len(texts), "text": pa.array(texts, pa.string())})
+        pq.write_table(table, file, row_group_size=2)
+        return file.getvalue()
+    mark = "\t" if kind == "tsv" else ","
+    header = {"csv": "n,text\n", "tsv": "n\ttext\n"}.get(kind, "") if texts else ""
+    row = {
+        "txt": "{}\n".format,
+        "jsonl": lambda text: json.dumps({"text": text}) + "\n",
+    }.get(kind, lambda text: f'1{mark}"{text}"\n')
+    written = (header + "".join(map(row, texts))).encode()
+    return gzip.compress(written, 1) if layout.endswith(".gz") else written
+
+
+def fill(folder, files, layout):
+    """Write lists of texts as files a, b, ... of a folder."""
+    folder.mkdir(exist_ok=True)
+    for number, texts in enumerate(files):
+        (folder / f"{chr(97 + number)}.{layout}").write_bytes(content(texts, layout))
+    return folder
+
+
+def read(path, **choices):
+    texts = open_texts(TextChoice(str(path), **choices).source())
+    examples = list(texts)
+    return examples, texts.report.available, texts.report.blank, texts.report.notes
+
+
+words = st.text(st.sampled_from("ab é猫,\x0c"), max_size=4)
+some_files = st.lists(st.lists(words, max_size=4), min_size=1, max_size=5)
+
+
+def outcome(path, **choices):
+    """What `read` gives, or in what words it fails."""
+    try:
+        return read(path, **choices)
+    except DataError as error:  # no texts, or none that is not blank
+        return str(error).removeprefix(str(path))
+
+
+@given(some_files, st.sampled_from(LAYOUTS), st.integers(1, 20))
+@settings(deadline=None, max_examples=100)
+def test_a_folder_gives_what_one_file_of_all_its_texts_gives(files, layout, samples):
+    with tempfile.TemporaryDirectory() as made:
+        folder = fill(Path(made) / "shards", files, layout)
+        together = Path(made) / f"all.{layout}"
+        together.write_bytes(content([text for texts in files for text in texts], layout))
+        for choices in ({}, {"shuffle": False}, {"seed": 7, "samples": samples}):
+            assert outcome(folder, **choices) == outcome(together, **choices)
+        parts = shards(TextSource("folder", str(folder), shuffle=False, samples=samples))
+        assert [list(file_texts(part)) for part in parts] == files
+        assert [count_texts(part) for part in parts] == [len(texts) for texts in files]
+
+
+def test_shards_are_files_in_order_and_all_else_is_whole(tmp_path):
+    fill(tmp_path, [["one"], ["two"]], "txt")
+    folder = TextSource("folder", str(tmp_path), shuffle=False, samples=1, encoding="latin-1")
+    assert shards(folder) == tuple(
+        TextSource("file", str(tmp_path / name), shuffle=False, encoding="latin-1")
+        for name in ("a.txt", "b.txt")
+    )
+    for source in (
+        TextSource("folder", str(tmp_path)),
+        TextSource("file", "a.txt", shuffle=False),
+        TextSource("dataset", "org/name"),
+        TextSource(),
+    ):
+        assert shards(source) == (source,)
+
+
+def test_options_hold_for_every_file(tmp_path):
+    for name in ("a.txt", "b.text"):
+        (tmp_path / name).write_text("café\nau lait\n\nnoir", encoding="latin-1")
+    choices = {"encoding": "latin-1", "by": "paragraph", "shuffle": False}
+    assert [(e.id, e.text) for e in read(tmp_path, **choices)[0]] == [
+        (0, "café\nau lait"),
+        (1, "noir"),
+        (2, "café\nau lait"),
+        (3, "noir"),
+    ]
+    (tmp_path / "a.txt").write_text('{"body": "one", "text": "x"}')
+    (tmp_path / "b.text").write_text('{"body": "two"}')
+    found = read(tmp_path, format="jsonl", column="body", shuffle=False)[0]
+    assert [example.text for example in found] == ["one", "two"]
+
+
+def test_other_files_hidden_ones_and_folders_are_left_out(tmp_path):
+    fill(tmp_path, [["one"], ["two"]], "txt")
+    for name in (".hidden.txt", "_SUCCESS", "LICENSE", "picture.png", "README.md"):
+        (tmp_path / name).write_text("not this")
+    fill(tmp_path / "older.txt", [["nor this"]], "txt")
+    assert [e.text for e in read(tmp_path, shuffle=False)[0]] == ["one", "two"]
+
+
+def said(folder, **choices):
+    with pytest.raises((DataError, OptionError)) as caught:
+        read(folder, **choices)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_every_error_names_its_file(tmp_path, shuffle):
+    fill(tmp_path, [["fine"], ["fine"], ["fine"]], "jsonl")
+    bad = tmp_path / "b.jsonl"
+    bad.write_text('{"text": "a"}\nwords\n')
+    assert f"{bad}, line 2: not JSON" in said(tmp_path, shuffle=shuffle)
+    bad.write_bytes(b"\xff")
+    assert f"{bad} is not utf-8 text" in said(tmp_path, shuffle=shuffle)
+    bad.write_text('{"body": "a"}\n')
+    assert f"{bad}, line 1: no column 'text'" in said(tmp_path, column="text", shuffle=shuffle)
+    bad.unlink()
+    bad.symlink_to(tmp_path / "gone")
+    assert f"{bad} is not there" in said(tmp_path, shuffle=shuffle)
+
+
+def test_a_folder_without_texts_says_what_is_wanted(tmp_path):
+    assert "has no file that ends in .txt, .csv" in said(tmp_path)
+    (tmp_path / "rows.json").write_text("{}")
+    assert "name the split (--split train)" in said(tmp_path)
+    fill(tmp_path, [[], []], "csv")
+    for shuffle in (True, False):
+        assert f"{tmp_path} is empty: it has no texts" in said(tmp_path, shuffle=shuffle)
+    with pytest.raises(DataError, match="is not a folder; check the path"):
+        open_texts(TextSource("folder", str(tmp_path / "gone")))
+
+
+def test_files_of_two_layouts_are_refused_by_name(tmp_path):
+    for name in ("a.txt", "b.text.gz", "c.csv", "d.tsv"):
+        (tmp_path / name).write_text("")
+    message = said(tmp_path)
+    assert f"{tmp_path}/a.txt is txt, {tmp_path}/c.csv is csv" in message
+    assert "--format" in message
+
+
+def test_what_plain_text_or_rows_do_not_have_is_said_as_of_a_file(tmp_path):
+    fill(tmp_path, [["one"]], "txt")
+    assert "plain text has no columns" in said(tmp_path, column="body")
+    (tmp_path / "a.txt").rename(tmp_path / "a.csv")
+    assert "only plain text is read by paragraph" in said(tmp_path, by="paragraph")
+    with pytest.raises(OptionError, match="its name; it was empty"):
+        TextSource("folder")
+
+
+@pytest.mark.parametrize(
+    ("names", "kind"),
+    [
+        (["a.txt", "b.txt"], "folder"),
+        (["part-00000-of-00002.parquet", "part-00001-of-00002.parquet"], "folder"),
+        (["contest.txt", "latest.txt", "a.txt"], "folder"),
+        (["a.txt", "older/b.txt"], "folder"),
+        (["a.txt", "README.md"], "folder"),
+        ([], "folder"),
+        (["test.parquet"], "dataset"),
+        (["test-00000-of-00002.parquet"], "dataset"),
+        (["mine_train.csv", "mine_test.csv"], "dataset"),
+        (["a.txt", "train/b.txt"], "dataset"),
+        (["data/a.parquet"], "dataset"),
+        (["a.parquet", "dataset_info.json"], "dataset"),
+        (["data.arrow", "state.json"], "dataset"),
+        (["train/data.arrow", "dataset_dict.json"], "dataset"),
+    ],
+)
+def test_a_folder_is_a_data_set_where_it_is_laid_out_as_one(tmp_path, names, kind):
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("a text\n")
+    assert TextChoice(str(tmp_path)).source().kind == kind
+    for fetched in ({"split": "test"}, {"dataset_name": "a"}, {"revision": "v1"}):
+        assert TextChoice(str(tmp_path), **fetched).source().kind == "dataset"
+    assert TextChoice(str(tmp_path), streaming=True).source().kind == "dataset"
+    for typed in ({"by": "line"}, {"format": "csv"}, {"encoding": "utf-8"}):
+        assert TextChoice(str(tmp_path), **typed).source().kind == "folder"
+
+
+@pytest.mark.parametrize(
+    ("card", "kind"),
+    [
+        ("---\nlicense: mit\nconfigs:\n- config_name: small\n---\n# Data\n", "dataset"),
+        ("---\ndataset_info:\n  features: []\n---\n", "dataset"),
+        ("---\nlicense: mit\n---\nconfigs:\n", "folder"),
+        ("# Notes\n---\nconfigs:\n", "folder"),
+    ],
+)
+def test_a_card_that_names_the_files_makes_a_data_set(tmp_path, card, kind):
+    fill(tmp_path, [["one"]], "txt")
+    (tmp_path / "README.md").write_text(card)
+    assert TextChoice(str(tmp_path)).source().kind == kind
+
+
+def test_names_of_splits_are_those_of_the_library(tmp_path):
+    from datasets.data_files import get_data_patterns
+
+    for name in ("eval-1", "dev", "a.val.b", "retest", "test2", "testing_a", "TEST", "tests", "x"):
+        folder = fill(tmp_path / name, [], "txt")
+        (folder / f"{name}.txt").write_text("a text\n")
+        theirs = get_data_patterns(str(folder))
+        split = theirs != {"train": ["**"]}
+        assert (TextChoice(str(folder)).source().kind == "dataset") == split, (name, theirs)
+
+
+def test_a_source_survives_json_and_has_a_signature(tmp_path):
+    fill(tmp_path, [["one"]], "txt")
+    source = TextChoice(f"{tmp_path}/", samples=5).source()
+    assert TextSource.from_dict(json.loads(json.dumps(source.to_dict()))) == source
+    assert str(source) == f"texts:{tmp_path}|samples:5|shuffle:42"
+
+
+@pytest.mark.parametrize("choices", [{"shuffle": False}, {"samples": 500}])
+def test_memory_does_not_grow_with_the_number_of_files(tmp_path, choices):
+    peaks, rows = {}, [f"{number} " + "a sentence of some words " * 36 for number in range(600)]
+    for count in (1, 15):
+        folder = fill(tmp_path / str(count), [rows] * count, "txt")
+        source = TextChoice(str(folder), **choices).source()
+        tracemalloc.start()
+        try:
+            for _ in open_texts(source):
+                pass
+            peaks[count] = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    permutation = 8 * len(rows) * 15 if choices.get("shuffle", True) else 0
+    assert peaks[15] <= peaks[1] + permutation + 500_000
