@@ -57,7 +57,5 @@ def on_link(
         return take(request.query_params)
 
     target = widgets.bridge("link_target.js", TAB=tab)
-    # Not through the queue, whose answer comes by a second request: any replica can answer one.
-    at_once: dict[str, Any] = {"queue": False, **widgets.QUIET}
-    target.follow(follow, None, outputs, **at_once)
-    return widgets.page().load(load, None, outputs, **at_once)
+    target.follow(follow, None, outputs, **widgets.QUIET)
+    return widgets.page().load(load, None, outputs, **widgets.QUIET)

@@ -134,4 +134,4 @@ def linked_picker(session: Session, picker: gr.Dropdown, tab: str) -> None:
     chosen = f"(model) => {{ window.fillmask.{tab}.use(model, {plain}); }}"
     picker.change(None, [picker], None, js=chosen)
     # Links inside the page name no model; those are taken up in the browser.
-    page().load(linked, None, [picker], queue=False, **QUIET)
+    page().load(linked, None, [picker], **QUIET)

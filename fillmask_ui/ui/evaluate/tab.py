@@ -66,8 +66,7 @@ def _wire_jobs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
 
     def arrive(request: gr.Request, visitor: str, page: str) -> Any:
         desk = bench.arrive(request.session_hash or "", visitor, page)
-        shown = changes(parts, Update(runs=view.run_list(desk)))
-        return {**shown, waiting: "job"} if desk.take_up() else shown
+        return changes(parts, Update(runs=view.run_list(desk)))
 
     def take_up(request: gr.Request) -> Iterator[Any]:
         for update in view.taken_up(_desk(bench, request)):
@@ -89,12 +88,9 @@ def _wire_jobs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
     once: dict[str, Any] = {"trigger_mode": "once", **_JOBS}
     # Who asks is known to the browser alone.
     who = [gr.Textbox(visible=False), gr.Textbox(visible=False)]
-    # A job that goes on: only then the page takes a place in the queue as it opens.
-    waiting = widgets.bridge("waiting.js")
-    known: dict[str, Any] = {"js": widgets.static("visitor.js"), "queue": False, **QUIET}
-    widgets.page().load(arrive, who, [*every, waiting], **known)
+    arrival = widgets.page().load(arrive, who, every, js=widgets.static("visitor.js"), **QUIET)
     jobs = [
-        waiting.ask(take_up, None, every, **_JOBS),
+        arrival.then(take_up, None, every, **_JOBS),
         parts["run"].click(run, None, every, inputs_kwargs=inputs, **once),
         parts["resume"].click(resume, None, every, inputs_kwargs=resumed, **once),
     ]
@@ -186,8 +182,7 @@ def _wire_runs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
 
     def take(link: Mapping[str, str]) -> list[Any]:
         named = (link.get(f"evaluate_{name}") or gr.skip() for name in ("model", "baseline"))
-        selection = view.linked(link)
-        return [selection, "run" if selection.run else gr.skip(), *named]
+        return [view.linked(link), *named]
 
     def delete(request: gr.Request, name: str | None) -> Any:
         desk = _desk(bench, request)
@@ -223,9 +218,8 @@ def _wire_runs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
     parts["link"].click(None, js=_COPY)
     # An address may name a stored run and another to compare it with, or the models of a new one.
     linked = gr.State(Selection())
-    asked = widgets.bridge("waiting.js")
-    on_link("evaluate", take, [linked, asked, inputs["model"], inputs["baseline"]])
-    asked.ask(follow, linked, every, **QUIET)
+    on_link("evaluate", take, [linked, inputs["model"], inputs["baseline"]])
+    linked.change(follow, linked, every, **QUIET)
 
 
 def _desk(bench: Workbench, request: gr.Request) -> Desk:

@@ -225,7 +225,7 @@ def _wire(
     parts["cancel"].click(cancel, None, None, queue=False, **QUIET)
     widgets.page().unload(leave)
     model.change(show, model, every, **QUIET)
-    widgets.page().load(show, model, every, queue=False, **QUIET)
+    widgets.page().load(show, model, every, **QUIET)
     widgets.linked_picker(workshop.session, model, "quantize")
 
 
