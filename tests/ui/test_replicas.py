@@ -20,6 +20,7 @@ SCRIPT = Path(__file__).parents[2] / "docs" / "serving" / "replicas.py"
 API = "gradio_api/run/predict"
 QUESTION = {"data": ["The cat sat on the [MASK].", "", 3, ""]}
 PATIENCE_SECONDS = 120
+OFFLINE = {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(SCRIPT.parents[2])}
 
 
 @dataclass
@@ -34,7 +35,7 @@ class Served:
 
     def answering(self) -> set[int]:
         """Ids of the replicas that answer those who belong to one or the other, if any does."""
-        found = set()
+        found = set[int]()
         for replica in range(2):
             # A new visitor each time: one whose replica is not up stays with the other.
             with self.visitor(replica) as visitor:
@@ -53,7 +54,7 @@ class Served:
 
 
 @pytest.fixture
-def served(tmp_path) -> Iterator[Served]:
+def served(tmp_path: Path) -> Iterator[Served]:
     port = free_port()
     command = [sys.executable, str(SCRIPT), "2", "--port", str(port), "--model", "embedded:int8"]
     environment = os.environ | {
@@ -87,7 +88,9 @@ def app_id_or_none(visitor: httpx.Client) -> int | None:
     return None if answer.status_code == 502 else answer.raise_for_status().json()["app_id"]
 
 
-def test_two_replicas_answer_stay_with_their_visitors_and_leave_nothing_behind(served):
+def test_two_replicas_answer_stay_with_their_visitors_and_leave_nothing_behind(
+    served: Served,
+) -> None:
     until(lambda: len(served.answering()) == 2)
     with served.visitor(0) as one, served.visitor(1) as two:
         first, second = app_id(one), app_id(two)
@@ -129,7 +132,7 @@ def test_two_replicas_answer_stay_with_their_visitors_and_leave_nothing_behind(s
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in running))
 
 
-def test_a_replica_that_cannot_start_ends_the_script():
+def test_a_replica_that_cannot_start_ends_the_script() -> None:
     command = [sys.executable, str(SCRIPT), "2", "--port", str(free_port()), "--model", "no/such"]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=120, env=os.environ | OFFLINE
@@ -138,6 +141,3 @@ def test_a_replica_that_cannot_start_ends_the_script():
     assert "no/such" in done.stderr
     assert "cannot start" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-OFFLINE = {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(SCRIPT.parents[2])}
