@@ -6,12 +6,13 @@ import logging
 import os
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ from fillmask_ui.models.tuning import cores
 # Texts under way and finished rows, on this machine alone; a few hundred blocks.
 _LOCAL_STORE_BYTES = 512 * 2**20
 _ANSWER_SECONDS = 5.0
+_HEALTH_SECONDS = 15.0
 # Of Ray, where the user has not said otherwise: nothing is reported to its makers, and what it
 # logs of single processes is no concern of who evaluates. A thread that is late at the end of an
 # evaluation must not start Ray anew.
@@ -165,6 +167,8 @@ def _interrupted_later() -> Iterator[None]:
 
 def _check_address(address: str) -> None:
     """Refuse what is no address, or where nobody listens: Ray itself would try for a minute."""
+    import ray
+
     if address == "auto":
         return
     host, colon, port = address.rpartition(":")
@@ -181,3 +185,13 @@ def _check_address(address: str) -> None:
             f"no cluster answers at {address} ({reason}): start one with ray start --head, or "
             "leave --address out to use this machine"
         ) from error
+    # In a process that can be ended: of something else that listens, Ray waits for ever.
+    command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
+    with suppress(subprocess.TimeoutExpired):
+        done = subprocess.run(command, capture_output=True, timeout=_HEALTH_SECONDS, check=False)
+        if done.returncode == 0:
+            return
+    raise DataError(
+        f"what answers at {address} is no cluster of Ray {ray.__version__}, or not in order: is it "
+        "the port of its head (6379 by default), of the same version as here?"
+    )

@@ -12,10 +12,14 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from fillmask_ui.evaluation.measure import DEFAULT_BATCH_TOKENS
+from fillmask_ui.records import Example
+
 # Of a cell of a pipeline: number of the cell, of the block, and of the part of the block.
 Unit = tuple[int, int, int]
-# So many processes may end in the same work, before it is set aside.
-TRIES = 2
+# So many processes may end in a step before its texts are treated otherwise. A process that is
+# killed by chance must not change a batch; a text that comes to be tried alone has ended two.
+TRIES = {"prepare": 2, "batch": 2, "alone": 1}
 # A process that has told nothing for so long is not counted.
 _SILENT_SECONDS = 20.0
 
@@ -86,6 +90,8 @@ class Ledger:
         self._trials: dict[Unit, Trial] = {}  # begun and not ended
         self._blamed = Counter[tuple[Unit, Trial]]()
         self._batch_tokens: dict[int, int] = {}
+        self._deciders = Counter[int]()
+        self._first: dict[int, list[Example]] = {}
         self._given_up = set[int]()
         self._heard: dict[str, float] = {}
         self._report = Report()
@@ -106,7 +112,7 @@ class Ledger:
             self._blamed[unit, trial] += 1
         blamed: dict[str, set[int]] = {"prepare": set(), "batch": set(), "alone": set()}
         for (own, trial), times in self._blamed.items():
-            if own == unit and times >= TRIES:
+            if own == unit and times >= TRIES[trial.step]:
                 blamed[trial.step].update(trial.ids)
         self._report.under_way[unit] = (0.0, 0)
         return Attempt(
@@ -140,12 +146,28 @@ class Ledger:
             known = self._report.aside.setdefault(unit[0], [])
             known += [index for index in ids if index not in known]
 
-    def decide_batch_tokens(self, cell: int, batch_tokens: int) -> None:
-        self._batch_tokens.setdefault(cell, batch_tokens)
+    def post_first(self, cell: int, block: list[Example]) -> None:
+        """Keep the first block of a cell: its work decides the size of the batches of all."""
+        self._first[cell] = block
 
-    def batch_tokens(self, cell: int) -> int | None:
-        """What the first block of a cell has decided; None while it has not, 0 if it never will."""
-        return 0 if cell in self._given_up else self._batch_tokens.get(cell)
+    def deciding(self, cell: int) -> tuple[int | None, list[Example] | None]:
+        """Tokens of a batch where that is decided (0: never), else the block that decides.
+
+        Both are None while nothing is read. Whoever gets a block is to decide; where too many have
+        ended in that, it is done without.
+        """
+        if cell in self._given_up:
+            return 0, None
+        if cell not in self._batch_tokens and cell in self._first:
+            self._deciders[cell] += 1
+            if self._deciders[cell] > self._workers + 1:
+                self._batch_tokens[cell] = DEFAULT_BATCH_TOKENS
+        decided = self._batch_tokens.get(cell)
+        return decided, None if decided else self._first.get(cell)
+
+    def decide(self, cell: int, batch_tokens: int) -> None:
+        """The size of the batches of a cell; who comes first is heard."""
+        self._batch_tokens.setdefault(cell, batch_tokens)
 
     def wants(self, cell: int) -> bool:
         """Whether the rest of a cell is wanted."""
@@ -167,5 +189,7 @@ class Ledger:
 
     def report(self) -> Report:
         now = time.monotonic()
-        self._report.workers = sum(now - at < _SILENT_SECONDS for at in self._heard.values())
+        # Of those that have ended, some were heard a moment ago.
+        heard = sum(now - at < _SILENT_SECONDS for at in self._heard.values())
+        self._report.workers = min(self._workers, heard)
         return self._report

@@ -110,7 +110,7 @@ class Worker:
         checksums = {example.id: checksum(example.text) for example in examples}
         stored = self._stored_of(unit["cell"], task, checksums)
         readable = self._readable(key, attempt, examples, task.config)
-        config = self._resolved(key, task, readable)
+        config = self._resolved(unit["cell"], task)
         done = stored
         if unit["parts"] > 1:
             done |= self._of_other_parts(unit, readable, config)
@@ -165,19 +165,22 @@ class Worker:
             list(windows_of(self._model, [example], config, self._baseline))
         return readable
 
-    def _resolved(self, key: Unit, task: CellTask, examples: list[Example]) -> EvaluationConfig:
+    def _resolved(self, cell: int, task: CellTask) -> EvaluationConfig:
         """The config with the size of the batches, which the first block of the cell decides."""
-        config, (cell, block, _) = task.config, key
+        config = task.config
         if config.batch_tokens is not None:
             return config
-        if block == 0:
-            first = next(windows_of(self._model, examples, config, self._baseline), None)
-            much = first is not None and first.tokens >= WORTH_MEASURING
-            decided = task.fast_batch_tokens if much else DEFAULT_BATCH_TOKENS
-            ray.get(self._ledger.decide_batch_tokens.remote(cell, decided))
-        while (decided := ray.get(self._ledger.batch_tokens.remote(cell))) is None:
-            time.sleep(0.05)
-        return replace(config, batch_tokens=decided or DEFAULT_BATCH_TOKENS)
+        while True:
+            decided, block = ray.get(self._ledger.deciding.remote(cell))
+            if decided is not None:
+                return replace(config, batch_tokens=decided or DEFAULT_BATCH_TOKENS)
+            if block is None:
+                time.sleep(0.05)
+                continue
+            first = next(windows_of(self._model, block, config, self._baseline))
+            much = first.tokens >= WORTH_MEASURING
+            chosen = task.fast_batch_tokens if much else DEFAULT_BATCH_TOKENS
+            ray.get(self._ledger.decide.remote(cell, chosen))
 
     def _of_other_parts(
         self, unit: dict[str, Any], examples: list[Example], config: EvaluationConfig

@@ -122,5 +122,5 @@ def test_nobody_at_the_address():
 def test_something_else_at_the_address():
     with socket.create_server(("127.0.0.1", 0)) as other:
         address = f"127.0.0.1:{other.getsockname()[1]}"
-        with pytest.raises(DataError, match="Ray cannot be used at"):
+        with pytest.raises(DataError, match=f"what answers at {address} is no cluster"):
             open_engine(EngineChoice("ray", address=address)).__enter__()
