@@ -85,7 +85,7 @@ class Ledger:
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
-        self._starts = self._loads = 0
+        self._starts = 0  # since a process last had the model
         self._attempts = Counter[Unit]()
         self._trials: dict[Unit, Trial] = {}  # begun and not ended
         self._blamed = Counter[tuple[Unit, Trial]]()
@@ -99,10 +99,10 @@ class Ledger:
     def start(self) -> bool:
         """Whether a process that starts should load the model, or too many have ended in that."""
         self._starts += 1
-        return self._starts - self._loads <= self._workers + 3
+        return self._starts <= 2 * self._workers + 6
 
     def loaded(self) -> None:
-        self._loads += 1
+        self._starts = 0
 
     def begin(self, worker: str, unit: Unit) -> Attempt:
         """Note that a process begins a unit; how it is to do that."""
