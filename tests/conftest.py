@@ -40,6 +40,7 @@ SLOW_PLACES = (
     "bench",
     "cli",
     "cloze",
+    "cluster",
     "evaluation/test_intervals.py",
     "evaluation/test_real_models.py",
     "evaluation/test_report.py",
