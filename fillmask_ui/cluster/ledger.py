@@ -51,9 +51,8 @@ class Reading:
 
     expected: int | None = None  # texts in all
     available: int | None = None  # rows of the data
-    counts: tuple[int, int, int] = (0, 0, 0)  # given, blank and cut texts, as of `SourceReport`
     # Of each reading task that has ended, by the first text of its stretch: units, and of its
-    # texts those given, blank and cut. A task that is run again says the same again.
+    # texts those given, blank and cut, as of `SourceReport`. A task that is run again says the same.
     ended: dict[int, tuple[int, int, int, int]] = field(default_factory=dict)
 
     @property
@@ -125,12 +124,9 @@ class Ledger:
         """Nobody wants the rest of a cell."""
         self._given_up.add(cell)
 
-    def attempt(self, unit: Unit, trial: Trial | None) -> None:
-        """Note what is about to be tried; None once nothing is that could end the process."""
-        if trial is None:
-            self._trials.pop(unit, None)
-        else:
-            self._trials[unit] = trial
+    def attempt(self, unit: Unit, trial: Trial) -> None:
+        """Note what is about to be tried."""
+        self._trials[unit] = trial
 
     def tell(self, worker: str, unit: Unit, texts: float, tokens: int) -> None:
         """How far a unit is."""

@@ -113,6 +113,7 @@ def prepare(
     going, tasks = [], []
     for number, (cell, found) in enumerate(zip(cells, resumed, strict=True)):
         recorder = found or opened.enter_context(begin(cell, store, models[0], baseline))
+        recorder.check_models(models[0], baseline)
         closing = opened.enter_context(ExitStack())
         going.append(_opened(number, sources[number], counted[number], recorder, closing))
         tasks.append(_task(recorder, models))

@@ -63,11 +63,7 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
         Raises:
             DataError: if the models or texts are not those of the run, or the disk is full.
         """
-        check_same("model", self.info.model, model.signature)
-        if (baseline is None) != (self.info.baseline is None):
-            raise DataError(f"run {self.name} has {'no' if baseline else 'a'} baseline")
-        if baseline is not None and self.info.baseline is not None:
-            check_same("baseline", self.info.baseline, baseline.signature)
+        self.check_models(model, baseline)
         if isinstance(examples, Texts):
             self.check_texts(examples)
         rows = evaluate(
@@ -122,6 +118,14 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
         if not isinstance(examples, Texts) or self._stored:
             return self.info.texts
         return {**self.info.texts, "available": examples.report.available}
+
+    def check_models(self, model: MaskedLM, baseline: MaskedLM | None) -> None:
+        """Refuse models that are not those of the run: a `DataError`."""
+        check_same("model", self.info.model, model.signature)
+        if (baseline is None) != (self.info.baseline is None):
+            raise DataError(f"run {self.name} has {'no' if baseline else 'a'} baseline")
+        if baseline is not None and self.info.baseline is not None:
+            check_same("baseline", self.info.baseline, baseline.signature)
 
     def check_texts(self, texts: Texts) -> None:
         """Refuse data with another number of rows than when the run began: a `DataError`.

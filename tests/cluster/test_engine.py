@@ -6,6 +6,8 @@ transformers in `tests/evaluation`.
 
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from cluster.conftest import assert_same, measured, rows_of, write_texts
 
@@ -60,13 +62,18 @@ def test_a_model_of_bytes(engine, store, lines):
     assert_same(measured(plan, store, engine), measured(plan, store))
 
 
-@pytest.mark.parametrize("samples", [None, 1100])
-def test_files_of_a_folder(engine, store, tiny_models, tmp_path, samples):
+@pytest.mark.parametrize(("samples", "layout"), [(None, "txt"), (1100, "parquet")])
+def test_files_of_a_folder(engine, store, tiny_models, tmp_path, samples, layout):
     folder = tmp_path / "parts"
     folder.mkdir()
     for number, count in enumerate((300, 0, 700, 450)):
-        write_texts(folder / f"part-{number}.txt", count, 1000 * number)
-    (folder / "part-1.txt").write_text("")
+        path = write_texts(folder / f"part-{number}.txt", count, 1000 * number)
+        if not count:
+            path.write_text("")
+        if layout == "parquet":
+            column = pa.array(path.read_text().splitlines(), pa.string())
+            pq.write_table(pa.table({"text": column}), path.with_suffix(".parquet"))
+            path.unlink()
     source = TextSource("folder", str(folder), shuffle=False, samples=samples)
     plan = Plan(tiny(tiny_models, "bert"), source=source)
     assert_same(measured(plan, store, engine), measured(plan, store))
@@ -160,6 +167,16 @@ def test_texts_that_have_changed_since(engine, store, tiny_models, lines):
     with pytest.raises(DataError, match=f"text {stored} is not the one"):
         list(perform_rest(name, store, load_choice, engine))
     assert store.open(name).state == "failed"
+
+
+def test_a_model_that_has_changed_since(engine, store, tiny_models, lines):
+    plan = Plan(tiny(tiny_models, "bert"), source=TextSource("file", str(lines)))
+    steps = perform(plan, store, load_choice)
+    name = next(steps).info.name
+    steps.close()
+    other = load_choice(tiny(tiny_models, "roberta"))
+    with pytest.raises(DataError, match="the model is not the one that the run has"):
+        list(perform_rest(name, store, lambda choice: other, engine))
 
 
 def test_what_processes_cannot_share_is_refused_before_a_run(engine, store, tiny_models, tmp_path):

@@ -189,6 +189,8 @@ def _wire_runs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
         return changes(parts, view.deleted(desk, name) if name else Update())
 
     def follow(request: gr.Request, selection: Selection) -> Any:
+        if not selection.run:  # a page that opens names none, and Gradio calls that a change
+            return changes(parts, Update())
         return changes(parts, view.stored(_desk(bench, request), selection))
 
     def file_of(file_format: str) -> Callable[..., Any]:
