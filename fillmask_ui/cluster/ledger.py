@@ -51,8 +51,8 @@ class Reading:
 
     expected: int | None = None  # texts in all
     available: int | None = None  # rows of the data
-    # Of each reading task that has ended, by the first text of its stretch: units, and of its
-    # texts those given, blank and cut, as of `SourceReport`. A task that is run again says the same.
+    # Of each reading task that has ended, by the first text of its stretch: units, and of its texts
+    # those given, blank and cut, as of `SourceReport`. A task that is run again says the same.
     ended: dict[int, tuple[int, int, int, int]] = field(default_factory=dict)
 
     @property
