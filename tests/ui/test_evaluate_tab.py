@@ -67,6 +67,10 @@ def test_the_page_opens_with_the_defaults_of_the_configurations():
         "max_tokens": 0,
         "pass_below": 5,
         "risk_below": 10,
+        "engine": "local",
+        "address": None,
+        "workers": 0,
+        "threads_per_worker": 0,
     }
     labels = [made[name].label for name in ("samples", "seed", "probability", "max_tokens")]
     assert labels == ["Number of texts", "Seed", "Mask probability", "Max tokens"]
@@ -75,7 +79,7 @@ def test_the_page_opens_with_the_defaults_of_the_configurations():
 def test_numbers_reach_what_checks_them():
     """The components themselves refuse and round nothing."""
     numbers = [c for c in opened_controls().values() if isinstance(c, gr.Number)]
-    assert len(numbers) == 15
+    assert len(numbers) == 17
     for component in numbers:
         assert [component.preprocess(value) for value in (-1, 1.5)] == [-1, 1.5]
 
