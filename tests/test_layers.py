@@ -36,6 +36,8 @@ ROOMS = [
     "records",
     "options",
     "assets",
+    "json_text",
+    "output",
     "errors",
 ]
 CORE = ROOMS[ROOMS.index("evaluation") :]

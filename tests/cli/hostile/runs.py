@@ -1,0 +1,5 @@
+"""Hostile inputs: stored runs that somebody altered."""
+
+from cli.hostile.attempt import Attempt
+
+ATTEMPTS: list[Attempt] = []
