@@ -16,6 +16,7 @@ texts that the ratio rests on, of w = n^2 those that its variance rests on. By t
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -29,6 +30,8 @@ from fillmask_ui.options import option
 from fillmask_ui.quantiles import effective_number, student_t_quantile
 
 RESAMPLES = 2000
+SETTLED = 0.8  # probability with which the further texts that are named settle a verdict
+MOST_TIMES_THE_TEXTS = 1e6  # named as further texts
 Floats = Any  # a float64, or an array of them
 # Below this the studentised bootstrap meets too many resamples of one repeated text; above the
 # other it equals the linearised interval to three digits, at a thousand times the cost.
@@ -38,7 +41,8 @@ _CELLS_AT_ONCE = 500_000
 # Where the variance rests on fewer texts than this, residuals are corrected for their leverage.
 FEWEST_BEHIND_VARIANCE = 30
 # Where it rests on less than this share of the texts, Student's t has as little freedom.
-LEAST_SHARE_BEHIND_VARIANCE = 0.2
+LEAST_SHARE_BEHIND_VARIANCE = 0.15
+LEAST_FREEDOM = 2  # of one the 95 % quantile is 12.7: too wide to be of use
 
 
 @dataclass(frozen=True)
@@ -169,7 +173,8 @@ def interval_of_scores(
     Where the variance rests on fewer than `FEWEST_BEHIND_VARIANCE` texts, each residual is divided
     by 1 - h, h being the text's share of all n: a text that weighs much draws the ratio to itself.
     Where it rests on less than `LEAST_SHARE_BEHIND_VARIANCE` of the texts, each side is the wider
-    of the bootstrap's and of Student's t with that number of texts less one as its freedom.
+    of the bootstrap's and of Student's t with that number of texts less one as its freedom, but never
+    less than `LEAST_FREEDOM`.
 
     Args:
         x: float64 [N], numerator of each text.
@@ -190,7 +195,7 @@ def interval_of_scores(
         residual = residual / (1 - np.minimum(n / total, 0.99))
     error = _standard_error((residual * residual).sum(), total, count)
     few = behind < LEAST_SHARE_BEHIND_VARIANCE * count
-    freedom = max(1, round(behind) - 1) if few else count - 1
+    freedom = max(LEAST_FREEDOM, round(behind) - 1) if few else count - 1
     quantile = student_t_quantile(freedom, level)
     if quantiles is None:
         low, high, method = -quantile, quantile, "linearised-t"
@@ -253,8 +258,8 @@ class Verdict:
     """Whether a model still does its job, beside another."""
 
     label: str  # PASS, AT_RISK, REGRESSION or INCONCLUSIVE
-    # where inconclusive, about how many more texts of the same kind would settle it if the change
-    # stayed as measured; None if that cannot be said
+    # where inconclusive, with how many more texts of the same kind it is settled with probability
+    # `SETTLED`; None if that cannot be said
     further_texts: int | None = None
 
 
@@ -270,7 +275,7 @@ def judge(
         limits: borders; +5 % and +10 % by default.
 
     >>> judge(0.03, Interval(0.01, 0.06, "bootstrap-t"), texts=100)
-    Verdict(label='INCONCLUSIVE', further_texts=126)
+    Verdict(label='INCONCLUSIVE', further_texts=491)
     """
     limits = limits or Limits()
     if change == math.inf:
@@ -279,16 +284,33 @@ def judge(
         return Verdict("INCONCLUSIVE")
     if limits.band(interval.low) == limits.band(interval.high):
         return Verdict(limits.band(interval.low))
-    needed = 0.0
-    for border in (limits.pass_below, limits.risk_below):
-        if not interval.low < border <= interval.high:
-            continue
-        half = interval.high - change if change < border else change - interval.low
-        distance = abs(border - change)
-        # The width shrinks with the square root of the number of texts.
-        ratio = half / distance if distance > 0 else math.inf
-        needed = max(needed, texts * ratio * ratio)
-    # A change that sits on a border is never settled: say nothing rather than a billion.
-    if needed > 1e9:
-        return Verdict("INCONCLUSIVE")
-    return Verdict("INCONCLUSIVE", max(1, math.ceil(needed) - texts + 1))
+    return Verdict("INCONCLUSIVE", _further_texts(change, interval, texts, limits))
+
+
+def _further_texts(change: float, interval: Interval, texts: int, limits: Limits) -> int | None:
+    """The fewest more texts that settle a verdict with probability `SETTLED`."""
+    spread = interval.high - interval.low
+    if texts < FEWEST_TEXTS_TO_RESAMPLE or not 0 < spread < math.inf:
+        return None  # a spread known from so few says nothing of the next texts
+    growth = 1.0
+    while (growth := growth * 1.02) < MOST_TIMES_THE_TEXTS:
+        if _settled_probability(change, interval, growth, limits) >= SETTLED:
+            return math.ceil(texts * growth) - texts
+    return None
+
+
+def _settled_probability(change: float, interval: Interval, growth: float, limits: Limits) -> float:
+    """That the interval of `growth` times the texts lies within one band.
+
+    The true change is Normal around the measured one, and so is the change that all texts together
+    will show: its variance is that of the measured one, times the share of the texts that are yet
+    to come. The interval around it shrinks with the square root of the number of texts.
+    """
+    error = (interval.high - interval.low) / 2 / NormalDist().inv_cdf((1 + interval.level) / 2)
+    later = NormalDist(change, error * math.sqrt(1 - 1 / growth))
+    above, below = (
+        side / math.sqrt(growth) for side in (interval.high - change, change - interval.low)
+    )
+    borders = (-math.inf, limits.pass_below, limits.risk_below, math.inf)
+    bands = ((low + below, high - above) for low, high in itertools.pairwise(borders))
+    return sum(later.cdf(high) - later.cdf(low) for low, high in bands if low < high)

@@ -7,7 +7,7 @@ prints the table of docs/evaluate.md in some minutes; test_coverage.py runs a pa
 A law says how long texts are and how hard. Texts of a `Law` have n hidden tokens each (lengths as of
 the embedded texts, lognormal, or of a Pareto law, whose variance is infinite up to alpha = 2) and a
 gamma-distributed loss whose mean is 2.1 nats a token, times a gamma-distributed effect of the text
-and, where long texts are easier, a factor that falls from 1.3 for the shortest to 0.7. A second
+and, where long texts are easier, a factor that falls from 1.15 for the shortest to 0.85. A second
 model's losses are 1.04 times these, with a normal noise of 0.2 in each text.
 
 The resamples of `ratio_interval` depend on the number of texts alone, so that all repetitions share
@@ -55,7 +55,7 @@ class Law:
     def truth(self) -> float:
         """Mean loss of a token, in nats."""
         # E[sqrt(shortest * n)] / E[n] of the Pareto law is (alpha - 1) / (alpha - 1/2).
-        factor = 0.7 + 0.6 * (self.alpha - 1) / (self.alpha - 0.5) if self.easier else 1.0
+        factor = 0.85 + 0.3 * (self.alpha - 1) / (self.alpha - 0.5) if self.easier else 1.0
         return MEAN_NATS * factor
 
     def draw(self, rng: np.random.Generator, repetitions: int, count: int) -> Texts:
@@ -66,7 +66,7 @@ class Law:
             tokens = rng.choice(_embedded_lengths(), size)
         else:
             tokens = np.maximum(1.0, rng.binomial(_lognormal(rng, size), 0.15))
-        factor = 0.7 + 0.6 * np.sqrt(SHORTEST / tokens) if self.easier else 1.0
+        factor = 0.85 + 0.3 * np.sqrt(SHORTEST / tokens) if self.easier else 1.0
         effect = rng.gamma(4, 0.25, size) * factor
         # A sum of n gamma(0.6) tokens is gamma(0.6 n).
         baseline = rng.gamma(0.6 * tokens, MEAN_NATS / 0.6 * effect)
