@@ -9,9 +9,9 @@ the percentile bootstrap and BCa cover 88 % to 92 % of the time instead of 95 %,
 one 93 % to 94 %; intervals over tokens cover less still.
 
 Texts weigh in a ratio by their n, and where a few long ones weigh most, the spread is known from
-these few alone. Two numbers say how few, both (sum w)^2 / sum w^2 (`effective_number`): of w = n the
-texts that the ratio rests on, of w = n^2 those that its variance rests on. By the second
-`ratio_interval` corrects itself; tests/evaluation/simulate_coverage.py measures what that gives.
+these few alone. (sum w)^2 / sum w^2 (`effective_number`) says how few: of w = n the texts that the
+ratio rests on, of w = n^2 those that its variance rests on. By the second `ratio_interval` corrects
+itself; tests/evaluation/simulate_coverage.py measures what that gives.
 """
 
 from __future__ import annotations
@@ -173,8 +173,8 @@ def interval_of_scores(
     Where the variance rests on fewer than `FEWEST_BEHIND_VARIANCE` texts, each residual is divided
     by 1 - h, h being the text's share of all n: a text that weighs much draws the ratio to itself.
     Where it rests on less than `LEAST_SHARE_BEHIND_VARIANCE` of the texts, each side is the wider
-    of the bootstrap's and of Student's t with that number of texts less one as its freedom, but never
-    less than `LEAST_FREEDOM`.
+    of the bootstrap's and of Student's t with that number of texts less one as its freedom, at
+    least `LEAST_FREEDOM`.
 
     Args:
         x: float64 [N], numerator of each text.

@@ -38,16 +38,6 @@ from fillmask_ui.quantiles import effective_number
 
 # An interval over fewer texts is wider than anybody can use.
 FEWEST_TEXTS_OF_A_GROUP = 5
-# Where the texts count as less than this share of them, and there are enough to say so, a reader is
-# told.
-LEAST_EFFECTIVE_SHARE = 0.5
-FEWEST_TEXTS_TO_TELL = 10
-
-
-def few_texts_carry(tokens: np.ndarray) -> bool:
-    """Whether a few long texts carry most of the tokens: float64 [N], of each text."""
-    fewest = LEAST_EFFECTIVE_SHARE * len(tokens)
-    return len(tokens) >= FEWEST_TEXTS_TO_TELL and effective_number(tokens) < fewest
 
 
 def model_figures(tally: ModelTally, order: np.ndarray, quick: bool) -> ModelFigures:
@@ -72,6 +62,7 @@ def model_figures(tally: ModelTally, order: np.ndarray, quick: bool) -> ModelFig
         metric=scheme.figure(nll / (tokens if by_token else math.fsum(units))),
         metric_interval=metric_interval and metric_interval.map(scheme.figure),
         tokens=tokens,
+        effective_texts=effective_number(n),
         characters=covered,
         interval=mean_interval,
         nll_per_character_nats=nll / covered if covered else math.nan,
