@@ -11,7 +11,7 @@ one 93 % to 94 %; intervals over tokens cover less still.
 Texts weigh in a ratio by their n, and where a few long ones weigh most, the spread is known from
 these few alone. (sum w)^2 / sum w^2 (`effective_number`) says how few: of w = n the texts that the
 ratio rests on, of w = n^2 those that its variance rests on. By the second `ratio_interval` corrects
-itself; tests/evaluation/simulate_coverage.py measures what that gives.
+itself; tests/simulate_coverage.py measures what that gives.
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ def judge(
         limits: borders; +5 % and +10 % by default.
 
     >>> judge(0.03, Interval(0.01, 0.06, "bootstrap-t"), texts=100)
-    Verdict(label='INCONCLUSIVE', further_texts=491)
+    Verdict(label='INCONCLUSIVE', further_texts=733)
     """
     limits = limits or Limits()
     if change == math.inf:

@@ -1,6 +1,6 @@
 """How often the 95 % intervals hold the truth, where few texts or a few long ones carry a figure.
 
-    python tests/evaluation/simulate_coverage.py [REPETITIONS]
+    python tests/simulate_coverage.py [REPETITIONS]
 
 prints the table of docs/evaluate.md in some minutes; test_coverage.py runs a part of it.
 
@@ -81,7 +81,7 @@ def _lognormal(rng: np.random.Generator, size: tuple[int, int]) -> np.ndarray:
 @cache
 def _embedded_lengths() -> np.ndarray:
     """About 0.15 hidden tokens for each five characters."""
-    file = Path(__file__).parents[2] / "assets" / "texts" / "embedded.jsonl"
+    file = Path(__file__).parents[1] / "assets" / "texts" / "embedded.jsonl"
     texts = [json.loads(line)["text"] for line in file.read_text(encoding="utf-8").splitlines()]
     return np.maximum(1.0, np.rint([len(text) * 0.15 / 5 for text in texts]))
 
