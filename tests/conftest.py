@@ -41,6 +41,7 @@ SLOW_PLACES = (
     "cli",
     "cloze",
     "cluster",
+    "evaluation/test_coverage.py",
     "evaluation/test_intervals.py",
     "evaluation/test_real_models.py",
     "evaluation/test_report.py",

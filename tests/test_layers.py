@@ -25,6 +25,7 @@ ROOMS = [
     "onnx_tools",
     "evaluation",
     "intervals",
+    "quantiles",
     "unmasking",
     "comparing",
     "filling",

@@ -34,6 +34,7 @@ from fillmask_ui.intervals import (
     share_interval,
 )
 from fillmask_ui.masking import KINDS
+from fillmask_ui.quantiles import effective_number
 
 # An interval over fewer texts is wider than anybody can use.
 FEWEST_TEXTS_OF_A_GROUP = 5
@@ -61,6 +62,7 @@ def model_figures(tally: ModelTally, order: np.ndarray, quick: bool) -> ModelFig
         metric=scheme.figure(nll / (tokens if by_token else math.fsum(units))),
         metric_interval=metric_interval and metric_interval.map(scheme.figure),
         tokens=tokens,
+        effective_texts=effective_number(n),
         characters=covered,
         interval=mean_interval,
         nll_per_character_nats=nll / covered if covered else math.nan,

@@ -23,6 +23,14 @@ from fillmask_ui.intervals import Limits
 from fillmask_ui.records import SkippedText
 
 NEAR_CHANCE = 0.9
+# Where texts count as less than this share of them, a reader is told, from so many texts on.
+LEAST_EFFECTIVE_SHARE = 0.5
+FEWEST_TEXTS_TO_TELL = 10
+
+
+def few_texts_carry(texts: int, effective_texts: float) -> bool:
+    """Whether a few long texts carry most of the tokens."""
+    return texts >= FEWEST_TEXTS_TO_TELL and effective_texts < LEAST_EFFECTIVE_SHARE * texts
 
 
 def summarize(
@@ -142,6 +150,7 @@ class RunningSummary:
             worst=self._worst.examples(),
             most_different=self._most_different.examples(),
             points=self._points.columns(),
+            provisional=quick,
         )
 
     def _alarms(self, model: ModelFigures, baseline: ModelFigures | None) -> Iterable[str]:
@@ -156,3 +165,9 @@ class RunningSummary:
                     )
         if any(group.name == "unchanged" for group in model.by_kind):
             yield UNCHANGED_ALARM
+        if few_texts_carry(self.texts, model.effective_texts):
+            yield (
+                f"a few long texts carry most tokens: {self.texts:,} texts count as "
+                f"{model.effective_texts:,.0f}; what many more texts would show can lie outside "
+                "the intervals more often than 5 times in 100"
+            )

@@ -105,6 +105,7 @@ class ModelFigures:
     metric: float  # the figure that the metric names: the mean, e^mean, a loss per byte, ...
     metric_interval: Interval | None  # of it
     tokens: int  # hidden tokens scored
+    effective_texts: float  # how many of equal length would carry as much: (sum n)^2 / sum n^2
     characters: int  # that they stand for
     mean_nll_nats: float  # token average; the cross-entropy
     interval: Interval | None  # of the mean
@@ -181,7 +182,7 @@ class Comparison:
 
     @property
     def further_texts(self) -> int | None:
-        """About how many more texts would settle an inconclusive verdict."""
+        """With how many more texts an inconclusive verdict is settled four times in five."""
         return self.verdict.further_texts
 
     def to_dict(self) -> dict[str, Any]:
@@ -202,6 +203,8 @@ class Summary:
     alarms: tuple[str, ...] = ()  # what a reader must know, in words
     worst: tuple[TokenExample, ...] = ()  # tokens with the largest loss
     most_different: tuple[TokenExample, ...] = ()  # with the largest |difference| of losses
+    # whether intervals are linearised, as while an evaluation goes on: they can be too narrow
+    provisional: bool = False
     # Float64 [1 or 2, n]: losses of a fair sample of tokens; by token also those of the baseline.
     points: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 

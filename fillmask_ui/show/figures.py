@@ -61,6 +61,11 @@ def headings(labels: Sequence[str], names: Names) -> tuple[str, ...]:
     return tuple(f"{label}, {name}" for name in names for label in labels)
 
 
+def interval_heading(summary: Summary) -> str:
+    """What an interval is called: of an evaluation that goes on it is provisional."""
+    return f"provisional {INTERVAL}" if summary.provisional else INTERVAL
+
+
 def figures_table(summary: Summary, names: Names = NAMES, metric_label: str = "") -> Table:
     """A row per figure, the metric's own first: its value and interval of each model.
 
@@ -68,7 +73,8 @@ def figures_table(summary: Summary, names: Names = NAMES, metric_label: str = ""
     own label unless another is given.
     """
     models, metric = models_of(summary), summary.metric_figure
-    columns = [heading for name in names[: len(models)] for heading in (name, INTERVAL)]
+    span = interval_heading(summary)
+    columns = [heading for name in names[: len(models)] for heading in (name, span)]
     counts = {"texts": summary.texts}
     counts |= {f"skipped: {reason}": count for reason, count in summary.skipped.items()}
     padding = (None,) * (len(columns) - 1)
@@ -86,7 +92,7 @@ def comparison_table(summary: Summary) -> Table:
     pair = summary.comparison
     known = [f for f in COMPARISON_FIGURES if pair is not None and f.value(pair) is not None]
     rows = tuple((figure.label, *_values(figure, [pair])) for figure in known)
-    return Table(("figure", "value", INTERVAL), rows)
+    return Table(("figure", "value", interval_heading(summary)), rows)
 
 
 def _values(figure: Figure, records: Iterable[Any]) -> Iterator[Any]:
@@ -141,7 +147,7 @@ def change_text(summary: Summary) -> str:
         return ""
     span = interval_text(pair.interval, signed_percent)
     change = f"{summary.compared_metric} changes by {signed_percent(pair.relative_change)}"
-    return f"{change}, {INTERVAL} {span}" if span else change
+    return f"{change}, {interval_heading(summary)} {span}" if span else change
 
 
 def outlook_text(summary: Summary) -> str:
@@ -150,8 +156,8 @@ def outlook_text(summary: Summary) -> str:
     if pair is None or pair.verdict.label != "INCONCLUSIVE":
         return ""
     if pair.further_texts is None:
-        return "More texts may not settle it."
-    return f"About {pair.further_texts:,} further texts would settle it."
+        return "This many texts cannot say how many more would settle it."
+    return f"About {pair.further_texts:,} more texts of this kind settle it four times in five."
 
 
 def comparison_lines(summary: Summary) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any
 from fillmask_ui.evaluation import Summary
 from fillmask_ui.evaluation.schemes.scheme import exp
 from fillmask_ui.evaluation.summary import Comparison
+from fillmask_ui.show.figures import INTERVAL, interval_heading
 from fillmask_ui.show.numbers import percent
 
 _HIDDEN = "hidden words and word parts"
@@ -64,24 +65,25 @@ def _pair(summary: Summary, labels: tuple[str, ...]) -> str:
         return f"{first} and {second} have the same loss."
     which, size = ("worse", "larger") if gap > 0 else ("better", "smaller")
     said = f"{first} is {which} than {second}: its loss"
+    chance = chance_text(pair, interval_heading(summary))
     if pair.unit != "token":
-        return f"{said} is {_size(gap)} nats a {pair.unit} {size}. {chance_text(pair)}"
+        return f"{said} is {_size(gap)} nats a {pair.unit} {size}. {chance}"
     own, other = summary.model.mean_nll_nats, base.mean_nll_nats
     return (
-        f"{said} of {own:.3f} nats is {_size(gap)} {size}. {chance_text(pair)} It gave the "
+        f"{said} of {own:.3f} nats is {_size(gap)} {size}. {chance} It gave the "
         f"{summary.model.tokens:,} {_HIDDEN} {percent(exp(-own))} on average (the geometric mean), "
         f"the other {percent(exp(-other))}."
     )
 
 
-def chance_text(pair: Comparison) -> str:
-    """Whether the change from one model to the other can be chance."""
+def chance_text(pair: Comparison, named: str = INTERVAL) -> str:
+    """Whether the change from one model to the other can be chance; its interval is named so."""
     span = pair.interval
     if span is None:
         return "With so few texts, nobody can say whether that is chance."
     if span.low <= 0 <= span.high:
-        return "That can be chance: the 95 % interval includes no change at all."
-    return "That is hardly chance: the 95 % interval leaves out 0."
+        return f"That can be chance: the {named} includes no change at all."
+    return f"That is hardly chance: the {named} leaves out 0."
 
 
 def _size(difference: float) -> str:

@@ -103,8 +103,8 @@ def test_the_verdict_in_words(pair):
         "Verdict: INCONCLUSIVE (pseudo perplexity changes by +10.00%, "
         "95 % interval -1.00% to +30.00%)"
     )
-    assert said[1] == "About 1,200 further texts would settle it."
+    assert said[1] == "About 1,200 more texts of this kind settle it four times in five."
     said = lines(Verdict("INCONCLUSIVE"), None)
     assert said[0].endswith("+10.00%)")
-    assert said[1] == "More texts may not settle it."
+    assert said[1] == "This many texts cannot say how many more would settle it."
     assert lines(Verdict("PASS"), None)[1].startswith("Same best guess")

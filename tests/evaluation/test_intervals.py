@@ -184,21 +184,37 @@ def test_verdicts(change, low, high, label):
 
 
 def test_further_texts_settle_a_verdict():
-    """With as many texts as advised the interval, shrunk by the root, lies within one band."""
+    """The probability by drawing the true change, and then the change that all texts show."""
     change, half, texts = 0.03, 0.06, 100
     verdict = judge(change, Interval(change - half, change + half, "bootstrap-t"), texts)
     assert verdict.label == "INCONCLUSIVE"
-    total = texts + verdict.further_texts
-    shrunk = half * math.sqrt(texts / total)
-    assert judge(change, Interval(change - shrunk, change + shrunk, ""), total).label == "PASS"
-    fewer = half * math.sqrt(texts / (total - 10))
-    assert (
-        judge(change, Interval(change - fewer, change + fewer, ""), total).label == "INCONCLUSIVE"
-    )
+    rng = np.random.default_rng(7)
+    error = half / stats.norm.ppf(0.975)
+
+    def share_settled(further):
+        total = texts + further
+        truth = rng.normal(change, error, 200_000)
+        more = rng.normal(truth, error * math.sqrt(texts / further))
+        shown = (texts * change + further * more) / total
+        shrunk = half * math.sqrt(texts / total)
+        bands = [np.searchsorted([0.05, 0.10], shown + side, "right") for side in (-shrunk, shrunk)]
+        return np.mean(bands[0] == bands[1])
+
+    assert share_settled(verdict.further_texts) == pytest.approx(0.8, abs=0.01)
+    assert share_settled(verdict.further_texts // 2) < 0.75
 
 
-def test_a_change_on_the_border_is_never_settled():
-    verdict = judge(0.05, Interval(0.04, 0.06, "bootstrap-t"), 100)
+def test_a_change_on_the_border_takes_many_texts():
+    """The true one hardly lies there, too."""
+    near = judge(0.05, Interval(0.04, 0.06, "bootstrap-t"), 100).further_texts
+    assert near > 10 * judge(0.05 - 0.008, Interval(0.032, 0.052, ""), 100).further_texts
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "texts"), [(0.04, 0.06, 9), (-math.inf, math.inf, 100), (0.04, math.inf, 100)]
+)
+def test_too_little_is_known_to_say_how_many_more(low, high, texts):
+    verdict = judge(0.05, Interval(low, high, "bootstrap-t"), texts)
     assert verdict == intervals.Verdict("INCONCLUSIVE", None)
 
 

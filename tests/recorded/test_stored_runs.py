@@ -78,7 +78,9 @@ def test_a_run_opens_with_its_figures(stored, name):
 def test_the_figures_of_a_run_that_is_done_are_those_it_stored(stored, name):
     result = json.loads((stored / name / "run.json").read_text())["result"]
     shown = json.loads(call("runs", "show", name, "--json").stdout)
-    assert differing(result, {key: shown[key] for key in result}) == []
+    differences = differing(result, {key: shown[key] for key in result}, more=True)
+    # Intervals are computed anew, by the method of today.
+    assert [found for found in differences if "interval_95" not in found] == []
 
 
 def test_the_latest_run(stored):

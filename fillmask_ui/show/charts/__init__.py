@@ -34,7 +34,8 @@ CHARTS = {
     "running-mean": ChartKind(
         groups.running_mean,
         "The mean as it settles",
-        "The band is the 95 % interval, which takes whole texts as the unit.",
+        "The band is a provisional 95 % interval, which can be too narrow; that of the figures is "
+        "made once all texts are measured. Both take whole texts as the unit.",
         live=True,
     ),
     "loss-histogram": ChartKind(

@@ -118,5 +118,7 @@ def running_mean(subject: Subject) -> Chart | None:
             **style.trace(2.5),
             hovertemplate="%{y:.4f} nats after %{x:,} texts<extra></extra>",
         )
-    own = headings(["mean loss (nats)", "95 % from", "95 % to"], subject.names)
+    own = headings(
+        ["mean loss (nats)", *(f"provisional 95 % {end}" for end in ("from", "to"))], subject.names
+    )
     return Chart(figure, Table(("texts", *own), tuple(zip(*columns, strict=True))))

@@ -12,6 +12,7 @@ from fillmask_ui.show.figures import (
     change_text,
     comparison_table,
     figures_table,
+    interval_heading,
     models_of,
     outlook_text,
 )
@@ -62,6 +63,7 @@ def figures_html(
         masked=kinds.get("mask") if UNCHANGED_ALARM in summary.alarms else None,
         change=change_text(summary),
         outlook=outlook_text(summary),
+        interval=interval_heading(summary),
         alarms=[sentence(alarm) for alarm in summary.alarms if alarm != UNCHANGED_ALARM],
     )
 

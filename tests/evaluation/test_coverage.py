@@ -1,0 +1,112 @@
+"""Intervals against the truth where few texts, or a few long ones, carry a figure."""
+
+import numpy as np
+import pytest
+from simulate_coverage import HEAVY, HOPELESS, ORDINARY, coverage, intervals_of
+
+from fillmask_ui.intervals import RatioMoments, judge, ratio_interval
+from fillmask_ui.quantiles import effective_number
+
+REPETITIONS = 300
+# Two standard errors of a share of 95 % below the 93.5 % that is promised.
+LEAST = 0.935 - 2 * (0.05 * 0.95 / REPETITIONS) ** 0.5
+NAMES = [law.name for law in HEAVY]
+
+
+@pytest.mark.parametrize("law", [ORDINARY[1], HEAVY[0], HEAVY[-1]], ids=lambda law: law.name)
+def test_the_simulation_takes_the_intervals_of_the_evaluator(law):
+    texts = law.draw(np.random.default_rng(3), 5, 40)
+    found = [own for own, _ in intervals_of(texts.baseline, texts.tokens)]
+    for own, x, n in zip(found, texts.baseline, texts.tokens, strict=True):
+        real = ratio_interval(x, n)
+        assert (own.low, own.high) == pytest.approx((real.low, real.high), rel=1e-9)
+        assert own.method == real.method == "bootstrap-t"
+
+
+@pytest.mark.parametrize("count", [20, 100])
+@pytest.mark.parametrize("law", HEAVY, ids=NAMES)
+def test_intervals_hold_where_a_few_texts_are_long(law, count):
+    found = coverage(law, count, REPETITIONS)
+    assert min(found.mean, found.change, found.difference) >= LEAST
+    assert found.silent <= 0.065
+
+
+def test_they_would_not_hold_uncorrected():
+    found = coverage(HEAVY[1], 100, REPETITIONS)
+    assert found.mean_uncorrected < 0.88 < LEAST <= found.mean
+
+
+def test_where_no_interval_holds_a_note_says_so():
+    found = coverage(HOPELESS, 200, REPETITIONS)
+    assert found.mean < LEAST
+    assert found.noted >= 0.99
+    assert found.silent <= 0.01
+
+
+@pytest.mark.parametrize("count", [60, 200])
+def test_ordinary_texts_have_no_note_and_no_wider_intervals(count):
+    found = coverage(ORDINARY[0], count, REPETITIONS)
+    assert found.noted == 0
+    assert found.mean_width <= 1.05
+    assert min(found.mean, found.change) >= LEAST
+    assert found.difference >= 0.90  # 93 to 94 % in the long run
+
+
+def test_ordinary_intervals_are_the_plain_ones_to_the_last_digit():
+    """Texts enough, and none that weighs much: nothing is corrected."""
+    texts = ORDINARY[0].draw(np.random.default_rng(4), 1, 300)
+    x, n = texts.baseline[0], texts.tokens[0]
+    (own, plain), *_ = intervals_of(texts.baseline, texts.tokens)
+    assert effective_number(n * n) > 60
+    assert (own.low, own.high) == pytest.approx((plain.low, plain.high), rel=1e-12)
+    assert ratio_interval(x, n).method == "bootstrap-t"
+
+
+def test_one_text_that_is_nearly_everything():
+    x, n = np.array([5e6, *range(1, 20)]), np.array([2e6, *[1.0] * 19])
+    interval = ratio_interval(x, n)
+    assert interval.low < x.sum() / n.sum() < interval.high
+    assert effective_number(n) == pytest.approx(1, abs=1e-4)
+
+
+def settled(noise: float, changes: np.ndarray, seed: int) -> tuple[int, float]:
+    """Of runs that are inconclusive at 60 texts: how many, and what share the further texts settle.
+
+    Each text's loss differs from the baseline's by the change and a noise of 2 % times `noise`,
+    about that of an int8 model at 1.
+    """
+    rng = np.random.default_rng(seed)
+    ends = []
+    for change in changes:
+
+        def gaps(count, change=change):
+            losses = ORDINARY[0].draw(rng, 1, count).baseline[0]
+            return losses * rng.normal(change, 0.02 * noise, count), losses
+
+        x, y = gaps(60)
+        first = judge(x.sum() / y.sum(), ratio_interval(x, y, resamples=300), 60)
+        if first.label != "INCONCLUSIVE":
+            continue
+        more_x, more_y = gaps(first.further_texts)
+        x, y = np.append(x, more_x), np.append(y, more_y)
+        # Of so many texts the linearised interval is the studentised one.
+        interval = RatioMoments(len(x), x.sum(), y.sum(), x @ x, y @ y, x @ y).interval()
+        ends.append(judge(x.sum() / y.sum(), interval, len(x)).label != "INCONCLUSIVE")
+    return len(ends), float(np.mean(ends))
+
+
+@pytest.mark.parametrize(("noise", "reach"), [(1, 0.02), (10, 0.15), (40, 0.5)])
+def test_further_texts_settle_four_in_five(noise, reach):
+    """True changes lie anywhere around the borders, as far as an inconclusive one can."""
+    changes = np.random.default_rng(8).uniform(0.05 - reach, 0.1 + reach, 300)
+    count, share = settled(noise, changes, seed=9)
+    assert count > 40
+    assert 0.7 <= share <= 0.92
+
+
+@pytest.mark.parametrize("noise", [10, 40])
+def test_further_texts_settle_a_model_that_is_as_good(noise):
+    """An unchanged model with so much noise that 60 texts leave it open."""
+    count, share = settled(noise, np.zeros(200), seed=10)
+    assert count > 20
+    assert share >= 0.75
