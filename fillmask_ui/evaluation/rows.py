@@ -5,17 +5,35 @@ Axes: T tokens of the text, M hidden positions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from fillmask_ui.evaluation.row_values import (
+    CHARACTERS,
+    LAST_ID,
+    LAST_TOKEN,
+    MOST_NATS,
+    TOKENS,
+    VOCABULARY,
+    Sizes,
+    Spans,
+    Stored,
+    Value,
+    Values,
+    said,
+    sizes_of,
+)
 from fillmask_ui.masking import KINDS
 
 # What part of its word a token is.
 PARTS = ("whole word", "first sub-token", "later sub-token")
 WHOLE, FIRST, LATER = range(3)
+# Sums are kept for each id up to the largest that occurs.
+MOST_VOCABULARY = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,28 +115,118 @@ class EvaluatedText(MaskedText):
         return row
 
     @classmethod
-    def from_dict(cls, row: Mapping[str, Any]) -> EvaluatedText:
-        """The inverse of `to_dict`."""
-        kinds = [KINDS.index(kind) for kind in row["kinds"]]
-        values = _values(MaskedText, {**row, "kinds": kinds})
-        values["scores"] = _scores(row)
-        values["baseline"] = _scores(row["baseline"]) if "baseline" in row else None
+    def from_dict(
+        cls, row: Mapping[str, Any], stored: StoredModels | None = None
+    ) -> EvaluatedText:
+        """The inverse of `to_dict`; `stored` says which models made the row, where that is known.
+
+        Raises:
+            ValueError: if a field is missing, of another kind or length, or out of its bounds; the
+                message says what it must be.
+        """
+        stored = stored or StoredModels(second="baseline" in row or "other" in row)
+        unmasked = "written_ids" in row if stored.unmasked is None else stored.unmasked
+        own, sizes = _masked(row, stored.vocabulary)
+        scores = _scores(row, sizes, unmasked)
+        if ("baseline" in row) + ("other" in row) != stored.second:
+            wanted = "a baseline, or other in its place," if stored.second else "no baseline"
+            raise ValueError(f"it must have {wanted} as the run does")
+        if not stored.second:
+            return cls(**own, scores=scores)
+        second = {**sizes, VOCABULARY: stored.baseline, LAST_ID: stored.baseline - 1}
+        if "other" in row:
+            with _within("other"):
+                values = _object(row["other"])
+                other, sizes = _masked(values, stored.baseline)
+                alone = cls(**other, scores=_scores(values, sizes, unmasked))
+            return cls(**own, scores=scores, other=alone)
+        with _within("baseline"):
+            baseline = _scores(_object(row["baseline"]), second, unmasked)
+        difference = None
         if "difference" in row:
-            values["difference"] = LogitDifference(**_values(LogitDifference, row["difference"]))
-        other = cls.from_dict(row["other"]) if "other" in row else None
-        return cls(**values, other=other)
+            with _within("difference"):
+                values = _read(LogitDifference, _object(row["difference"]), sizes)
+                difference = LogitDifference(**values)
+        return cls(**own, scores=scores, baseline=baseline, difference=difference)
 
 
-def _scores(row: Mapping[str, Any]) -> TokenScores:
-    kind = UnmaskedScores if "written_ids" in row else TokenScores
-    return kind(**_values(kind, row))
+@dataclass(frozen=True)
+class StoredModels:
+    """Which models made stored rows."""
+
+    second: bool  # whether there are two
+    vocabulary: int = MOST_VOCABULARY  # V
+    baseline: int = MOST_VOCABULARY  # V of the second
+    unmasked: bool | None = None  # whether texts were filled step by step; None: the row says it
+
+
+def _masked(row: Mapping[str, Any], vocabulary: int) -> tuple[dict[str, Any], Sizes]:
+    """The fields of `MaskedText`, and the bounds of all others."""
+    text, ids, cols = (row.get(key) for key in ("text", "ids", "positions"))
+    counts = (len(value) if isinstance(value, list) else 0 for value in (ids, cols))
+    sizes = sizes_of(text if isinstance(text, str) else "", *counts, vocabulary)
+    return _read(MaskedText, row, sizes), sizes
+
+
+def _scores(row: Mapping[str, Any], sizes: Sizes, unmasked: bool) -> TokenScores:
+    kind = UnmaskedScores if unmasked else TokenScores
+    return kind(**_read(kind, row, sizes))
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"it must be an object, it was {said(value)}")
+    return value
+
+
+@contextmanager
+def _within(name: str) -> Iterator[None]:
+    """Put the name of the object before what is wrong in it."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
 
 
 _KEYS = {"cols": "positions"}  # in JSON, where it is not the name of the field
-_TYPES = {
-    **dict.fromkeys(("ids", "cols", "shown_ids", "spans", "ranks", "top_ids"), np.int64),
-    **dict.fromkeys(("steps", "written_ids"), np.int64),
-    **dict.fromkeys(("kinds", "parts"), np.uint8),
+_SCORES: dict[str, Stored] = {
+    "nll_nats": Values(float, most=MOST_NATS, infinite=True),
+    "ranks": Values(int, 1, VOCABULARY),
+    "entropy_nats": Values(float, most=1e3),
+    "top_ids": Values(int, most=LAST_ID),
+    "top_probabilities": Values(float, most=1),
+    "top_tokens": Values(str),
+}
+# How JSON has the fields of each record.
+_FIELDS: dict[type, dict[str, Stored]] = {
+    MaskedText: {
+        "id": Value(int, most=2**63 - 1),
+        "text": Value(str),
+        "characters": Value(int, most=CHARACTERS),
+        "truncated": Value(bool),
+        "ids": Values(int, most=LAST_ID, count=TOKENS),
+        "left_out": Value(int, most=TOKENS),
+        "cols": Values(int, most=LAST_TOKEN),
+        "tokens": Values(str),
+        "kinds": Values(str, names=KINDS),
+        "shown_ids": Values(int, most=LAST_ID),
+        "parts": Values(int, most=LATER, dtype=np.uint8),
+        "spans": Spans(int, most=CHARACTERS),
+    },
+    TokenScores: _SCORES,
+    UnmaskedScores: _SCORES
+    | {
+        "steps": Values(int, 1, 2**31),
+        "written_ids": Values(int, most=LAST_ID),
+        "written_probabilities": Values(float, most=1),
+        "written_tokens": Values(str),
+        # e^ of a loss, which is infinite from e^700 on.
+        "pseudo_perplexity": Value(float, most=1e304, infinite=True),
+    },
+    LogitDifference: dict.fromkeys(
+        ("kl_nats", "kl_reverse_nats", "mean_abs", "max_abs"),
+        Values(float, most=MOST_NATS, infinite=True),
+    ),
 }
 
 
@@ -130,12 +238,12 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _values(kind: type, row: Mapping[str, Any]) -> dict[str, Any]:
+def _read(kind: type, row: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
     """Fields of a record from JSON, the inverse of `_plain`."""
     values = {}
-    for entry in fields(kind):
-        value = row[_KEYS.get(entry.name, entry.name)]
-        if entry.type == "np.ndarray":
-            value = np.array(value, _TYPES.get(entry.name, np.float64))
-        values[entry.name] = tuple(value) if isinstance(value, list) else value
+    for name, stored in _FIELDS[kind].items():
+        key = _KEYS.get(name, name)
+        if key not in row:
+            raise ValueError(f"{key} is missing")
+        values[name] = stored.read(key, row[key], sizes)
     return values
