@@ -3,12 +3,15 @@
 Axes: T tokens of the text, M hidden positions, V vocabulary.
 """
 
+# Each kind of field is asked alike, whatever it makes of `sizes`.
+# ruff: noqa: ARG002
+
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from operator import le
 from typing import Any
@@ -18,18 +21,18 @@ import numpy as np
 # Logits are float32, so a loss that is larger is infinite.
 MOST_NATS = 1e39
 # How far a number may be out of its bounds by rounding.
-_ROUNDING = 1e-6
+ROUNDING = 1e-6
 # A bound of a field that depends on the row, by its name in `Sizes`.
 TOKENS, HIDDEN, CHARACTERS, VOCABULARY = "tokens", "hidden", "characters", "vocabulary"
 LAST_TOKEN, LAST_ID = "last token", "last id"
-Sizes = Mapping[str, int]
-_WORDS = {int: "whole number", float: "number", str: "text", bool: "true or false"}
+Sizes = Mapping[Any, int]
+_STRING, _WHOLE, _NUMBER = {str}, {int}, {int, float}
 
 
-def sizes_of(text: str, tokens: int, hidden: int, vocabulary: int) -> Sizes:
+def sizes_of(characters: int, tokens: int, hidden: int, vocabulary: int) -> Sizes:
     """The bounds of a row's fields: characters of its text, T, M and V."""
     return {
-        CHARACTERS: len(text),
+        CHARACTERS: characters,
         TOKENS: tokens,
         HIDDEN: hidden,
         VOCABULARY: vocabulary,
@@ -40,117 +43,214 @@ def sizes_of(text: str, tokens: int, hidden: int, vocabulary: int) -> Sizes:
 
 @dataclass(frozen=True)
 class Stored(ABC):
-    """One field; `kind` is the type of its value in JSON, or of each entry of its list."""
+    """One field: what it must hold."""
 
-    kind: type
-    least: float = 0
-    most: float | str = math.inf  # of numbers; a name is one of `Sizes`
-    infinite: bool = False  # whether infinity fits beyond `most`
-
-    def read(self, name: str, value: Any, sizes: Sizes) -> Any:
-        """The value as a record has it; a `ValueError` that says what it must be."""
-        if not self._fits(value, sizes):
-            raise ValueError(f"{name} must be {self._wanted(sizes)}, it was {self._was(value, sizes)}")
-        return self._made(value)
+    def wrong(self, name: str, value: Any, sizes: Sizes) -> ValueError:
+        """What to say of a value that does not fit."""
+        return ValueError(f"{name} must be {self.wanted(sizes)}, it was {self.was(value, sizes)}")
 
     @abstractmethod
-    def _fits(self, value: Any, sizes: Sizes) -> bool: ...
+    def fits(self, value: Any, sizes: Sizes) -> bool:
+        """Whether a value of JSON is what it must be."""
 
     @abstractmethod
-    def _wanted(self, sizes: Sizes) -> str: ...
+    def wanted(self, sizes: Sizes) -> str:
+        """What it must be, in words."""
 
-    def _was(self, value: Any, sizes: Sizes) -> str:
+    def was(self, value: Any, sizes: Sizes) -> str:
+        """What a value that does not fit is, in words."""
         return said(value)
 
-    def _made(self, value: Any) -> Any:
+    def made(self, value: Any) -> Any:
+        """A value that fits as a record has it."""
         return value
 
-    def _all_fit(self, values: list[Any], sizes: Sizes) -> bool:
-        """Whether each of one value or more is of the kind and in its bounds."""
-        kinds = {*map(type, values)}
-        if self.kind not in (int, float):
-            return kinds == {self.kind}
-        if not kinds <= ({int} if self.kind is int else {int, float}):
-            return False
-        most = sizes[self.most] if isinstance(self.most, str) else self.most
-        if self.kind is int:
-            return bool(self.least <= min(values) and max(values) <= most)
-        if not self.least - _ROUNDING <= min(values):  # nor where the first is NaN
-            return False
-        if max(values) > most + _ROUNDING:
-            finite = [value for value in values if value != math.inf]
-            if not self.infinite or max(finite, default=0) > most:
-                return False
-        return not math.isnan(sum(values))
 
-    def _bounds(self, sizes: Sizes) -> str:
-        if self.kind not in (int, float):
-            return ""
-        most = sizes[self.most] if isinstance(self.most, str) else self.most
-        return f" from {self.least:g}" + (f" to {most:,}" if most < MOST_NATS else "")
+@dataclass(frozen=True)
+class Flag(Stored):
+    """True or false."""
+
+    def fits(self, value: Any, sizes: Sizes) -> bool:
+        return type(value) is bool
+
+    def wanted(self, sizes: Sizes) -> str:
+        return "true or false"
 
 
-class Value(Stored):
-    """A single value."""
+@dataclass(frozen=True)
+class String(Stored):
+    """Any text."""
 
-    def _fits(self, value: Any, sizes: Sizes) -> bool:
-        return self._all_fit([value], sizes)
+    def fits(self, value: Any, sizes: Sizes) -> bool:
+        return type(value) is str
 
-    def _wanted(self, sizes: Sizes) -> str:
-        article = "" if self.kind is bool else "a "
-        return f"{article}{_WORDS[self.kind]}{self._bounds(sizes)}"
+    def wanted(self, sizes: Sizes) -> str:
+        return "a text"
+
+
+@dataclass(frozen=True)
+class Count(Stored):
+    """A whole number that is not negative."""
+
+    most: int | str  # a name is one of `Sizes`
+
+    def fits(self, value: Any, sizes: Sizes) -> bool:
+        return type(value) is int and 0 <= value <= sizes.get(self.most, self.most)
+
+    def wanted(self, sizes: Sizes) -> str:
+        return f"a whole number from 0 to {sizes.get(self.most, self.most):,}"
 
 
 @dataclass(frozen=True)
 class Values(Stored):
-    """A list, which becomes an array, or a tuple of strings."""
+    """A list with an entry for each of something, at least one."""
 
-    count: str = HIDDEN  # length of the list, one of `Sizes`
-    names: tuple[str, ...] = ()  # of strings that stand for their places here
-    dtype: Any = None  # of the array; that of the kind if None
+    count: str = HIDDEN  # how many, one of `Sizes`
 
-    def _fits(self, value: Any, sizes: Sizes) -> bool:
-        return (
-            type(value) is list
-            and len(value) == sizes[self.count] > 0
-            and self._all_fit(value, sizes)
-            and (not self.names or {*value} <= {*self.names})
-        )
-
-    def _wanted(self, sizes: Sizes) -> str:
-        return f"a list of {sizes[self.count] or 'one or more'} {self._entries(sizes)}"
-
-    def _entries(self, sizes: Sizes) -> str:
-        if self.names:
-            return f"of {', '.join(self.names)}"
-        return f"{_WORDS[self.kind]}s{self._bounds(sizes)}"
-
-    def _was(self, value: Any, sizes: Sizes) -> str:
+    def was(self, value: Any, sizes: Sizes) -> str:
         if type(value) is not list or len(value) != sizes[self.count]:
             return said(value)
         one = {**sizes, self.count: 1}
-        wrong = next((entry for entry in value if not self._fits([entry], one)), None)
-        return f"a list with {said(wrong)}"
+        wrong = next((entry for entry in value if not self.fits([entry], one)), value)
+        return f"a list with {said(wrong)} in it"
 
-    def _made(self, value: Any) -> Any:
-        if self.names:
-            return np.array([self.names.index(name) for name in value], np.uint8)
-        return tuple(value) if self.kind is str else np.array(value, self.dtype or self.kind)
+    def wanted(self, sizes: Sizes) -> str:
+        return f"a list of {sizes[self.count] or 'one or more'} {self.entries(sizes)}"
+
+    @abstractmethod
+    def entries(self, sizes: Sizes) -> str:
+        """What each entry must be, in words, in the plural."""
 
 
-class Spans(Values):
-    """Pairs of whole numbers, of which the first is not the larger."""
+# In the methods below each step is one call of C, since they run for each field of each row.
+@dataclass(frozen=True)
+class Strings(Values):
+    """Any texts, as a tuple."""
 
-    def _fits(self, value: Any, sizes: Sizes) -> bool:
+    def fits(self, value: Any, sizes: Sizes) -> bool:
+        return (
+            type(value) is list
+            and len(value) == sizes[self.count] > 0
+            and {*map(type, value)} == _STRING
+        )
+
+    def entries(self, sizes: Sizes) -> str:
+        return "texts"
+
+    def made(self, value: Any) -> Any:
+        return tuple(value)
+
+
+@dataclass(frozen=True)
+class Names(Strings):
+    """Some of a few names, as numbers."""
+
+    places: Mapping[str, int] = field(default_factory=dict)  # name to number
+
+    def fits(self, value: Any, sizes: Sizes) -> bool:
+        return (
+            type(value) is list
+            and len(value) == sizes[self.count] > 0
+            and {*map(type, value)} == _STRING
+            and {*value} <= self.places.keys()
+        )
+
+    def entries(self, sizes: Sizes) -> str:
+        return f"of {', '.join(self.places)}"
+
+    def made(self, value: Any) -> Any:
+        return np.array([*map(self.places.__getitem__, value)], np.uint8)
+
+
+@dataclass(frozen=True)
+class Whole(Values):
+    """Whole numbers, as an array."""
+
+    least: int = 0
+    most: int | str = 0  # a name is one of `Sizes`
+    dtype: type = np.int64
+
+    def fits(self, value: Any, sizes: Sizes) -> bool:
+        return (
+            type(value) is list
+            and len(value) == sizes[self.count] > 0
+            and {*map(type, value)} == _WHOLE
+            and min(value) >= self.least
+            and max(value) <= sizes.get(self.most, self.most)
+        )
+
+    def entries(self, sizes: Sizes) -> str:
+        return f"whole numbers from {self.least} to {sizes.get(self.most, self.most):,}"
+
+    def made(self, value: Any) -> Any:
+        return np.array(value, self.dtype)
+
+
+@dataclass(frozen=True)
+class Spans(Whole):
+    """Pairs of whole numbers, of which the first is not the larger: int64 [M, 2]."""
+
+    def fits(self, value: Any, sizes: Sizes) -> bool:
         if type(value) is not list or len(value) != sizes[self.count]:
             return False
         if {*map(type, value)} != {list} or {*map(len, value)} != {2}:
             return False
         ends = [*chain.from_iterable(value)]
-        return self._all_fit(ends, sizes) and all(map(le, ends[::2], ends[1::2]))
+        return (
+            {*map(type, ends)} == _WHOLE
+            and min(ends) >= self.least
+            and max(ends) <= sizes.get(self.most, self.most)
+            and all(map(le, ends[::2], ends[1::2]))
+        )
 
-    def _entries(self, sizes: Sizes) -> str:
-        return f"pairs of a start and an end{self._bounds(sizes)}"
+    def entries(self, sizes: Sizes) -> str:
+        return f"pairs of a start and an end, {super().entries(sizes)}"
+
+
+@dataclass(frozen=True)
+class Numbers(Values):
+    """Numbers of at least 0, as an array of float64."""
+
+    most: float = MOST_NATS
+    infinite: bool = False  # whether infinity fits beyond `most`
+
+    def fits(self, value: Any, sizes: Sizes) -> bool:
+        return (
+            type(value) is list
+            and len(value) == sizes[self.count] > 0
+            and {*map(type, value)} <= _NUMBER
+            and min(value) >= -ROUNDING
+            and (max(value) <= self.most + ROUNDING or self._only_infinite_beyond(value))
+            # Not a number where one of them is none, which comparisons may pass over.
+            and (total := sum(value)) == total
+        )
+
+    def _only_infinite_beyond(self, values: list[float]) -> bool:
+        return self.infinite and all(value <= self.most or value == math.inf for value in values)
+
+    def entries(self, sizes: Sizes) -> str:
+        most = "" if self.most >= MOST_NATS else f" and at most {self.most:g}"
+        return f"numbers of at least 0{most}"
+
+    def made(self, value: Any) -> Any:
+        return np.array(value, np.float64)
+
+
+@dataclass(frozen=True)
+class Number(Numbers):
+    """One such number."""
+
+    def fits(self, value: Any, sizes: Sizes) -> bool:
+        return super().fits([value], {self.count: 1})
+
+    def wanted(self, sizes: Sizes) -> str:
+        return "a number of at least 0"
+
+    def was(self, value: Any, sizes: Sizes) -> str:
+        return said(value)
+
+    def made(self, value: Any) -> Any:
+        return float(value)
 
 
 def said(value: Any) -> str:

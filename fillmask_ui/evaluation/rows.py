@@ -5,8 +5,7 @@ Axes: T tokens of the text, M hidden positions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,14 +15,19 @@ from fillmask_ui.evaluation.row_values import (
     CHARACTERS,
     LAST_ID,
     LAST_TOKEN,
-    MOST_NATS,
     TOKENS,
     VOCABULARY,
+    Count,
+    Flag,
+    Names,
+    Number,
+    Numbers,
     Sizes,
     Spans,
     Stored,
-    Value,
-    Values,
+    String,
+    Strings,
+    Whole,
     said,
     sizes_of,
 )
@@ -115,9 +119,7 @@ class EvaluatedText(MaskedText):
         return row
 
     @classmethod
-    def from_dict(
-        cls, row: Mapping[str, Any], stored: StoredModels | None = None
-    ) -> EvaluatedText:
+    def from_dict(cls, row: Mapping[str, Any], stored: StoredModels | None = None) -> EvaluatedText:
         """The inverse of `to_dict`; `stored` says which models made the row, where that is known.
 
         Raises:
@@ -135,18 +137,15 @@ class EvaluatedText(MaskedText):
             return cls(**own, scores=scores)
         second = {**sizes, VOCABULARY: stored.baseline, LAST_ID: stored.baseline - 1}
         if "other" in row:
-            with _within("other"):
-                values = _object(row["other"])
-                other, sizes = _masked(values, stored.baseline)
-                alone = cls(**other, scores=_scores(values, sizes, unmasked))
+            values = _object(row, "other")
+            other, sizes = _masked(values, stored.baseline, "other.")
+            alone = cls(**other, scores=_scores(values, sizes, unmasked, "other."))
             return cls(**own, scores=scores, other=alone)
-        with _within("baseline"):
-            baseline = _scores(_object(row["baseline"]), second, unmasked)
+        baseline = _scores(_object(row, "baseline"), second, unmasked, "baseline.")
         difference = None
         if "difference" in row:
-            with _within("difference"):
-                values = _read(LogitDifference, _object(row["difference"]), sizes)
-                difference = LogitDifference(**values)
+            values = _read(LogitDifference, _object(row, "difference"), sizes, "difference.")
+            difference = LogitDifference(**values)
         return cls(**own, scores=scores, baseline=baseline, difference=difference)
 
 
@@ -160,72 +159,69 @@ class StoredModels:
     unmasked: bool | None = None  # whether texts were filled step by step; None: the row says it
 
 
-def _masked(row: Mapping[str, Any], vocabulary: int) -> tuple[dict[str, Any], Sizes]:
+def _masked(
+    row: Mapping[str, Any], vocabulary: int, within: str = ""
+) -> tuple[dict[str, Any], Sizes]:
     """The fields of `MaskedText`, and the bounds of all others."""
-    text, ids, cols = (row.get(key) for key in ("text", "ids", "positions"))
-    counts = (len(value) if isinstance(value, list) else 0 for value in (ids, cols))
-    sizes = sizes_of(text if isinstance(text, str) else "", *counts, vocabulary)
-    return _read(MaskedText, row, sizes), sizes
+    text, ids, cols = row.get("text"), row.get("ids"), row.get("positions")
+    sizes = sizes_of(
+        len(text) if isinstance(text, str) else 0,
+        len(ids) if isinstance(ids, list) else 0,
+        len(cols) if isinstance(cols, list) else 0,
+        vocabulary,
+    )
+    return _read(MaskedText, row, sizes, within), sizes
 
 
-def _scores(row: Mapping[str, Any], sizes: Sizes, unmasked: bool) -> TokenScores:
+def _scores(row: Mapping[str, Any], sizes: Sizes, unmasked: bool, within: str = "") -> TokenScores:
     kind = UnmaskedScores if unmasked else TokenScores
-    return kind(**_read(kind, row, sizes))
+    return kind(**_read(kind, row, sizes, within))
 
 
-def _object(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError(f"it must be an object, it was {said(value)}")
-    return value
-
-
-@contextmanager
-def _within(name: str) -> Iterator[None]:
-    """Put the name of the object before what is wrong in it."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from error
+def _object(row: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    if not isinstance(row[key], dict):
+        raise ValueError(f"{key} must be an object, it was {said(row[key])}")
+    found: Mapping[str, Any] = row[key]
+    return found
 
 
 _KEYS = {"cols": "positions"}  # in JSON, where it is not the name of the field
 _SCORES: dict[str, Stored] = {
-    "nll_nats": Values(float, most=MOST_NATS, infinite=True),
-    "ranks": Values(int, 1, VOCABULARY),
-    "entropy_nats": Values(float, most=1e3),
-    "top_ids": Values(int, most=LAST_ID),
-    "top_probabilities": Values(float, most=1),
-    "top_tokens": Values(str),
+    "nll_nats": Numbers(infinite=True),
+    "ranks": Whole(least=1, most=VOCABULARY),
+    "entropy_nats": Numbers(),
+    "top_ids": Whole(most=LAST_ID),
+    "top_probabilities": Numbers(most=1),
+    "top_tokens": Strings(),
+}
+_WRITTEN: dict[str, Stored] = {
+    "steps": Whole(least=1, most=2**31),
+    "written_ids": Whole(most=LAST_ID),
+    "written_probabilities": Numbers(most=1),
+    "written_tokens": Strings(),
+    # e^ of a loss, which is infinite from e^700 on.
+    "pseudo_perplexity": Number(most=1e304, infinite=True),
 }
 # How JSON has the fields of each record.
 _FIELDS: dict[type, dict[str, Stored]] = {
     MaskedText: {
-        "id": Value(int, most=2**63 - 1),
-        "text": Value(str),
-        "characters": Value(int, most=CHARACTERS),
-        "truncated": Value(bool),
-        "ids": Values(int, most=LAST_ID, count=TOKENS),
-        "left_out": Value(int, most=TOKENS),
-        "cols": Values(int, most=LAST_TOKEN),
-        "tokens": Values(str),
-        "kinds": Values(str, names=KINDS),
-        "shown_ids": Values(int, most=LAST_ID),
-        "parts": Values(int, most=LATER, dtype=np.uint8),
-        "spans": Spans(int, most=CHARACTERS),
+        "id": Count(2**63 - 1),
+        "text": String(),
+        "characters": Count(CHARACTERS),
+        "truncated": Flag(),
+        "left_out": Count(TOKENS),
+        "ids": Whole(TOKENS, most=LAST_ID),
+        "cols": Whole(most=LAST_TOKEN),
+        "tokens": Strings(),
+        "kinds": Names(places={name: index for index, name in enumerate(KINDS)}),
+        "shown_ids": Whole(most=LAST_ID),
+        "parts": Whole(most=LATER, dtype=np.uint8),
+        "spans": Spans(most=CHARACTERS),
     },
     TokenScores: _SCORES,
-    UnmaskedScores: _SCORES
-    | {
-        "steps": Values(int, 1, 2**31),
-        "written_ids": Values(int, most=LAST_ID),
-        "written_probabilities": Values(float, most=1),
-        "written_tokens": Values(str),
-        # e^ of a loss, which is infinite from e^700 on.
-        "pseudo_perplexity": Value(float, most=1e304, infinite=True),
-    },
+    UnmaskedScores: _SCORES | _WRITTEN,
     LogitDifference: dict.fromkeys(
-        ("kl_nats", "kl_reverse_nats", "mean_abs", "max_abs"),
-        Values(float, most=MOST_NATS, infinite=True),
+        ("kl_nats", "kl_reverse_nats", "mean_abs", "max_abs"), Numbers(infinite=True)
     ),
 }
 
@@ -238,12 +234,24 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _read(kind: type, row: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
-    """Fields of a record from JSON, the inverse of `_plain`."""
+# The same with the name in JSON of each, and its two functions looked up.
+_READERS = {
+    kind: [
+        (name, _KEYS.get(name, name), stored, stored.fits, stored.made)
+        for name, stored in known.items()
+    ]
+    for kind, known in _FIELDS.items()
+}
+
+
+def _read(kind: type, row: Mapping[str, Any], sizes: Sizes, within: str = "") -> dict[str, Any]:
+    """Fields of a record from JSON, the inverse of `_plain`; `within` is the path of the row."""
     values = {}
-    for name, stored in _FIELDS[kind].items():
-        key = _KEYS.get(name, name)
+    for name, key, stored, fits, made in _READERS[kind]:
         if key not in row:
-            raise ValueError(f"{key} is missing")
-        values[name] = stored.read(key, row[key], sizes)
+            raise ValueError(f"{within}{key} is missing")
+        value = row[key]
+        if not fits(value, sizes):
+            raise stored.wrong(within + key, value, sizes)
+        values[name] = made(value)
     return values

@@ -1,4 +1,4 @@
-"""The files of a run as others may have left them: what cannot be read is told, never waited for."""
+"""The files of a run as others may have left them: never waited for."""
 
 import errno
 import os

@@ -34,8 +34,8 @@ def lock_run(path: Path, name: str) -> FileLock:
         lock.acquire(timeout=_PATIENCE_SECONDS, poll_interval=0.02)
     except Timeout as error:
         raise DataError(
-            f"run {name} is being written by another process{_number(holder)}: wait for it to end, or stop "
-            "it first"
+            f"run {name} is being written by another process{_number(holder)}: wait for it to "
+            "end, or stop it first"
         ) from error
     except OSError as error:
         raise DataError(

@@ -8,22 +8,22 @@ resumed run drops it. Others may have altered the file: whatever is not as it wa
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluatedText
-from fillmask_ui.evaluation.row_values import Value
+from fillmask_ui.evaluation.row_values import Count, Stored, String
 from fillmask_ui.evaluation.rows import StoredModels
 from fillmask_ui.json_text import parse_object
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs.files import open_file
 
 # Of any line.
-_OWN = {"id": Value(int, most=2**63 - 1), "checksum": Value(int, most=2**32 - 1)}
-_REASON = Value(str)
+_OWN = {"id": Count(2**63 - 1), "checksum": Count(2**32 - 1)}
+_REASON = String()
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,8 @@ class StoredLine:
         """What was measured; a `DataError` if a field is missing or not as it was written."""
         try:
             if "skipped" in self.values:
-                return SkippedText(self.id, _REASON.read("skipped", self.values["skipped"], {}))
+                _check(self.values, "skipped", _REASON)
+                return SkippedText(self.id, self.values["skipped"])
             return EvaluatedText.from_dict(self.values, self.models)
         except ValueError as error:
             raise self.broken(str(error)) from error
@@ -110,7 +111,7 @@ class RowsFile:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise self._unreadable(error) from error
+            raise unreadable(self.run, self.path, error) from error
 
     def of(self, example: int) -> StoredLine | None:
         """The line of one text, by its id; None where it has none. Only that line is parsed."""
@@ -128,14 +129,18 @@ class RowsFile:
                 file.seek(place.start)
                 return self._line(file.readline(), place)
         except OSError as error:
-            raise self._unreadable(error) from error
+            raise unreadable(self.run, self.path, error) from error
 
     def _line(self, content: bytes, place: Place) -> StoredLine:
         return parse_line(content, f"run {self.run}, line {place.number}", place, self.models)
 
-    def _unreadable(self, error: OSError) -> DataError:
-        why = error.strerror or error
-        return DataError(f"run {self.run}: {self.path} cannot be read ({why}): delete the run")
+
+def unreadable(run: str, path: Path, error: OSError) -> DataError:
+    """What to say of rows that cannot be read."""
+    why = error.strerror or error
+    return DataError(
+        f"run {run}: {path} cannot be read ({why}): make it readable or delete the run"
+    )
 
 
 def parse_line(
@@ -145,10 +150,18 @@ def parse_line(
     line = StoredLine(name, place, place.start + len(content), {}, models)
     try:
         line.values.update(parse_object(content))
+    except ValueError as error:
+        raise line.broken(f"it is broken ({error})") from error
+    try:
         for key, kind in _OWN.items():
-            if key not in line.values:
-                raise ValueError(f"{key} is missing")
-            kind.read(key, line.values[key], {})
+            _check(line.values, key, kind)
     except ValueError as error:
         raise line.broken(str(error)) from error
     return line
+
+
+def _check(values: Mapping[str, Any], key: str, kind: Stored) -> None:
+    if key not in values:
+        raise ValueError(f"{key} is missing")
+    if not kind.fits(values[key], {}):
+        raise kind.wrong(key, values[key], {})

@@ -83,7 +83,9 @@ def rows_file(folder: Path, info: RunInfo) -> RowsFile:
         pass  # nothing was measured yet
     except OSError as error:
         why = error.strerror
-        raise DataError(f"run {info.name}: {path} cannot be read ({why}): delete the run") from error
+        raise DataError(
+            f"run {info.name}: {path} cannot be read ({why}): delete the run"
+        ) from error
     return RowsFile(path, info.name, info.row_models)
 
 
@@ -154,7 +156,7 @@ class RunStore:
     def _folders(self) -> dict[str, Path]:
         """By the names of the runs, oldest first."""
         try:
-            found = sorted(os.listdir(self.root))
+            found = sorted(path.name for path in self.root.iterdir())
         except FileNotFoundError:
             return {}
         except OSError as error:
@@ -178,9 +180,8 @@ class RunStore:
         try:
             shutil.rmtree(folder)
         except OSError as error:
-            raise DataError(
-                f"run {full} cannot be deleted: {error.filename or folder}: {error.strerror or error}"
-            ) from error
+            where, why = error.filename or folder, error.strerror or error
+            raise DataError(f"run {full} cannot be deleted: {where}: {why}") from error
         return full
 
 
