@@ -42,7 +42,8 @@ class EvaluationConfig:
         f"{', '.join([*SCHEMES][:-1])} or {[*SCHEMES][-1]}.",
         choices=tuple(SCHEMES),
     )
-    seed: int = option(42, "Of the masks.")
+    # What is larger few programs read of the run.json that it is stored in.
+    seed: int = option(42, "Of the masks.", most=2**63 - 1)
     max_tokens: int | None = option(
         None, "Cut longer texts; the model's limit.", metavar="N", least=3
     )

@@ -265,5 +265,7 @@ def said(value: Any) -> str:
         return f"a list of {len(value)}"
     if isinstance(value, dict):
         return "an object"
+    if isinstance(value, bool):
+        return str(value).lower()
     shown = repr(value[:20] if isinstance(value, str) else value)
     return shown if len(shown) <= 24 else f"{shown[:10]}..."

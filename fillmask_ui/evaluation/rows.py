@@ -189,7 +189,7 @@ _KEYS = {"cols": "positions"}  # in JSON, where it is not the name of the field
 _SCORES: dict[str, Stored] = {
     "nll_nats": Numbers(infinite=True),
     "ranks": Whole(least=1, most=VOCABULARY),
-    "entropy_nats": Numbers(),
+    "entropy_nats": Numbers(most=1e3),
     "top_ids": Whole(most=LAST_ID),
     "top_probabilities": Numbers(most=1),
     "top_tokens": Strings(),

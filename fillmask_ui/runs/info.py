@@ -21,6 +21,7 @@ from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import ModelSignature
 from fillmask_ui.runs.files import open_file, printable
 from fillmask_ui.runs.shapes import check_shape, get_hints
+from fillmask_ui.texts import TextSource
 
 FORMAT = 1
 RUN_FILE = "run.json"
@@ -122,13 +123,10 @@ def prepare_info(
 
 
 @dataclass(frozen=True)
-class _Texts:
-    """What is read of `RunInfo.texts`."""
+class _Texts(TextSource):
+    """`RunInfo.texts`; a run that was made from Python may have any part of it."""
 
-    kind: str = ""
-    where: str = ""
     signature: str = ""
-    samples: int | None = None
     available: int | None = None
 
 
