@@ -42,8 +42,7 @@ class EvaluationConfig:
         f"{', '.join([*SCHEMES][:-1])} or {[*SCHEMES][-1]}.",
         choices=tuple(SCHEMES),
     )
-    # What is larger few programs read of the run.json that it is stored in.
-    seed: int = option(42, "Of the masks.", most=2**63 - 1)
+    seed: int = option(42, "Of the masks.")
     max_tokens: int | None = option(
         None, "Cut longer texts; the model's limit.", metavar="N", least=3
     )
@@ -70,6 +69,8 @@ class EvaluationConfig:
         vars(self).update(metric=metric, scheme=scheme, protocol=protocol, **values)
         check_options(self)
         generator(seed, 0)  # refuses a negative one
+        if seed >= 2**63:  # which few programs read in run.json
+            raise OptionError(f"the seed must be below 2^63; it was {seed}")
 
     @classmethod
     def option_owners(cls) -> tuple[type, ...]:

@@ -110,7 +110,7 @@ def test_a_run_of_another_version_is_listed_with_its_reason(tmp_path):
     listing = desk.runs()
     assert listing.runs == []
     assert "format 99" in listing.unreadable[name]
-    assert run_list(desk).names == (name,)
+    assert view.run_list(desk).names == (name,)
     assert desk.delete(name) == name
 
 
