@@ -44,7 +44,7 @@ def list_runs(as_json: Json = False) -> None:
     for name in found.names():
         try:
             run = found.open(name)
-            rows = run.row_count
+            count = run.row_count
         except FillmaskError as error:
             # One run of another version must not hide the others.
             sys.stderr.write(f"{name}: {error}\n")
@@ -59,7 +59,7 @@ def list_runs(as_json: Json = False) -> None:
             "metric": info.config.metric,
             "value": result.get(info.config.scheme.figure_key),
             "verdict": result.get("verdict"),
-            "rows": rows,
+            "rows": count,
             **_engines(info),
         }
         entries.append(entry)

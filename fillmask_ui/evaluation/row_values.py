@@ -92,7 +92,7 @@ class String(Stored):
 class Count(Stored):
     """A whole number that is not negative."""
 
-    most: int | str  # a name is one of `Sizes`
+    most: Any  # a number, or the name of one of `Sizes`
 
     def fits(self, value: Any, sizes: Sizes) -> bool:
         return type(value) is int and 0 <= value <= sizes.get(self.most, self.most)
@@ -167,7 +167,7 @@ class Whole(Values):
     """Whole numbers, as an array."""
 
     least: int = 0
-    most: int | str = 0  # a name is one of `Sizes`
+    most: Any = 0  # a number, or the name of one of `Sizes`
     dtype: type = np.int64
 
     def fits(self, value: Any, sizes: Sizes) -> bool:

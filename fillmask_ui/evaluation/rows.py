@@ -229,7 +229,11 @@ _FIELDS: dict[type, dict[str, Stored]] = {
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a record as JSON has them."""
     return {
-        _KEYS.get(name, name): value.tolist() if isinstance(value, np.ndarray) else value
+        _KEYS.get(name, name): value.tolist()
+        if isinstance(value, np.ndarray)
+        else [*value]
+        if isinstance(value, tuple)
+        else value
         for name, value in values.items()
     }
 

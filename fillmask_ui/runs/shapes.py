@@ -63,10 +63,12 @@ def _check_union(value: Any, kinds: tuple[Any, ...], path: str) -> None:
 
 
 def _check_object(value: dict[str, Any], kind: Any, path: str) -> None:
+    known: Mapping[str, Any]
+    required = frozenset[str]()
     if get_origin(kind) is not None:
-        known, required = dict.fromkeys(value, get_args(kind)[1]), frozenset[str]()
+        known = dict.fromkeys(value, get_args(kind)[1])
     elif isinstance(kind, dict):
-        known, required = kind, frozenset()
+        known = kind
     else:
         known, required = get_hints(kind), _required(kind)
     for name in required - value.keys():
