@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fillmask_ui.errors import ModelError
+from fillmask_ui.errors import DataError, ModelError
 
 
 def asset(name: str) -> Path:
@@ -38,7 +38,7 @@ class UserFolder:
     inner: str  # path behind these
 
     def path(self, environment: Mapping[str, str], platform: str, home: Path) -> Path:
-        """The folder on a `sys.platform`.
+        """The folder on a `sys.platform`; a `DataError` if it is in the home of nobody.
 
         >>> CACHE.path({}, "linux", Path("/home/ada")).as_posix()
         '/home/ada/.cache/fillmask-ui'
@@ -46,7 +46,14 @@ class UserFolder:
         '/home/ada/Library/Application Support/fillmask-ui/runs'
         """
         if environment.get(self.variable):
-            return Path(environment[self.variable]).expanduser()
+            named = Path(environment[self.variable])
+            try:
+                return named.expanduser()
+            except RuntimeError as error:
+                raise DataError(
+                    f"{self.variable} is {str(named)!r}, and there is no such home folder: name "
+                    "the folder in full"
+                ) from error
         if platform == "win32":
             base = Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local")
         elif platform == "darwin":

@@ -44,6 +44,7 @@ def list_runs(as_json: Json = False) -> None:
     for name in found.names():
         try:
             run = found.open(name)
+            count = run.row_count
         except FillmaskError as error:
             # One run of another version must not hide the others.
             sys.stderr.write(f"{name}: {error}\n")
@@ -58,7 +59,7 @@ def list_runs(as_json: Json = False) -> None:
             "metric": info.config.metric,
             "value": result.get(info.config.scheme.figure_key),
             "verdict": result.get("verdict"),
-            "rows": run.row_count,
+            "rows": count,
             **_engines(info),
         }
         entries.append(entry)
@@ -128,9 +129,8 @@ def delete(
 ) -> None:
     """Delete runs."""
     found = store()
-    known = found.names()
     # One run may be named twice, by its name and as `latest`.
-    names = dict.fromkeys(name if name in known else found.open(name).info.name for name in runs)
+    names = dict.fromkeys(found.find(name) for name in runs)
     if not yes:
         if not sys.stdin.isatty():
             raise OptionError("nobody is there to be asked: confirm with --yes")

@@ -69,6 +69,8 @@ class EvaluationConfig:
         vars(self).update(metric=metric, scheme=scheme, protocol=protocol, **values)
         check_options(self)
         generator(seed, 0)  # refuses a negative one
+        if seed >= 2**63:  # which few programs read in run.json
+            raise OptionError(f"the seed must be below 2^63; it was {seed}")
 
     @classmethod
     def option_owners(cls) -> tuple[type, ...]:

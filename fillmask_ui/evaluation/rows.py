@@ -6,16 +6,38 @@ Axes: T tokens of the text, M hidden positions.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from fillmask_ui.evaluation.row_values import (
+    CHARACTERS,
+    LAST_ID,
+    LAST_TOKEN,
+    TOKENS,
+    VOCABULARY,
+    Count,
+    Flag,
+    Names,
+    Number,
+    Numbers,
+    Sizes,
+    Spans,
+    Stored,
+    String,
+    Strings,
+    Whole,
+    said,
+    sizes_of,
+)
 from fillmask_ui.masking import KINDS
 
 # What part of its word a token is.
 PARTS = ("whole word", "first sub-token", "later sub-token")
 WHOLE, FIRST, LATER = range(3)
+# Sums are kept for each id up to the largest that occurs.
+MOST_VOCABULARY = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,45 +119,143 @@ class EvaluatedText(MaskedText):
         return row
 
     @classmethod
-    def from_dict(cls, row: Mapping[str, Any]) -> EvaluatedText:
-        """The inverse of `to_dict`."""
-        kinds = [KINDS.index(kind) for kind in row["kinds"]]
-        values = _values(MaskedText, {**row, "kinds": kinds})
-        values["scores"] = _scores(row)
-        values["baseline"] = _scores(row["baseline"]) if "baseline" in row else None
+    def from_dict(cls, row: Mapping[str, Any], stored: StoredModels | None = None) -> EvaluatedText:
+        """The inverse of `to_dict`; `stored` says which models made the row, where that is known.
+
+        Raises:
+            ValueError: if a field is missing, of another kind or length, or out of its bounds; the
+                message says what it must be.
+        """
+        stored = stored or StoredModels(second="baseline" in row or "other" in row)
+        unmasked = "written_ids" in row if stored.unmasked is None else stored.unmasked
+        own, sizes = _masked(row, stored.vocabulary)
+        scores = _scores(row, sizes, unmasked)
+        if ("baseline" in row) + ("other" in row) != stored.second:
+            wanted = "a baseline, or other in its place," if stored.second else "no baseline"
+            raise ValueError(f"it must have {wanted} as the run does")
+        if not stored.second:
+            return cls(**own, scores=scores)
+        second = {**sizes, VOCABULARY: stored.baseline, LAST_ID: stored.baseline - 1}
+        if "other" in row:
+            values = _object(row, "other")
+            other, sizes = _masked(values, stored.baseline, "other.")
+            alone = cls(**other, scores=_scores(values, sizes, unmasked, "other."))
+            return cls(**own, scores=scores, other=alone)
+        baseline = _scores(_object(row, "baseline"), second, unmasked, "baseline.")
+        difference = None
         if "difference" in row:
-            values["difference"] = LogitDifference(**_values(LogitDifference, row["difference"]))
-        other = cls.from_dict(row["other"]) if "other" in row else None
-        return cls(**values, other=other)
+            values = _read(LogitDifference, _object(row, "difference"), sizes, "difference.")
+            difference = LogitDifference(**values)
+        return cls(**own, scores=scores, baseline=baseline, difference=difference)
 
 
-def _scores(row: Mapping[str, Any]) -> TokenScores:
-    kind = UnmaskedScores if "written_ids" in row else TokenScores
-    return kind(**_values(kind, row))
+@dataclass(frozen=True)
+class StoredModels:
+    """Which models made stored rows."""
+
+    second: bool  # whether there are two
+    vocabulary: int = MOST_VOCABULARY  # V
+    baseline: int = MOST_VOCABULARY  # V of the second
+    unmasked: bool | None = None  # whether texts were filled step by step; None: the row says it
+
+
+def _masked(
+    row: Mapping[str, Any], vocabulary: int, within: str = ""
+) -> tuple[dict[str, Any], Sizes]:
+    """The fields of `MaskedText`, and the bounds of all others."""
+    text, ids, cols = row.get("text"), row.get("ids"), row.get("positions")
+    sizes = sizes_of(
+        len(text) if isinstance(text, str) else 0,
+        len(ids) if isinstance(ids, list) else 0,
+        len(cols) if isinstance(cols, list) else 0,
+        vocabulary,
+    )
+    return _read(MaskedText, row, sizes, within), sizes
+
+
+def _scores(row: Mapping[str, Any], sizes: Sizes, unmasked: bool, within: str = "") -> TokenScores:
+    kind = UnmaskedScores if unmasked else TokenScores
+    return kind(**_read(kind, row, sizes, within))
+
+
+def _object(row: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    if not isinstance(row[key], dict):
+        raise ValueError(f"{key} must be an object, it was {said(row[key])}")
+    found: Mapping[str, Any] = row[key]
+    return found
 
 
 _KEYS = {"cols": "positions"}  # in JSON, where it is not the name of the field
-_TYPES = {
-    **dict.fromkeys(("ids", "cols", "shown_ids", "spans", "ranks", "top_ids"), np.int64),
-    **dict.fromkeys(("steps", "written_ids"), np.int64),
-    **dict.fromkeys(("kinds", "parts"), np.uint8),
+_SCORES: dict[str, Stored] = {
+    "nll_nats": Numbers(infinite=True),
+    "ranks": Whole(least=1, most=VOCABULARY),
+    "entropy_nats": Numbers(most=1e3),
+    "top_ids": Whole(most=LAST_ID),
+    "top_probabilities": Numbers(most=1),
+    "top_tokens": Strings(),
+}
+_WRITTEN: dict[str, Stored] = {
+    "steps": Whole(least=1, most=2**31),
+    "written_ids": Whole(most=LAST_ID),
+    "written_probabilities": Numbers(most=1),
+    "written_tokens": Strings(),
+    # e^ of a loss, which is infinite from e^700 on.
+    "pseudo_perplexity": Number(most=1e304, infinite=True),
+}
+# How JSON has the fields of each record.
+_FIELDS: dict[type, dict[str, Stored]] = {
+    MaskedText: {
+        "id": Count(2**63 - 1),
+        "text": String(),
+        "characters": Count(CHARACTERS),
+        "truncated": Flag(),
+        "left_out": Count(TOKENS),
+        "ids": Whole(TOKENS, most=LAST_ID),
+        "cols": Whole(most=LAST_TOKEN),
+        "tokens": Strings(),
+        "kinds": Names(places={name: index for index, name in enumerate(KINDS)}),
+        "shown_ids": Whole(most=LAST_ID),
+        "parts": Whole(most=LATER, dtype=np.uint8),
+        "spans": Spans(most=CHARACTERS),
+    },
+    TokenScores: _SCORES,
+    UnmaskedScores: _SCORES | _WRITTEN,
+    LogitDifference: dict.fromkeys(
+        ("kl_nats", "kl_reverse_nats", "mean_abs", "max_abs"), Numbers(infinite=True)
+    ),
 }
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a record as JSON has them."""
     return {
-        _KEYS.get(name, name): value.tolist() if isinstance(value, np.ndarray) else value
+        _KEYS.get(name, name): value.tolist()
+        if isinstance(value, np.ndarray)
+        else [*value]
+        if isinstance(value, tuple)
+        else value
         for name, value in values.items()
     }
 
 
-def _values(kind: type, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of a record from JSON, the inverse of `_plain`."""
+# The same with the name in JSON of each, and its two functions looked up.
+_READERS = {
+    kind: [
+        (name, _KEYS.get(name, name), stored, stored.fits, stored.made)
+        for name, stored in known.items()
+    ]
+    for kind, known in _FIELDS.items()
+}
+
+
+def _read(kind: type, row: Mapping[str, Any], sizes: Sizes, within: str = "") -> dict[str, Any]:
+    """Fields of a record from JSON, the inverse of `_plain`; `within` is the path of the row."""
     values = {}
-    for entry in fields(kind):
-        value = row[_KEYS.get(entry.name, entry.name)]
-        if entry.type == "np.ndarray":
-            value = np.array(value, _TYPES.get(entry.name, np.float64))
-        values[entry.name] = tuple(value) if isinstance(value, list) else value
+    for name, key, stored, fits, made in _READERS[kind]:
+        if key not in row:
+            raise ValueError(f"{within}{key} is missing")
+        value = row[key]
+        if not fits(value, sizes):
+            raise stored.wrong(within + key, value, sizes)
+        values[name] = made(value)
     return values

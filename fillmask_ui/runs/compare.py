@@ -85,14 +85,14 @@ def paired(first: Run, second: Run) -> Iterator[EvaluatedText | SkippedText]:
         DataError: if the runs have other texts, hid them differently, or cannot be read.
     """
     by_token = None
-    others = {line.values["id"]: line.start for line in second.lines}
+    others = {line.id: line.place for line in second.lines}
     for line in first.lines:
         row = line.row()
         if row.id not in others:
             yield SkippedText(row.id, ONE_RUN_ONLY)
             continue
         other = second.lines.at(others.pop(row.id))
-        if other.values["checksum"] != line.values["checksum"]:
+        if other.checksum != line.checksum:
             raise DataError(
                 f"text {row.id} differs between {first.info.name} and {second.info.name}: the "
                 "runs have other texts; evaluate both over the same"

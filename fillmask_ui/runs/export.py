@@ -11,7 +11,10 @@ from fillmask_ui.errors import DataError, OptionError, unknown
 from fillmask_ui.evaluation.rows import PARTS
 from fillmask_ui.evaluation.schemes import Unmasking
 from fillmask_ui.masking import KINDS
+from fillmask_ui.output import finished_file, text_file
 from fillmask_ui.records import SkippedText
+from fillmask_ui.runs.files import printable
+from fillmask_ui.runs.rows_file import StoredLine
 from fillmask_ui.runs.store import Run
 
 FORMATS = ("csv", "json", "jsonl", "parquet")
@@ -64,13 +67,11 @@ def export(run: Run, target: Path, file_format: str | None = None) -> int:
     chosen = (file_format or target.suffix.removeprefix(".")).lower()
     if chosen not in FORMATS:
         raise OptionError(unknown("export format", chosen, FORMATS))
-    try:
-        if chosen == "parquet":
-            return _write_parquet(run, target)
-        with target.open("w", encoding="utf-8", newline="") as file:
-            return write_text(run, file, chosen)
-    except OSError as error:
-        raise DataError(f"{target} cannot be written: {error.strerror}") from error
+    if chosen == "parquet":
+        with finished_file(target) as fresh:
+            return _write_parquet(run, fresh)
+    with text_file(target) as file:
+        return write_text(run, file, chosen)
 
 
 def write_text(run: Run, file: TextIO, file_format: str) -> int:
@@ -79,7 +80,7 @@ def write_text(run: Run, file: TextIO, file_format: str) -> int:
         writer = csv.DictWriter(file, _columns(run), restval="", lineterminator="\n")
         writer.writeheader()
         return _count(writer.writerow(record) for record in token_records(run))
-    lines = (json.dumps(line.values, ensure_ascii=False) for line in run.lines)
+    lines = (_checked_line(line) for line in run.lines)
     if file_format == "jsonl":
         return _count(file.write(line + "\n") for line in lines)
     head = {"run": run.info.to_dict(), "summary": run.summary().to_dict()}
@@ -89,6 +90,12 @@ def write_text(run: Run, file: TextIO, file_format: str) -> int:
         file.write((",\n" if count > 1 else "\n") + line)
     file.write("\n]}\n")
     return count
+
+
+def _checked_line(line: StoredLine) -> str:
+    """As it is stored; a `DataError` if it is no row."""
+    line.row()
+    return json.dumps(line.values, ensure_ascii=False)
 
 
 def _scores(run: Run) -> dict[str, str]:
@@ -144,6 +151,11 @@ def _write_parquet(run: Run, target: Path) -> int:
     count = 0
     with pq.ParquetWriter(target, schema) as writer:
         while group := list(itertools.islice(records, _ROWS_A_GROUP)):
-            writer.write_table(pa.Table.from_pylist(group, schema=schema))
+            # Arrow holds UTF-8 alone.
+            plain = [
+                {name: printable(own) if isinstance(own, str) else own for name, own in one.items()}
+                for one in group
+            ]
+            writer.write_table(pa.Table.from_pylist(plain, schema=schema))
             count += len(group)
     return count

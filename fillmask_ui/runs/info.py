@@ -4,20 +4,29 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fillmask_ui.errors import DataError
+from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.evaluation.config import PROTOCOL_VERSION, PROTOCOLS
+from fillmask_ui.evaluation.row_values import said
+from fillmask_ui.evaluation.rows import MOST_VOCABULARY, StoredModels
+from fillmask_ui.evaluation.schemes import Unmasking
 from fillmask_ui.intervals import Limits
+from fillmask_ui.json_text import parse_object
+from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.records import ModelSignature
+from fillmask_ui.runs.files import open_file, printable
+from fillmask_ui.runs.shapes import check_shape, get_hints
+from fillmask_ui.texts import TextSource
 
 FORMAT = 1
 RUN_FILE = "run.json"
-RUNNING, DONE, STOPPED, FAILED = "running", "done", "stopped", "failed"
-# Fields that older runs do not have, and what they are then.
-_LATER: Mapping[str, Any] = {"engines": (), "cell": {}}
+RUNNING, DONE, STOPPED, FAILED = STATES = ("running", "done", "stopped", "failed")
+_LATER = ("engines", "cell")  # which older runs do not have
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,16 @@ class RunInfo:
             "config": self.config.to_dict(),
             "limits": asdict(self.limits),
         }
+
+    @property
+    def row_models(self) -> StoredModels:
+        """Which models made its rows."""
+        own, second = (
+            MOST_VOCABULARY if model is None else model["vocabulary_size"]
+            for model in (self.model, self.baseline)
+        )
+        unmasked = isinstance(self.config.scheme, Unmasking)
+        return StoredModels(self.baseline is not None, own, second, unmasked)
 
     @property
     def config_now(self) -> EvaluationConfig:
@@ -103,50 +122,139 @@ def prepare_info(
     )
 
 
+@dataclass(frozen=True)
+class _Texts(TextSource):
+    """`RunInfo.texts`; a run that was made from Python may have any part of it."""
+
+    signature: str = ""
+    available: int | None = None
+
+
+@dataclass(frozen=True)
+class _Choices:
+    """`RunInfo.choices`, where the run was not made from Python."""
+
+    model: ModelChoice | None = None
+    baseline: ModelChoice | None = None
+
+
+@dataclass(frozen=True)
+class _Engine:
+    """An entry of `RunInfo.engines`."""
+
+    name: str
+    version: str | None = None
+    workers: int | None = None
+    threads_per_worker: int | None = None
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What is read of `RunInfo.result`, beside the figure that the metric names."""
+
+    texts: int
+    tokens: int
+    interval_95: tuple[float | None, float | None] | None
+    verdict: str | None = None
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """What run.json has to hold."""
+
+    created: str
+    model: ModelSignature
+    baseline: ModelSignature | None
+    texts: _Texts
+    choices: _Choices
+    limits: Limits
+    versions: Mapping[str, str]
+    state: str
+    error: str | None
+    notes: tuple[str, ...]
+    result: _Result | None
+    engines: tuple[_Engine, ...] = ()
+    cell: Mapping[str, Any] = field(default_factory=dict)
+
+
+@cache
+def _config_kinds() -> dict[str, Any]:
+    """The types of what `EvaluationConfig.to_dict` gives, by name."""
+    owners = EvaluationConfig.option_owners()
+    kinds = {name: kind for owner in owners for name, kind in get_hints(owner).items()}
+    return {name: kind for name, kind in kinds.items() if name != "scheme"}
+
+
 def read_info(folder: Path) -> RunInfo:
-    """run.json of a folder; a `DataError` if it is missing, broken or of another version."""
+    """run.json of a folder; a `DataError` if it is missing, altered or of another version."""
+    # A folder that was copied or renamed is its own run.
+    name = printable(folder.absolute().name)
     path = folder / RUN_FILE
     try:
-        values = json.loads(path.read_text("utf-8"))
+        with open_file(path) as file:
+            values = parse_object(file.read())
     except FileNotFoundError as error:
         raise DataError(f"{folder} is no run: it has no {RUN_FILE}") from error
     except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read ({error}): delete the run") from error
-    values = values if isinstance(values, dict) else {}
-    if values.get("format") != FORMAT:
-        maker = dict(values.get("versions") or {}).get("fillmask-ui", "unknown")
+        why = (isinstance(error, OSError) and error.strerror) or error
         raise DataError(
-            f"run {folder.name} has format {values.get('format')!r}, this version of fillmask-ui "
-            f"reads format {FORMAT}: open it with the version that wrote it (fillmask-ui {maker}) "
-            "or evaluate again"
-        )
-    if values.get("protocol") not in PROTOCOLS:
-        raise DataError(
-            f"run {folder.name} was measured by protocol {values.get('protocol')!r}, this version "
-            f"of fillmask-ui measures by protocol {PROTOCOL_VERSION}; their figures do not "
-            "compare: evaluate again"
-        )
+            f"run {name}: {RUN_FILE} in {folder} cannot be read ({why}): delete the run"
+        ) from error
     try:
-        stored = {**_LATER, **values}
-        stored = {name: stored[name] for name in RunInfo.__dataclass_fields__}
-        stored |= {
-            "name": folder.absolute().name,  # a folder that was copied or renamed is its own run
-            "config": EvaluationConfig.from_dict(
-                {**values["config"], "protocol": values["protocol"]}
-            ),
-            "limits": Limits(**values["limits"]),
-            "notes": tuple(values["notes"]),
-            "engines": tuple(stored["engines"]),
-        }
-        return RunInfo(**stored)
+        check_shape(values, {"versions": Mapping[str, str]}, RUN_FILE)
+        if values.get("format") != FORMAT:
+            maker = values.get("versions", {}).get("fillmask-ui", "unknown")
+            raise DataError(
+                f"run {name} has format {said(values.get('format'))}, this version of fillmask-ui "
+                f"reads format {FORMAT}: open it with the version that wrote it (fillmask-ui "
+                f"{maker}) or evaluate again"
+            )
+        if values.get("protocol") not in PROTOCOLS:
+            raise DataError(
+                f"run {name} was measured by protocol {said(values.get('protocol'))}, this "
+                f"version of fillmask-ui measures by protocol {PROTOCOL_VERSION}; their figures do "
+                "not compare: evaluate again"
+            )
+        return _info(name, values)
+    except (ValueError, OptionError) as error:
+        raise DataError(f"run {name}: {error}; delete the run") from error
+
+
+def _info(name: str, values: dict[str, Any]) -> RunInfo:
+    """The record of run.json; a `ValueError` or `OptionError` for what is not as it was written."""
+    check_shape(values, _Stored, RUN_FILE)
+    check_shape(values, {"protocol": int, "config": _config_kinds()}, RUN_FILE)
+    for which in ("model", "baseline"):
+        size = (values[which] or {}).get("vocabulary_size", 1)
+        if not 0 < size <= MOST_VOCABULARY:
+            raise ValueError(
+                f"{RUN_FILE}: {which}.vocabulary_size must be a whole number from 1 to "
+                f"{MOST_VOCABULARY:,}, it was {size}"
+            )
+    if values["state"] not in STATES:
+        raise ValueError(f"{RUN_FILE}: state must be one of {', '.join(STATES)}")
+    try:
+        config = EvaluationConfig.from_dict({**values["config"], "protocol": values["protocol"]})
     except (KeyError, TypeError) as error:
-        raise DataError(f"{path} lacks or misspells a field ({error}): delete the run") from error
+        raise ValueError(f"{RUN_FILE}: config is missing or has what it cannot: {error}") from error
+    if values["result"] is not None:
+        figure = config.scheme.figure_key
+        check_shape(values["result"].get(figure), float | None, f"{RUN_FILE}: result.{figure}")
+    stored = {own: values[own] for own in get_hints(_Stored) if own in values}
+    stored |= {
+        "config": config,
+        "limits": Limits(**values["limits"]),
+        "notes": tuple(values["notes"]),
+        "engines": tuple(values.get("engines", ())),
+    }
+    return RunInfo(name=name, **stored)
 
 
 def write_info(folder: Path, info: RunInfo) -> None:
     """Replace run.json in one step: a reader sees the old or the new one, never half of it."""
     path = folder / RUN_FILE
     fresh = path.with_suffix(".new")
+    fresh.unlink(missing_ok=True)  # what somebody put there may be no file
     with fresh.open("w", encoding="utf-8") as file:
         # Escapes, as the name of a text file may hold bytes that UTF-8 cannot write.
         json.dump(info.to_dict(), file, indent=1)

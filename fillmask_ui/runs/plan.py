@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fillmask_ui.errors import DataError
+from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.intervals import Limits
 from fillmask_ui.models.choice import ModelChoice
@@ -58,6 +58,8 @@ class Plan:
                 f"run {info.name} does not say how its model and texts were asked for (it was made "
                 "from Python): resume it there, with fillmask_ui.runs.resume"
             ) from error
+        except OptionError as error:
+            raise _cannot(info, error) from error
 
 
 def model_choice(info: RunInfo, which: str) -> ModelChoice:
@@ -68,4 +70,11 @@ def model_choice(info: RunInfo, which: str) -> ModelChoice:
     choice = info.choices.get(which)
     if not choice:
         raise DataError(f"run {info.name} does not say how its {which} was asked for")
-    return ModelChoice.from_dict(choice)
+    try:
+        return ModelChoice.from_dict(choice)
+    except OptionError as error:
+        raise _cannot(info, error) from error
+
+
+def _cannot(info: RunInfo, error: OptionError) -> DataError:
+    return DataError(f"run {info.name} asks for what cannot be: {error}; start a new run")

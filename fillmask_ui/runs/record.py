@@ -17,8 +17,8 @@ from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, ModelSignature, SkippedText
 from fillmask_ui.runs.info import DONE, FAILED, RUNNING, STOPPED, RunInfo, write_info
 from fillmask_ui.runs.lock import lock_run
-from fillmask_ui.runs.rows_file import RowsFile, dump_row
-from fillmask_ui.runs.store import LOCK_FILE, ROWS_FILE, RunStore
+from fillmask_ui.runs.rows_file import dump_row
+from fillmask_ui.runs.store import LOCK_FILE, RunStore, rows_file
 from fillmask_ui.texts import Texts
 
 
@@ -280,18 +280,22 @@ def _open(folder: Path, info: RunInfo) -> Recorder:
     running = RunningSummary(
         config=info.config, vocabulary_size=info.model["vocabulary_size"], limits=info.limits
     )
-    rows = RowsFile(folder / ROWS_FILE)
+    rows = rows_file(folder, info)
     with contextlib.ExitStack() as opened:
         lock = lock_run(folder / LOCK_FILE, info.name)
         opened.callback(lock.release)
-        file = opened.enter_context(rows.path.open("ab"))
+        try:
+            file = opened.enter_context(rows.path.open("ab"))
+        except OSError as error:
+            raise DataError(
+                f"run {info.name} cannot go on: {rows.path}: {error.strerror}; make it writable"
+            ) from error
         recorder = Recorder(folder, info, running, file, opened)
         whole = 0
         for line in rows:
-            index = line.values["id"]
-            if index in recorder._stored:
-                raise DataError(f"{line.place} repeats text {index}: evaluate again")
-            recorder._stored[index] = line.values["checksum"]
+            if line.id in recorder._stored:
+                raise line.broken(f"it repeats text {line.id}")
+            recorder._stored[line.id] = line.checksum
             running.add(line.row())
             whole = line.end
         recorder.dropped_bytes = rows.path.stat().st_size - whole

@@ -2,40 +2,71 @@
 
 A line holds what `EvaluatedText.to_dict` gives, or `{"id", "skipped"}`, and the checksum of the
 text that it was made from. A line without its newline is half-written: readers leave it out, and a
-resumed run drops it.
+resumed run drops it. Others may have altered the file: whatever is not as it was written is a
+`DataError` that names the run and the line.
 """
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluatedText
+from fillmask_ui.evaluation.row_values import Count, Stored, String
+from fillmask_ui.evaluation.rows import StoredModels
+from fillmask_ui.json_text import parse_object
 from fillmask_ui.records import SkippedText
+from fillmask_ui.runs.files import open_file
+
+# Of any line.
+_OWN = {"id": Count(2**63 - 1), "checksum": Count(2**32 - 1)}
+_REASON = String()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a line stands."""
+
+    start: int  # offset in bytes
+    number: int  # from 1
 
 
 @dataclass(frozen=True)
 class StoredLine:
     """One whole line."""
 
-    place: str  # file and number of the line, for messages
-    start: int  # offset in bytes
+    name: str  # of run and line, for messages
+    place: Place
     end: int  # offset in bytes of what follows it
-    values: dict[str, Any]  # as stored
+    values: dict[str, Any]  # as stored; `id` and `checksum` are whole numbers
+    models: StoredModels | None = None  # which models made the rows, where that is known
+
+    @property
+    def id(self) -> int:
+        """Of the text."""
+        return int(self.values["id"])
+
+    @property
+    def checksum(self) -> int:
+        """Of the text that the row was made from."""
+        return int(self.values["checksum"])
 
     def row(self) -> EvaluatedText | SkippedText:
-        """What was measured; a `DataError` if a field is missing or of another kind."""
+        """What was measured; a `DataError` if a field is missing or not as it was written."""
         try:
             if "skipped" in self.values:
-                return SkippedText(self.values["id"], self.values["skipped"])
-            return EvaluatedText.from_dict(self.values)
-        except (KeyError, TypeError, ValueError) as error:
-            raise DataError(
-                f"{self.place} lacks or misspells a field ({error}): evaluate again"
-            ) from error
+                _check(self.values, "skipped", _REASON)
+                return SkippedText(self.id, self.values["skipped"])
+            return EvaluatedText.from_dict(self.values, self.models)
+        except ValueError as error:
+            raise self.broken(str(error)) from error
+
+    def broken(self, why: str) -> DataError:
+        """What to say of a line that is not as it was written."""
+        return DataError(f"{self.name}: {why}; delete the line or the run")
 
 
 def dump_row(row: EvaluatedText | SkippedText, checksum: int) -> bytes:
@@ -53,44 +84,84 @@ class RowsFile:
     """The rows of one run, read one at a time; a file that is missing has none."""
 
     path: Path
+    run: str  # its name
+    models: StoredModels | None = None  # which models made the rows, where that is known
 
     def __iter__(self) -> Iterator[StoredLine]:
         """All whole lines as they were written; a `DataError` if one is no row."""
-        end = 0
-        for number, line in enumerate(self._whole_lines(), start=1):
-            start, end = end, end + len(line)
-            yield parse_line(line, f"line {number} of {self.path}", start)
+        end, second = 0, None
+        for number, content in enumerate(self._whole_lines(), start=1):
+            line = self._line(content, Place(end, number))
+            end = line.end
+            if "skipped" not in line.values:
+                second = second or ("other" if "other" in line.values else "baseline")
+                if second == "baseline" and "other" in line.values:
+                    raise line.broken("it has other, where those before it have none")
+                if second == "other" and "other" not in line.values:
+                    raise line.broken("other is missing, which those before it have")
+            yield line
 
     def __len__(self) -> int:
         return sum(1 for _ in self._whole_lines())
 
     def _whole_lines(self) -> Iterator[bytes]:
-        if self.path.exists():
-            with self.path.open("rb") as file:
+        try:
+            with open_file(self.path) as file:
                 yield from itertools.takewhile(lambda line: line.endswith(b"\n"), file)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise unreadable(self.run, self.path, error) from error
 
     def of(self, example: int) -> StoredLine | None:
         """The line of one text, by its id; None where it has none. Only that line is parsed."""
         start, head = 0, b'{"id":%d,' % example
-        for line in self._whole_lines():
-            if line.startswith(head):
-                return parse_line(line, f"the line at byte {start} of {self.path}", start)
-            start += len(line)
+        for number, content in enumerate(self._whole_lines(), start=1):
+            if content.startswith(head):
+                return self._line(content, Place(start, number))
+            start += len(content)
         return None
 
-    def at(self, start: int) -> StoredLine:
-        """The line that starts at an offset in bytes."""
-        with self.path.open("rb") as file:
-            file.seek(start)
-            return parse_line(file.readline(), f"the line at byte {start} of {self.path}", start)
+    def at(self, place: Place) -> StoredLine:
+        """The line at a place that was read before."""
+        try:
+            with open_file(self.path) as file:
+                file.seek(place.start)
+                return self._line(file.readline(), place)
+        except OSError as error:
+            raise unreadable(self.run, self.path, error) from error
+
+    def _line(self, content: bytes, place: Place) -> StoredLine:
+        return parse_line(content, f"run {self.run}, line {place.number}", place, self.models)
 
 
-def parse_line(line: bytes, place: str, start: int = 0) -> StoredLine:
-    """One whole line, which starts at an offset in bytes; a `DataError` if it is no row."""
+def unreadable(run: str, path: Path, error: OSError) -> DataError:
+    """What to say of rows that cannot be read."""
+    why = error.strerror or error
+    return DataError(
+        f"run {run}: {path} cannot be read ({why}): make it readable or delete the run"
+    )
+
+
+def parse_line(
+    content: bytes, name: str, place: Place = Place(0, 1), models: StoredModels | None = None
+) -> StoredLine:
+    """One whole line; a `DataError` if it is no row."""
+    line = StoredLine(name, place, place.start + len(content), {}, models)
     try:
-        values = json.loads(line)
+        line.values.update(parse_object(content))
     except ValueError as error:
-        raise DataError(f"{place} is broken ({error}): evaluate again") from error
-    if not isinstance(values, dict) or "id" not in values:
-        raise DataError(f"{place} is no row of a run: evaluate again")
-    return StoredLine(place, start, start + len(line), values)
+        raise line.broken(f"it is broken ({error})") from error
+    try:
+        for key, kind in _OWN.items():
+            _check(line.values, key, kind)
+    except ValueError as error:
+        raise line.broken(str(error)) from error
+    return line
+
+
+def _check(values: Mapping[str, Any], key: str, kind: Stored) -> None:
+    if key not in values:
+        raise ValueError(f"{key} is missing")
+    if not kind.fits(values[key], {}):
+        raise kind.wrong(key, values[key], {})

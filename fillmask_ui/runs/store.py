@@ -7,6 +7,7 @@
 
 import contextlib
 import itertools
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,7 @@ from fillmask_ui.assets import RUNS
 from fillmask_ui.errors import DataError, unknown
 from fillmask_ui.evaluation import EvaluatedText, Summary, summarize
 from fillmask_ui.records import SkippedText
+from fillmask_ui.runs.files import check_regular, printable
 from fillmask_ui.runs.info import RUN_FILE, RUNNING, STOPPED, RunInfo, read_info, write_info
 from fillmask_ui.runs.lock import is_locked
 from fillmask_ui.runs.rows_file import RowsFile
@@ -31,7 +33,7 @@ class Run:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.info = read_info(folder)
-        self.lines = RowsFile(folder / ROWS_FILE)  # as they are stored
+        self.lines = rows_file(folder, self.info)  # as they are stored
 
     @property
     def state(self) -> str:
@@ -72,6 +74,21 @@ class Run:
         )
 
 
+def rows_file(folder: Path, info: RunInfo) -> RowsFile:
+    """The rows of a run; a `DataError` if they cannot be read."""
+    path = folder / ROWS_FILE
+    try:
+        check_regular(path)
+    except FileNotFoundError:
+        pass  # nothing was measured yet
+    except OSError as error:
+        why = error.strerror
+        raise DataError(
+            f"run {info.name}: {path} cannot be read ({why}): delete the run"
+        ) from error
+    return RowsFile(path, info.name, info.row_models)
+
+
 class RunStore:
     """All runs under one folder, made when the first run is; `clock` gives the time for names."""
 
@@ -97,8 +114,8 @@ class RunStore:
             return made
         except OSError as error:
             raise DataError(
-                f"no run can be stored in {self.root}: {error.strerror}; name another folder with "
-                "the environment variable FILLMASK_UI_RUNS"
+                f"no run can be stored in {_short(self.root)}: {error.strerror}; name another "
+                "folder with the environment variable FILLMASK_UI_RUNS"
             ) from error
 
     def open(self, name: str) -> Run:
@@ -107,32 +124,71 @@ class RunStore:
         Raises:
             DataError: if there is none, several, or one of another version.
         """
-        return Run(self._folder(name))
+        return Run(self.folder(name))
 
-    def _folder(self, name: str) -> Path:
-        names = self.names()
+    def find(self, name: str) -> str:
+        """The full name of a run, given as for `open`, also of one that is broken."""
+        return printable(self.folder(name).name)
+
+    def folder(self, name: str) -> Path:
+        """The folder of a run, given as for `open`, also of one that is broken."""
+        folders = self._folders()
+        names, name = [*folders], printable(name)
         if name == "latest" and names:
-            return self.root / names[-1]
+            return folders[names[-1]]
         found = [known for known in names if known == name]
         found = found or [known for known in names if name and known.startswith(name)]
         if len(found) == 1:
-            return self.root / found[0]
+            return folders[found[0]]
         if found:
             raise DataError(f"several runs begin with {name!r}: {', '.join(found)}")
         older = f" and {len(names) - 5} older" if len(names) > 5 else ""
         raise DataError(unknown("run", name, names[-5:]) + older)
 
     def names(self) -> list[str]:
-        """Of all runs, oldest first."""
-        return sorted(path.parent.name for path in self.root.glob(f"*/{RUN_FILE}"))
+        """Of all runs, oldest first; what is not UTF-8 in the name of a folder is escaped.
+
+        Raises:
+            DataError: if the folder of runs cannot be listed.
+        """
+        return [*self._folders()]
+
+    def _folders(self) -> dict[str, Path]:
+        """By the names of the runs, oldest first."""
+        try:
+            found = sorted(path.name for path in self.root.iterdir())
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise DataError(
+                f"the runs in {_short(self.root)} cannot be listed: {error.strerror}; name another "
+                "folder with the environment variable FILLMASK_UI_RUNS"
+            ) from error
+        folders = {printable(name): self.root / name for name in found}
+        return {name: own for name, own in folders.items() if os.path.lexists(own / RUN_FILE)}
 
     def delete(self, name: str) -> str:
-        """Remove a run and give its full name back; a `DataError` while it is being written."""
-        folder = self._folder(name)
+        """Remove a run and give its full name back.
+
+        Raises:
+            DataError: while it is being written, or where it may not be removed.
+        """
+        folder = self.folder(name)
+        full = printable(folder.name)
         if is_locked(folder / LOCK_FILE):
-            raise DataError(f"run {folder.name} is being written: stop it first")
-        shutil.rmtree(folder)
-        return folder.name
+            raise DataError(f"run {full} is being written: stop it first")
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            where, why = error.filename or folder, error.strerror or error
+            raise DataError(f"run {full} cannot be deleted: {where}: {why}") from error
+        return full
+
+
+def _short(path: Path) -> str:
+    """A path for a message; one too long for any file system is cut."""
+    text = str(path)
+    return text if len(text) < 500 else f"{text[:60]}... ({len(text):,} characters)"
 
 
 def default_root(environment: Mapping[str, str], platform: str, home: Path) -> Path:

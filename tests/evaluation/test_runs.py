@@ -100,9 +100,9 @@ def test_a_broken_line_in_the_middle(store):
     lines = path.read_bytes().split(b"\n")
     lines[3] = lines[3][:-5]
     path.write_bytes(b"\n".join(lines))
-    with pytest.raises(DataError, match=r"line 4 of .* is broken"):
+    with pytest.raises(DataError, match="line 4: it is broken"):
         run.summary()
-    with pytest.raises(DataError, match=r"line 4 of .* is broken"):
+    with pytest.raises(DataError, match="line 4: it is broken"):
         resume(store, run.info.name)
     # The failed attempt left no lock behind.
     assert not list(run.folder.glob("*.new"))
@@ -115,9 +115,9 @@ def test_a_line_that_is_no_row(store, line):
     path = run.folder / "rows.jsonl"
     path.write_text(path.read_text() + line + "\n")
     number = len(TEXTS) + 1
-    with pytest.raises(DataError, match=f"line {number} of"):
+    with pytest.raises(DataError, match=f"line {number}: .*; delete the line"):
         run.summary()
-    with pytest.raises(DataError, match=f"line {number} of"):
+    with pytest.raises(DataError, match=f"line {number}: .*; delete the line"):
         resume(store, run.info.name)
 
 

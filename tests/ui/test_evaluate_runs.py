@@ -109,7 +109,9 @@ def test_a_run_of_another_version_is_listed_with_its_reason(tmp_path):
     spoil(desk, name)
     listing = desk.runs()
     assert listing.runs == []
-    assert "format 99" in listing.unreadable[0]
+    assert "format 99" in listing.unreadable[name]
+    assert view.run_list(desk).names == (name,)
+    assert desk.delete(name) == name
 
 
 @pytest.mark.parametrize("file_format", ["csv", "json"])

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from fillmask_ui.evaluation import MeanSoFar, Summary
+from fillmask_ui.runs.files import printable
 from fillmask_ui.show.charts import groups, losses
 from fillmask_ui.show.charts.chart import Chart, Subject
 from fillmask_ui.show.figures import NAMES, Names
@@ -107,6 +108,7 @@ def charts(
     The history is the mean after ever more texts; `live` leaves those that are drawn while an
     evaluation runs.
     """
+    names = tuple(map(printable, names))  # plotly takes UTF-8 alone
     subject = Subject(summary, names, history)
     sample = min(summary.points.shape[1], losses.MAX_POINTS)
     found = []

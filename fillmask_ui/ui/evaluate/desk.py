@@ -67,7 +67,8 @@ class Listing:
     """What is stored."""
 
     runs: list[Run]  # newest first
-    unreadable: list[str]  # why others cannot be read, such as those of another version
+    # Why others cannot be read, such as those of another version; by name, newest first.
+    unreadable: dict[str, str]
 
 
 class Workbench:
@@ -246,12 +247,13 @@ class Desk:
         self._downloads.clear()
 
     def runs(self) -> Listing:
-        """Stored runs, newest first."""
+        """Stored runs, newest first; a `DataError` if none can be listed."""
         store = self.store
-        found = [_opened(store.root / name) for name in reversed(store.names()[-LISTED_RUNS:])]
+        names = reversed(store.names()[-LISTED_RUNS:])
+        found = {name: _opened(store, name) for name in names}
         return Listing(
-            [run for run in found if isinstance(run, Run)],
-            [str(error) for error in found if isinstance(error, DataError)],
+            [run for run in found.values() if isinstance(run, Run)],
+            {name: str(error) for name, error in found.items() if isinstance(error, DataError)},
         )
 
     def result(self, selection: Selection) -> Result:
@@ -302,9 +304,12 @@ class Desk:
             DataError: if it is unknown or being written.
         """
         store = self.store
-        run = store.open(name)
-        gone = store.delete(run.folder.name)
-        drop_upload(run.info.texts, store, self._bench.files_in_use())
+        try:
+            texts = store.open(name).info.texts
+        except DataError:
+            texts = {}  # it is broken, or the next line says what is wrong
+        gone = store.delete(name)
+        drop_upload(texts, store, self._bench.files_in_use())
         return gone
 
     def download(self, selection: Selection, file_format: str) -> Path:
@@ -336,8 +341,10 @@ class Desk:
         return self.store.open(selection.other) if selection.other else None
 
 
-def _opened(folder: Path) -> Run | DataError:
+def _opened(store: RunStore, name: str) -> Run | DataError:
     try:
-        return Run(folder)
+        run = store.open(name)
+        len(run.lines)  # which the list shows
     except DataError as error:
         return error
+    return run

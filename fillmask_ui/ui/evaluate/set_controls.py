@@ -11,6 +11,7 @@ from fillmask_ui.errors import DataError
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.options import options_of
 from fillmask_ui.runs import Plan, RunInfo
+from fillmask_ui.runs.files import printable
 from fillmask_ui.texts import TextSource
 from fillmask_ui.ui.evaluate.form import DATASET, EMBEDDED, PASTE, SHARES, UPLOAD
 from fillmask_ui.ui.evaluate.uploads import link_or_copy, pasted_text, uploaded_name
@@ -77,7 +78,9 @@ def controls_of_run(
     for name, default in (("encoding", "utf-8"), ("format", None)):
         if (value := getattr(source, name)) != default:
             missing.append(f"its texts were read with the {name} {value}")
-    return SetControls(values, tuple(missing))
+    # A browser is sent UTF-8 alone.
+    sent = {name: printable(own) if type(own) is str else own for name, own in values.items()}
+    return SetControls(sent, tuple(missing))
 
 
 def _own(owner: Any) -> Iterator[tuple[str, Any]]:

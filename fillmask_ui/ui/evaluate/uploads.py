@@ -160,7 +160,7 @@ def drop_upload(texts: Mapping[str, Any], store: RunStore, used: Collection[str]
     kept = Path(where)
     if not uploaded_name(kept, store.root) or where in used:
         return
-    if not any(_may_name(store.root / name, kept.name[:_DIGITS]) for name in store.names()):
+    if not any(_may_name(store.folder(name), kept.name[:_DIGITS]) for name in store.names()):
         kept.unlink(missing_ok=True)
 
 

@@ -146,10 +146,11 @@ def _as_stored(desk: Desk, status: JobStatus) -> JobStatus:
         return status
     try:
         run = desk.store.open(status.info.name)
+        seen = run.row_count
     except FillmaskError:  # deleted meanwhile
         return status
     state = status.state if status.state == "failed" else run.state
-    return replace(status, state=state, seen=run.row_count, info=run.info)
+    return replace(status, state=state, seen=seen, info=run.info)
 
 
 def _final_page(desk: Desk, status: JobStatus, info: RunInfo) -> Update:
@@ -306,8 +307,12 @@ def side_by_side(desk: Desk, selection: Selection, token: TokenExample) -> Itera
 
 def run_list(desk: Desk, chosen: str = "") -> RunList:
     """The stored runs, one of them marked as the one that is shown."""
-    listing = desk.runs()
-    names = tuple(run.info.name for run in listing.runs)
+    try:
+        listing = desk.runs()
+    except FillmaskError as error:
+        return RunList(error_html(error), (), "")
+    # Also those that cannot be shown, so that they can be deleted.
+    names = (*(run.info.name for run in listing.runs), *listing.unreadable)
     html = render("page/evaluate/runs.html", listing=listing, chosen=chosen)
     return RunList(html, names, chosen if chosen in names else "")
 
