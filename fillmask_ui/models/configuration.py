@@ -1,12 +1,12 @@
 """What `config.json` says about a model, as far as it matters here."""
 
-import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fillmask_ui.errors import ModelError
+from fillmask_ui.json_text import read_object
 
 # Architectures that count positions from pad_token_id + 1, so that many rows of the position
 # table are never reached: RoBERTa's 514 rows serve 512 tokens.
@@ -83,9 +83,6 @@ def read_config(*folders: Path) -> ModelConfig:
     if path is None:
         return ModelConfig()
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        return ModelConfig(read_object(path))
     except (OSError, ValueError) as error:
         raise ModelError(f"{path} cannot be read as JSON: {error}") from error
-    if not isinstance(raw, dict):
-        raise ModelError(f"{path} holds a {type(raw).__name__}; a JSON object is wanted")
-    return ModelConfig(raw)

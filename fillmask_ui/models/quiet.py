@@ -1,8 +1,9 @@
 """Keep what libraries say to developers away from users' terminals."""
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from threading import Lock
 
 
@@ -61,3 +62,30 @@ def quiet_hub() -> Iterator[None]:
     logging.set_verbosity(logging.CRITICAL)  # what fails arrives as an exception too
     yield
     logging.set_verbosity(verbosity)
+
+
+@_Quiet
+@contextmanager
+def quiet_panics() -> Iterator[None]:
+    """What libraries in Rust print when they panic goes nowhere inside `with` this.
+
+    They print past Python, to the descriptor, and the panic arrives as an exception too. Whatever
+    else was printed there meanwhile is printed at the end.
+    """
+    with tempfile.TemporaryFile() as said:
+        try:
+            stderr = os.dup(2)
+        except OSError:  # closed
+            yield
+            return
+        os.dup2(said.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+            said.seek(0)
+            kept = said.read()
+            if kept and b"panicked at" not in kept:
+                with suppress(OSError):
+                    os.write(2, kept)
