@@ -18,6 +18,8 @@ _POSITIONS_AFTER_PAD = re.compile(
 # Endings of class names that predict the next token, not a hidden one.
 _NOT_MASKED = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 
+_MOST_LABELS = 1_000_000
+
 
 @dataclass(frozen=True)
 class ModelConfig:
@@ -83,6 +85,11 @@ def read_config(*folders: Path) -> ModelConfig:
     if path is None:
         return ModelConfig()
     try:
-        return ModelConfig(read_object(path))
+        config = ModelConfig(read_object(path))
     except (OSError, ValueError) as error:
         raise ModelError(f"{path} cannot be read as JSON: {error}") from error
+    # transformers makes a list of so many names, whatever else it reads of the folder.
+    labels = config.raw.get("num_labels")
+    if isinstance(labels, int) and labels > _MOST_LABELS:
+        raise ModelError(f"{path} says num_labels {labels:,}; {_MOST_LABELS:,} is the most")
+    return config

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from threading import Lock
@@ -43,7 +44,9 @@ def quiet_transformers() -> Iterator[None]:
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what it will no longer read one day
+        yield
     logging.set_verbosity(verbosity)
     if bars:
         logging.enable_progress_bar()

@@ -172,7 +172,12 @@ def _told_splitter(split: Splitter, name: str) -> Splitter:
 
 
 def _probe(vocabulary: TokenizerVocabulary, name: str) -> None:
-    """Stop for a mask token that is no token in a text, and for what makes the library panic."""
+    """Stop for one without words or a mask token, and for what makes the library panic."""
+    if len(vocabulary.ids) <= len(vocabulary.special_ids):
+        raise ModelError(
+            f"the tokenizer of {name} knows no words, only special tokens: the file of its "
+            "vocabulary (tokenizer.json, vocab.txt or the like) is missing or empty; fetch it again"
+        )
     mask = vocabulary.mask_token
     ids = vocabulary.split(f"{mask} a {mask}", True).ids if mask.strip() else ()
     if ids.count(vocabulary.mask_id) != 2:
