@@ -7,6 +7,7 @@ from typing import Any
 
 from fillmask_ui.errors import ModelError
 from fillmask_ui.json_text import read_object
+from fillmask_ui.models.memory import check_readable
 
 # Architectures that count positions from pad_token_id + 1, so that many rows of the position
 # table are never reached: RoBERTa's 514 rows serve 512 tokens.
@@ -84,6 +85,7 @@ def read_config(*folders: Path) -> ModelConfig:
     path = next(filter(Path.is_file, (folder / "config.json" for folder in folders)), None)
     if path is None:
         return ModelConfig()
+    check_readable(path)
     try:
         config = ModelConfig(read_object(path))
     except (OSError, ValueError) as error:

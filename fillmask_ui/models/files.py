@@ -8,6 +8,7 @@ from pathlib import Path
 
 from fillmask_ui.errors import ModelError, OptionError, unknown
 from fillmask_ui.json_text import read_object
+from fillmask_ui.models.memory import check_readable
 
 # Known layouts. Names are relative to the root of the folder or repository.
 WEIGHTS = "model.safetensors"
@@ -120,6 +121,7 @@ def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str |
 
 def index_parts(index: Path) -> set[str]:
     """Names of the files that an index of safetensors parts names, at least one."""
+    check_readable(index)
     try:
         parts = set(read_object(index)["weight_map"].values())
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:

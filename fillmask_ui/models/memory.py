@@ -8,6 +8,9 @@ from pathlib import Path
 from fillmask_ui.errors import ModelError
 
 _MEMINFO = Path("/proc/meminfo")
+# Bytes; the tokenizer.json of a vocabulary of 250,000 words has 17 MB.
+_LONGEST_TEXT = 300_000_000
+
 # Of a container, by cgroup v2 and v1: its limit, what it uses of it, and what that is.
 _GROUPS = tuple(
     tuple(Path(folder) / name for name in names)
@@ -45,6 +48,15 @@ def check_fits(name: str, wanted_bytes: float, purpose: str) -> None:
             f"{name} needs about {wanted_bytes / 1e9:,.1f} GB of memory {purpose}, and "
             f"{available / 1e9:,.1f} GB are free: close other programs, take a smaller model, or a "
             "machine with more"
+        )
+
+
+def check_readable(path: Path) -> None:
+    """Stop with a ModelError for a text file of a model that is too long to be one."""
+    if path.is_file() and (size := path.stat().st_size) > _LONGEST_TEXT:
+        raise ModelError(
+            f"{path} has {size / 1e6:,.0f} MB, and {_LONGEST_TEXT / 1e6:,.0f} MB are the most that "
+            "is read of such a file: it is damaged or something else; fetch it again"
         )
 
 

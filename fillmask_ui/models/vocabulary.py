@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.errors import ModelError, TextError
 from fillmask_ui.json_text import read_object
+from fillmask_ui.models.files import TOKENIZER
 from fillmask_ui.models.marks import Marks
+from fillmask_ui.models.memory import check_readable
 from fillmask_ui.models.quiet import quiet_panics, quiet_transformers
 from fillmask_ui.models.tokenizer_guard import (
     TokenizerPanicError,
@@ -123,6 +125,9 @@ def read_tokenizer(source: Path, name: str) -> "PreTrainedTokenizerBase":
     Raises:
         ModelError: whatever is wrong with them.
     """
+    for path in source.iterdir():
+        if TOKENIZER.fullmatch(path.name):
+            check_readable(path)
     refuse_charsmap(source / "tokenizer.json", name)
     with quiet_transformers(), quiet_panics():
         from transformers import AutoTokenizer
@@ -186,7 +191,7 @@ def _probe(vocabulary: TokenizerVocabulary, name: str) -> None:
             "tokenizer is damaged or belongs to another model; fetch it again"
         )
     try:
-        vocabulary.split(64 * "a", False)  # on which many a regular expression never ends
+        vocabulary.split(64 * "a" + "!", False)  # on which many a regular expression never ends
     except TokenizerPanicError:
         raise
     except ModelError:  # spelled with tokens that are not there: other texts may do
