@@ -1,6 +1,7 @@
 """Settings of the hub's client that it reads when imported, and fails on where they are wrong."""
 
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
 from fillmask_ui.errors import NetworkError
 
@@ -23,3 +24,13 @@ def check_hub_settings(environment: Mapping[str, str]) -> None:
                     f"{name} is {value[:100]!r}, where a whole number of seconds is wanted: set it "
                     "to one, such as 10, or unset it"
                 ) from error
+    endpoint = environment.get("HF_ENDPOINT") or "https://huggingface.co"
+    try:
+        known = urlsplit(endpoint).scheme in ("http", "https")
+    except ValueError:  # brackets that do not close
+        known = False
+    if not known:
+        raise NetworkError(
+            f"HF_ENDPOINT is {endpoint[:100]!r}, which is no address of a hub: set it to one, such "
+            "as https://huggingface.co, or unset it"
+        )

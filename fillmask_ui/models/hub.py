@@ -70,7 +70,7 @@ def cached_models() -> dict[str, CachedRevisionInfo]:
     try:
         cache = scan_cache_dir()
     except errors.CacheNotFound as error:
-        if not error.cache_dir.exists():
+        if not Path(error.cache_dir).exists():
             return {}
         raise _unreadable(error) from error
     except (OSError, ValueError) as error:

@@ -16,7 +16,7 @@ MODEL = ("predict", "-m", "org/model", "A [MASK].")
         ({"HF_TOKEN": "hf_é"}, MODEL, "a token is plain ASCII"),
         ({"HF_HUB_CACHE": "{}/file"}, ("models",), "cannot be read"),
         ({"HF_HOME": "{}/file"}, MODEL, "Not a directory"),
-        ({"HF_ENDPOINT": "http://[::"}, MODEL, "Invalid IPv6 URL"),
+        ({"HF_ENDPOINT": "http://[::"}, MODEL, "no address of a hub"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
 )
