@@ -185,9 +185,11 @@ def _probe(vocabulary: TokenizerVocabulary, name: str) -> None:
         )
     mask = vocabulary.mask_token
     ids = vocabulary.split(f"{mask} a {mask}", True).ids if mask.strip() else ()
-    if ids.count(vocabulary.mask_id) != 2:
+    # A plain word that texts may hold in another spelling, which would then be hidden.
+    is_word = mask.isalpha() and vocabulary.mask_id in vocabulary.split(mask.swapcase(), False).ids
+    if is_word or ids.count(vocabulary.mask_id) != 2:
         raise ModelError(
-            f"the mask token of {name}, {mask!r}, is not one token where it stands in a text: its "
+            f"the mask token of {name}, {mask!r}, is a plain word or not one token in a text: its "
             "tokenizer is damaged or belongs to another model; fetch it again"
         )
     try:

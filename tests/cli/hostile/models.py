@@ -239,6 +239,7 @@ ATTEMPTS: list[Attempt] = [
         "max_input_chars_per_word",
     ),
     _settings("a blank mask token", "mask token", mask_token="  "),
+    _settings("a word as the mask token", "a plain word", mask_token="the"),
     _settings("no mask token", "mask token", mask_token=None),
     # configs that ask for other models
     _config("a million layers", "num_hidden_layers 1000000", num_hidden_layers=10**6),
