@@ -95,9 +95,9 @@ def load_weights(reference: str | Path, device: str = "cpu") -> Weights:
     else:
         folder = parsed.path or asset("model")
     failed = f"cannot load {str(reference)!r} as a masked language model with its tokenizer"
+    tokenizer = load_tokenizer(folder)
     files = files_in_folder(str(reference), folder, "torch")
     check_sizes(files.name, read_config(folder), stored_size(files.weights))
-    tokenizer = load_tokenizer(folder)
     # A config can be wrong in many ways, and each library has its own errors.
     with translated(Exception, ModelError, failed), quiet_transformers():
         model, info = AutoModelForMaskedLM.from_pretrained(
