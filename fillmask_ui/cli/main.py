@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import os
 import sys
 from functools import cache
 from importlib import import_module
@@ -12,6 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
+from fillmask_ui.cli.hub_settings import check_hub_settings
 from fillmask_ui.cli.serve import serve
 from fillmask_ui.errors import FillmaskError, OptionError, TextError
 
@@ -91,6 +93,7 @@ def run() -> None:
     # Nearly all that a command allocates at its start stays: to search it for cycles is in vain.
     gc.set_threshold(50_000)
     try:
+        check_hub_settings(os.environ)
         if (name := "".join(sys.argv[1:2])) in _COMMANDS:
             # Nothing is left for the page's own options, which take a while to be read.
             _loaded(name)(sys.argv[2:], prog_name=f"fillmask-ui {name}", **_SETTINGS)

@@ -1,12 +1,13 @@
 """What `config.json` says about a model, as far as it matters here."""
 
-import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fillmask_ui.errors import ModelError
+from fillmask_ui.json_text import read_object
+from fillmask_ui.models.memory import check_readable
 
 # Architectures that count positions from pad_token_id + 1, so that many rows of the position
 # table are never reached: RoBERTa's 514 rows serve 512 tokens.
@@ -17,6 +18,8 @@ _POSITIONS_AFTER_PAD = re.compile(
 
 # Endings of class names that predict the next token, not a hidden one.
 _NOT_MASKED = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
+
+_MOST_LABELS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -82,10 +85,13 @@ def read_config(*folders: Path) -> ModelConfig:
     path = next(filter(Path.is_file, (folder / "config.json" for folder in folders)), None)
     if path is None:
         return ModelConfig()
+    check_readable(path)
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        config = ModelConfig(read_object(path))
     except (OSError, ValueError) as error:
         raise ModelError(f"{path} cannot be read as JSON: {error}") from error
-    if not isinstance(raw, dict):
-        raise ModelError(f"{path} holds a {type(raw).__name__}; a JSON object is wanted")
-    return ModelConfig(raw)
+    # transformers makes a list of so many names, whatever else it reads of the folder.
+    labels = config.raw.get("num_labels")
+    if isinstance(labels, int) and labels > _MOST_LABELS:
+        raise ModelError(f"{path} says num_labels {labels:,}; {_MOST_LABELS:,} is the most")
+    return config

@@ -1,13 +1,14 @@
 """Which files make a model: the same names in a folder on disk and in a repository on the hub."""
 
 import importlib.util
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fillmask_ui.errors import ModelError, OptionError, unknown
+from fillmask_ui.json_text import read_object
+from fillmask_ui.models.memory import check_readable
 
 # Known layouts. Names are relative to the root of the folder or repository.
 WEIGHTS = "model.safetensors"
@@ -120,8 +121,9 @@ def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str |
 
 def index_parts(index: Path) -> set[str]:
     """Names of the files that an index of safetensors parts names, at least one."""
+    check_readable(index)
     try:
-        parts = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        parts = set(read_object(index)["weight_map"].values())
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise ModelError(f"{index} cannot be read as a safetensors index: {error!r}") from error
     if not parts:

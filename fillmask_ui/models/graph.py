@@ -28,6 +28,7 @@ _QUANTIZED_OPS = re.compile(
     r"DequantizeLinear|DynamicQuantize(Linear|MatMul)|MatMulInteger(ToFloat)?"
     r"|Q(Attention|Gemm|LinearMatMul)"
 )
+_OFFSET = re.compile(r"[0-9]{1,19}")  # of 64 bits
 _SCALED_BY_CALL = ("DynamicQuantizeLinear", "DynamicQuantizeMatMul", "QAttention")
 
 
@@ -172,9 +173,10 @@ class _Piece:
 
 def _piece(tensor: TensorProto) -> _Piece:
     told = {entry.key: entry.value for entry in tensor.external_data}
-    numbers = (told.get(key, "") for key in ("offset", "length"))
+    said = (told.get(key, "") for key in ("offset", "length"))
     # ONNX Runtime refuses what is no number when it opens the graph.
-    return _Piece(told.get("location", ""), *(int(n) if n.isdecimal() else 0 for n in numbers))
+    numbers = (int(own) if _OFFSET.fullmatch(own) else 0 for own in said)
+    return _Piece(told.get("location", ""), *numbers)
 
 
 def _precision(graph: GraphProto, tensors: Sequence[TensorProto]) -> str:

@@ -107,19 +107,24 @@ def _inside(path: Path, root: Path, location: str, name: str) -> Path:
     """Where an external location lies, if that is inside the model's folder."""
     relative = PurePosixPath(location.replace("\\", "/"))
     target, base = _without_dots(path.parent / relative), _without_dots(root)
-    if (
-        not location
-        or relative.is_absolute()
-        or not target.is_relative_to(base)
-        or not (target.resolve().is_relative_to(base.resolve()) or _is_hub_blob(target, base))
-    ):
+    try:
+        is_inside = (
+            location
+            and not relative.is_absolute()
+            and target.is_relative_to(base)
+            and (target.resolve().is_relative_to(base.resolve()) or _is_hub_blob(target, base))
+        )
+        is_there = target.is_file()
+    except (OSError, RuntimeError, ValueError):  # too long, a link to itself, a zero byte
+        is_inside, is_there = True, False
+    if not is_inside:
         raise ModelError(
             f"{path} takes its weights from {location!r}, outside the folder of {name}: that is "
             "never read; put the weights into the model's folder and export again"
         )
-    if not target.is_file():
+    if not is_there:
         raise ModelError(
-            f"{path} takes its weights from {location!r}, and that file is missing: copy it "
+            f"{path} takes its weights from {location[:200]!r}, and that file is missing: copy it "
             f"together with the .onnx, into {target.parent}"
         )
     return root / target.relative_to(base)

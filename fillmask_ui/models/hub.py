@@ -8,7 +8,7 @@ import glob
 import posixpath
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from huggingface_hub import (
     CachedRevisionInfo,
     HfApi,
+    constants,
     errors,
     scan_cache_dir,
     snapshot_download,
@@ -68,8 +69,12 @@ def cached_models() -> dict[str, CachedRevisionInfo]:
     """Masked language models in the local cache that load without network, by reference."""
     try:
         cache = scan_cache_dir()
-    except errors.CacheNotFound:
-        return {}
+    except errors.CacheNotFound as error:
+        if not Path(error.cache_dir).exists():
+            return {}
+        raise _unreadable(error) from error
+    except (OSError, ValueError) as error:
+        raise _unreadable(error) from error
     found = {}
     for repository in cache.repos:
         for revision in repository.revisions if repository.repo_type == "model" else ():
@@ -78,6 +83,13 @@ def cached_models() -> dict[str, CachedRevisionInfo]:
                 suffix = "" if "main" in revision.refs else f"@{other}"
                 found[repository.repo_id + suffix] = revision
     return dict(sorted(found.items()))
+
+
+def _unreadable(error: Exception) -> ModelError:
+    return ModelError(
+        f"the cache of models in {constants.HF_HUB_CACHE} cannot be read ({first_line(error)}): it "
+        "has to be a folder of yours; HF_HOME or HF_HUB_CACHE says where it is"
+    )
 
 
 def _is_masked_lm(folder: Path) -> bool:
@@ -215,8 +227,13 @@ def _explained(parsed: Reference) -> Iterator[None]:
         raise OptionError(f"{parsed.name!r} is no hub id: {error}") from error
     except errors.RemoteEntryNotFoundError as error:
         raise ModelError(f"{where} changed while it was fetched: try again") from error
-    # A bare RuntimeError is all that Xet downloads raise.
-    except (errors.HTTPError, OSError, RuntimeError) as error:
+    except UnicodeEncodeError as error:
+        raise NetworkError(
+            "the hub cannot be asked with this token (HF_TOKEN, or what hf auth login stored): it "
+            f"has {error.object[error.start : error.end]!r} in it, and a token is plain ASCII"
+        ) from error
+    # A bare RuntimeError is all that Xet downloads raise, a ValueError what addresses are none.
+    except (errors.HTTPError, OSError, RuntimeError, ValueError) as error:
         why = f"the hub cannot be reached or broke off ({first_line(error, 200)})"
         if isinstance(error, errors.OfflineModeIsEnabled):
             why = "HF_HUB_OFFLINE is set, so nothing is fetched"
@@ -228,5 +245,7 @@ def _explained(parsed: Reference) -> Iterator[None]:
 
 def _at_hand() -> str:
     """What loads without network."""
-    names = ", ".join(["embedded", "embedded:int8", *cached_models()])
-    return f"at hand without network: {names}, and any folder or .onnx file"
+    names = ["embedded", "embedded:int8"]
+    with suppress(ModelError):
+        names += cached_models()
+    return f"at hand without network: {', '.join(names)}, and any folder or .onnx file"

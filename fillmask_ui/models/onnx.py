@@ -21,6 +21,7 @@ from fillmask_ui.models.feeds import ASKED, Feeds, find_logits, plan_feeds
 from fillmask_ui.models.graph_files import GraphSource, keep_cut, read_cut
 from fillmask_ui.models.onnx_endings import Endings
 from fillmask_ui.models.runtime import FULL_LOGITS, RuntimeModel, cpu_features, used_lengths
+from fillmask_ui.models.time_limit import time_limit
 from fillmask_ui.models.tuning import cores
 from fillmask_ui.models.weights import total_bytes
 from fillmask_ui.protocol import PairLogits
@@ -37,6 +38,9 @@ _PACKAGES = ("onnxruntime",)
 
 # Models up to this size may be in memory a second time while many texts are measured.
 _TWICE_BYTES = 512 << 20
+
+# For two texts of a few words, which take the largest models some seconds.
+_PROBE_SECONDS = 60.0
 
 # Features of x86 processors that add up products of bytes in 32 bits.
 _EXACT_BYTES = {"avx512_vnni", "avx_vnni"}
@@ -236,11 +240,15 @@ class OnnxMaskedLM(RuntimeModel):
         return feeds
 
     def _call(
-        self, session: ort.InferenceSession, feeds: dict[str, np.ndarray], names: list[str]
+        self,
+        session: ort.InferenceSession,
+        feeds: dict[str, np.ndarray],
+        names: list[str],
+        options: ort.RunOptions | None = None,
     ) -> dict[str, np.ndarray]:
         """Those of the named outputs that are arrays."""
         try:
-            values = zip(names, session.run(names, feeds), strict=True)
+            values = zip(names, session.run(names, feeds, options), strict=True)
         except _ERRORS as error:
             size = "{} x {}".format(*next(iter(feeds.values())).shape)
             raise ModelError(f"{self._name} failed on {size} tokens: {_reason(error)}") from error
@@ -264,7 +272,9 @@ class OnnxMaskedLM(RuntimeModel):
         probe = self._probe_batch()
         rows, tokens = slice(0, feeds.batch), feeds.length or probe.input_ids.shape[1]
         arrays = feeds.arrays(probe.input_ids[rows, :tokens], probe.attention_mask[rows, :tokens])
-        outputs = self._call(session, arrays, [one.name for one in session.get_outputs()])
+        with time_limit(ort.RunOptions(), _PROBE_SECONDS) as options:
+            names = [one.name for one in session.get_outputs()]
+            outputs = self._call(session, arrays, names, options)
         name = find_logits(
             outputs,
             (feeds.batch or len(probe.input_ids), tokens),
@@ -315,7 +325,7 @@ def _open(
             "session.model_external_initializers_file_folder_path", str(source.weights_folder)
         )
     try:
-        session = ort.InferenceSession(graph, settings, providers=[provider])
+        session = ort.InferenceSession(graph, settings, providers=[provider], enable_fallback=0)
     except _ERRORS as error:
         raise ModelError(
             f"ONNX Runtime {ort.__version__} cannot open {source.files[0]}: {_reason(error)}"

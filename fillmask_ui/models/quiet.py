@@ -1,8 +1,10 @@
 """Keep what libraries say to developers away from users' terminals."""
 
 import os
+import tempfile
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from threading import Lock
 
 
@@ -42,7 +44,9 @@ def quiet_transformers() -> Iterator[None]:
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what it will no longer read one day
+        yield
     logging.set_verbosity(verbosity)
     if bars:
         logging.enable_progress_bar()
@@ -61,3 +65,30 @@ def quiet_hub() -> Iterator[None]:
     logging.set_verbosity(logging.CRITICAL)  # what fails arrives as an exception too
     yield
     logging.set_verbosity(verbosity)
+
+
+@_Quiet
+@contextmanager
+def quiet_panics() -> Iterator[None]:
+    """What libraries in Rust print when they panic goes nowhere inside `with` this.
+
+    They print past Python, to the descriptor, and the panic arrives as an exception too. Whatever
+    else was printed there meanwhile is printed at the end.
+    """
+    with tempfile.TemporaryFile() as said:
+        try:
+            stderr = os.dup(2)
+        except OSError:  # closed
+            yield
+            return
+        os.dup2(said.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+            said.seek(0)
+            kept = said.read()
+            if kept and b"panicked at" not in kept:
+                with suppress(OSError):
+                    os.write(2, kept)

@@ -58,8 +58,17 @@ def parse_reference(reference: str | Path | None) -> Reference:
         exists = path.exists()
     except (OSError, RuntimeError, ValueError):  # too long, NUL, no such home: not a path
         exists = False
+    if exists and not _is_utf8(str(path.absolute())):
+        raise ModelError(
+            f"{name!r} has bytes in its path that are not UTF-8, which the libraries that read "
+            "models cannot open: rename it"
+        )
     if exists and path.is_dir():
         return Reference("folder", str(path), path)
+    if exists and not path.is_file():
+        raise ModelError(
+            f"{name} is a pipe, a device or the like: give a folder, an .onnx file or a hub id"
+        )
     if exists and path.suffix == ".onnx":
         return Reference("file", str(path), path, implied={"runtime": "onnx"})
     if exists:
@@ -74,3 +83,11 @@ def parse_reference(reference: str | Path | None) -> Reference:
         f"no such model: {name[:200]!r} is no existing folder or .onnx file, and no hub id "
         "(organisation/name, with an optional @revision)"
     )
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

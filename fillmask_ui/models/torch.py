@@ -15,9 +15,10 @@ from fillmask_ui.batching import PaddedBatch
 from fillmask_ui.errors import ModelError, OptionError, first_line, unknown
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.runtime import FULL_LOGITS, TOLERANCE, RuntimeModel
+from fillmask_ui.models.sizes import check_sizes
 from fillmask_ui.models.torch_pairs import PretrainingModel, has_next_head
 from fillmask_ui.models.torch_read import read_torch
-from fillmask_ui.models.weights import stored_precision, total_bytes
+from fillmask_ui.models.weights import stored_precision, stored_size, total_bytes
 from fillmask_ui.protocol import PairLogits
 from fillmask_ui.workers import sharing
 
@@ -41,6 +42,7 @@ class TorchMaskedLM(RuntimeModel):
         self._device = torch_device(choice.device)
         self._identify_beside(self._files.weights, _PACKAGES)
         stored = stored_precision(self._files.weights)
+        check_sizes(self._name, self._config, stored_size(self._files.weights))
         what = "a masked language model"
         self._model = read_torch(
             self._files, "AutoModelForMaskedLM", what, getattr(torch, dtype), self._device
@@ -108,7 +110,8 @@ class TorchMaskedLM(RuntimeModel):
                     input_ids=self._tensor(batch.input_ids),
                     attention_mask=self._tensor(batch.attention_mask),
                 )
-        except (RuntimeError, IndexError) as error:
+        # A config can be wrong in ways that show only here, in errors of every kind.
+        except Exception as error:
             size = "{} x {}".format(*batch.input_ids.shape)
             raise ModelError(
                 f"{self._name} failed on {size} tokens: {first_line(error)}"

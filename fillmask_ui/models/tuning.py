@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fillmask_ui.errors import OptionError
 from fillmask_ui.models.cache import read_entry, write_entry
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.workers import MOST_CALLS, in_order
@@ -23,6 +24,8 @@ DEFAULT = 512  # where measuring would take too long, which is where batches mat
 # The smallest batch within this of the best: it takes the least memory and padding.
 _GOOD_ENOUGH = 1.03
 _SECONDS = 0.8
+# Threads that may be asked for on every machine, however few cores it has.
+_MOST_THREADS = 64
 # Of the texts that are measured; of these one token in seven is asked, as in cross-entropy.
 _TEXT_TOKENS = 128
 
@@ -47,6 +50,20 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def check_threads(threads: int | None, words: str = "threads") -> None:
+    """Stop with an OptionError for a number that no machine like this one can use.
+
+    Libraries start as many as they are told, or fail on the number; what a stored run was asked
+    with on a larger machine may still be looked at, so that this is checked where threads start.
+    """
+    most = max(_MOST_THREADS, 4 * cores())
+    if threads is not None and not 1 <= threads <= most:
+        raise OptionError(
+            f"{words} must be from 1 to {most} on this machine, four for each of its "
+            f"{cores()} cores and at least {_MOST_THREADS}; it was {threads}"
+        )
 
 
 def measure_batch_tokens(

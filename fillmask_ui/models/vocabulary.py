@@ -1,15 +1,23 @@
 """Tokenizers, as the core needs them; texts are never cut or padded here."""
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fillmask_ui.errors import ModelError, TextError, first_line
+from fillmask_ui.errors import ModelError, TextError
+from fillmask_ui.json_text import read_object
+from fillmask_ui.models.files import TOKENIZER
 from fillmask_ui.models.marks import Marks
-from fillmask_ui.models.quiet import quiet_transformers
+from fillmask_ui.models.memory import check_readable
+from fillmask_ui.models.quiet import quiet_panics, quiet_transformers
+from fillmask_ui.models.tokenizer_guard import (
+    TokenizerPanicError,
+    refuse_charsmap,
+    refuse_growth,
+    tokenizer_errors,
+)
 from fillmask_ui.records import Encoding, Span
 
 if TYPE_CHECKING:
@@ -93,43 +101,103 @@ class TokenizerVocabulary:
 
 
 def load_vocabulary(source: Path, name: str) -> TokenizerVocabulary:
-    """The tokenizer of a folder, as transformers reads it, for the model of this name."""
-    with quiet_transformers():
+    """The tokenizer of a folder, as transformers reads it, for the model of this name.
+
+    Raises:
+        ModelError: if it cannot be read, has no mask token of its own, or fails on a plain text.
+    """
+    with quiet_panics():
+        tokenizer = read_tokenizer(source, name)
+        if tokenizer.mask_token_id is None:
+            raise ModelError(
+                f"the tokenizer of {name} has no mask token, so this is no masked language model "
+                "or the tokenizer belongs to another one: choose a model for fill-mask"
+            )
+        with tokenizer_errors(f"the tokenizer of {name} cannot be used"):
+            vocabulary = _of_transformers(tokenizer, name)
+        _probe(vocabulary, name)
+    return vocabulary
+
+
+def read_tokenizer(source: Path, name: str) -> "PreTrainedTokenizerBase":
+    """The tokenizer of a folder as transformers makes it, once nothing in its files can harm.
+
+    Raises:
+        ModelError: whatever is wrong with them.
+    """
+    for path in source.iterdir():
+        if TOKENIZER.fullmatch(path.name):
+            check_readable(path)
+    refuse_charsmap(source / "tokenizer.json", name)
+    with quiet_transformers(), quiet_panics():
         from transformers import AutoTokenizer
 
-        try:
-            tokenizer = AutoTokenizer.from_pretrained(
+        failed = f"the tokenizer of {name} cannot be loaded from {source}"
+        with tokenizer_errors(failed):
+            tokenizer: Any = AutoTokenizer.from_pretrained(
                 source, local_files_only=True, trust_remote_code=False
             )
-        # Rust errors arrive as bare Exception; whatever it is, these files are no tokenizer.
-        except Exception as error:
-            raise ModelError(
-                f"the tokenizer of {name} cannot be loaded from {source}: {first_line(error)}"
-            ) from error
-    if tokenizer.mask_token_id is None:
-        raise ModelError(
-            f"the tokenizer of {name} has no mask token, so this is no masked language model "
-            "or the tokenizer belongs to another one: choose a model for fill-mask"
-        )
+        if tokenizer.is_fast:
+            with tokenizer_errors(failed):
+                refuse_growth(tokenizer.backend_tokenizer, name)
+    return tokenizer
+
+
+def _of_transformers(tokenizer: Any, name: str) -> TokenizerVocabulary:
     ids = tokenizer.get_vocab()
     marks = Marks.of(ids)
     limit = tokenizer.model_max_length
+    split = (
+        _fast_splitter(tokenizer.backend_tokenizer, marks)
+        if tokenizer.is_fast
+        else _slow_splitter(tokenizer, marks)
+    )
     return TokenizerVocabulary(
-        split=(
-            _fast_splitter(tokenizer.backend_tokenizer, marks)
-            if tokenizer.is_fast
-            else _slow_splitter(tokenizer, marks)
-        ),
+        split=_told_splitter(split, name),
         ids=ids,
         mask_token=tokenizer.mask_token,
         mask_id=tokenizer.mask_token_id,
         pad_id=tokenizer.pad_token_id or 0,  # any token does, as padding is masked out
         unk_id=tokenizer.unk_token_id,
         special_ids=frozenset(tokenizer.all_special_ids),
-        limit=int(limit) if limit and 0 < limit < _NO_LIMIT else None,
+        limit=int(limit) if isinstance(limit, int | float) and 0 < limit < _NO_LIMIT else None,
         packages=("tokenizers", "transformers"),
         marks=marks,
     )
+
+
+def _told_splitter(split: Splitter, name: str) -> Splitter:
+    """One that raises a ModelError where the library fails."""
+
+    def told_split(text: str, special: bool) -> Encoding:
+        with tokenizer_errors(f"the tokenizer of {name} cannot split a text"):
+            return split(text, special)
+
+    return told_split
+
+
+def _probe(vocabulary: TokenizerVocabulary, name: str) -> None:
+    """Stop for one without words or a mask token, and for what makes the library panic."""
+    if len(vocabulary.ids) <= len(vocabulary.special_ids):
+        raise ModelError(
+            f"the tokenizer of {name} knows no words, only special tokens: the file of its "
+            "vocabulary (tokenizer.json, vocab.txt or the like) is missing or empty; fetch it again"
+        )
+    mask = vocabulary.mask_token
+    ids = vocabulary.split(f"{mask} a {mask}", True).ids if mask.strip() else ()
+    # A plain word that texts may hold in another spelling, which would then be hidden.
+    is_word = mask.isalpha() and vocabulary.mask_id in vocabulary.split(mask.swapcase(), False).ids
+    if is_word or ids.count(vocabulary.mask_id) != 2:
+        raise ModelError(
+            f"the mask token of {name}, {mask!r}, is a plain word or not one token in a text: its "
+            "tokenizer is damaged or belongs to another model; fetch it again"
+        )
+    try:
+        vocabulary.split(64 * "a" + "!", False)  # on which many a regular expression never ends
+    except TokenizerPanicError:
+        raise
+    except ModelError:  # spelled with tokens that are not there: other texts may do
+        pass
 
 
 def load_own_vocabulary(source: Path) -> TokenizerVocabulary:
@@ -141,7 +209,7 @@ def load_own_vocabulary(source: Path) -> TokenizerVocabulary:
     from tokenizers import Tokenizer
 
     backend = Tokenizer.from_file(str(source / "tokenizer.json"))
-    config = json.loads((source / "tokenizer_config.json").read_text(encoding="utf-8"))
+    config = read_object(source / "tokenizer_config.json")
     ids = backend.get_vocab(with_added_tokens=True)
     marks = Marks.of(ids)
     named = {name: config[name] for name in _SPECIAL_NAMES if config.get(name)}

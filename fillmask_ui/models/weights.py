@@ -4,12 +4,15 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
 from fillmask_ui.errors import ModelError, first_line
+from fillmask_ui.models.sizes import StoredSize
 
 _NAMES = {
     "F64": "float64",
@@ -47,29 +50,47 @@ def total_bytes(paths: Iterable[Path]) -> int:
     return sum(path.stat().st_size for path in paths)
 
 
-def stored_precision(paths: Iterable[Path]) -> str:
-    """The type that most weights are stored in; float32 where none is of a known type."""
-    sizes = Counter[str]()
+@dataclass(frozen=True)
+class _Tensor:
+    """What a header says of one."""
+
+    name: str
+    kind: str  # as safetensors calls its type
+    numbers: int
+
+
+def _tensors(path: Path) -> Iterator[_Tensor]:
+    """All of a safetensors file; a ModelError for what is none."""
     try:
-        for path in paths:
-            with safe_open(path, framework="numpy") as file:  # reads the header alone
-                for name in file.keys():  # noqa: SIM118 - it is no mapping
-                    tensor = file.get_slice(name)
-                    if kind := _NAMES.get(tensor.get_dtype()):
-                        sizes[kind] += math.prod(tensor.get_shape())
-    except SafetensorError as error:
+        with safe_open(path, framework="numpy") as file:  # reads the header alone
+            for name in file.keys():  # noqa: SIM118 - it is no mapping
+                own = file.get_slice(name)
+                yield _Tensor(name, own.get_dtype(), math.prod(own.get_shape()))
+    except (SafetensorError, OSError, ValueError) as error:
         raise ModelError(
             f"{path} is no complete safetensors file: its header is no JSON of tensors, or "
             f"promises more than the file has ({first_line(error)}); fetch it again"
         ) from error
+
+
+def stored_size(paths: Iterable[Path]) -> StoredSize:
+    """How much the files hold."""
+    numbers = [tensor.numbers for path in paths for tensor in _tensors(path)]
+    return StoredSize(len(numbers), sum(numbers))
+
+
+def stored_precision(paths: Iterable[Path]) -> str:
+    """The type that most weights are stored in; float32 where none is of a known type."""
+    sizes = Counter[str]()
+    for tensor in chain.from_iterable(map(_tensors, paths)):
+        if kind := _NAMES.get(tensor.kind):
+            sizes[kind] += tensor.numbers
     return max(sizes, key=lambda kind: sizes[kind], default="float32")
 
 
 def tensor_names(paths: Iterable[Path]) -> Iterator[str]:
     """Names of all tensors in some safetensors files."""
-    for path in paths:
-        with safe_open(path, framework="numpy") as file:  # reads the header alone
-            yield from file.keys()
+    return (tensor.name for path in paths for tensor in _tensors(path))
 
 
 def refuse_missing(name: str, kind: str, missing: Sequence[str]) -> None:

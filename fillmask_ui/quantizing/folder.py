@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from fillmask_ui.errors import DataError, OptionError, translated
+from fillmask_ui.json_text import read_object
 from fillmask_ui.models.files import TOKENIZER
 from fillmask_ui.models.runtime import RuntimeModel
 from fillmask_ui.quantizing.card import CARD, card_text
@@ -67,7 +68,9 @@ def read_record(folder: Path) -> dict[str, Any] | None:
         return None
     failed, advice = f"{path} cannot be read", "; take another folder"
     with translated((OSError, ValueError), DataError, failed, advice):
-        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        record = read_object(path)
+        if not isinstance(record.get("files"), dict) or not isinstance(record.get("sources"), dict):
+            raise ValueError("its files and sources are to be objects")
     return record
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from fillmask_ui.assets import VARIANTS
 from fillmask_ui.errors import DataError, FillmaskError
+from fillmask_ui.json_text import read_object
 from fillmask_ui.quantizing.folder import RECORD, note_figures, read_record
 from fillmask_ui.quantizing.measure import VariantFigures
 from fillmask_ui.records import ModelSignature
@@ -170,11 +171,10 @@ class Home:
     def _source(self) -> dict[str, Any]:
         """What is written of it; nothing where that is missing, broken or of another version."""
         try:
-            values = json.loads((self.folder / _SOURCE_FILE).read_text("utf-8"))
+            values = read_object(self.folder / _SOURCE_FILE)
         except (OSError, ValueError):
             return {}
-        known = isinstance(values, dict) and values.get("format") == FORMAT
-        return values if known else {}
+        return values if values.get("format") == FORMAT else {}
 
 
 def default_root(environment: Mapping[str, str], platform: str, home: Path) -> Path:

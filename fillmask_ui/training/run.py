@@ -26,8 +26,10 @@ import torch
 import transformers
 
 from fillmask_ui.errors import DataError, OptionError, translated
+from fillmask_ui.json_text import parse_object, read_object
 from fillmask_ui.models.configuration import read_config
 from fillmask_ui.models.quiet import quiet_transformers
+from fillmask_ui.models.tuning import check_threads
 from fillmask_ui.training.blend import blend_with_start, copy_weights
 from fillmask_ui.training.corpus import CorpusPart, read_paragraphs, tokenize_once
 from fillmask_ui.training.loop import Trainer
@@ -123,7 +125,7 @@ def read_log(path: Path) -> list[LogRow]:
     with translated((OSError, ValueError, TypeError), DataError, f"{path} is no training log"):
         for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
             if line.endswith("\n"):
-                row = LogRow(**json.loads(line))
+                row = LogRow(**parse_object(line))
                 rows[row.step] = row
     return [rows[step] for step in sorted(rows)]
 
@@ -135,7 +137,7 @@ def read_request(folder: Path) -> dict[str, Any] | None:
         return None
     kinds, failed = (ValueError, KeyError, TypeError), f"{path} is not what a run wrote"
     with translated(kinds, DataError, failed, "; delete it to go on"):
-        asked = json.loads(path.read_text(encoding="utf-8"))
+        asked = read_object(path)
         for name in ("texts", "characters", "recipe", "init", "config", "vocabulary_size"):
             asked[name]
     # Runs of earlier versions do not tell their dropout; the model's config does.
@@ -152,6 +154,7 @@ def prepare(request: RunRequest, recipe: Recipe) -> PreparedRun:
     """
     if recipe.blend and request.init is None:
         raise OptionError("averaging with the start (--blend) needs weights to start from: --init")
+    check_threads(request.threads)
     if request.threads:
         torch.set_num_threads(request.threads)
     output = request.output

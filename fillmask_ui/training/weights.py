@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +15,16 @@ from transformers import AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokeni
 
 from fillmask_ui.assets import asset
 from fillmask_ui.errors import DataError, ModelError, OptionError, translated
+from fillmask_ui.json_text import read_object
+from fillmask_ui.models.configuration import read_config
+from fillmask_ui.models.files import files_in_folder
 from fillmask_ui.models.hub import fetch_model
 from fillmask_ui.models.progress import silent
 from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.models.reference import parse_reference
+from fillmask_ui.models.sizes import check_new_sizes, check_sizes
+from fillmask_ui.models.vocabulary import read_tokenizer
+from fillmask_ui.models.weights import stored_size
 
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 # What configs call the dropout of heads that a masked LM does not have.
@@ -69,7 +74,7 @@ def _attention(device: str) -> str | None:
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
     """That of a folder, of any family."""
-    tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    tokenizer: Any = read_tokenizer(folder, str(folder))
     return tokenizer
 
 
@@ -90,8 +95,11 @@ def load_weights(reference: str | Path, device: str = "cpu") -> Weights:
     else:
         folder = parsed.path or asset("model")
     failed = f"cannot load {str(reference)!r} as a masked language model with its tokenizer"
-    with translated((OSError, ValueError, KeyError), ModelError, failed), quiet_transformers():
-        tokenizer = load_tokenizer(folder)
+    tokenizer = load_tokenizer(folder)
+    files = files_in_folder(str(reference), folder, "torch")
+    check_sizes(files.name, read_config(folder), stored_size(files.weights))
+    # A config can be wrong in many ways, and each library has its own errors.
+    with translated(Exception, ModelError, failed), quiet_transformers():
         model, info = AutoModelForMaskedLM.from_pretrained(
             folder,
             dtype=torch.float32,
@@ -149,7 +157,7 @@ def new_model(
     """
     unreadable = (OSError, ValueError, AttributeError, TypeError)
     with translated(unreadable, DataError, f"{config_path} cannot be read as a JSON config"):
-        content = json.loads(config_path.read_text(encoding="utf-8"))
+        content = read_object(config_path)
         model_type = content.pop("model_type", None)
     if model_type is None:
         raise OptionError(
@@ -163,6 +171,7 @@ def new_model(
         "bos_token_id": tokenizer.cls_token_id,
         "eos_token_id": tokenizer.sep_token_id,
     }
+    check_new_sizes(str(config_path), content)
     failed = f"no masked language model can be made from {config_path} (model_type {model_type!r})"
     kind = _attention(device)
     with translated((ValueError, TypeError, KeyError), OptionError, failed):

@@ -6,9 +6,8 @@ from dataclasses import replace
 import pytest
 
 from fillmask_ui.cli import quantize as command
-from fillmask_ui.models import load_model
+from fillmask_ui.models import load_model, memory
 from fillmask_ui.onnx_tools.schemes import SCHEMES
-from fillmask_ui.quantizing import limits
 
 CAT = "The cat sat on the [MASK]."
 
@@ -101,7 +100,7 @@ def test_wrong_input_is_said(fillmask, bert, tmp_path, arguments, code, message)
 
 
 def test_too_little_memory_is_said(fillmask, bert, tmp_path, monkeypatch):
-    monkeypatch.setattr(limits, "available_bytes", lambda: 1000)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 1000)
     done = fillmask("quantize", bert, "-o", tmp_path / "out", "--scheme", "int8", "--no-measure")
     assert (done.returncode, "close other programs" in done.stderr) == (1, True)
 
