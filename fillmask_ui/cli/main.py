@@ -40,6 +40,9 @@ _COMMANDS = {
 # Those that do nothing but print.
 _PRINTING = ("predict", "surprise", "differ", "unmask", "models", "runs")
 
+# Of address space, with which numpy, a tokenizer and a small model can be loaded.
+_LEAST_BYTES = 400 << 20
+
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
@@ -116,9 +119,19 @@ def run() -> None:
         gc.freeze()
 
 
+def _check_memory() -> None:
+    """A `MemoryError` where libraries would end the process, as those in Rust do."""
+    if sys.platform != "win32":
+        import resource
+
+        if 0 <= resource.getrlimit(resource.RLIMIT_AS)[0] < _LEAST_BYTES:
+            raise MemoryError
+
+
 def _call() -> None:
     """The command of the command line; it ends with `SystemExit`."""
     if (name := "".join(sys.argv[1:2])) in _COMMANDS:
+        _check_memory()
         # Nothing is left for the page's own options, which take a while to be read.
         _loaded(name)(sys.argv[2:], prog_name=f"fillmask-ui {name}", **_SETTINGS)
     else:
