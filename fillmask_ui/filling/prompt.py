@@ -33,8 +33,8 @@ def encode_text(vocabulary: Vocabulary, text: str) -> Encoding:
     """
     if len(text) > MAX_CHARACTERS:
         raise TextError(
-            f"the text has {len(text):,} characters, and at most {MAX_CHARACTERS:,} are read as "
-            "one text: shorten it; nothing was cut"
+            f"the text has more than {MAX_CHARACTERS:,} characters, which no model reads as one: "
+            "shorten it; nothing was cut"
         )
     return vocabulary.encode(normalise_masks(text, vocabulary.mask_token))
 
