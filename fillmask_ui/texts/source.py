@@ -64,6 +64,8 @@ class TextSource:
         try:
             "a".encode(self.encoding)  # refuses codecs that are not for text, such as `hex`
             codecs.getincrementaldecoder(self.encoding)
+            if codecs.lookup(self.encoding).name in ("idna", "punycode"):
+                raise LookupError  # for names of hosts, not for texts of many lines
         except (LookupError, ValueError) as error:
             raise OptionError(
                 f"unknown encoding {self.encoding!r}; common ones: utf-8, utf-16, latin-1, "
