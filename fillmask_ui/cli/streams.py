@@ -42,13 +42,14 @@ def _told(stream: Any) -> Any:
         return stream
     # A pipe on Windows or in a C locale is not UTF-8, and words are not ASCII.
     stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    if not isinstance(getattr(stream.buffer, "raw", None), io.FileIO):
+    # Without buffers (PYTHONUNBUFFERED) the descriptor's own stream is there.
+    if not isinstance(getattr(stream.buffer, "raw", stream.buffer), io.FileIO):
         return stream
     return io.TextIOWrapper(
         io.BufferedWriter(_Output(stream.fileno(), "w", closefd=False)),
         encoding="utf-8",
         errors="backslashreplace",
-        line_buffering=stream.line_buffering,
+        line_buffering=stream.line_buffering or stream.write_through,
     )
 
 

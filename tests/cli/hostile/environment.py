@@ -60,6 +60,13 @@ ATTEMPTS: list[Attempt] = [
         ("unmask", "A [MASK].", "--history", "/dev/full"),
         ("/dev/full cannot be written", "no space left"),
     ),
+    *(
+        Attempt(
+            f"GRADIO_SERVER_PORT {port}", (), (port,), 2, environment={"GRADIO_SERVER_PORT": port}
+        )
+        for port in ("abc", "99999", "-1")
+    ),
+    Attempt("a host elsewhere", ("--host", "192.0.2.7"), ("cannot listen on 192.0.2.7",), 2),
     Attempt("a port that is none", ("--port", "99999"), ("65535",), 2),
     Attempt(
         "a model of bytes that are no UTF-8",
