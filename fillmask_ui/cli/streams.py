@@ -59,7 +59,7 @@ class _Output(io.FileIO):
     Else Python would fail again on what is left in its buffers, at the end, where nothing helps.
     """
 
-    def write(self, data: Any) -> int | None:
+    def write(self, data: Any) -> int:
         try:
             return super().write(data)
         except OSError as error:
