@@ -5,6 +5,14 @@ from __future__ import annotations
 import os
 import sys
 
+from fillmask_ui.cli.serve import check_address
+from fillmask_ui.errors import OptionError
+
+try:
+    check_address()
+except OptionError as error:
+    raise SystemExit(f"error: {error}") from None
+
 from fillmask_ui.ui.app import build_app, launch_options
 
 # Strangers reach a Space.

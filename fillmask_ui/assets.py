@@ -4,6 +4,7 @@ In a clone and an editable install the shipped ones are `assets/` beside the pac
 carries them inside the package as `_assets/`.
 """
 
+import os.path
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,16 @@ def asset(name: str) -> Path:
     )
 
 
+def expanded(path: str) -> Path:
+    """A path with a home in place of `~` or `~name`; as it is written where there is none."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - `Path.expanduser` raises then
+
+
+def home() -> Path:
+    """The user's home folder, for `UserFolder.path`, which refuses `~` where there is none."""
+    return expanded("~")
+
+
 @dataclass(frozen=True)
 class UserFolder:
     """A folder in the home of a user, by the conventions of each platform."""
@@ -38,22 +49,27 @@ class UserFolder:
     inner: str  # path behind these
 
     def path(self, environment: Mapping[str, str], platform: str, home: Path) -> Path:
-        """The folder on a `sys.platform`; a `DataError` if it is in the home of nobody.
+        """The folder on a `sys.platform`.
+
+        Raises:
+            DataError: if it would lie in a home that there is not.
 
         >>> CACHE.path({}, "linux", Path("/home/ada")).as_posix()
         '/home/ada/.cache/fillmask-ui'
         >>> RUNS.path({}, "darwin", Path("/home/ada")).as_posix()
         '/home/ada/Library/Application Support/fillmask-ui/runs'
         """
-        if environment.get(self.variable):
-            named = Path(environment[self.variable])
-            try:
-                return named.expanduser()
-            except RuntimeError as error:
-                raise DataError(
-                    f"{self.variable} is {str(named)!r}, and there is no such home folder: name "
-                    "the folder in full"
-                ) from error
+        given = environment.get(self.variable)
+        found = expanded(given) if given else self._usual(environment, platform, home)
+        if found.parts[:1] and found.parts[0].startswith("~"):
+            raise DataError(
+                f"there is no home folder for {found}: set {self.variable} to a folder that can be "
+                "written"
+            )
+        return found
+
+    def _usual(self, environment: Mapping[str, str], platform: str, home: Path) -> Path:
+        """The folder where the variable does not name one."""
         if platform == "win32":
             base = Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local")
         elif platform == "darwin":

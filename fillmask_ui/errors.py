@@ -56,6 +56,33 @@ def first_line(error: BaseException, most: int = 300) -> str:
     return lines[0].rstrip()[:most]
 
 
+# What libraries say where memory runs out, beside a MemoryError.
+_NO_MEMORY = ("bad_alloc", "cannot allocate memory", "failed to map segment", "allocate memory")
+
+
+def unexpected(error: BaseException) -> str:
+    """One line for what nothing has explained: what is missing here, or a fault of the program.
+
+    >>> unexpected(PermissionError(13, "Permission denied", "/srv/runs"))
+    '/srv/runs: Permission denied'
+    """
+    said = first_line(error)
+    if isinstance(error, MemoryError) or any(words in said.lower() for words in _NO_MEMORY):
+        return (
+            "there is not enough memory: end other programs, raise the limit (ulimit -v)"
+            " or take a smaller model"
+        )
+    if "start new thread" in said:
+        return "no further thread can be started here: raise the limit (ulimit -u)"
+    if isinstance(error, ImportError):
+        return f"this installation cannot be used: {said}; reinstall fillmask-ui"
+    if isinstance(error, OSError) and error.strerror:
+        where = "" if error.filename is None else f"{error.filename}: "
+        return f"{where}{error.strerror}"
+    kind = type(error).__name__
+    return f"internal error: {kind}: {said}; set FILLMASK_UI_DEBUG=1 to see where, and report it"
+
+
 @contextmanager
 def translated(
     kinds: type[Exception] | tuple[type[Exception], ...],

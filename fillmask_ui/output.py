@@ -16,13 +16,13 @@ from fillmask_ui.errors import DataError
 def finished_file(target: Path) -> Iterator[Path]:
     """A path to write to, which becomes `target` at the end; nothing is left where that fails.
 
-    What is no regular file (`/dev/stdout`, a pipe) is written to as it is.
+    What is no regular file (a pipe, a device) or a link (`/dev/stdout`) is written to as it is.
 
     Raises:
         DataError: if it cannot be written; an `OSError` raised inside is taken for that.
     """
     try:
-        if target.exists() and not target.is_file():
+        if target.is_symlink() or (target.exists() and not target.is_file()):
             yield target
             return
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=".", suffix=target.suffix)
@@ -47,6 +47,12 @@ def text_file(target: Path) -> Iterator[TextIO]:
         fresh.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
     ):
         yield file
+
+
+def write_text(text: str, target: Path) -> None:
+    """Write a file, as `text_file`."""
+    with text_file(target) as file:
+        file.write(text)
 
 
 def _umask() -> int:

@@ -20,6 +20,7 @@ from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.intervals import Limits
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.options import options_of
+from fillmask_ui.output import write_text
 from fillmask_ui.runs import Plan, perform, perform_rest
 from fillmask_ui.texts import TextChoice
 
@@ -93,11 +94,9 @@ def evaluate(
         print_figures(summary, done.info)
     if output is not None:
         try:
-            # As on standard output: the name of a text file may hold bytes that are not UTF-8.
-            output.write_text(text + "\n", "utf-8", errors="backslashreplace")
-        except OSError as error:
-            kept = f"the run is kept as {done.info.name}"
-            raise DataError(f"{output} cannot be written ({error.strerror}); {kept}") from error
+            write_text(f"{text}\n", output)
+        except DataError as error:
+            raise DataError(f"{error}; the run is kept as {done.info.name}") from error
     if as_json:
         typer.echo(text)
     if fail_on is not None and values.get("verdict") in FAILING[fail_on]:

@@ -21,10 +21,11 @@ def file_texts(file: str, *, needed: bool) -> Iterator[str]:
     Raises:
         DataError: if it cannot be read, is not UTF-8, or has no text and one is needed.
     """
+    from fillmask_ui.filling.prompt import MAX_CHARACTERS
     from fillmask_ui.texts.lines import file_bytes, standard_input
 
     data = standard_input() if file == "-" else file_bytes(file, name=repr(file))
-    for line in data.lines():
+    for line in data.lines(keep=MAX_CHARACTERS + 1):  # of which a longer one is refused
         if line.strip():
             needed = False
             yield line

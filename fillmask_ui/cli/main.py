@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gc
-import io
 import os
 import sys
+import traceback
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -15,7 +15,8 @@ from typer.core import TyperCommand
 
 from fillmask_ui.cli.hub_settings import check_hub_settings
 from fillmask_ui.cli.serve import serve
-from fillmask_ui.errors import FillmaskError, OptionError, TextError
+from fillmask_ui.cli.streams import open_streams
+from fillmask_ui.errors import FillmaskError, OptionError, TextError, unexpected
 
 # Each in a module of its name, and what `--help` says of it: the modules load numpy, and more.
 _COMMANDS = {
@@ -39,6 +40,9 @@ _COMMANDS = {
 
 # Those that do nothing but print.
 _PRINTING = ("predict", "surprise", "differ", "unmask", "models", "runs")
+
+# Of address space, with which numpy, a tokenizer and a small model can be loaded.
+_LEAST_BYTES = 400 << 20
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -86,31 +90,51 @@ def run() -> None:
     Exit codes: 0 done, 1 a failure outside the input (model, network, data), 2 wrong input,
     130 interrupted.
     """
-    for stream in (sys.stdout, sys.stderr):
-        # A pipe on Windows or in a C locale is not UTF-8, and words are not ASCII.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    open_streams()
     # Nearly all that a command allocates at its start stays: to search it for cycles is in vain.
     gc.set_threshold(50_000)
     try:
-        check_hub_settings(os.environ)
-        if (name := "".join(sys.argv[1:2])) in _COMMANDS:
-            # Nothing is left for the page's own options, which take a while to be read.
-            _loaded(name)(sys.argv[2:], prog_name=f"fillmask-ui {name}", **_SETTINGS)
-        else:
-            app(prog_name="fillmask-ui")
+        try:
+            check_hub_settings(os.environ)
+            _call()
+        finally:
+            sys.stdout.flush()  # while its failure can still be told
     except FillmaskError as error:
         sys.stderr.write(f"error: {error}\n")
         raise SystemExit(2 if isinstance(error, OptionError | TextError) else 1) from None
-    except SystemExit as exit_:
+    except (SystemExit, BrokenPipeError) as end:
         # The reader has gone (`| head`), of which typer makes a 1: all is done where that is all.
-        if "".join(sys.argv[1:2]) in _PRINTING and isinstance(exit_.__context__, BrokenPipeError):
-            raise SystemExit(0) from None
+        if isinstance(end, BrokenPipeError) or isinstance(end.__context__, BrokenPipeError):
+            raise SystemExit(int("".join(sys.argv[1:2]) not in _PRINTING)) from None
         raise
     except KeyboardInterrupt:
         sys.stderr.write("\ninterrupted\n")
         raise SystemExit(130) from None
+    except BaseException as error:  # noqa: BLE001 - a panic of a Rust library is no `Exception`
+        if os.environ.get("FILLMASK_UI_DEBUG"):
+            traceback.print_exc()
+        sys.stderr.write(f"error: {unexpected(error)}\n")
+        raise SystemExit(1) from None
     finally:
         # On its way out Python would search all that was imported for cycles, which takes longer
         # than a prediction.
         gc.freeze()
+
+
+def _check_memory() -> None:
+    """A `MemoryError` where libraries would end the process, as those in Rust do."""
+    if sys.platform != "win32":
+        import resource
+
+        if 0 <= resource.getrlimit(resource.RLIMIT_AS)[0] < _LEAST_BYTES:
+            raise MemoryError
+
+
+def _call() -> None:
+    """The command of the command line; it ends with `SystemExit`."""
+    if (name := "".join(sys.argv[1:2])) in _COMMANDS:
+        _check_memory()
+        # Nothing is left for the page's own options, which take a while to be read.
+        _loaded(name)(sys.argv[2:], prog_name=f"fillmask-ui {name}", **_SETTINGS)
+    else:
+        app(prog_name="fillmask-ui")

@@ -6,6 +6,7 @@ import math
 import sys
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
@@ -65,7 +66,7 @@ def predict(
         check_file(file)
     if not as_json:
         # What draws the tables comes in while the weights are read, which leaves a core idle.
-        threading.Thread(target=import_module, args=("rich.table",)).start()
+        threading.Thread(target=_import_tables).start()
     models = [load(model)]
     look: Callable[..., Filling | Comparison] = fill
     if compare is not None:
@@ -91,6 +92,11 @@ def predict(
             print_comparison(found, models, bits=bits)
     if failed:
         raise typer.Exit(2)
+
+
+def _import_tables() -> None:
+    with suppress(Exception):  # else it is said where a table is drawn
+        import_module("rich.table")
 
 
 def parse_top_k(value: str) -> int | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fillmask_ui.assets import home
 from fillmask_ui.cli.options import Json, option
 from fillmask_ui.cli.terminal import print_json, print_table
 from fillmask_ui.errors import FillmaskError, OptionError
@@ -30,7 +31,7 @@ def store() -> RunStore:
     """Where runs are kept: `FILLMASK_UI_RUNS`, else the platform's place for user data."""
     from fillmask_ui.runs import RunStore, default_root
 
-    return RunStore(default_root(os.environ, sys.platform, Path.home()))
+    return RunStore(default_root(os.environ, sys.platform, home()))
 
 
 @runs.command("list")

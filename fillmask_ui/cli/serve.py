@@ -9,7 +9,7 @@ import typer
 
 from fillmask_ui import __version__
 from fillmask_ui.cli.options import given_options, option, typer_option
-from fillmask_ui.errors import OptionError
+from fillmask_ui.errors import OptionError, first_line
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.options import options_of
 
@@ -65,6 +65,7 @@ def start_page(
     Raises:
         OptionError: if the page cannot listen there.
     """
+    check_address(host)
     import webbrowser
 
     from fillmask_ui.cli.terminal import download_progress
@@ -90,6 +91,32 @@ def start_page(
     if link is not None:
         webbrowser.open(f"{url}?{link}" if link else url)
     demo.block_thread()
+
+
+def check_address(host: str | None = None) -> None:
+    """Stop before Gradio is imported, which fails or hangs where it cannot listen.
+
+    Args:
+        host: address to listen on; None for what the environment says, else 127.0.0.1.
+
+    Raises:
+        OptionError: if it is no address of this machine, or GRADIO_SERVER_PORT no port.
+    """
+    import socket
+
+    port = os.environ.get("GRADIO_SERVER_PORT", "7860")
+    if not (port.isdecimal() and len(port) < 6 and 0 < int(port) < 65_536):
+        raise OptionError(f"GRADIO_SERVER_PORT must be a port from 1 to 65535; it was {port!r}")
+    name = host or os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1"
+    try:
+        found = socket.getaddrinfo(name.strip("[]"), None, type=socket.SOCK_STREAM)
+        with socket.socket(found[0][0], socket.SOCK_STREAM) as tried:
+            tried.bind(found[0][4])  # at any free port
+    except (OSError, ValueError) as error:
+        raise OptionError(
+            f"the page cannot listen on {name}: {first_line(error)}; give an address of this "
+            "machine (--host, GRADIO_SERVER_NAME)"
+        ) from error
 
 
 def _pass_proxies_by(host: str | None) -> None:

@@ -15,6 +15,7 @@ from fillmask_ui.cli.options import Json, option, with_options
 from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, wide_console
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.output import text_file
 from fillmask_ui.unmasking.config import UnmaskingConfig
 
 if TYPE_CHECKING:
@@ -128,11 +129,8 @@ def _prompt(model: MaskedLM, tokens: int, prefix: str, suffix: str) -> str:
 def _write_history(path: str, result: Unmasked) -> None:
     from fillmask_ui.unmasking import history_lines
 
-    try:
-        with Path(path).open("w", encoding="utf-8") as file:
-            file.writelines(f"{line}\n" for line in history_lines(result))
-    except OSError as error:
-        raise OptionError(f"the history cannot be written to {path!r}: {error}") from error
+    with text_file(Path(path)) as file:
+        file.writelines(f"{line}\n" for line in history_lines(result))
 
 
 def print_unmasked(result: Unmasked, model: MaskedLM, *, steps: bool) -> None:

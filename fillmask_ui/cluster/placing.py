@@ -22,7 +22,7 @@ from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from fillmask_ui import __version__
-from fillmask_ui.assets import CACHE
+from fillmask_ui.assets import CACHE, home
 from fillmask_ui.cluster.connect import Cluster
 from fillmask_ui.errors import DataError, FillmaskError, first_line
 from fillmask_ui.models.choice import ModelChoice
@@ -213,7 +213,7 @@ def load_placed(placed: Placed) -> MaskedLM:
 
 def _unpacked(placed: Placed) -> Path:
     """The folder of a model that came through the object store; once per machine."""
-    root = CACHE.path(os.environ, sys.platform, Path.home()) / "sent"
+    root = CACHE.path(os.environ, sys.platform, home()) / "sent"
     folder = root / placed.digest
     if not folder.is_dir():
         root.mkdir(parents=True, exist_ok=True)

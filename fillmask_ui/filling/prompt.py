@@ -7,18 +7,36 @@ from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding
 
+# A hundred times what the longest contexts hold, as for the texts of an evaluation.
+MAX_CHARACTERS = 1_000_000
 # What people write for a mask, whatever the model calls its own.
-_MASK_WORDS = re.compile(r"\[mask\]|<mask>|_{3,}", re.IGNORECASE)
+_MASK_WORDS = r"\[mask\]|<mask>|_{3,}"
 
 
 def normalise_masks(text: str, mask_token: str) -> str:
     """Write every mask in the text, also `[MASK]`, `<mask>` and `___`, as the model's own.
 
-    >>> normalise_masks("The ____ sat on the <mask>.", "[MASK]")
-    'The [MASK] sat on the [MASK].'
+    Capitals make no difference, whatever the model: a vocabulary without them would read `[mask]`
+    as a mask by itself, another one as six characters.
+
+    >>> normalise_masks("The ____ sat on the <mask>, [mask].", "[MASK]")
+    'The [MASK] sat on the [MASK], [MASK].'
     """
-    pieces = text.split(mask_token)
-    return mask_token.join(_MASK_WORDS.sub(lambda _: mask_token, piece) for piece in pieces)
+    spellings = re.compile(f"{re.escape(mask_token)}|{_MASK_WORDS}", re.IGNORECASE)
+    return spellings.sub(lambda _: mask_token, text)
+
+
+def encode_text(vocabulary: Vocabulary, text: str) -> Encoding:
+    """A text to token ids, masks in any of the accepted spellings; a `TextError` if far too long.
+
+    Reading takes about a second for a million characters, and its length in tokens shows only then.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise TextError(
+            f"the text has more than {MAX_CHARACTERS:,} characters, which no model reads as one: "
+            "shorten it; nothing was cut"
+        )
+    return vocabulary.encode(normalise_masks(text, vocabulary.mask_token))
 
 
 def encode_masked(model: MaskedLM, text: str) -> Encoding:
@@ -34,7 +52,7 @@ def encode_masked(model: MaskedLM, text: str) -> Encoding:
             f"the text is empty: write a sentence with {vocabulary.mask_token} where a word is "
             f"to be guessed, such as: The capital of France is {vocabulary.mask_token}."
         )
-    encoding = vocabulary.encode(normalise_masks(text, vocabulary.mask_token))
+    encoding = encode_text(vocabulary, text)
     if vocabulary.mask_id not in encoding.ids:
         raise TextError(
             f"the text has no mask: put {vocabulary.mask_token} (or ___) where a word is to be "

@@ -27,7 +27,7 @@ from fillmask_ui import scoring
 from fillmask_ui.batching import windows
 from fillmask_ui.errors import TextError
 from fillmask_ui.filling.predict import candidates_of
-from fillmask_ui.filling.prompt import check_length, normalise_masks
+from fillmask_ui.filling.prompt import check_length, encode_text
 from fillmask_ui.filling.text_words import TextWord, text_words
 from fillmask_ui.filling.words import ROWS_PER_CALL, exponentials_at
 from fillmask_ui.protocol import MaskedLM
@@ -194,7 +194,7 @@ def encode_unmasked(model: MaskedLM, text: str) -> Encoding:
     vocabulary = model.vocabulary
     if not text.strip():
         raise TextError("the text is empty: write a sentence, without a mask")
-    encoding = vocabulary.encode(normalise_masks(text, vocabulary.mask_token))
+    encoding = encode_text(vocabulary, text)
     if vocabulary.mask_id in encoding.ids:
         raise TextError(
             f"the text has a mask, and here each word is hidden in turn: write a word in place of "

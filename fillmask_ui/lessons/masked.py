@@ -10,7 +10,7 @@ import numpy as np
 
 from fillmask_ui.errors import TextError
 from fillmask_ui.evaluation.schemes import CrossEntropy
-from fillmask_ui.filling.prompt import check_length, normalise_masks
+from fillmask_ui.filling.prompt import check_length, encode_text
 from fillmask_ui.masking import KINDS, HiddenTokens, MaskRecipe, generator, hideable
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding
@@ -61,7 +61,7 @@ def encoded(model: MaskedLM, text: str) -> Encoding:
     if not text.strip():
         raise TextError("the text is empty: write a sentence or two")
     vocabulary = model.vocabulary
-    encoding = vocabulary.encode(normalise_masks(text, vocabulary.mask_token))
+    encoding = encode_text(vocabulary, text)
     check_length(model, encoding)
     if not hideable(encoding.ids, vocabulary.special_ids).any():
         raise TextError(

@@ -12,7 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from fillmask_ui.assets import CACHE
+from fillmask_ui.assets import CACHE, home
+from fillmask_ui.errors import DataError
 
 _DIGEST_BYTES = 32
 
@@ -21,7 +22,7 @@ def read_entry(kind: str, *key: str) -> bytes | None:
     """What was kept of a kind under a key; None if there is nothing whole."""
     try:
         stored = _path(kind, key).read_bytes()
-    except OSError:
+    except (OSError, DataError):
         return None
     digest, content = stored[:_DIGEST_BYTES], stored[_DIGEST_BYTES:]
     return content if hashlib.sha256(content).digest() == digest else None
@@ -29,8 +30,8 @@ def read_entry(kind: str, *key: str) -> bytes | None:
 
 def write_entry(content: bytes, kind: str, *key: str) -> None:
     """Keep something; where that is not possible it will be made again."""
-    path = _path(kind, key)
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, DataError):
+        path = _path(kind, key)
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, draft = tempfile.mkstemp(dir=path.parent, prefix=".draft-")
         try:
@@ -44,4 +45,4 @@ def write_entry(content: bytes, kind: str, *key: str) -> None:
 
 def _path(kind: str, key: tuple[str, ...]) -> Path:
     name = hashlib.sha256("\0".join(key).encode()).hexdigest()[:32]
-    return CACHE.path(os.environ, sys.platform, Path.home()) / kind / name
+    return CACHE.path(os.environ, sys.platform, home()) / kind / name

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from fillmask_ui.assets import VARIANTS
-from fillmask_ui.errors import DataError, FillmaskError
+from fillmask_ui.errors import DataError, FillmaskError, first_line
 from fillmask_ui.json_text import read_object
+from fillmask_ui.output import write_text
 from fillmask_ui.quantizing.folder import RECORD, note_figures, read_record
 from fillmask_ui.quantizing.measure import VariantFigures
 from fillmask_ui.records import ModelSignature
@@ -142,12 +143,10 @@ class Home:
         path = self.folder / name
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            fresh = path.with_suffix(".new")
-            fresh.write_text(content, "utf-8")
-            fresh.replace(path)
-        except OSError as error:
+            write_text(content, path)
+        except (OSError, DataError) as error:
             raise DataError(
-                f"{self.folder} cannot be written ({error.strerror}): name another folder with "
+                f"{self.folder} cannot be written ({first_line(error)}): name another folder with "
                 "the environment variable FILLMASK_UI_VARIANTS"
             ) from error
         return path

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fillmask_ui.bench.report import Report, Row
-from fillmask_ui.errors import DataError
+from fillmask_ui.output import write_text
 from fillmask_ui.show.figures import Table
 from fillmask_ui.show.numbers import three_digits
 
@@ -70,10 +70,7 @@ def write_page(report: Report, target: Path) -> None:
         charts=bench_charts(report),
         library=chart_library(),
     )
-    try:
-        target.write_text(page, "utf-8")
-    except OSError as error:
-        raise DataError(f"{target} cannot be written: {error.strerror}") from error
+    write_text(page, target)
 
 
 def _works(kind: str, rows: Sequence[Row]) -> Works:

@@ -6,7 +6,7 @@ Everything that comes from texts, tokens or models is escaped by the template.
 
 from pathlib import Path
 
-from fillmask_ui.output import text_file
+from fillmask_ui.output import write_text
 from fillmask_ui.runs import Run, compare
 from fillmask_ui.runs.compare import compared_info
 from fillmask_ui.show.charts import chart_library, charts
@@ -45,5 +45,4 @@ def write_report(run: Run, target: Path, other: Run | None = None) -> None:
         library=chart_library(),
         shown_tokens=SHOWN_TOKENS,
     )
-    with text_file(target) as file:
-        file.write(page)
+    write_text(page, target)

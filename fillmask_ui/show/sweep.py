@@ -7,9 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import StringIO
-from pathlib import Path
 
-from fillmask_ui.errors import DataError
 from fillmask_ui.show.numbers import cell_text, interval_text, signed_percent
 from fillmask_ui.sweeps import Entry, Spread, SweepTable
 
@@ -193,12 +191,3 @@ def page(table: SweepTable) -> str:
         full=abs(table.sweep.limits.risk_below) or 1.0,
         made=[entry for entry in table.entries if entry.run is not None],
     )
-
-
-def write_text(text: str, target: Path) -> None:
-    """Write a file; a `DataError` if that cannot be."""
-    try:
-        # As on standard output: the name of a text file may hold bytes that are not UTF-8.
-        target.write_text(text, "utf-8", errors="backslashreplace")
-    except OSError as error:
-        raise DataError(f"{target} cannot be written: {error.strerror}") from error

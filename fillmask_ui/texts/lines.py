@@ -43,6 +43,13 @@ def is_folder(path: str | Path) -> bool:
     return False
 
 
+def is_pipe(path: str | Path) -> bool:
+    """Whether it is a pipe with a name, which can be read only once."""
+    with suppress(OSError, ValueError):
+        return Path(path).is_fifo()
+    return False
+
+
 @dataclass(frozen=True)
 class ByteSource:
     """Bytes that can be opened."""

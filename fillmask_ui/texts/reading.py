@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, count, islice
 from typing import IO, final
@@ -14,7 +12,14 @@ from typing import IO, final
 from fillmask_ui.assets import asset
 from fillmask_ui.errors import DataError
 from fillmask_ui.records import Example
-from fillmask_ui.texts.lines import ByteSource, file_bytes, standard_input
+from fillmask_ui.texts.lines import (
+    ByteSource,
+    explained,
+    file_bytes,
+    is_pipe,
+    read_block,
+    standard_input,
+)
 from fillmask_ui.texts.order import OrderedRows, pick, shuffled_positions, spooled
 from fillmask_ui.texts.rows import MAX_CHARACTERS, read_rows
 from fillmask_ui.texts.shards import count_texts, file_texts, files_of
@@ -140,7 +145,7 @@ def open_texts(source: TextSource, *, stdin: IO[bytes] | None = None) -> Texts:
             from fillmask_ui.texts.hub import open_dataset
 
             rows = open_dataset(source)
-        elif source.kind in (FILE, FOLDER):
+        elif source.kind in (FILE, FOLDER) and not is_pipe(source.where):
             files = files_of(source)
             rows = _ordered(
                 source,
@@ -154,14 +159,21 @@ def open_texts(source: TextSource, *, stdin: IO[bytes] | None = None) -> Texts:
 
 
 def _bytes(source: TextSource, stdin: IO[bytes] | None, resources: ExitStack) -> ByteSource:
-    """The embedded texts; standard input as it comes, or where it is read twice, a copy of it."""
+    """The embedded texts; a pipe as it comes, or where it is read twice, a copy of it."""
     if source.kind == EMBEDDED:
         return file_bytes(str(asset("texts") / "embedded.jsonl"))
+    if source.kind == FILE:
+        given = file_bytes(source.where, compressed=source.compressed)
+    else:
+        given = standard_input(stdin)
     if not source.shuffle:
-        return standard_input(stdin)
+        return given
     copy = resources.enter_context(spooled())
-    shutil.copyfileobj(stdin or sys.stdin.buffer, copy)
-    return standard_input(copy, again=True)
+    with explained(given.name):
+        stream = resources.enter_context(given.open())
+    while block := read_block(stream, given.name):
+        copy.write(block)
+    return replace(standard_input(copy, again=True), name=given.name)
 
 
 def _ordered(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import codecs
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import Any
 
+from fillmask_ui.assets import expanded
 from fillmask_ui.errors import OptionError, unknown
 from fillmask_ui.options import option
 from fillmask_ui.texts.folders import ENDINGS, FORMATS, ending, is_data_set
@@ -64,6 +64,8 @@ class TextSource:
         try:
             "a".encode(self.encoding)  # refuses codecs that are not for text, such as `hex`
             codecs.getincrementaldecoder(self.encoding)
+            if codecs.lookup(self.encoding).name in ("idna", "punycode"):
+                raise LookupError  # for names of hosts, not for texts of many lines
         except (LookupError, ValueError) as error:
             raise OptionError(
                 f"unknown encoding {self.encoding!r}; common ones: utf-8, utf-16, latin-1, "
@@ -206,7 +208,7 @@ class TextChoice:
             given["column"] = name.strip()
         if reference in (EMBEDDED, "-"):
             return TextSource(STDIN if reference == "-" else EMBEDDED, **given)
-        path = Path(reference).expanduser()
+        path = expanded(reference)
         if is_folder(path):
             fetched = self.dataset_name or self.split or self.revision or self.streaming
             of_files = self.by or self.format or self.encoding

@@ -22,6 +22,7 @@ from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.onnx_tools.export import export_onnx
 from fillmask_ui.onnx_tools.quantize import quantize_dynamic
 from fillmask_ui.onnx_tools.sharing import share_weights
+from fillmask_ui.output import write_text
 
 WEIGHTS = "model.safetensors"
 FULL = "onnx/model.onnx"
@@ -45,7 +46,7 @@ def write_tokenizer(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
     content = json.loads(tokenizer.backend_tokenizer.to_str())
     content["truncation"] = content["padding"] = None
     compact = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-    (folder / "tokenizer.json").write_text(compact, encoding="utf-8")
+    write_text(compact, folder / "tokenizer.json")
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_input_names": list(tokenizer.model_input_names),
@@ -55,7 +56,7 @@ def write_tokenizer(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
         if token := getattr(tokenizer, f"{kind}_token"):
             config[f"{kind}_token"] = str(token)
     text = json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False)
-    (folder / "tokenizer_config.json").write_text(text + "\n", encoding="utf-8")
+    write_text(text + "\n", folder / "tokenizer_config.json")
 
 
 def write_weights(model: PreTrainedModel, folder: Path) -> None:

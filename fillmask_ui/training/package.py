@@ -10,6 +10,7 @@ from pathlib import Path
 from fillmask_ui.models import load_model
 from fillmask_ui.models.parity import check_parity
 from fillmask_ui.models.weights import refuse_missing
+from fillmask_ui.output import write_text
 from fillmask_ui.training.card import CARD, Package, PackageRequest, card_text
 from fillmask_ui.training.corpus import read_paragraphs, tokenize
 from fillmask_ui.training.folder import FULL, INT8, write_folder
@@ -66,9 +67,9 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
         report(f"measured {name}")
     made = Package(output, parameters, parity, search, tuple(figures))
     asked = read_request(request.source)
-    (output / CARD).write_text(card_text(request, made, asked), encoding="utf-8")
+    write_text(card_text(request, made, asked), output / CARD)
     if asked is not None:
         content = {"folder": str(output), "size_bytes": made.size_bytes, **asdict(made)}
         text = json.dumps(content, indent=2, default=str) + "\n"
-        (request.source / "package.json").write_text(text, encoding="utf-8")
+        write_text(text, request.source / "package.json")
     return made

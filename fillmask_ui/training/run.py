@@ -30,6 +30,7 @@ from fillmask_ui.json_text import parse_object, read_object
 from fillmask_ui.models.configuration import read_config
 from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.models.tuning import check_threads
+from fillmask_ui.output import write_text
 from fillmask_ui.training.blend import blend_with_start, copy_weights
 from fillmask_ui.training.corpus import CorpusPart, read_paragraphs, tokenize_once
 from fillmask_ui.training.loop import Trainer
@@ -95,9 +96,7 @@ class PreparedRun:
         if self.log.exists():
             # The steps behind the checkpoint are trained again, or never.
             kept = [row for row in read_log(self.log) if row.step <= trainer.state.step]
-            partial = self.log.with_suffix(".partial")
-            partial.write_text("".join(map(_line, kept)), encoding="utf-8")
-            partial.replace(self.log)
+            write_text("".join(map(_line, kept)), self.log)
         with self.log.open("a", encoding="utf-8") as log:
             for row in trainer.run(self.checkpoint, log_every, stop):
                 log.write(_line(row))
@@ -109,7 +108,7 @@ class PreparedRun:
             measured = blend_with_start(trainer, self.start)
             trials = [{"share": share, **asdict(one)} for share, one in measured.items()]
             text = json.dumps(trials, indent=2) + "\n"
-            (self.output / "blend.json").write_text(text, encoding="utf-8")
+            write_text(text, self.output / "blend.json")
         with quiet_transformers():
             trainer.model.save_pretrained(self.output)
             trainer.tokenizer.save_pretrained(self.output)
@@ -174,7 +173,7 @@ def prepare(request: RunRequest, recipe: Recipe) -> PreparedRun:
     if resumed:
         trainer.load(prepared.checkpoint)
     content = _content(request, prepared, before)
-    (output / "run.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_text(json.dumps(content, indent=2) + "\n", output / "run.json")
     return prepared
 
 

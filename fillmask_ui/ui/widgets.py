@@ -11,6 +11,7 @@ from typing import Any, Literal
 import gradio as gr
 from gradio.context import Context
 
+from fillmask_ui.assets import home
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.models import available_models
 from fillmask_ui.quantizing.store import VariantStore, default_root, parts_text
@@ -106,7 +107,7 @@ def model_choices(session: Session) -> list[tuple[str, str]]:
         for model in available_models()
     }
     if not session.public:  # whose visitors have no business with the files of this machine
-        labels |= made_here(VariantStore(default_root(os.environ, sys.platform, Path.home())))
+        labels |= made_here(VariantStore(default_root(os.environ, sys.platform, home())))
     first = {session.default_model: labels.get(session.default_model, session.default_model)}
     return [(label, reference) for reference, label in (first | labels).items()]
 

@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fillmask_ui.assets import home
 from fillmask_ui.cluster import LOCAL, EngineChoice
 from fillmask_ui.errors import DataError
 from fillmask_ui.models.choice import ModelChoice
@@ -89,7 +90,7 @@ class Workbench:
             root = (
                 self.scratch / "visitors"
                 if session.public
-                else default_root(os.environ, sys.platform, Path.home())
+                else default_root(os.environ, sys.platform, home())
             )
         self.root = root
         self.slots = threading.Semaphore(PUBLIC_SLOTS if session.public else SLOTS)

@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from fillmask_ui.assets import home
 from fillmask_ui.errors import OptionError
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.protocol import MaskedLM
@@ -95,14 +96,14 @@ def _size(known: Diagnosis) -> int:
 
 def _make(reference: str, baseline: str, names: tuple[str, ...]) -> StoredVariant:
     """The variant with some parts in full precision, beside those that are kept."""
-    root = default_root(os.environ, sys.platform, Path.home())
+    root = default_root(os.environ, sys.platform, home())
     path = Path(reference)
     if path.is_relative_to(root) and len(path.relative_to(root).parts) > 3:
-        home = Home(root / path.relative_to(root).parts[0])
-        for variant in home.variants():
+        made = Home(root / path.relative_to(root).parts[0])
+        for variant in made.variants():
             if variant.path == path:
                 opened = open_both(ModelChoice(reference), ModelChoice(baseline))
-                return keep_mixed(home, variant, opened, names)
+                return keep_mixed(made, variant, opened, names)
     raise OptionError(
         f"{reference} was not made on this page: on the command line, fillmask-ui diagnose with "
         "--apply FILE.onnx writes the variant"

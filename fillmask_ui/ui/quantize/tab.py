@@ -13,6 +13,7 @@ from typing import Any
 
 import gradio as gr
 
+from fillmask_ui.assets import home
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.quantizing.store import VariantStore, default_root
 from fillmask_ui.show.charts import Chart
@@ -39,7 +40,7 @@ class Workshop:
 
     def __init__(self, session: Session, root: Path | None = None) -> None:
         self.session = session
-        self.store = VariantStore(root or default_root(os.environ, sys.platform, Path.home()))
+        self.store = VariantStore(root or default_root(os.environ, sys.platform, home()))
         self._turn = threading.Semaphore()  # two at a time would slow each other's clocks
         self._stopped: dict[str, threading.Event] = {}
 

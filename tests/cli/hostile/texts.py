@@ -1,5 +1,102 @@
 """Hostile inputs: texts and data sets."""
 
+import gzip
+import io
+import os
+import socket
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
 from cli.hostile.attempt import Attempt
 
-ATTEMPTS: list[Attempt] = []
+_EVAL = ("eval", "--json", "--samples", "3", "--max-tokens", "16")
+_LINE = b"The cat sat on the mat today.\n"
+
+
+def _file(name: str, content: bytes) -> Callable[[Path, Path], object]:
+    return lambda folder, model: (folder / name).write_bytes(content)
+
+
+def _data(
+    name: str, file: str, content: bytes, words: tuple[str, ...], code: int = 1, *more: str
+) -> Attempt:
+    """An evaluation of a file of this name and content."""
+    arguments = (*_EVAL, "--dataset", f"{{}}/{file}", *more)
+    return Attempt(name, arguments, words, code, make=_file(file, content))
+
+
+def _option(option: str, value: str, *words: str, code: int = 2) -> Attempt:
+    return Attempt(f"{option} {value[:9]}", (*_EVAL, option, value), words, code)
+
+
+def _encoding(codec: str) -> Attempt:
+    words = ("unknown encoding", codec)
+    return _data(f"encoding {codec}", "a.txt", _LINE, words, 2, "--encoding", codec)
+
+
+def _zipped() -> bytes:
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w") as archive:
+        archive.writestr("a.txt", _LINE * 9)
+    return held.getvalue()
+
+
+def _socket(folder: Path, model: Path) -> None:
+    before = Path.cwd()
+    os.chdir(folder)  # as the path of a socket must be short
+    try:
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind("s.txt")
+    finally:
+        os.chdir(before)
+
+
+ATTEMPTS: list[Attempt] = [
+    *map(_encoding, ("hex", "rot13", "base64", "undefined", "idna", "punycode", "../x")),
+    _data("UTF-16 unsaid", "a.txt", _LINE.decode().encode("utf-16"), ("--encoding utf-16",)),
+    _data(
+        "UTF-16", "a.txt", _LINE.decode().encode("utf-16"), ("metric",), 0, "--encoding", "utf-16"
+    ),
+    _data("zero bytes", "a.txt", b"The cat\0sat.\n", ("binary file",)),
+    _data("gzip that grows", "a.txt.gz", gzip.compress(b"\0" * 30_000_000), ("binary file",)),
+    _data("gzip cut short", "a.txt.gz", gzip.compress(_LINE * 9)[:-9], ("decompress",)),
+    _data("gzip that is none", "a.txt.gz", _LINE, ("decompress", "drop .gz")),
+    _data("a zip archive", "a.txt", _zipped(), ("zip archive",)),
+    _data("JSON nested deep", "a.jsonl", b"[" * 100_000, ("line 1", "nested too deeply")),
+    _data("a number of 5,000 digits", "a.jsonl", b'{"text": ' + b"9" * 5_000 + b"}", ("a number",)),
+    _data("a text that is NaN", "a.jsonl", b'{"text": NaN}', ("a number", "text was wanted")),
+    _data("CSV with an open quote", "a.csv", b'text\n"abc\n', ("not comma-separated",)),
+    _data("CSV with a huge field", "a.csv", b'text\n"' + b"a " * 8_000_001, ("longer than",)),
+    _data("parquet damaged", "a.parquet", b"PAR1" + bytes(99) + b"PAR1", ("as parquet",)),
+    _data("an empty file", "a.txt", b"", ("is empty",)),
+    Attempt(
+        "a device of nothing", (*_EVAL, "--dataset", "/dev/null", "--format", "txt"), ("is empty",)
+    ),
+    Attempt("a socket", (*_EVAL, "--dataset", "{}/s.txt"), ("cannot be read",), make=_socket),
+    Attempt("an empty folder", (*_EVAL, "--dataset", "{}"), ("no file",)),
+    Attempt(
+        "a folder of plain texts as a data set",
+        (*_EVAL, "--dataset", "{}", "--split", "test"),
+        ("unknown split", "train"),
+        2,
+        make=_file("a.txt", _LINE),
+    ),
+    Attempt(
+        "a prompt of millions of characters",
+        ("predict", "--file", "{}/a.txt"),
+        ("1,000,000 characters",),
+        2,
+        make=_file("a.txt", b"cat " * 800_000),
+    ),
+    Attempt(
+        "a prompt that is no UTF-8", ("predict", "--file", "-"), ("line 1",), 1, stdin=b"\xff\xfe"
+    ),
+    _option("--samples", "0", "1 or more"),
+    _option("--samples", str(10**30), "metric", code=0),
+    _option("--seed", "-1", "seed"),
+    _option("--mask-probability", "nan", "nan"),
+    _option("--mask-probability", "inf", "inf"),
+    _option("--mask-share", "-1", "-1"),
+    _option("--random-share", "1e400", "inf"),
+]

@@ -1,0 +1,129 @@
+"""Whatever is typed or sent is read or refused with a message for the user: property-based."""
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fillmask_ui.errors import FillmaskError
+from fillmask_ui.filling import fill, normalise_masks, split_words
+from fillmask_ui.filling.prompt import encode_masked, mask_positions
+from fillmask_ui.models import load_model
+from fillmask_ui.models.reference import parse_reference
+from fillmask_ui.ui.app import tab_of
+from fillmask_ui.ui.evaluate.view import linked
+from fillmask_ui.ui.explore import serve
+from fillmask_ui.ui.explore.question import Question
+from fillmask_ui.ui.learn import serve as learn
+from fillmask_ui.ui.learn.figures import FIGURES
+from fillmask_ui.ui.replay import link_of, read_place
+
+some = settings(
+    max_examples=25,
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+# Also half characters, which no file and no tokenizer takes, and what means something here.
+MEANT = "[MASK]|[mask]|<mask>|<MASK>|___|[PAD]|</s>|~|/|..|@|:|embedded|int8|.onnx|cat| |,|\n"
+PIECES = st.one_of(
+    st.text(st.characters(), max_size=20),
+    st.sampled_from([*MEANT.split("|"), "\ud800", "\0", "e\u0301", "\u202e"]),
+)
+ANY_TEXT = st.lists(PIECES, max_size=8).map("".join)
+ANY_VALUE = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), ANY_TEXT, st.just(10**400)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(ANY_TEXT, inner)),
+    max_leaves=6,
+)
+STATE = (
+    *("text", "model", "compare", "top_k", "words", "unit", "selected", "base", "hidden", "zoom"),
+    *("other", "lens", "tint", "run", "run_b", "example", "token", "side", "alone", "visitor"),
+)
+ACTION = st.fixed_dictionaries(
+    {},
+    optional={
+        "do": st.one_of(st.sampled_from(["hide", "restore", "choose", "fill"]), ANY_VALUE),
+        "token": ANY_VALUE,
+        "key": st.one_of(st.from_regex(r"(all|\d{1,12}):\d{1,12}(,\d{1,3})?"), ANY_VALUE),
+        "version": ANY_VALUE,
+    },
+)
+
+
+@some
+@given(ANY_TEXT)
+def test_a_model_reference_is_read_or_refused(text):
+    try:
+        found = parse_reference(text)
+    except FillmaskError as error:
+        assert str(error)
+    else:
+        assert found.kind in ("embedded", "folder", "file", "hub")
+
+
+@pytest.fixture(scope="module", params=["bert", "roberta"])
+def tiny(request, tiny_models):
+    return load_model(tiny_models.folder(request.param))
+
+
+@some
+@given(text=ANY_TEXT, words=ANY_TEXT)
+def test_a_prompt_and_its_words_are_read_or_refused(tiny, text, words):
+    try:
+        encoding = encode_masked(tiny, text)
+    except FillmaskError:
+        return
+    positions = mask_positions(encoding, tiny.vocabulary)
+    written = normalise_masks(text, tiny.vocabulary.mask_token)
+    assert len(positions) == written.count(tiny.vocabulary.mask_token)
+    try:
+        found = fill(tiny, text, candidates=split_words(words))
+    except FillmaskError:
+        return
+    assert [mask.position for mask in found.masks] == list(positions)
+
+
+@pytest.mark.parametrize("written", ["[mask]", "[Mask]", "<MASK>", "____", "[MASK]", "<mask>"])
+@pytest.mark.parametrize("family", ["bert", "roberta", "xlm-roberta"])
+def test_capitals_of_a_mask_make_no_difference(tiny_models, family, written):
+    """BERT's tokenizer here has no capitals, the others do."""
+    model = load_model(tiny_models.folder(family))
+    plain = fill(model, f"The cat sat on the {model.vocabulary.mask_token}.")
+    assert fill(model, f"The cat sat on the {written}.").masks == plain.masks
+
+
+@some
+@given(st.dictionaries(st.one_of(st.sampled_from(STATE), ANY_TEXT), ANY_TEXT))
+def test_the_address_of_the_page_never_raises(address):
+    assert tab_of(address.get("tab", "")) in ("explore", "guide")
+    assert linked(address).run == address.get("run", "")
+    place = read_place(address)
+    assert place is None or read_place(link_of(place)) == place
+    assert Question.read(address).text == address.get("text", "")
+
+
+@some
+@given(
+    st.dictionaries(st.sampled_from(STATE), ANY_VALUE),
+    st.one_of(st.none(), ACTION),
+    st.one_of(st.just("the cat [MASK] on the mat."), ANY_TEXT),
+)
+def test_whatever_state_is_sent_explore_answers(session, values, action, text):
+    values = {"text": text, **values, "model": "", "action": action}
+    found = serve.answer(session, values)
+    assert found["kind"]
+    json.dumps(found)
+
+
+@some
+@given(
+    st.one_of(st.sampled_from(sorted(FIGURES)), ANY_VALUE),
+    st.dictionaries(ANY_TEXT, ANY_VALUE),
+    st.dictionaries(st.sampled_from(["chapter", "seed", "number", "response"]), ANY_VALUE),
+)
+def test_whatever_state_is_sent_learn_answers(session, name, values, asked):
+    json.dumps(learn.SERVED["figure"](session, {"name": name, "values": values}))
+    json.dumps(learn.SERVED["exercises"](session, asked))
+    json.dumps(learn.SERVED["check"](session, {"chapter": "entropy", **asked}))
