@@ -45,6 +45,7 @@ _PRINTING = ("predict", "surprise", "differ", "unmask", "models", "runs")
 _LEAST_BYTES = 400 << 20
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
+_SHORT = {"-h", "--help", "--version"}  # with these nothing is done
 
 
 @cache
@@ -95,7 +96,8 @@ def run() -> None:
     gc.set_threshold(50_000)
     try:
         try:
-            check_hub_settings(os.environ)
+            if not _SHORT & set(sys.argv):
+                check_hub_settings(os.environ)
             _call()
         finally:
             sys.stdout.flush()  # while its failure can still be told
