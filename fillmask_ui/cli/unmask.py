@@ -129,6 +129,8 @@ def _prompt(model: MaskedLM, tokens: int, prefix: str, suffix: str) -> str:
 def _write_history(path: str, result: Unmasked) -> None:
     from fillmask_ui.unmasking import history_lines
 
+    if not Path(path).parent.is_dir():
+        raise OptionError(f"the history cannot be written to {path!r}: no such folder; make it")
     with text_file(Path(path)) as file:
         file.writelines(f"{line}\n" for line in history_lines(result))
 
