@@ -7,6 +7,7 @@ A line ends at a line feed alone; a carriage return before it belongs to the end
 import codecs
 import gzip
 import io
+import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -142,10 +143,15 @@ def _with_order(codec: str, start: bytes) -> str:
 
 
 def file_bytes(path: str, *, compressed: bool = False, name: str | None = None) -> ByteSource:
-    """The bytes of a file, called by its path or another name; `DataError` if it is not there."""
+    """The bytes of a file, called by its path or another name.
+
+    A `DataError` if it is not there, or is a device that need not end, as `/dev/zero`.
+    """
     if not is_file(path):
         what = "a folder, not a file" if is_folder(path) else "not there"
         raise DataError(f"{path} is {what}; check the path of the text file")
+    if Path(path).is_char_device() and not Path(path).samefile(os.devnull):
+        raise DataError(f"{path} is a device, not a file; to read a terminal, give - as the file")
     opened: Any = gzip.open if compressed else open
     return ByteSource(name or path, partial(opened, path, "rb"))
 

@@ -24,15 +24,7 @@ from fillmask_ui.assets import home
 from fillmask_ui.cluster import LOCAL, EngineChoice
 from fillmask_ui.errors import DataError
 from fillmask_ui.models.choice import ModelChoice
-from fillmask_ui.runs import (
-    Run,
-    RunInfo,
-    RunStore,
-    default_root,
-    export,
-    perform,
-    perform_rest,
-)
+from fillmask_ui.runs import Run, RunInfo, RunStore, default_root, export, perform, perform_rest
 from fillmask_ui.runs.compare import paired
 from fillmask_ui.runs.plan import model_choice
 from fillmask_ui.show.report import write_report

@@ -244,7 +244,7 @@ ATTEMPTS: list[Attempt] = [
     Attempt(
         "list runs in the home of nobody",
         LIST,
-        ("FILLMASK_UI_RUNS is '~nosuchuser/runs'", "no such home folder"),
+        ("FILLMASK_UI_RUNS", "no home folder for ~nosuchuser/runs"),
         environment={"FILLMASK_UI_RUNS": "~nosuchuser/runs"},
     ),
     Attempt(
