@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # The workers fill the cores: threads of each would only wait for those of the others.
@@ -18,6 +19,10 @@ for _name in ("CACHE", "VARIANTS"):
         _folder = tempfile.mkdtemp(prefix=f"fillmask-ui-{_name.lower()}-")
         os.environ[f"FILLMASK_UI_{_name}"] = _folder
         atexit.register(shutil.rmtree, _folder, ignore_errors=True)
+
+# Two busy cores may keep one example waiting.
+settings.register_profile("patient")
+settings.load_profile("patient")
 
 pytest_plugins = ["tiny_models", "loopback_hub", "evaluate_bench"]
 

@@ -120,7 +120,7 @@ configurations = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(config=configurations, text=st.sampled_from(TEXTS))
 def test_whatever_the_options_a_decoding_keeps_its_promises(model, config, text):
     vocabulary = model.vocabulary
@@ -155,7 +155,7 @@ def test_whatever_the_options_a_decoding_keeps_its_promises(model, config, text)
     )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(config=configurations)
 def test_a_batch_gives_what_each_text_gives_alone(model, config):
     together = list(unmask_all(model, TEXTS * 2, config))

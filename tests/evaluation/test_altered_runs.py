@@ -36,7 +36,6 @@ ANY_JSON = st.recursive(
 BOUNDED = settings(
     max_examples=100,
     derandomize=True,
-    deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -168,9 +168,7 @@ def test_long_text_is_neither_cut_nor_warned_about(vocabulary, capfd):
 
 
 @of(*FAMILIES)
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
 def test_any_text(vocabulary, text):
     """Emoji, right-to-left text, NUL, combining marks: spans stay inside and in order."""

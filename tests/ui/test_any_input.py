@@ -22,7 +22,6 @@ from fillmask_ui.ui.replay import link_of, read_place
 some = settings(
     max_examples=25,
     derandomize=True,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 # Also half characters, which no file and no tokenizer takes, and what means something here.
