@@ -21,7 +21,7 @@ for _name in ("CACHE", "VARIANTS"):
         atexit.register(shutil.rmtree, _folder, ignore_errors=True)
 
 # Two busy cores may keep one example waiting.
-settings.register_profile("patient")
+settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
 pytest_plugins = ["tiny_models", "loopback_hub", "evaluate_bench"]
