@@ -1,7 +1,12 @@
 """The page, assembled from its tabs."""
 
+import functools
 import os
+import shutil
+import tempfile
+import weakref
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -17,6 +22,7 @@ from fillmask_ui.ui.quantize import tab as quantize
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.theme import theme
 from fillmask_ui.ui.unmask import tab as unmask
+from fillmask_ui.ui.visitors import PageStates
 
 TITLE = "Fill-mask explorer"
 # Name in the address, label, what builds it; the first is where the page opens.
@@ -59,6 +65,8 @@ def build_app(
     """
     # Gradio sums up all events after each one, for a monitor that `launch_options` switches off.
     os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "1000")
+    os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "1000")
+    os.environ.setdefault("GRADIO_TEMP_DIR", str(_received()))
     session = Session(store or ModelStore(), default_model, public=public)
 
     def selected(link: Mapping[str, str]) -> Any:
@@ -80,10 +88,22 @@ def build_app(
                 tab.select(None, js=f"() => {{ {remember}; }}")
         opened = on_link("", selected, [tabs])
         opened.then(None, js="() => { window.fillmask.loaded = true; }")
+
+    async def keep_little() -> None:
+        demo.app.state_holder = PageStates(demo)
+
     # Only once the page answers: until then the two would hold each other up.
-    demo.extra_startup_events.append(session.preload)
+    demo.extra_startup_events += [keep_little, session.preload]
     demo.queue(max_size=64 if public else None, default_concurrency_limit=4, api_open=not public)
     return demo
+
+
+@functools.cache
+def _received() -> Path:
+    """A folder for what visitors send and fetch, which ends with this process."""
+    folder = Path(tempfile.mkdtemp(prefix="fillmask-ui-"))
+    weakref.finalize(_received, shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def tabs_of(public: bool) -> list[tuple[str, str, Callable[[Session], None]]]:
