@@ -18,6 +18,7 @@ from fillmask_ui.ui.evaluate import tab as evaluate
 from fillmask_ui.ui.explore import tab as explore
 from fillmask_ui.ui.learn import tab as learn
 from fillmask_ui.ui.links import on_link
+from fillmask_ui.ui.memory import share_heaps
 from fillmask_ui.ui.quantize import tab as quantize
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.theme import theme
@@ -66,7 +67,9 @@ def build_app(
     # Gradio sums up all events after each one, for a monitor that `launch_options` switches off.
     os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "1000")
     os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "1000")
-    os.environ.setdefault("GRADIO_TEMP_DIR", str(_received()))
+    if "GRADIO_TEMP_DIR" not in os.environ:
+        os.environ["GRADIO_TEMP_DIR"] = str(_received())
+    share_heaps()
     session = Session(store or ModelStore(), default_model, public=public)
 
     def selected(link: Mapping[str, str]) -> Any:

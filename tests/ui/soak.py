@@ -36,6 +36,8 @@ GROWTH_PERCENT = 5.0
 REFERENCE_SECONDS, SAMPLE_SECONDS = 120.0, 3.0
 WORDS = (ROOT / "docs" / "learn.md").read_text("utf-8").split()
 MODELS = ("embedded", "embedded:int8")
+# Empty folders that Gradio makes when it is imported, for all pages of a machine.
+GRADIOS = ("tmp/gradio", "tmp/gradio/vibe_edit_history")
 # What the Explore tab asks beside the bars.
 ASIDES = ("joint", "losses", "surprise", "mattered", "download", "compared", "apart", "guess")
 
@@ -102,8 +104,8 @@ class Server:
         """End it as a service manager does; the files that it leaves."""
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(60)
-        left = (self.folder / "tmp").rglob("*")
-        return [path.relative_to(self.folder) for path in left]
+        left = (path.relative_to(self.folder) for path in (self.folder / "tmp").rglob("*"))
+        return [path for path in left if str(path) not in GRADIOS]
 
 
 def _family(pid: int) -> list[int]:
@@ -311,7 +313,8 @@ OTHERS: tuple[Behaviour, ...] = (
 
 async def load(server: Server, args: argparse.Namespace, counts: Counts) -> list[float]:
     """Keep all clients busy until the time is over; the samples of memory, in MB."""
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+    # An idle connection is given up before the server, which waits 5 s, closes it.
+    limits = httpx.Limits(max_connections=None, keepalive_expiry=2)
     timeout = httpx.Timeout(300)
     choices = Choices((*MODELS, *args.model), args.pause)
     async with httpx.AsyncClient(
@@ -329,7 +332,7 @@ async def load(server: Server, args: argparse.Namespace, counts: Counts) -> list
         samples, end = [], time.monotonic() + 60 * args.minutes
         while time.monotonic() < end:
             await asyncio.sleep(SAMPLE_SECONDS)
-            samples.append(server.memory_mb())
+            samples.append(server.memory_mb() or samples[-1])
             broken = [task for task in tasks if task.done()]
             if broken or server.process.poll() is not None:
                 broken[0].result()
