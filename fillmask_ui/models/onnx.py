@@ -311,11 +311,9 @@ def _open(
     settings = ort.SessionOptions()
     settings.log_severity_level = 4  # errors arrive as exceptions; the log would repeat them
     settings.graph_optimization_level = _OPTIMIZATION[choice.graph_optimization]
-    # One plan of memory for each shape that ever came is never given back, and texts come in all
-    # lengths; without it calls take as long (1 % more of a processor, measured side by side).
+    # A plan for each shape that ever came would never be given back; calls are as fast without.
     settings.enable_mem_pattern = False
-    # All sessions compute in one arena, of what the largest calls at a time took; weights lie
-    # outside of it, to be freed with their model.
+    # All sessions compute in one arena; weights lie outside of it, to be freed with their model.
     _share_arena()
     settings.add_session_config_entry("session.use_env_allocators", "1")
     settings.add_session_config_entry("session.use_device_allocator_for_initializers", "1")

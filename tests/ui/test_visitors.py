@@ -1,6 +1,5 @@
 """What the server keeps for open and closed pages, and for programs."""
 
-import json
 import os
 import signal
 import subprocess
@@ -11,6 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import gradio as gr
+import httpx
 import pytest
 from gradio_client import Client
 from serving import free_port, serving
@@ -33,7 +33,8 @@ def states():
 
 
 def ids(states):
-    return [own._id for own in states.blocks.blocks.values() if not isinstance(own, gr.Blocks)]
+    kinds = (gr.State, gr.Dropdown)
+    return [own._id for own in states.blocks.blocks.values() if isinstance(own, kinds)]
 
 
 def use(states, page, *, ago=0.0):
@@ -108,6 +109,7 @@ def test_nothing_is_left_by_a_server_that_is_told_to_stop(tmp_path):
     port, folder = free_port(), tmp_path / "tmp"
     folder.mkdir()
     environment = os.environ | {"TMPDIR": str(folder), "PYTHONPATH": str(ROOT)}
+    environment.pop("GRADIO_TEMP_DIR", None)  # of the pages in this process
     command = [sys.executable, "-m", "fillmask_ui", "--port", str(port), "--public"]
     page = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
     url = f"http://127.0.0.1:{port}/gradio_api"
@@ -117,10 +119,7 @@ def test_nothing_is_left_by_a_server_that_is_told_to_stop(tmp_path):
             assert time.monotonic() < deadline
             assert page.poll() is None
             time.sleep(0.1)
-        body = b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r\n\r\na b\r\n--x--\r\n'
-        kind = {"Content-Type": "multipart/form-data; boundary=x"}
-        with urllib.request.urlopen(urllib.request.Request(f"{url}/upload", body, kind)) as answer:
-            (sent,) = json.load(answer)
+        (sent,) = httpx.post(f"{url}/upload", files={"files": ("a.txt", b"a b")}).json()
         assert Path(sent).read_text() == "a b"
         assert Path(sent).is_relative_to(folder)
         # An open page does not hold it up.
