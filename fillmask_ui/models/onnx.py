@@ -7,7 +7,7 @@ import contextlib
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from fillmask_ui.errors import ModelError, ModelOutputError, OptionError, first_
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.feeds import ASKED, Feeds, find_logits, plan_feeds
 from fillmask_ui.models.graph_files import GraphSource, keep_cut, read_cut
+from fillmask_ui.models.onnx_arena import run_options, use_arena
 from fillmask_ui.models.onnx_endings import Endings
 from fillmask_ui.models.runtime import FULL_LOGITS, RuntimeModel, cpu_features, used_lengths
 from fillmask_ui.models.tuning import cores
@@ -240,7 +241,7 @@ class OnnxMaskedLM(RuntimeModel):
     ) -> dict[str, np.ndarray]:
         """Those of the named outputs that are arrays."""
         try:
-            values = zip(names, session.run(names, feeds), strict=True)
+            values = zip(names, session.run(names, feeds, run_options()), strict=True)
         except _ERRORS as error:
             size = "{} x {}".format(*next(iter(feeds.values())).shape)
             raise ModelError(f"{self._name} failed on {size} tokens: {_reason(error)}") from error
@@ -295,16 +296,6 @@ def _exact_bytes(choice: ModelChoice) -> bool:
     return choice.x64_quant_precision == "on"
 
 
-@cache
-def _share_arena() -> None:
-    """Make the arena of this process; it grows by what is asked for, and not to twice its size."""
-    memory = ort.OrtMemoryInfo(
-        "Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT
-    )
-    with contextlib.suppress(*_ERRORS):  # a program that uses this package has made its own
-        ort.create_and_register_allocator(memory, ort.OrtArenaCfg({"arena_extend_strategy": 1}))
-
-
 def _open(
     source: GraphSource, provider: str, choice: ModelChoice, threads: int | None = None
 ) -> ort.InferenceSession:
@@ -314,9 +305,7 @@ def _open(
     # A plan for each shape that ever came would never be given back; calls are as fast without.
     settings.enable_mem_pattern = False
     # All sessions compute in one arena; weights lie outside of it, to be freed with their model.
-    _share_arena()
-    settings.add_session_config_entry("session.use_env_allocators", "1")
-    settings.add_session_config_entry("session.use_device_allocator_for_initializers", "1")
+    use_arena(settings)
     if (count := threads or choice.threads) is not None:
         settings.intra_op_num_threads = count
     # From one operator to the next threads stay awake, which makes a sentence a quarter faster.

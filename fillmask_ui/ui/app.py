@@ -1,5 +1,6 @@
 """The page, assembled from its tabs."""
 
+import asyncio
 import functools
 import os
 import shutil
@@ -18,7 +19,7 @@ from fillmask_ui.ui.evaluate import tab as evaluate
 from fillmask_ui.ui.explore import tab as explore
 from fillmask_ui.ui.learn import tab as learn
 from fillmask_ui.ui.links import on_link
-from fillmask_ui.ui.memory import share_heaps
+from fillmask_ui.ui.memory import keep_trimming, share_heaps
 from fillmask_ui.ui.quantize import tab as quantize
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.theme import theme
@@ -92,8 +93,11 @@ def build_app(
         opened = on_link("", selected, [tabs])
         opened.then(None, js="() => { window.fillmask.loaded = true; }")
 
+    trimming: list[asyncio.Task[None]] = []  # which would be collected if nothing held it
+
     async def keep_little() -> None:
         demo.app.state_holder = PageStates(demo)
+        trimming.append(asyncio.create_task(keep_trimming()))
 
     # Only once the page answers: until then the two would hold each other up.
     demo.extra_startup_events += [keep_little, session.preload]

@@ -77,7 +77,8 @@ class PageStates(StateHolder):
 
     def delete_all_expired_state(self) -> None:
         super().delete_all_expired_state()
-        now, states = datetime.now(), list(self.session_data.items())
+        now = datetime.now()  # noqa: DTZ005 - as Gradio notes when a page was last used
+        states = list(self.session_data.items())
         closed = [page for page, state in states if state.is_closed]  # the longest unused first
         gone = set(closed[:-MOST_CLOSED])
         for page, state in states:

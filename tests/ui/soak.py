@@ -358,7 +358,9 @@ def report(samples: list[float], left: list[Path], counts: Counts) -> bool:
     for kind, seconds in sorted(counts.seconds.items()):
         ordered = sorted(seconds)
         p50, p95 = (ordered[min(len(ordered) * p // 100, len(ordered) - 1)] for p in (50, 95))
-        print(f"{kind:24}{len(ordered):7}  p50 {1e3 * p50:6.0f} ms  p95 {1e3 * p95:6.0f} ms", end="")
+        print(
+            f"{kind:24}{len(ordered):7}  p50 {1e3 * p50:6.0f} ms  p95 {1e3 * p95:6.0f} ms", end=""
+        )
         print(f"  longest {1e3 * ordered[-1]:6.0f} ms")
     for error, times in counts.errors.most_common(12):
         print(f"error, {times} times: {error}")
@@ -372,7 +374,9 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--pause", type=float, default=1.5, help="seconds between two questions")
     parser.add_argument("--public", action="store_true")
-    parser.add_argument("--model", action="append", default=[], help="one more; not on a public page")
+    parser.add_argument(
+        "--model", action="append", default=[], help="one more; not on a public page"
+    )
     args = parser.parse_args()
     counts = Counts()
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:

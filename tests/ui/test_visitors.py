@@ -37,12 +37,17 @@ def ids(states):
     return [own._id for own in states.blocks.blocks.values() if isinstance(own, kinds)]
 
 
+def moment(ago):
+    """So many seconds ago, as Gradio notes it."""
+    return datetime.now() - timedelta(seconds=ago)  # noqa: DTZ005
+
+
 def use(states, page, *, ago=0.0):
     """A page that an event has changed, last used so many seconds ago."""
     value, choice = ids(states)
     states[page][value] = "mine"
     states[page][choice] = gr.Dropdown(["a", "b"], render=False)
-    states.time_last_used[page] = datetime.now() - timedelta(seconds=ago)
+    states.time_last_used[page] = moment(ago)
     return states.session_data[page]
 
 
@@ -68,7 +73,7 @@ def test_a_component_that_an_event_left_as_it_is_is_not_kept_twice(states):
 def test_what_holds_nothing_of_its_own_is_soon_forgotten(states):
     for page, ago in (("program", 61), ("new", 1)):
         states[page]
-        states.time_last_used[page] = datetime.now() - timedelta(seconds=ago)
+        states.time_last_used[page] = moment(ago)
     use(states, "open", ago=100_000)
     states.delete_all_expired_state()
     assert set(states.session_data) == set(states.time_last_used) == {"new", "open"}
