@@ -12,8 +12,6 @@ import onnxruntime as ort
 
 # A call that cuts back costs the next one some milliseconds.
 CUT_SECONDS = 20.0
-_lock = threading.Lock()
-_cut_at = time.monotonic()
 
 
 def use_arena(settings: ort.SessionOptions) -> None:
@@ -33,13 +31,29 @@ def _make() -> None:
         ort.create_and_register_allocator(memory, ort.OrtArenaCfg({"arena_extend_strategy": 1}))
 
 
+class Cuts:
+    """Whose turn it is to cut back; safe from threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last = time.monotonic()
+
+    def due(self) -> bool:
+        """Whether the last one was long ago; if so the caller makes the next."""
+        with self._lock:
+            if time.monotonic() - self._last < CUT_SECONDS:
+                return False
+            self._last = time.monotonic()
+            return True
+
+
+_cuts = Cuts()
+
+
 def run_options() -> ort.RunOptions | None:
     """Of a call; one now and then gives back what no call uses any more."""
-    global _cut_at
-    with _lock:
-        if time.monotonic() - _cut_at < CUT_SECONDS:
-            return None
-        _cut_at = time.monotonic()
+    if not _cuts.due():
+        return None
     options = ort.RunOptions()
     options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
     return options
