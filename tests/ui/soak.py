@@ -4,7 +4,7 @@ PYTHONPATH=. python tests/ui/soak.py [--minutes 20] [--public] [--clients 32] [-
 
 Starts the page as a process of its own and asks it over HTTP what browsers and programs ask. Exit
 code 1 if the memory of two minutes grows by more than 5 %, if files are left, or if a request
-that should have been answered was not.
+was not answered. Memory is Pss, the median of half a minute.
 """
 
 from __future__ import annotations
