@@ -10,7 +10,11 @@ Importing the package loads no heavy library; the names below are imported when 
 """
 
 import importlib
+import os
 from typing import Any
+
+# ONNX Runtime reports its use to its maker unless this is set before it is imported.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 __version__ = "0.1.0"
 

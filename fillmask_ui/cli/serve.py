@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import time
 from typing import Annotated
 
 import typer
@@ -90,7 +93,12 @@ def start_page(
         ) from error
     if link is not None:
         webbrowser.open(f"{url}?{link}" if link else url)
-    demo.block_thread()
+    # A service manager's way to say Ctrl-C; by itself Python would end without tidying up.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with contextlib.suppress(KeyboardInterrupt):
+        while demo.is_running:
+            time.sleep(0.1)
+    demo.close(verbose=False)
 
 
 def check_address(host: str | None = None) -> None:

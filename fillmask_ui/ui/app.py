@@ -1,7 +1,13 @@
 """The page, assembled from its tabs."""
 
+import asyncio
+import functools
 import os
+import shutil
+import tempfile
+import weakref
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -13,10 +19,12 @@ from fillmask_ui.ui.evaluate import tab as evaluate
 from fillmask_ui.ui.explore import tab as explore
 from fillmask_ui.ui.learn import tab as learn
 from fillmask_ui.ui.links import on_link
+from fillmask_ui.ui.memory import keep_trimming, share_heaps
 from fillmask_ui.ui.quantize import tab as quantize
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.theme import theme
 from fillmask_ui.ui.unmask import tab as unmask
+from fillmask_ui.ui.visitors import PageStates
 
 TITLE = "Fill-mask explorer"
 # Name in the address, label, what builds it; the first is where the page opens.
@@ -59,6 +67,10 @@ def build_app(
     """
     # Gradio sums up all events after each one, for a monitor that `launch_options` switches off.
     os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "1000")
+    os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "1000")
+    if "GRADIO_TEMP_DIR" not in os.environ:
+        os.environ["GRADIO_TEMP_DIR"] = str(_received())
+    share_heaps()
     session = Session(store or ModelStore(), default_model, public=public)
 
     def selected(link: Mapping[str, str]) -> Any:
@@ -80,10 +92,25 @@ def build_app(
                 tab.select(None, js=f"() => {{ {remember}; }}")
         opened = on_link("", selected, [tabs])
         opened.then(None, js="() => { window.fillmask.loaded = true; }")
+
+    trimming: list[asyncio.Task[None]] = []  # which would be collected if nothing held it
+
+    async def keep_little() -> None:
+        demo.app.state_holder = PageStates(demo)
+        trimming.append(asyncio.create_task(keep_trimming()))
+
     # Only once the page answers: until then the two would hold each other up.
-    demo.extra_startup_events.append(session.preload)
+    demo.extra_startup_events += [keep_little, session.preload]
     demo.queue(max_size=64 if public else None, default_concurrency_limit=4, api_open=not public)
     return demo
+
+
+@functools.cache
+def _received() -> Path:
+    """A folder for what visitors send and fetch, which ends with this process."""
+    folder = Path(tempfile.mkdtemp(prefix="fillmask-ui-"))
+    weakref.finalize(_received, shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def tabs_of(public: bool) -> list[tuple[str, str, Callable[[Session], None]]]:

@@ -6,7 +6,6 @@ one model cost one model. Whatever a tab asks of a model goes through here and i
 
 import contextlib
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
@@ -33,6 +32,7 @@ from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Filling, MaskFilling, ScoredWord
 from fillmask_ui.runs import RunStore
 from fillmask_ui.show.charts.chart import new_figure
+from fillmask_ui.ui.answers import Answers
 from fillmask_ui.ui.background import Done, Report, Tasks, TasksInTurn, Waiting
 
 # Far above any model's limit in tokens, far below what would keep a tokenizer busy.
@@ -40,9 +40,6 @@ MAX_CHARACTERS = 50_000
 MAX_WORDS = 100
 # Tokens that a model is made to read for words of several sub-tokens while someone waits.
 MAX_WORK = 200_000
-# Answers that are kept, and the candidates and scored words of all of them together.
-_KEPT_ANSWERS = 128
-_KEPT_CANDIDATES = 100_000
 
 Kept = TypeVar("Kept")
 
@@ -75,7 +72,7 @@ class Session:
         self.public = public
         # The runs that a visitor may see, by who it is; set by the tab that makes them.
         self.stored_runs: Callable[[str], RunStore] | None = None
-        self._answers: OrderedDict[tuple, tuple[Any, int]] = OrderedDict()  # and its size
+        self._answers = Answers()
         # By the id of the model; each lives as long as somebody asks.
         self._shared: WeakValueDictionary[int, SharedModel] = WeakValueDictionary()
         self._loading = Tasks[MaskedLM]()
@@ -235,11 +232,11 @@ class Session:
             grow: model, answer known so far (None for none) -> the same with some more words.
         """
         key = self._key(model, question)
-        known = self._kept(key)
+        known = self._answers.get(key)
         if known is None or len(known.words) <= start:
             known = grow(self._sharing(model), known)
             # Beside each word stand the five that were wanted.
-            self._keep(key, known, 6 * len(known.words))
+            self._answers.keep(key, known, 6 * len(known.words))
         return known
 
     def slowly(
@@ -259,12 +256,12 @@ class Session:
             size: of the answer, in candidates of about the same memory.
         """
         key = self._key(model, question)
-        if (known := self._kept(key)) is not None:
+        if (known := self._answers.get(key)) is not None:
             return Done(known)
 
         def compute(report: Report) -> Kept:
             answer = work(report)
-            self._keep(key, answer, size(answer))
+            self._answers.keep(key, answer, size(answer))
             return answer
 
         return self._working.wait(key, compute)
@@ -304,29 +301,14 @@ class Session:
         size: Callable[[Kept], int],
     ) -> Kept:
         key = self._key(model, question)
-        if (known := self._kept(key)) is not None:
+        if (known := self._answers.get(key)) is not None:
             return known
         answer = make()
-        self._keep(key, answer, size(answer))
+        self._answers.keep(key, answer, size(answer))
         return answer
 
     def _key(self, model: MaskedLM, question: tuple) -> tuple:
         return (str(model.signature), id(model), *question)
-
-    def _kept(self, key: tuple) -> Any:
-        with self._lock:
-            if key not in self._answers:
-                return None
-            self._answers.move_to_end(key)
-            return self._answers[key][0]
-
-    def _keep(self, key: tuple, answer: Any, size: int) -> None:
-        with self._lock:
-            self._answers[key] = answer, size
-            total = sum(own for _, own in self._answers.values())
-            while len(self._answers) > _KEPT_ANSWERS or total > _KEPT_CANDIDATES:
-                _, (_, dropped) = self._answers.popitem(last=False)
-                total -= dropped
 
 
 def check_text(text: str, words: Sequence[str] = ()) -> None:

@@ -223,16 +223,6 @@ def test_words_that_would_take_hours_are_refused(session, monkeypatch, ask):
         ask(session, ["talked"])
 
 
-def test_what_is_kept_is_bounded_by_its_candidates(session, monkeypatch):
-    monkeypatch.setattr("fillmask_ui.ui.session._KEPT_CANDIDATES", 25)
-    model = session.model("")
-    for text in ("a [MASK]", "the [MASK]", "the [MASK] [MASK]"):
-        session.fill(model, text, top_k=10)
-    assert [size for _, size in session._answers.values()] == [20]
-    assert len(session.fill(model, "[MASK] " * 5, top_k=10).masks) == 5
-    assert not session._answers
-
-
 def after(question, do, **where):
     version = where.pop("version", version_of(question.text))
     return acted(question, Action(do, version=version, **where), TableModel())

@@ -88,7 +88,9 @@ def _wire_jobs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
     once: dict[str, Any] = {"trigger_mode": "once", **_JOBS}
     # Who asks is known to the browser alone.
     who = [gr.Textbox(visible=False), gr.Textbox(visible=False)]
-    arrival = widgets.page().load(arrive, who, every, js=widgets.static("visitor.js"), **QUIET)
+    # No more outputs than it needs: Gradio makes each of them anew, and every visitor waits for it.
+    listed = [parts[name] for name in ("runs", "picked", "other")]
+    arrival = widgets.page().load(arrive, who, listed, js=widgets.static("visitor.js"), **QUIET)
     jobs = [
         arrival.then(take_up, None, every, **_JOBS),
         parts["run"].click(run, None, every, inputs_kwargs=inputs, **once),

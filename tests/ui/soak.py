@@ -1,0 +1,395 @@
+"""Many visitors for a long time: what the memory of the page grows by, and what it leaves behind.
+
+PYTHONPATH=. python tests/ui/soak.py [--minutes 20] [--public] [--clients 32] [--model NAME ...]
+
+Starts the page as a process of its own and asks it over HTTP what browsers and programs ask. Exit
+code 1 if the memory of two minutes grows by more than 5 %, if files are left, or if a request
+was not answered. Memory is Pss, the median of half a minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import secrets
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+from serving import free_port
+
+ROOT = Path(__file__).parents[2]
+GROWTH_PERCENT = 5.0
+REFERENCE_SECONDS, SAMPLE_SECONDS = 120.0, 3.0
+WORDS = (ROOT / "docs" / "learn.md").read_text("utf-8").split()
+MODELS = ("embedded", "embedded:int8")
+# Empty folders that Gradio makes when it is imported, for all pages of a machine.
+GRADIOS = ("tmp/gradio", "tmp/gradio/vibe_edit_history")
+# What the Explore tab asks beside the bars.
+ASIDES = ("joint", "losses", "surprise", "mattered", "download", "compared", "apart", "guess")
+
+
+@dataclass
+class Counts:
+    """What became of requests."""
+
+    seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))  # by kind
+    errors: Counter[str] = field(default_factory=Counter)  # kind and reason -> how often
+    open_since: dict[int, tuple[str, float]] = field(default_factory=dict)  # those under way
+
+    @asynccontextmanager
+    async def measured(self, kind: str) -> AsyncIterator[None]:
+        number, begun = object(), time.monotonic()
+        self.open_since[id(number)] = kind, begun
+        try:
+            yield
+            self.seconds[kind].append(time.monotonic() - begun)
+        except (httpx.HTTPError, ValueError, KeyError) as error:
+            self.errors[f"{kind}: {type(error).__name__} {str(error)[:90]}"] += 1
+        finally:
+            del self.open_since[id(number)]
+
+
+class Server:
+    """The page in a process of its own, with folders of its own."""
+
+    def __init__(self, folder: Path, options: list[str]) -> None:
+        self.folder, self.port = folder, free_port()
+        for name in ("tmp", "runs", "cache"):
+            (folder / name).mkdir()
+        environment = os.environ | {
+            "TMPDIR": str(folder / "tmp"),
+            "FILLMASK_UI_RUNS": str(folder / "runs"),
+            "FILLMASK_UI_CACHE": str(folder / "cache"),
+            "HF_HUB_OFFLINE": "1",
+            "PYTHONPATH": str(ROOT),
+        }
+        own = ["--host", "127.0.0.1", "--port", str(self.port), *options]
+        with (folder / "log").open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "fillmask_ui", *own], env=environment, stdout=log, stderr=log
+            )
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def memory_mb(self) -> float:
+        """Resident memory of the process and all that it started."""
+        return sum(map(_resident_mb, _family(self.process.pid)))
+
+    async def ready(self) -> None:
+        async with httpx.AsyncClient(trust_env=False) as client:
+            while self.process.poll() is None:
+                with suppress(httpx.HTTPError):
+                    if (await client.get(f"{self.url}/gradio_api/app_id")).status_code == 200:
+                        return
+                await asyncio.sleep(0.2)
+        raise SystemExit((self.folder / "log").read_text())
+
+    def stop(self) -> list[Path]:
+        """End it as a service manager does; the files that it leaves."""
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(60)
+        left = (path.relative_to(self.folder) for path in (self.folder / "tmp").rglob("*"))
+        return [path for path in left if str(path) not in GRADIOS]
+
+
+def _family(pid: int) -> list[int]:
+    try:
+        tasks = [*Path(f"/proc/{pid}/task").iterdir()]
+        children = [child for task in tasks for child in (task / "children").read_text().split()]
+    except OSError:  # it has just ended
+        return []
+    return [pid, *(own for child in children for own in _family(int(child)))]
+
+
+def _resident_mb(pid: int) -> float:
+    with suppress(OSError):
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+    return 0.0
+
+
+class Visitor:
+    """One open page, or a program; asks what a browser would ask."""
+
+    def __init__(self, client: httpx.AsyncClient, config: dict[str, Any], counts: Counts) -> None:
+        self.client, self.counts = client, counts
+        self.hash, self.name = secrets.token_hex(6), secrets.token_hex(16)
+        self.components = {own["id"]: own for own in config["components"]}
+        self.events = config["dependencies"]
+        self._beating: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Load the page, tell the server who is here and keep the line open."""
+        async with self.counts.measured("open the page"):
+            (await self.client.get("/")).raise_for_status()
+            self._beating = asyncio.create_task(self._beat())
+            loads = [own for own in self.events if any(on == "load" for _, on in own["targets"])]
+            for event in loads:
+                await self._join(event, [self.name, self.hash][: len(event["inputs"])])
+            await self._until_done(len(loads))
+
+    def close(self) -> None:
+        if self._beating is not None:
+            self._beating.cancel()
+
+    async def _beat(self) -> None:
+        with suppress(httpx.HTTPError):
+            async with self.client.stream("GET", f"/gradio_api/heartbeat/{self.hash}") as stream:
+                async for _ in stream.aiter_lines():
+                    pass
+
+    async def served(self, name: str, values: dict[str, Any], kind: str) -> Any:
+        """A function of a component that the browser calls, asked again while it is busy."""
+        owners = (own for own in self.components.values() if own["props"].get("server_fns"))
+        owner = next(own["id"] for own in owners if name in own["props"]["server_fns"])
+        body = {"session_hash": self.hash, "component_id": owner, "fn_name": name}
+        async with self.counts.measured(kind):
+            while True:
+                posted = await self.client.post(
+                    "/gradio_api/component_server", json={**body, "data": values}
+                )
+                answer = posted.raise_for_status().json()
+                if answer.get("kind") != "busy":
+                    return answer
+                await asyncio.sleep(0.3)
+        return {}
+
+    async def predict(self, text: str, model: str) -> None:
+        """A program's question through the queue."""
+        async with self.counts.measured("program"):
+            posted = await self.client.post(
+                "/gradio_api/call/predict", json={"data": [text, model, 5, ""]}
+            )
+            event = posted.raise_for_status().json()["event_id"]
+            answer = await self.client.get(f"/gradio_api/call/predict/{event}")
+            if "event: complete" not in answer.text:
+                raise ValueError(answer.text[:200])
+
+    async def upload(self, lines: int) -> dict[str, Any]:
+        """A file of texts, as a value of the component for files."""
+        content = "\n".join(some_text(random.randint(4, 40)) for _ in range(lines)).encode()
+        posted = await self.client.post(
+            "/gradio_api/upload", files={"files": (f"{secrets.token_hex(4)}.txt", content)}
+        )
+        path = posted.raise_for_status().json()[0]
+        kept = {"path": path, "orig_name": "texts.txt", "size": len(content)}
+        return {**kept, "meta": {"_type": "gradio.FileData"}}
+
+    async def evaluate(self, end: str, **choices: Any) -> None:
+        """Start an evaluation; follow it to its `end`: "done", "left" or "cancelled"."""
+        run = next(own for own in self.events if own["api_name"] == "run")
+        async with self.counts.measured(f"evaluation {end}"):
+            props = {i: self.components[i]["props"] for i in run["inputs"]}
+            data = [choices.get(own.get("label"), own.get("value")) for own in props.values()]
+            await self._join(run, data)
+            if end == "done":
+                await self._until_done(1)
+                return
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._until_done(1), random.uniform(0.5, 4))
+            if end == "cancelled":
+                cancel = next(own for own in self.events if own["api_name"] == "cancel")
+                await self._join(cancel, [])
+                await self._until_done(1)
+
+    async def _join(self, event: dict[str, Any], data: list[Any]) -> None:
+        body = {"fn_index": event["id"], "data": data, "session_hash": self.hash}
+        (await self.client.post("/gradio_api/queue/join", json=body)).raise_for_status()
+
+    async def _until_done(self, events: int) -> None:
+        """Read what the queue sends to this page until so many events have ended."""
+        place = "/gradio_api/queue/data"
+        async with self.client.stream("GET", place, params={"session_hash": self.hash}) as stream:
+            async for line in stream.aiter_lines():
+                message = json.loads(line[6:]) if line.startswith("data: ") else {}
+                if message.get("msg") == "process_completed":
+                    events -= 1
+                    if not message["success"]:
+                        raise ValueError(str(message["output"].get("error"))[:200])
+                if events <= 0 or message.get("msg") == "close_stream":
+                    return
+
+
+def some_text(words: int, masks: int = 0) -> str:
+    chosen = random.choices(WORDS, k=words)
+    for place in random.sample(range(words), min(masks, words)):
+        chosen[place] = "[MASK]"
+    return " ".join(chosen)
+
+
+Behaviour = Callable[[Callable[[], Visitor], "Choices"], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the run was started with."""
+
+    models: tuple[str, ...]
+    pause_seconds: float  # between two questions of one client, on average
+
+    async def pause(self, times: float = 1.0) -> None:
+        await asyncio.sleep(times * self.pause_seconds * random.uniform(0.5, 1.5))
+
+
+async def type_sentences(visitor: Callable[[], Visitor], choices: Choices) -> None:
+    """Open a page, type some sentences word by word, look at what stands beside, leave."""
+    page = visitor()
+    await page.open()
+    for _ in range(random.randint(3, 8)):
+        length = random.choice([4, 8, 12, 20, 40, 100, 250])
+        words = some_text(length, masks=random.choice([0, 1, 1, 2, 5])).split()
+        state = {"model": random.choice(choices.models), "top_k": random.choice([5, 10, 50])}
+        for end in sorted({random.randint(1, length) for _ in range(6)} | {length}):
+            state["text"] = " ".join(words[:end])
+            await page.served("answer", state, "sentence")
+            await choices.pause()
+        if random.random() < 0.5:
+            state["compare"] = random.choice(choices.models)
+        await page.served(random.choice(ASIDES), state | {"from": 0, "label": "CSV"}, "beside it")
+        await choices.pause()
+        if random.random() < 0.05:
+            await page.served("answer", {"text": some_text(9_000)[:50_000]}, "50,000 characters")
+    page.close()
+
+
+async def call_endpoint(visitor: Callable[[], Visitor], choices: Choices) -> None:
+    """A program: each question is one of a stranger."""
+    await visitor().predict(some_text(random.randint(3, 150), 1), random.choice(choices.models))
+    await choices.pause()
+
+
+async def open_and_close(visitor: Callable[[], Visitor], choices: Choices) -> None:
+    page = visitor()
+    await page.open()
+    await choices.pause()
+    page.close()
+
+
+def evaluations(end: str) -> Behaviour:
+    async def evaluate(visitor: Callable[[], Visitor], choices: Choices) -> None:
+        page = visitor()
+        await page.open()
+        chosen: dict[str, Any] = {"Model A": random.choice(choices.models)}
+        chosen |= {"Number of texts": 10 if end == "done" else 100, "Seed": random.randint(0, 9999)}
+        if random.random() < 0.5:
+            chosen |= {"Texts": "paste", "Texts to paste": some_text(300)}
+        else:
+            chosen |= {"Texts": "upload"}
+            async with page.counts.measured("upload"):
+                file = await page.upload(200)
+                own = next(
+                    p["props"]["label"] for p in page.components.values() if p["type"] == "file"
+                )
+                chosen[own] = file
+        await page.evaluate(end, **chosen)
+        page.close()
+        await choices.pause(8)
+
+    return evaluate
+
+
+# Of 32 clients the last ones do something else than type.
+OTHERS: tuple[Behaviour, ...] = (
+    *(call_endpoint, call_endpoint, open_and_close),
+    *(evaluations("done"), evaluations("left"), evaluations("cancelled")),
+)
+
+
+async def load(server: Server, args: argparse.Namespace, counts: Counts) -> list[float]:
+    """Keep all clients busy until the time is over; the samples of memory, in MB."""
+    # An idle connection is given up before the server, which waits 5 s, closes it.
+    limits = httpx.Limits(max_connections=None, keepalive_expiry=2)
+    timeout = httpx.Timeout(300)
+    choices = Choices((*MODELS, *args.model), args.pause)
+    async with httpx.AsyncClient(
+        base_url=server.url, limits=limits, timeout=timeout, trust_env=False
+    ) as client:
+        config = (await client.get("/config")).raise_for_status().json()
+
+        async def live(behaviour: Behaviour) -> None:
+            while True:
+                await choices.pause(random.random())
+                await behaviour(lambda: Visitor(client, config, counts), choices)
+
+        typing = max(1, args.clients - len(OTHERS))
+        tasks = [asyncio.create_task(live(own)) for own in [type_sentences] * typing + [*OTHERS]]
+        samples, end = [], time.monotonic() + 60 * args.minutes
+        while time.monotonic() < end:
+            await asyncio.sleep(SAMPLE_SECONDS)
+            samples.append(server.memory_mb() or samples[-1])
+            broken = [task for task in tasks if task.done()]
+            if broken or server.process.poll() is not None:
+                broken[0].result()
+            if len(samples) % 20 == 0:
+                asked = sum(map(len, counts.seconds.values()))
+                print(f"{len(samples) * SAMPLE_SECONDS:5.0f} s {samples[-1]:7.0f} MB", end=" ")
+                print(f"{asked:7} answers, {counts.errors.total()} errors", flush=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return samples
+
+
+def report(samples: list[float], left: list[Path], counts: Counts) -> bool:
+    """Print what was measured; whether all is as it should be."""
+    first = min(int(REFERENCE_SECONDS / SAMPLE_SECONDS), len(samples) // 2)
+    window = max(1, min(10, len(samples) // 8))  # half a minute: what is at work comes and goes
+    begin = statistics.median(samples[max(0, first - window) : first + 1])
+    last = statistics.median(samples[-window:])
+    growth = 100 * (last / begin - 1)
+    print(f"memory: {begin:.0f} MB after {first * SAMPLE_SECONDS:.0f} s, {last:.0f} MB at the end")
+    print(f"growth: {growth:+.1f} %, highest {max(samples):.0f} MB")
+    for kind, seconds in sorted(counts.seconds.items()):
+        ordered = sorted(seconds)
+        p50, p95 = (ordered[min(len(ordered) * p // 100, len(ordered) - 1)] for p in (50, 95))
+        print(
+            f"{kind:24}{len(ordered):7}  p50 {1e3 * p50:6.0f} ms  p95 {1e3 * p95:6.0f} ms", end=""
+        )
+        print(f"  longest {1e3 * ordered[-1]:6.0f} ms")
+    for error, times in counts.errors.most_common(12):
+        print(f"error, {times} times: {error}")
+    print(f"files left: {len(left)}", *map(str, left[:20]), sep="\n  ")
+    return growth <= GROWTH_PERCENT and not left and not counts.errors
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--minutes", type=float, default=20.0)
+    parser.add_argument("--clients", type=int, default=32)
+    parser.add_argument("--pause", type=float, default=1.5, help="seconds between two questions")
+    parser.add_argument("--public", action="store_true")
+    parser.add_argument(
+        "--model", action="append", default=[], help="one more; not on a public page"
+    )
+    args = parser.parse_args()
+    counts = Counts()
+    with tempfile.TemporaryDirectory(prefix="soak-") as folder:
+        server = Server(Path(folder), ["--public"] if args.public else [])
+        try:
+            asyncio.run(server.ready())
+            samples = asyncio.run(load(server, args, counts))
+            waiting = [kind for kind, since in counts.open_since.values()]
+            assert not waiting, waiting
+        finally:
+            left = server.stop()
+    return 0 if report(samples, left, counts) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""What is kept of the latest answers is bounded by the memory that it takes."""
+
+import gc
+import tracemalloc
+
+from table_model import WORDS, TableModel
+
+from fillmask_ui.errors import FillmaskError
+from fillmask_ui.models import ModelStore
+from fillmask_ui.ui import answers
+from fillmask_ui.ui.answers import Answers
+from fillmask_ui.ui.session import MAX_CHARACTERS, Session
+
+KEPT_BYTES = 5_000_000
+
+
+def test_the_longest_unused_goes_first(monkeypatch):
+    monkeypatch.setattr(answers, "MOST_ANSWERS", 2)
+    kept = Answers()
+    for name in ("one", "two"):
+        kept.keep((name,), name.upper(), 1)
+    assert kept.get(("one",)) == "ONE"
+    kept.keep(("three",), "THREE", 1)
+    assert [kept.get((name,)) for name in ("one", "two", "three")] == ["ONE", None, "THREE"]
+
+
+def test_what_is_kept_is_bounded_by_its_candidates(monkeypatch):
+    monkeypatch.setattr(answers, "MOST_CANDIDATES", 25)
+    kept = Answers()
+    for name, candidates in (("one", 10), ("two", 10), ("three", 20)):
+        kept.keep((name,), name.upper(), candidates)
+    assert [kept.get((name,)) for name in ("one", "two", "three")] == [None, None, "THREE"]
+    kept.keep(("four",), "FOUR", 50)  # larger than all of it
+    assert [kept.get((name,)) for name in ("three", "four")] == [None, None]
+
+
+def test_a_long_text_counts_as_its_tokens_do(monkeypatch):
+    monkeypatch.setattr(answers, "MOST_CANDIDATES", 25)
+    kept = Answers()
+    kept.keep(("pair", ("a " * 50, "b " * 50)), "PAIR", 1)  # 200 characters, as 25 candidates
+    assert kept.get(("pair", ("a " * 50, "b " * 50))) is None
+
+
+def test_long_texts_leave_no_more_than_the_bound(monkeypatch):
+    """Each leaves about 0.1 MB, whose candidates are few: without a bound on texts 12 MB."""
+    monkeypatch.setattr(answers, "MOST_CANDIDATES", 10_000)
+    model = TableModel()
+    model.max_tokens = 10_000
+    session = Session(ModelStore(loader=lambda *_, **__: model), "table")
+
+    def type_text(number: int) -> None:
+        words = [WORDS[(number * place) % len(WORDS)] for place in range(1, 600)]
+        session.fill(model, f"{number} [MASK] {' '.join(words)}", top_k=10)
+        try:
+            session.fill(model, f"{number} [MASK] " + "a" * MAX_CHARACTERS, top_k=10)
+        except FillmaskError as error:
+            assert "characters" in str(error)
+
+    type_text(0)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for number in range(1, 141):
+            type_text(number)
+        gc.collect()
+        grown = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert 1_000_000 < grown < KEPT_BYTES
