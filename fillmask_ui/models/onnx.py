@@ -40,8 +40,8 @@ _PACKAGES = ("onnxruntime",)
 # Models up to this size may be in memory a second time while many texts are measured.
 _TWICE_BYTES = 512 << 20
 
-# For two texts of a few words, which take the largest models some seconds.
-_PROBE_SECONDS = 60.0
+# For two texts of a few words, beside the time in which the weights come from a slow disk.
+_PROBE_SECONDS, _BYTES_A_SECOND = 20.0, 5e7
 
 # Features of x86 processors that add up products of bytes in 32 bits.
 _EXACT_BYTES = {"avx512_vnni", "avx_vnni"}
@@ -273,7 +273,8 @@ class OnnxMaskedLM(RuntimeModel):
         probe = self._probe_batch()
         rows, tokens = slice(0, feeds.batch), feeds.length or probe.input_ids.shape[1]
         arrays = feeds.arrays(probe.input_ids[rows, :tokens], probe.attention_mask[rows, :tokens])
-        with time_limit(ort.RunOptions(), _PROBE_SECONDS) as options:
+        seconds = _PROBE_SECONDS + total_bytes(source.files) / _BYTES_A_SECOND
+        with time_limit(ort.RunOptions(), seconds) as options:
             names = [one.name for one in session.get_outputs()]
             outputs = self._call(session, arrays, names, options)
         name = find_logits(

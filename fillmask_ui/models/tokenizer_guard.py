@@ -28,6 +28,7 @@ _MOST_PREPENDED = 1_000  # characters, of all that is put in front of a text
 _LONGEST_WORD = 10_000
 
 _CHARSMAP = re.compile(rb'"precompiled_charsmap"\s*:\s*"([^"]*)"')
+_REPEATED_GROUP = re.compile(rb'"Regex":"(\\.|[^"\\])*\)[+*{]')
 _ESCAPED_ASCII = re.compile(rb"\\(u00[2-7]|/)")  # in which that can be written otherwise
 
 
@@ -107,6 +108,12 @@ def refuse_growth(backend: Any, name: str) -> None:
             f"the tokenizer of {name} takes words of {longest:,} characters apart, which would "
             f"never end: max_input_chars_per_word is 100 as a rule, and {_LONGEST_WORD:,} at most"
         )
+
+
+def may_backtrack(backend: Any) -> bool:
+    """Whether a regular expression of its own repeats a group, which can take steps without end."""
+    parts = [part.__getstate__() for part in (backend.normalizer, backend.pre_tokenizer) if part]
+    return any(_REPEATED_GROUP.search(part) for part in parts)
 
 
 def _growth(part: Any) -> _Growth:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from fillmask_ui.models.memory import check_readable
 from fillmask_ui.models.quiet import quiet_panics, quiet_transformers
 from fillmask_ui.models.tokenizer_guard import (
     TokenizerPanicError,
+    may_backtrack,
     refuse_charsmap,
     refuse_growth,
     tokenizer_errors,
@@ -147,13 +149,13 @@ def _of_transformers(tokenizer: Any, name: str) -> TokenizerVocabulary:
     ids = tokenizer.get_vocab()
     marks = Marks.of(ids)
     limit = tokenizer.model_max_length
-    split = (
-        _fast_splitter(tokenizer.backend_tokenizer, marks)
-        if tokenizer.is_fast
-        else _slow_splitter(tokenizer, marks)
-    )
+    if tokenizer.is_fast:
+        split = _fast_splitter(tokenizer.backend_tokenizer, marks)
+        quiet = may_backtrack(tokenizer.backend_tokenizer)
+    else:
+        split, quiet = _slow_splitter(tokenizer, marks), False
     return TokenizerVocabulary(
-        split=_told_splitter(split, name),
+        split=_told_splitter(split, name, quiet),
         ids=ids,
         mask_token=tokenizer.mask_token,
         mask_id=tokenizer.mask_token_id,
@@ -166,11 +168,12 @@ def _of_transformers(tokenizer: Any, name: str) -> TokenizerVocabulary:
     )
 
 
-def _told_splitter(split: Splitter, name: str) -> Splitter:
-    """One that raises a ModelError where the library fails."""
+def _told_splitter(split: Splitter, name: str, quiet: bool) -> Splitter:
+    """One that raises a ModelError where the library fails; `quiet` hides what it prints then."""
+    failed = f"the tokenizer of {name} cannot split a text"
 
     def told_split(text: str, special: bool) -> Encoding:
-        with tokenizer_errors(f"the tokenizer of {name} cannot split a text"):
+        with quiet_panics() if quiet else nullcontext(), tokenizer_errors(failed):
             return split(text, special)
 
     return told_split

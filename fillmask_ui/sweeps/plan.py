@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from fillmask_ui.errors import DataError
+from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.intervals import Limits
 from fillmask_ui.models.choice import ModelChoice
@@ -89,9 +89,17 @@ def text_files_of(source: TextSource) -> list[Path]:
     return [Path(source.where)] if source.kind == "file" else []
 
 
+# More nobody reads in a table.
+MOST_CELLS = 10_000
+
+
 @dataclass(frozen=True)
 class Sweep:
-    """Every choice of a sweep; `read_sweep` makes one of a file."""
+    """Every choice of a sweep; `read_sweep` makes one of a file.
+
+    Raises:
+        OptionError: for more than `MOST_CELLS` evaluations.
+    """
 
     name: str  # stored runs belong to the sweep of this name
     models: tuple[Labelled[ModelChoice], ...]
@@ -100,6 +108,14 @@ class Sweep:
     seeds: tuple[int, ...] = (42,)  # of the masks; a metric that draws nothing is measured once
     baseline: str | None = None  # label of a model; None without one
     limits: Limits = field(default_factory=Limits)  # borders of the verdict
+
+    def __post_init__(self) -> None:
+        drawn = [len(self.seeds) if own.value.scheme.seeded else 1 for own in self.metrics]
+        if (count := len(self.models) * len(self.texts) * sum(drawn)) > MOST_CELLS:
+            raise OptionError(
+                f"the sweep {self.name} has {count:,} evaluations, {MOST_CELLS:,} at most are "
+                "measured together: give it fewer seeds, or make several of it"
+            )
 
     @cached_property
     def cells(self) -> tuple[SweepCell, ...]:

@@ -27,7 +27,10 @@ class UnmaskingOptions:
     """
 
     max_steps: int | None = option(
-        None, "Steps at most; one per hidden position if not given. The last fills all.", least=1
+        None,
+        "Steps at most; one per hidden position if not given. The last fills all.",
+        least=1,
+        most=100_000,
     )
     order: str = option(
         "top_prob",
