@@ -1,4 +1,4 @@
-"""Files that a command or the page writes for somebody: whole or not at all."""
+"""What is written for somebody: files whole or not at all, text without what a terminal obeys."""
 
 from __future__ import annotations
 
@@ -11,6 +11,33 @@ from typing import TextIO
 
 from fillmask_ui.errors import DataError
 
+# Characters that a terminal or a browser obeys instead of showing: controls, marks of direction.
+_SHOWN = {code: chr(0x2400 + code) for code in range(32)} | {127: "␡"}
+_SHOWN |= {
+    code: f"⟨U+{code:04X}⟩"
+    for code in (*range(0x80, 0xA0), 0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F))
+}
+_SHOWN |= {code: f"⟨U+{code:04X}⟩" for code in (*range(0x2066, 0x206A), 0xFEFF)}
+_SHOWN_IN_LINES = {code: shown for code, shown in _SHOWN.items() if chr(code) not in "\n\t"}
+
+
+def visible(text: str, *, lines: bool = False) -> str:
+    r"""Text of others with controls, marks of direction and lone surrogates written out.
+
+    Args:
+        text: any.
+        lines: whether line feeds and tabs stay.
+
+    >>> visible("a\x1b[31m\n\ud800")
+    'a␛[31m␊\\ud800'
+    """
+    escaped = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return escaped.translate(_SHOWN_IN_LINES if lines else _SHOWN)
+
+
+# Files in the folder of a run, which no export, report or the like may replace.
+_OF_RUNS = ("run.json", "rows.jsonl", "lock", "lock.pid")
+
 
 @contextmanager
 def finished_file(target: Path) -> Iterator[Path]:
@@ -19,8 +46,11 @@ def finished_file(target: Path) -> Iterator[Path]:
     What is no regular file (a pipe, a device) or a link (`/dev/stdout`) is written to as it is.
 
     Raises:
-        DataError: if it cannot be written; an `OSError` raised inside is taken for that.
+        DataError: if it cannot be written, or is part of a stored run; an `OSError` raised inside
+            is taken for the first.
     """
+    if target.name in _OF_RUNS and (target.parent / _OF_RUNS[0]).is_file():
+        raise DataError(f"{target} is part of a stored run: name another file")
     try:
         if target.is_symlink() or (target.exists() and not target.is_file()):
             yield target

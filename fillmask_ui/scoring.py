@@ -132,11 +132,16 @@ def score_targets(values: Exponentials, logits: np.ndarray, targets: np.ndarray)
 
 
 def _picked(values: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """[M], one column of each row; a `ValueError` if the two M differ."""
+    """[M], one column of each row; a `ValueError` if the two M differ or a row has no such one."""
     if columns.shape != values.shape[:1]:
         raise ValueError(
             f"targets {list(columns.shape)} do not fit logits {list(values.shape)}: "
             "one target per position is wanted"
+        )
+    if len(columns) and not 0 <= columns.min() <= columns.max() < values.shape[1]:
+        raise ValueError(
+            f"targets must be token ids from 0 to {values.shape[1] - 1:,}; they were from "
+            f"{columns.min()} to {columns.max()}"
         )
     return values[np.arange(len(columns)), columns]
 
@@ -170,7 +175,7 @@ def nll_nats(logits: np.ndarray, targets: np.ndarray) -> np.ndarray:
         float64 [M], in nats; divide by ln 2 for bits. Lower is better.
 
     Raises:
-        ValueError: if the two M differ; the message gives both shapes.
+        ValueError: if the two M differ, or a target is no id of the vocabulary.
         ModelOutputError: if the logits are not finite.
 
     Source:

@@ -65,6 +65,8 @@ def evaluate(
         raise OptionError(
             f"no folder {str(output.parent)!r} to write {output.name!r} into: make it"
         )
+    if output is not None and output.absolute() == Path(texts.dataset).absolute():
+        raise OptionError(f"{str(output)!r} is the file of texts: name another one for the JSON")
     if resume is None:
         second = None if baseline is None else model.second(baseline)
         plan = Plan(model, second, config, texts.source(), limits)

@@ -17,6 +17,7 @@ from fillmask_ui.cli.hub_settings import check_hub_settings
 from fillmask_ui.cli.serve import serve
 from fillmask_ui.cli.streams import open_streams
 from fillmask_ui.errors import FillmaskError, OptionError, TextError, unexpected
+from fillmask_ui.output import visible
 
 # Each in a module of its name, and what `--help` says of it: the modules load numpy, and more.
 _COMMANDS = {
@@ -102,17 +103,17 @@ def run() -> None:
         finally:
             sys.stdout.flush()  # while its failure can still be told
     except FillmaskError as error:
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(f"error: {visible(str(error), lines=True)}\n")
         raise SystemExit(2 if isinstance(error, OptionError | TextError) else 1) from None
     except (SystemExit, BrokenPipeError) as end:
         # The reader has gone (`| head`), of which typer makes a 1: all is done where that is all.
         if isinstance(end, BrokenPipeError) or isinstance(end.__context__, BrokenPipeError):
             raise SystemExit(int("".join(sys.argv[1:2]) not in _PRINTING)) from None
         raise
-    except KeyboardInterrupt:
-        sys.stderr.write("\ninterrupted\n")
-        raise SystemExit(130) from None
     except BaseException as error:  # noqa: BLE001 - a panic of a Rust library is no `Exception`
+        if _interrupted(error):
+            sys.stderr.write("\ninterrupted\n")
+            raise SystemExit(130) from None
         if os.environ.get("FILLMASK_UI_DEBUG"):
             traceback.print_exc()
         sys.stderr.write(f"error: {unexpected(error)}\n")
@@ -121,6 +122,13 @@ def run() -> None:
         # On its way out Python would search all that was imported for cycles, which takes longer
         # than a prediction.
         gc.freeze()
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether it is Ctrl-C, or what a library made of it while it was imported."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _check_memory() -> None:

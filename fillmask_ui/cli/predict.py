@@ -19,6 +19,7 @@ from fillmask_ui.cli.options import Json, option, with_options
 from fillmask_ui.cli.terminal import load, print_line, print_table, wide_console
 from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.output import visible
 from fillmask_ui.records import Filling
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def print_filling(filling: Filling, *, bits: bool) -> None:
     def parts_text(between: str, parts: Iterable[Any]) -> str:
         return between.join(f"{part.token} {part.nll_nats * scale:.3f}" for part in parts)
 
-    console.print(Text(filling.encoding.text, style="bold"))
+    console.print(Text(visible(filling.encoding.text), style="bold"))
     for number, mask in enumerate(filling.masks, start=1):
         name = f"Mask {number} of {len(filling.masks)}" if len(filling.masks) > 1 else "Mask"
         console.print(

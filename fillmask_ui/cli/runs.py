@@ -11,7 +11,7 @@ import typer
 
 from fillmask_ui.assets import home
 from fillmask_ui.cli.options import Json, option
-from fillmask_ui.cli.terminal import print_json, print_table
+from fillmask_ui.cli.terminal import print_json, print_line, print_table
 from fillmask_ui.errors import FillmaskError, OptionError
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def show(run: RunName, as_json: Json = False) -> None:
         print_json(run_values(summary, info) | {"state": opened.state} | _engines(info))
         return
     failed = f" ({info.error})" if info.error else ""
-    typer.echo(f"{info.name}: {opened.state}{failed}")
+    print_line(f"{info.name}: {opened.state}{failed}")
     if info.engines:
         typer.echo(f"measured by: {engines_text(info.engines)}")
     print_figures(summary, info)

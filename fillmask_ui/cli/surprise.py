@@ -12,6 +12,7 @@ from fillmask_ui.cli.options import Json, option, with_options
 from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, wide_console
 from fillmask_ui.errors import TextError
 from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.output import visible
 
 if TYPE_CHECKING:
     from fillmask_ui.comparing.words import SentenceComparison
@@ -69,7 +70,7 @@ def print_surprise(found: SentenceSurprise, *, bits: bool) -> None:
 
     unit, scale = ("bits", 1 / math.log(2)) if bits else ("nats", 1.0)
     console = wide_console()
-    console.print(Text(found.encoding.text, style="bold"))
+    console.print(Text(visible(found.encoding.text), style="bold"))
     rows = (
         (
             f"{own.word.text} (unknown)" if own.unknown else own.word.text,
@@ -103,7 +104,7 @@ def print_comparison(found: SentenceComparison, *, bits: bool) -> None:
     from fillmask_ui.show.numbers import percent
 
     unit, scale = ("bits", 1 / math.log(2)) if bits else ("nats", 1.0)
-    wide_console().print(Text(found.alignment.text, style="bold"))
+    wide_console().print(Text(visible(found.alignment.text), style="bold"))
 
     def best(own: WordSurprise) -> str:
         return f"{own.wanted[0].word} {percent(own.wanted[0].probability)}"

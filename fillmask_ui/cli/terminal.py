@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from fillmask_ui.output import visible
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import ProgressColumn
@@ -42,7 +44,7 @@ def print_line(text: str, style: str = "") -> None:
     """A line of any length, which is not folded."""
     from rich.text import Text
 
-    wide_console().print(Text(text, style), soft_wrap=True)
+    wide_console().print(Text(visible(text, lines=True), style), soft_wrap=True)
 
 
 def print_table(
@@ -69,7 +71,7 @@ def print_table(
             name[:1].upper() + name[1:], justify="left" if name == heading else "right"
         )
     for row in rows:
-        table.add_row(*(Text(str(cell), overflow="fold") for cell in row))
+        table.add_row(*(Text(visible(str(cell), lines=True), overflow="fold") for cell in row))
     wide_console().print(table)
 
 

@@ -15,7 +15,7 @@ from fillmask_ui.cli.options import Json, option, with_options
 from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, wide_console
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.models.choice import ModelChoice
-from fillmask_ui.output import text_file
+from fillmask_ui.output import text_file, visible
 from fillmask_ui.unmasking.config import UnmaskingConfig
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def print_unmasked(result: Unmasked, model: MaskedLM, *, steps: bool) -> None:
     from rich.text import Text
 
     console = wide_console()
-    console.print(Text(result.text, style="bold"))
+    console.print(Text(visible(result.text), style="bold"))
     if steps:
         rows = _rows(result, model)
         print_table((">step", "text", "written", ">log-probability (nats)"), rows)

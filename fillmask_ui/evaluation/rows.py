@@ -128,6 +128,8 @@ class EvaluatedText(MaskedText):
         """
         stored = stored or StoredModels(second="baseline" in row or "other" in row)
         unmasked = "written_ids" in row if stored.unmasked is None else stored.unmasked
+        if not unmasked and "written_ids" in row:
+            raise ValueError("it has written_ids, and the run filled nothing step by step")
         own, sizes = _masked(row, stored.vocabulary)
         scores = _scores(row, sizes, unmasked)
         if ("baseline" in row) + ("other" in row) != stored.second:

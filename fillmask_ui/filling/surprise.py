@@ -195,6 +195,8 @@ def encode_unmasked(model: MaskedLM, text: str) -> Encoding:
     if not text.strip():
         raise TextError("the text is empty: write a sentence, without a mask")
     encoding = encode_text(vocabulary, text)
+    if all(encoding.special):
+        raise TextError("the tokenizer leaves nothing of the text: write words that it knows")
     if vocabulary.mask_id in encoding.ids:
         raise TextError(
             f"the text has a mask, and here each word is hidden in turn: write a word in place of "

@@ -21,7 +21,10 @@ _DIGEST_BYTES = 32
 def read_entry(kind: str, *key: str) -> bytes | None:
     """What was kept of a kind under a key; None if there is nothing whole."""
     try:
-        stored = _path(kind, key).read_bytes()
+        path = _path(kind, key)
+        if not path.is_file():  # nothing, or a pipe, which would be waited for
+            return None
+        stored = path.read_bytes()
     except (OSError, DataError):
         return None
     digest, content = stored[:_DIGEST_BYTES], stored[_DIGEST_BYTES:]

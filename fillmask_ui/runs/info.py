@@ -197,8 +197,10 @@ def read_info(folder: Path) -> RunInfo:
         raise DataError(f"{folder} is no run: it has no {RUN_FILE}") from error
     except (OSError, ValueError) as error:
         why = (isinstance(error, OSError) and error.strerror) or error
+        closed = isinstance(error, PermissionError)
+        remedy = "ask its owner" if closed else "delete the run"
         raise DataError(
-            f"run {name}: {RUN_FILE} in {folder} cannot be read ({why}): delete the run"
+            f"run {name}: {RUN_FILE} in {folder} cannot be read ({why}): {remedy}"
         ) from error
     try:
         check_shape(values, {"versions": Mapping[str, str]}, RUN_FILE)

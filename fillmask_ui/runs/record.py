@@ -293,8 +293,6 @@ def _open(folder: Path, info: RunInfo) -> Recorder:
         recorder = Recorder(folder, info, running, file, opened)
         whole = 0
         for line in rows:
-            if line.id in recorder._stored:
-                raise line.broken(f"it repeats text {line.id}")
             recorder._stored[line.id] = line.checksum
             running.add(line.row())
             whole = line.end

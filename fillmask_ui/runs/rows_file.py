@@ -6,10 +6,10 @@ resumed run drops it. Others may have altered the file: whatever is not as it wa
 `DataError` that names the run and the line.
 """
 
-import itertools
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,10 @@ from fillmask_ui.runs.files import open_file
 # Of any line.
 _OWN = {"id": Count(2**63 - 1), "checksum": Count(2**32 - 1)}
 _REASON = String()
+
+
+# Of a line; a text of 1,000,000 characters with all of its tokens hidden takes a quarter.
+MOST_BYTES = 2**28
 
 
 @dataclass(frozen=True)
@@ -90,9 +94,13 @@ class RowsFile:
     def __iter__(self) -> Iterator[StoredLine]:
         """All whole lines as they were written; a `DataError` if one is no row."""
         end, second = 0, None
+        seen: set[int] = set()
         for number, content in enumerate(self._whole_lines(), start=1):
             line = self._line(content, Place(end, number))
             end = line.end
+            if line.id in seen:
+                raise line.broken(f"it repeats text {line.id}")
+            seen.add(line.id)
             if "skipped" not in line.values:
                 second = second or ("other" if "other" in line.values else "baseline")
                 if second == "baseline" and "other" in line.values:
@@ -107,7 +115,15 @@ class RowsFile:
     def _whole_lines(self) -> Iterator[bytes]:
         try:
             with open_file(self.path) as file:
-                yield from itertools.takewhile(lambda line: line.endswith(b"\n"), file)
+                lines = iter(partial(file.readline, MOST_BYTES), b"")
+                for number, line in enumerate(lines, start=1):
+                    if line.endswith(b"\n"):
+                        yield line
+                    elif len(line) == MOST_BYTES:
+                        raise DataError(
+                            f"run {self.run}, line {number}: it has more than {MOST_BYTES:,} "
+                            "bytes, so it is no row; delete the line or the run"
+                        )
         except FileNotFoundError:
             return
         except OSError as error:

@@ -20,7 +20,7 @@ from fillmask_ui.errors import DataError, unknown
 from fillmask_ui.evaluation import EvaluatedText, Summary, summarize
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs.files import check_regular, printable
-from fillmask_ui.runs.info import RUN_FILE, RUNNING, STOPPED, RunInfo, read_info, write_info
+from fillmask_ui.runs.info import DONE, RUN_FILE, RUNNING, STOPPED, RunInfo, read_info, write_info
 from fillmask_ui.runs.lock import is_locked
 from fillmask_ui.runs.rows_file import RowsFile
 
@@ -65,13 +65,25 @@ class Run:
         return min((number for number in known if number), default=None)
 
     def summary(self) -> Summary:
-        """The figures of the rows so far, to the last digit those of the run itself."""
-        return summarize(
+        """The figures of the rows so far, to the last digit those of the run itself.
+
+        Raises:
+            DataError: if a row is not as it was written, or if the run is done and has more or
+                fewer of them than it measured.
+        """
+        summary = summarize(
             self.rows(),
             config=self.info.config,
             vocabulary_size=self.info.model["vocabulary_size"],
             limits=self.info.limits,
         )
+        measured = self.info.result["texts"] if self.info.result else summary.texts
+        if self.info.state == DONE and summary.texts != measured:
+            raise DataError(
+                f"run {self.info.name} measured {measured:,} texts and has the rows of "
+                f"{summary.texts:,}: {self.lines.path} was altered; delete the run"
+            )
+        return summary
 
 
 def rows_file(folder: Path, info: RunInfo) -> RowsFile:
@@ -165,7 +177,7 @@ class RunStore:
                 "folder with the environment variable FILLMASK_UI_RUNS"
             ) from error
         folders = {printable(name): self.root / name for name in found}
-        return {name: own for name, own in folders.items() if os.path.lexists(own / RUN_FILE)}
+        return {name: own for name, own in folders.items() if _may_be_run(own)}
 
     def delete(self, name: str) -> str:
         """Remove a run and give its full name back.
@@ -175,6 +187,8 @@ class RunStore:
         """
         folder = self.folder(name)
         full = printable(folder.name)
+        if not folder.is_symlink() and not os.access(folder, os.W_OK | os.X_OK):
+            raise DataError(f"run {full} cannot be deleted: {folder} may not be written")
         if is_locked(folder / LOCK_FILE):
             raise DataError(f"run {full} is being written: stop it first")
         try:
@@ -183,6 +197,12 @@ class RunStore:
             where, why = error.filename or folder, error.strerror or error
             raise DataError(f"run {full} cannot be deleted: {where}: {why}") from error
         return full
+
+
+def _may_be_run(folder: Path) -> bool:
+    """Whether it has a run.json, or may have one that nobody else can see."""
+    hidden = folder.is_dir() and not os.access(folder, os.X_OK)
+    return hidden or os.path.lexists(folder / RUN_FILE)
 
 
 def _short(path: Path) -> str:

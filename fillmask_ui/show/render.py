@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import escape
 
+from fillmask_ui.output import visible
 from fillmask_ui.show.explanations import EXPLANATIONS, as_unsure
 from fillmask_ui.show.numbers import (
     cell_text,
@@ -24,19 +25,12 @@ from fillmask_ui.show.numbers import (
     three_digits,
 )
 
-# Invisible characters that would change or hide what stands beside them.
-_SHOWN_CONTROLS = {i: chr(0x2400 + i) for i in range(32)} | {127: "␡"}
-_SHOWN_CONTROLS |= {
-    ord(c): f"⟨U+{ord(c):04X}⟩"
-    for c in "\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
-}
-
 
 def _visible(value: Any) -> Any:
     """A value with controls and lone surrogates written out, so that any browser can be sent it."""
     if type(value) is not str:
         return value
-    return value.encode("utf-8", "backslashreplace").decode("utf-8").translate(_SHOWN_CONTROLS)
+    return visible(value)
 
 
 def text_html(text: str) -> str:
@@ -45,7 +39,7 @@ def text_html(text: str) -> str:
     >>> text_html("<b>\x00\ud800")
     '&lt;b&gt;␀\\ud800'
     """
-    return str(escape(_visible(text)))
+    return str(escape(visible(text)))
 
 
 _ENVIRONMENT = Environment(

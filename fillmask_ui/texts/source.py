@@ -206,6 +206,10 @@ class TextChoice:
                     f"{self.column!r}"
                 )
             given["column"] = name.strip()
+        if not reference.strip():
+            raise OptionError(
+                "the data set has no name: give embedded, a file, a folder or a hub id"
+            )
         if reference in (EMBEDDED, "-"):
             return TextSource(STDIN if reference == "-" else EMBEDDED, **given)
         path = expanded(reference)

@@ -4,6 +4,7 @@
 
 import contextlib
 import dataclasses
+import json
 from collections.abc import Iterator
 from types import GenericAlias
 from typing import Any, TypedDict, get_args, get_type_hints
@@ -70,6 +71,7 @@ def build(session: Session) -> None:
             candidates: words to score at each mask, separated by commas.
         """
         with _errors_in_words():
+            _check_strings(text=text, model=model, candidates=candidates)
             _check_top_k(top_k)
             words = split_words(candidates)
             return session.fill(session.model(model), text, top_k=top_k, words=words).to_dict()
@@ -83,6 +85,7 @@ def build(session: Session) -> None:
             model: a model's reference; empty for the page's default model.
         """
         with _errors_in_words():
+            _check_strings(text=text, candidates=candidates, model=model)
             scores = session.score(session.model(model), text, split_words(candidates))
             return [[dataclasses.asdict(word) for word in mask] for mask in scores]
 
@@ -99,6 +102,7 @@ def build(session: Session) -> None:
             candidates: words to score at each mask, separated by commas.
         """
         with _errors_in_words():
+            _check_strings(text=text, model=model, other=other, candidates=candidates)
             _check_top_k(top_k)
             both = session.model(model), session.model(other)
             return session.compare(both, text, top_k=top_k, words=split_words(candidates)).to_dict()
@@ -119,9 +123,17 @@ def build(session: Session) -> None:
         gr.api(endpoint, api_name=endpoint.__name__, concurrency_limit=4)
 
 
-def _check_top_k(top_k: int) -> None:
-    if not 1 <= top_k <= MAX_TOP_K:
-        raise OptionError(f"top_k was {top_k}: give a number from 1 to {MAX_TOP_K}")
+def _check_strings(**values: object) -> None:
+    """What a program sends may be anything that JSON has."""
+    for name, value in values.items():
+        if not isinstance(value, str):
+            raise OptionError(f"{name} must be a string; it was {json.dumps(value)[:100]}")
+
+
+def _check_top_k(top_k: object) -> None:
+    if type(top_k) is not int or not 1 <= top_k <= MAX_TOP_K:
+        shown = json.dumps(top_k)[:100]
+        raise OptionError(f"top_k was {shown}: give a whole number from 1 to {MAX_TOP_K}")
 
 
 @contextlib.contextmanager

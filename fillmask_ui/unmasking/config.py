@@ -12,6 +12,8 @@ LEFT_TO_RIGHT = "left_to_right"
 CONFIDENCES = ("top_prob", "prob_diff", "entropy")
 ORDERS = (NO_ORDER, *CONFIDENCES, LEFT_TO_RIGHT)
 PIECES = ("any", "fitting")
+# Logits divided by less leave the numbers that a float has.
+LEAST_TEMPERATURE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class UnmaskingOptions:
         None,
         "Steps at most; one per hidden position if not given. The last fills all.",
         least=1,
-        most=100_000,
+        most=10_000,
     )
     order: str = option(
         "top_prob",
@@ -72,6 +74,11 @@ class UnmaskingOptions:
                 words = name.replace("_", " ")
                 raise OptionError(f"{words} must be a finite number; it was {value}")
         check_options(self)
+        if 0 < self.temperature < LEAST_TEMPERATURE:
+            raise OptionError(
+                f"temperature must be 0, which takes the most probable, or {LEAST_TEMPERATURE:g} "
+                f"at least; it was {self.temperature:g}"
+            )
         if self.top_k is not None and self.top_p is not None:
             raise OptionError("top_k and top_p were both given: choose one of them")
         if self.top_p is not None and not 0 < self.top_p <= 1:
