@@ -62,6 +62,23 @@ def _in_place(name: str, put: Callable[[Path], object]) -> Make:
     return make
 
 
+def _lines(change: Callable[[list[str]], object]) -> Make:
+    """A run whose lines were altered, and one that is as it was."""
+
+    def make(folder: Path, _: Path) -> None:
+        _stored(folder, "good")
+        path = _stored(folder) / "rows.jsonl"
+        lines = path.read_text("utf-8").splitlines(keepends=True)
+        change(lines)
+        path.write_text("".join(lines), "utf-8")
+
+    return make
+
+
+def _unmasked(row: dict[str, Any]) -> None:
+    row["written_ids"] = row["ids"]
+
+
 def _loop(path: Path) -> None:
     path.symlink_to(path.name)
 
@@ -98,6 +115,25 @@ ATTEMPTS: list[Attempt] = [
     ),
     *_row_attempts(
         "an id has 400 digits", lambda row: row.update(id=10**400), "id must be a whole number"
+    ),
+    *_row_attempts("tokens were written", _unmasked, "written_ids", "step by step"),
+    Attempt(
+        "show a run with a row twice",
+        SHOW,
+        ("run broken, line", "repeats text", DELETE_LINE),
+        make=_lines(lambda lines: lines.append(lines[0])),
+    ),
+    Attempt(
+        "report on a run that lost its last row",
+        REPORT,
+        ("run broken measured", "was altered"),
+        make=_lines(list.pop),
+    ),
+    Attempt(
+        "export a run onto its own rows",
+        ("runs", "export", "broken", "-o", "{}/runs/broken/rows.jsonl"),
+        ("part of a stored run",),
+        make=_lines(list.copy),
     ),
     Attempt(
         "report on a rank of 10^30",

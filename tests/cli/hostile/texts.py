@@ -99,4 +99,27 @@ ATTEMPTS: list[Attempt] = [
     _option("--mask-probability", "inf", "inf"),
     _option("--mask-share", "-1", "-1"),
     _option("--random-share", "1e400", "inf"),
+    _option("--dataset", " ", "the data set has no name"),
+    _option("--dataset", "/dev/zero", "unknown kind of file"),
+    _data("JSON onto its texts", "a.txt", _LINE, ("is the file of texts",), 2, "-o", "{}/a.txt"),
+    Attempt("predict without end", ("predict", "--file", "/dev/zero"), ("is a device",)),
+    Attempt("a text of nothing", ("surprise", "\u200b"), ("leaves nothing of the text",), 2),
+    Attempt(
+        "a text that steers the terminal",
+        ("predict", "The \x1b[31m cat [MASK] \u202e.", "--top-k", "1"),
+        ("The ␛[31m cat [MASK] ⟨U+202E⟩.",),
+        code=0,
+    ),
+    Attempt(
+        "steps without end",
+        ("unmask", "[MASK] [MASK]", "--remask", "9", "--max-steps", "1" + "0" * 18),
+        ("--max-steps", "10000"),
+        code=2,
+    ),
+    Attempt(
+        "no temperature to speak of",
+        ("unmask", "[MASK] [MASK]", "--temperature", "1e-320"),
+        ("temperature must be 0",),
+        code=2,
+    ),
 ]
