@@ -31,7 +31,7 @@ class Recipe:
     validation_segments: int = 300  # how many are held out of the training text to follow the loss
     validation_minutes: float = 10.0  # between two validations
     checkpoint_minutes: float = option(10.0, "Between two checkpoints.")
-    seed: int = option(42, "Of everything random.")
+    seed: int = option(42, "Of everything random.", least=0, most=2**63 - 1)
     device: str = option("cpu", "PyTorch device, such as cpu or cuda.")
     compile: bool = option(False, "Fuse with torch.compile; needs a C++ compiler.")
     blend: bool = option(

@@ -45,6 +45,12 @@ ATTEMPTS: list[Attempt] = [
         "the longest text",
     ),
     _try(
+        "a seed of 30 digits",
+        (*_FROM_MODEL, "--steps", "1", "--seed", 30 * "9"),
+        "--seed",
+        "less than",
+    ),
+    _try(
         "too little text",
         (*_FROM_MODEL, "--steps", "1", "--block-tokens", "16"),
         "give more text",
