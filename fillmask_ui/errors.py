@@ -49,11 +49,18 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
 def first_line(error: BaseException, most: int = 300) -> str:
     r"""The first line of what a library says went wrong; its kind where it says nothing.
 
+    A line that ends with a colon takes the next one too.
+
     >>> first_line(ValueError("no such node\n  at graph.cc:12")), first_line(KeyError())
     ('no such node', 'KeyError')
+    >>> first_line(ValueError("wrong field 'size':\n  a number is wanted"))
+    "wrong field 'size': a number is wanted"
     """
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0].rstrip()[:most]
+    said = lines[0].rstrip()
+    if said.endswith(":") and len(lines) > 1:
+        said += f" {lines[1].strip()}"
+    return said[:most]
 
 
 # What libraries say where memory runs out, beside a MemoryError.

@@ -240,7 +240,7 @@ class Limits:
     risk_below: float = option(0.10, "Relative change that is still AT_RISK.", metavar="X")
 
     def __post_init__(self) -> None:
-        if not self.pass_below < self.risk_below < math.inf:
+        if not -math.inf < self.pass_below < self.risk_below < math.inf:
             raise OptionError(
                 "the border of PASS must lie below that of AT_RISK; they were "
                 f"{self.pass_below:.1%} and {self.risk_below:.1%}"

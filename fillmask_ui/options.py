@@ -15,6 +15,7 @@ Traceback (most recent call last):
 fillmask_ui.errors.OptionError: max tokens must be at least 3; it was 1
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
 from typing import Any, get_type_hints
@@ -107,7 +108,7 @@ def check_options(configuration: Any) -> None:
     """Hold every option of a configuration against its bounds; None counts as not given.
 
     Raises:
-        OptionError: for an unknown choice or a value outside the bounds.
+        OptionError: for an unknown choice, a value outside the bounds, and one that is not finite.
     """
     for name, own in options_of(configuration).items():
         value = getattr(configuration, name)
@@ -116,6 +117,8 @@ def check_options(configuration: Any) -> None:
             continue
         if own.choices and value not in own.choices:
             raise OptionError(unknown(words, value, own.choices))
+        if isinstance(value, float) and not math.isfinite(value):
+            raise OptionError(f"{words} must be a finite number; it was {value:g}")
         if own.least is not None and value < own.least:
             raise OptionError(f"{words} must be at least {own.least:g}; it was {value:g}")
         if own.most is not None and value > own.most:

@@ -3,13 +3,43 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from fillmask_ui.errors import DataError
+from fillmask_ui.errors import DataError, OptionError
+
+
+def check_target(target: Path | None) -> None:
+    """Before anything is measured: whether a file can be written there, as far as that shows.
+
+    Raises:
+        OptionError: where there is no folder for it, a folder of this name, or no permission.
+    """
+    if target is None:
+        return
+    failed = f"{target} cannot be written"
+    try:
+        if not target.parent.is_dir():
+            raise OptionError(
+                f"no folder {str(target.parent)!r} to write {target.name!r} into: make it"
+            )
+        mode = target.parent.stat().st_mode
+        with suppress(FileNotFoundError):
+            mode = target.stat().st_mode
+            if stat.S_ISDIR(mode):
+                raise OptionError(f"{failed}: it is a folder; name a file in it")
+        # As `finished_file` writes: in place what is no regular file, else beside it.
+        regular = stat.S_ISREG(mode) and not target.is_symlink()
+        written = target.parent if regular or stat.S_ISDIR(mode) else target
+        if not os.access(written, os.W_OK):
+            raise OptionError(f"{failed}: no permission to write {written}")
+    except OSError as error:
+        raise OptionError(f"{failed}: {error.strerror or error}") from error
+
 
 # Characters that a terminal or a browser obeys instead of showing: controls, marks of direction.
 _SHOWN = {code: chr(0x2400 + code) for code in range(32)} | {127: "␡"}

@@ -18,6 +18,7 @@ from fillmask_ui.bench.report import Report
 from fillmask_ui.cli.options import option, with_options
 from fillmask_ui.cli.terminal import print_json, print_line, print_table, progress_bar
 from fillmask_ui.errors import OptionError
+from fillmask_ui.output import check_target
 from fillmask_ui.show.bench import headings, machine_line, markdown, works, write_page
 
 
@@ -43,8 +44,7 @@ def bench(
     """Measure this machine's speed, also of what is usually used instead."""
     if as_json and as_markdown:
         raise OptionError("--json and --markdown were both given: choose one")
-    if plot is not None and not plot.parent.is_dir():
-        raise OptionError(f"no folder {str(plot.parent)!r} to write {plot.name!r} into: make it")
+    check_target(plot)
     report = _measured(replace(config, models=tuple(model or DEFAULT_MODELS)))
     for note in report.notes:
         sys.stderr.write(f"{note}\n")

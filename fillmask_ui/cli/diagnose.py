@@ -16,6 +16,7 @@ from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.output import check_target
 from fillmask_ui.quantizing.diagnose import diagnose as diagnoses
 from fillmask_ui.quantizing.diagnosis import DiagnoseOptions, Diagnosing, Diagnosis
 from fillmask_ui.show import diagnosis as shown
@@ -82,6 +83,7 @@ def diagnose(
         raise OptionError("--apply writes the parts that --most measures: it must not be 0")
     if apply is not None and apply.exists():
         raise OptionError(f"{apply} exists: name another file")
+    check_target(apply)
     with open_texts(replace(texts, samples=texts.samples or SAMPLES).source()) as examples:
         read = list(examples)
     run = _Run()

@@ -20,7 +20,7 @@ from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.intervals import Limits
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.options import options_of
-from fillmask_ui.output import write_text
+from fillmask_ui.output import check_target, write_text
 from fillmask_ui.runs import Plan, perform, perform_rest
 from fillmask_ui.texts import TextChoice
 
@@ -61,10 +61,7 @@ def evaluate(
         raise OptionError(unknown("verdict to fail on", fail_on, FAILING))
     if fail_on is not None and baseline is None and resume is None:
         raise OptionError("--fail-on needs a --baseline: without one there is no verdict")
-    if output is not None and not output.parent.is_dir():
-        raise OptionError(
-            f"no folder {str(output.parent)!r} to write {output.name!r} into: make it"
-        )
+    check_target(output)
     if output is not None and output.absolute() == Path(texts.dataset).absolute():
         raise OptionError(f"{str(output)!r} is the file of texts: name another one for the JSON")
     if resume is None:

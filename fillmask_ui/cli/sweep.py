@@ -18,7 +18,7 @@ from fillmask_ui.cli.sweep_output import print_sweep
 from fillmask_ui.cli.terminal import load, print_json
 from fillmask_ui.cluster import EngineChoice, open_engine
 from fillmask_ui.errors import OptionError, unknown
-from fillmask_ui.output import write_text
+from fillmask_ui.output import check_target, write_text
 from fillmask_ui.show.sweep import csv_text, page
 from fillmask_ui.sweeps import Step, Sweep, perform_sweep, read_sweep, sweep_table
 from fillmask_ui.sweeps.perform import BEGUN, FAILED, KEPT, MEASURING
@@ -75,10 +75,7 @@ def _check_output(
     if fail_on is not None and table_only:
         raise OptionError("--fail-on judges all cells: leave out --table-only, which makes none")
     for target in targets:
-        if target is not None and not target.parent.is_dir():
-            raise OptionError(
-                f"no folder {str(target.parent)!r} to write {target.name!r} into: make it"
-            )
+        check_target(target)
 
 
 def _performed(chosen: Sweep, engine: Engine | None) -> dict[str, Step]:

@@ -17,6 +17,7 @@ from rich.progress import TextColumn
 from fillmask_ui.cli.options import option, with_options
 from fillmask_ui.cli.terminal import progress_bar
 from fillmask_ui.errors import ModelError
+from fillmask_ui.output import check_target
 from fillmask_ui.training.corpus import CorpusPart
 from fillmask_ui.training.recipe import LogRow, Recipe
 
@@ -75,6 +76,8 @@ def train(
     texts = tuple(map(CorpusPart.parse, text))
     request = RunRequest(texts, output, init, config, vocabulary_size, threads)
     run = prepare(request, replace(recipe, validation_minutes=recipe.checkpoint_minutes))
+    plot = output / "loss.html"
+    check_target(plot)
     typer.echo(describe(run))
     bar = progress_bar(
         lambda row: {"completed": row.progress, "figures": row_text(row)},
@@ -92,7 +95,7 @@ def train(
         kept = f"step {run.trainer.state.step:,} is in {run.checkpoint}"
         typer.echo(f"stopped; {kept}: the same command goes on from there", err=True)
         raise typer.Exit(130)
-    loss_figure(read_log(run.log)).write_html(output / "loss.html", include_plotlyjs=True)
+    loss_figure(read_log(run.log)).write_html(plot, include_plotlyjs=True)
     typer.echo(f"done: model, log and loss.html in {output}")
 
 

@@ -15,7 +15,7 @@ from fillmask_ui.cli.options import Json, option, with_options
 from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, wide_console
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.models.choice import ModelChoice
-from fillmask_ui.output import text_file, visible
+from fillmask_ui.output import check_target, text_file, visible
 from fillmask_ui.unmasking.config import UnmaskingConfig
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def unmask(
         check_file(file)
     if history is not None and (file is not None or len(given) > 1):
         raise OptionError("--history keeps one text: give one, without --file")
+    check_target(None if history is None else Path(history))
     loaded = load(model)
     if prompted is not None:
         given = [_prompt(loaded, prompted, prefix, suffix)]
@@ -129,8 +130,6 @@ def _prompt(model: MaskedLM, tokens: int, prefix: str, suffix: str) -> str:
 def _write_history(path: str, result: Unmasked) -> None:
     from fillmask_ui.unmasking import history_lines
 
-    if not Path(path).parent.is_dir():
-        raise OptionError(f"the history cannot be written to {path!r}: no such folder; make it")
     with text_file(Path(path)) as file:
         file.writelines(f"{line}\n" for line in history_lines(result))
 

@@ -41,13 +41,13 @@ def available_models() -> tuple[AvailableModel, ...]:
         for (reference, (runtimes, file)), note in zip(_EMBEDDED.items(), notes, strict=True)
     ]
     for reference, snapshot in cached_models().items():
-        names = names_in(snapshot.snapshot_path)
+        names = names_in(snapshot.folder)
         runtimes = (
             *(["onnx"] if any(map(ONNX.fullmatch, names)) else []),
             *(["torch"] if any(name.endswith(".safetensors") for name in names) else []),
         )
         note = "" if "onnx" in runtimes else torch_note
-        size = snapshot.size_on_disk
+        size = snapshot.size_bytes
         models.append(AvailableModel(reference, runtimes, size, "local cache", note))
     return tuple(models)
 

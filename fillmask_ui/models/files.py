@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fillmask_ui.errors import ModelError, OptionError, unknown
+from fillmask_ui.errors import ModelError, OptionError, first_line, unknown
 from fillmask_ui.json_text import read_object
 from fillmask_ui.models.memory import check_readable
 
@@ -123,9 +123,16 @@ def index_parts(index: Path) -> set[str]:
     """Names of the files that an index of safetensors parts names, at least one."""
     check_readable(index)
     try:
-        parts = set(read_object(index)["weight_map"].values())
-    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-        raise ModelError(f"{index} cannot be read as a safetensors index: {error!r}") from error
+        named = read_object(index).get("weight_map")
+        if not isinstance(named, dict) or not all(isinstance(p, str) for p in named.values()):
+            raise ValueError(
+                f"weight_map must be an object, a file's name by tensor; it was {repr(named)[:60]}"
+            )
+    except (OSError, ValueError) as error:
+        raise ModelError(
+            f"{index} cannot be read as a safetensors index: {first_line(error)}"
+        ) from error
+    parts = set(named.values())
     if not parts:
         raise ModelError(f"{index} names no parts: fetch it again")
     return parts

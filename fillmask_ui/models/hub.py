@@ -14,17 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from huggingface_hub import (
-    CachedRevisionInfo,
     HfApi,
     constants,
     errors,
-    scan_cache_dir,
     snapshot_download,
     try_to_load_from_cache,
 )
 from tqdm.std import tqdm
 
 from fillmask_ui.errors import ModelError, NetworkError, OptionError, first_line
+from fillmask_ui.models.cached import Snapshot, snapshots
 from fillmask_ui.models.configuration import read_config
 from fillmask_ui.models.files import (
     INDEX,
@@ -65,23 +64,15 @@ def fetch_tokenizer(parsed: Reference, report: ProgressCallback) -> Path:
     return folder
 
 
-def cached_models() -> dict[str, CachedRevisionInfo]:
+def cached_models() -> dict[str, Snapshot]:
     """Masked language models in the local cache that load without network, by reference."""
+    folder = Path(constants.HF_HUB_CACHE)
+    if not folder.exists():
+        return {}
     try:
-        cache = scan_cache_dir()
-    except errors.CacheNotFound as error:
-        if not Path(error.cache_dir).exists():
-            return {}
+        found = {own.reference: own for own in snapshots(folder) if _is_masked_lm(own.folder)}
+    except OSError as error:
         raise _unreadable(error) from error
-    except (OSError, ValueError) as error:
-        raise _unreadable(error) from error
-    found = {}
-    for repository in cache.repos:
-        for revision in repository.revisions if repository.repo_type == "model" else ():
-            if _is_masked_lm(revision.snapshot_path):
-                other = min(revision.refs, default=revision.commit_hash)
-                suffix = "" if "main" in revision.refs else f"@{other}"
-                found[repository.repo_id + suffix] = revision
     return dict(sorted(found.items()))
 
 

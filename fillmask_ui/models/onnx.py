@@ -15,12 +15,13 @@ import onnxruntime as ort
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_state
 
 from fillmask_ui.batching import PaddedBatch
-from fillmask_ui.errors import ModelError, ModelOutputError, OptionError, first_line, unknown
+from fillmask_ui.errors import ModelError, ModelOutputError, OptionError, unknown
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.feeds import ASKED, Feeds, find_logits, plan_feeds
 from fillmask_ui.models.graph_files import GraphSource, keep_cut, read_cut
 from fillmask_ui.models.onnx_arena import run_options, use_arena
 from fillmask_ui.models.onnx_endings import Endings
+from fillmask_ui.models.onnx_errors import reason
 from fillmask_ui.models.runtime import FULL_LOGITS, RuntimeModel, cpu_features, used_lengths
 from fillmask_ui.models.time_limit import time_limit
 from fillmask_ui.models.tuning import cores
@@ -252,7 +253,7 @@ class OnnxMaskedLM(RuntimeModel):
             values = zip(names, session.run(names, feeds, options or run_options()), strict=True)
         except _ERRORS as error:
             size = "{} x {}".format(*next(iter(feeds.values())).shape)
-            raise ModelError(f"{self._name} failed on {size} tokens: {_reason(error)}") from error
+            raise ModelError(f"{self._name} failed on {size} tokens: {reason(error)}") from error
         return {name: value for name, value in values if isinstance(value, np.ndarray)}
 
     def _recognise(self, session: ort.InferenceSession, source: GraphSource) -> GraphSource:
@@ -334,7 +335,7 @@ def _open(
         session = ort.InferenceSession(graph, settings, providers=[provider], enable_fallback=0)
     except _ERRORS as error:
         raise ModelError(
-            f"ONNX Runtime {ort.__version__} cannot open {source.files[0]}: {_reason(error)}"
+            f"ONNX Runtime {ort.__version__} cannot open {source.files[0]}: {reason(error)}"
         ) from error
     if session.get_providers()[0] != provider:
         raise OptionError(
@@ -342,8 +343,3 @@ def _open(
             f"or libraries are missing); usable here: {', '.join(session.get_providers())}"
         )
     return session
-
-
-def _reason(error: Exception) -> str:
-    """First line of ONNX Runtime's message, without its code."""
-    return first_line(error, 10_000).split(" : ")[-1].strip()[:300]

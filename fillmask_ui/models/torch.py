@@ -183,8 +183,8 @@ def torch_device(wanted: str | None) -> torch.device:
         if device.type != "meta":  # which holds shapes without numbers
             return device
     # What torch raises depends on why: a name it does not know, a build without the backend, a
-    # machine without the hardware.
-    except (RuntimeError, AssertionError, NotImplementedError):
+    # machine without the hardware, a module of the backend that is not there.
+    except (RuntimeError, AssertionError, NotImplementedError, ImportError, AttributeError):
         pass
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     known = ["cpu", *(name for name, is_there in there.items() if is_there)]

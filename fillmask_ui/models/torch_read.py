@@ -5,10 +5,10 @@ from typing import Any
 
 import torch
 
-from fillmask_ui.errors import ModelError, first_line
+from fillmask_ui.errors import ModelError
 from fillmask_ui.models.files import ModelFiles
 from fillmask_ui.models.quiet import quiet_transformers
-from fillmask_ui.models.weights import refuse_missing
+from fillmask_ui.models.weights import impossible, refuse_mismatched, refuse_missing
 
 # transformers swaps functions of torch while it builds a model: one thread at a time.
 _BUILDING = threading.Lock()
@@ -40,13 +40,15 @@ def read_torch(
                 local_files_only=True,
                 trust_remote_code=False,
                 output_loading_info=True,
+                ignore_mismatched_sizes=True,  # to say which they are
             )
             model = model.to(device)
         # A config can ask for what is not installed or does not fit in many ways, and each
         # library has its own errors; whatever it is, this model cannot be loaded.
         except Exception as error:
             raise ModelError(
-                f"{files.name} cannot be loaded as {what}: {first_line(error)}"
+                f"{files.name} cannot be loaded as {what}: {impossible(error)}"
             ) from error
+    refuse_mismatched(files.name, info["mismatched_keys"])
     refuse_missing(files.name, type(model).__name__, sorted(info["missing_keys"]))
     return model.eval()

@@ -93,6 +93,37 @@ def tensor_names(paths: Iterable[Path]) -> Iterator[str]:
     return (tensor.name for path in paths for tensor in _tensors(path))
 
 
+def refuse_mismatched(
+    name: str, mismatched: Iterable[tuple[str, Sequence[int], Sequence[int]]]
+) -> None:
+    """Stop if tensors have other shapes than config.json asks for.
+
+    Args:
+        name: of the model.
+        mismatched: names of tensors with their shapes in the file and as asked for.
+
+    Raises:
+        ModelError: if there are any.
+    """
+    for tensor, stored, wanted in mismatched:
+        raise ModelError(
+            f"the weights of {name} have other shapes or kinds of numbers than its config.json "
+            f"asks for, such as {tensor}: {list(stored)}, wanted {list(wanted)}; fetch config.json "
+            "and weights from one place"
+        )
+
+
+def impossible(error: Exception) -> str:
+    """What transformers says of a model that it cannot build, and whose fault that is.
+
+    >>> impossible(ZeroDivisionError("integer modulo by zero"))
+    'its config.json asks for something impossible (integer modulo by zero)'
+    """
+    if isinstance(error, ArithmeticError | AttributeError | LookupError | TypeError):
+        return f"its config.json asks for something impossible ({first_line(error)})"
+    return first_line(error)
+
+
 def refuse_missing(name: str, kind: str, missing: Sequence[str]) -> None:
     """Stop if weights of a class are missing, which transformers fills with random numbers."""
     if missing:

@@ -15,7 +15,8 @@ class Recipe:
     # Exactly one of `minutes` and `steps` is given.
     minutes: float | None = option(None, "Length of the run; the rate decays to zero at its end.")
     steps: int | None = option(None, "Length in optimizer steps instead.")
-    block_tokens: int = option(192, "Tokens a row.")  # T
+    # T; positions are kept as int16
+    block_tokens: int = option(192, "Tokens a row.", most=32_767)
     batch_blocks: int = option(20, "Rows a step.")  # B
     mask_share: float = option(
         0.2, "Part of the tokens hidden in training; losses are told at 0.15."
@@ -30,7 +31,7 @@ class Recipe:
     validation_segments: int = 300  # how many are held out of the training text to follow the loss
     validation_minutes: float = 10.0  # between two validations
     checkpoint_minutes: float = option(10.0, "Between two checkpoints.")
-    seed: int = option(42, "Of everything random.")
+    seed: int = option(42, "Of everything random.", least=0, most=2**63 - 1)
     device: str = option("cpu", "PyTorch device, such as cpu or cuda.")
     compile: bool = option(False, "Fuse with torch.compile; needs a C++ compiler.")
     blend: bool = option(
@@ -40,6 +41,7 @@ class Recipe:
     )
 
     def __post_init__(self) -> None:
+        check_options(self)
         if (self.minutes is None) == (self.steps is None):
             raise OptionError("give either a number of minutes or a number of steps")
         if (self.minutes or self.steps or 0) <= 0:
@@ -52,7 +54,6 @@ class Recipe:
             raise OptionError(f"learning rate {self.learning_rate} is outside (0, 1); try 5e-4")
         if self.batch_blocks < 1:
             raise OptionError(f"a batch of {self.batch_blocks} blocks is empty; take 1 or more")
-        check_options(self)
 
 
 @dataclass(frozen=True)

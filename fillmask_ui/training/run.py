@@ -16,7 +16,9 @@ Layout of the folder:
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,8 +28,9 @@ import torch
 import transformers
 
 from fillmask_ui.errors import DataError, OptionError, translated
+from fillmask_ui.evaluation.rows import MOST_VOCABULARY
 from fillmask_ui.json_text import parse_object, read_object
-from fillmask_ui.models.configuration import read_config
+from fillmask_ui.models.configuration import ModelConfig, read_config
 from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.models.tuning import check_threads
 from fillmask_ui.output import write_text
@@ -64,6 +67,11 @@ class RunRequest:
             raise OptionError("give either --init (weights) or --config (from scratch)")
         if not self.texts:
             raise OptionError("give at least one text file")
+        if (self.vocabulary_size or 0) > MOST_VOCABULARY:
+            raise OptionError(
+                f"--vocabulary-size must be at most {MOST_VOCABULARY:,}; it was "
+                f"{self.vocabulary_size:,}"
+            )
 
 
 @dataclass(frozen=True)
@@ -148,6 +156,8 @@ def read_request(folder: Path) -> dict[str, Any] | None:
 def prepare(request: RunRequest, recipe: Recipe) -> PreparedRun:
     """Read the text, load or make the model, resume where the folder holds a checkpoint.
 
+    A folder that was not there before is removed where this fails.
+
     Raises:
         FillmaskError: for texts, models, options or checkpoints that cannot be used.
     """
@@ -156,14 +166,32 @@ def prepare(request: RunRequest, recipe: Recipe) -> PreparedRun:
     check_threads(request.threads)
     if request.threads:
         torch.set_num_threads(request.threads)
+    with _fresh(request.output):
+        return _prepared(request, recipe)
+
+
+@contextmanager
+def _fresh(folder: Path) -> Iterator[None]:
+    """A folder that is there; one that was not before is removed where this fails."""
+    made = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        if made:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _prepared(request: RunRequest, recipe: Recipe) -> PreparedRun:
     output = request.output
-    output.mkdir(parents=True, exist_ok=True)
     before = read_request(output)
     if before is not None:
         _refuse_another_start(request, before)
     torch.manual_seed(recipe.seed)
     resumed = (output / "checkpoint.pt").exists()
     loaded = _load_start(request, recipe, resumed)
+    _check_length(loaded, recipe)
     loaded.tokenizer.save_pretrained(output / "tokenizer")
     tokens = output / "tokens.npz"
     segments = tokenize_once(request.texts, loaded.tokenizer, recipe.block_tokens, tokens)
@@ -198,6 +226,16 @@ def _load_start(request: RunRequest, recipe: Recipe, resumed: bool) -> Weights:
         whole = tokenize_once(request.texts, tokenizer, recipe.block_tokens, cache)
         tokenizer = trim(model, tokenizer, whole.ids, size)
     return Weights(model, tokenizer, loaded.missing)
+
+
+def _check_length(start: Weights, recipe: Recipe) -> None:
+    """A text fills a row at most, so no longer ones are of use."""
+    longest = ModelConfig(start.model.config.to_dict()).usable_positions
+    if longest is not None and recipe.block_tokens > longest:
+        raise OptionError(
+            f"--block-tokens must be at most {longest:,}, the longest text that the model takes; "
+            f"it was {recipe.block_tokens:,}"
+        )
 
 
 def _refuse_another_start(request: RunRequest, before: dict[str, Any]) -> None:

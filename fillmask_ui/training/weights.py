@@ -24,7 +24,7 @@ from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.models.reference import parse_reference
 from fillmask_ui.models.sizes import check_new_sizes, check_sizes
 from fillmask_ui.models.vocabulary import read_tokenizer
-from fillmask_ui.models.weights import stored_size
+from fillmask_ui.models.weights import refuse_mismatched, stored_size
 
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 # What configs call the dropout of heads that a masked LM does not have.
@@ -107,7 +107,9 @@ def load_weights(reference: str | Path, device: str = "cpu") -> Weights:
             use_safetensors=True,
             local_files_only=True,
             output_loading_info=True,
+            ignore_mismatched_sizes=True,  # to say which they are
         )
+    refuse_mismatched(files.name, info["mismatched_keys"])
     if tokenizer.mask_token_id is None:
         raise ModelError(
             f"the tokenizer of {str(reference)!r} has no mask token, so nothing can be hidden; "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import shutil
 import struct
@@ -337,6 +336,7 @@ def test_index_of_another_form(copy, index):
         ("model.safetensors.index.json", {"weight_map": {"a": 5, "b": "x" * 300}}),
         ("config.json", {"architectures": 5}),
         ("config.json", []),
+        ("../../refs/main", b"\xff"),
     ],
 )
 def test_the_list_of_models_leaves_out_damaged_ones(
@@ -351,8 +351,10 @@ def test_the_list_of_models_leaves_out_damaged_ones(
         (tmp_path / f"models--org--{name}" / "refs" / "main").write_text("a" * 40)
     if "index" in file:
         (snapshot / "model.safetensors").unlink()
-    (snapshot / file).write_text(json.dumps(content), encoding="utf-8")
-    scan = functools.partial(hub.scan_cache_dir, tmp_path)
-    monkeypatch.setattr(hub, "scan_cache_dir", scan)
+    if isinstance(content, bytes):
+        (snapshot / file).write_bytes(content)
+    else:
+        (snapshot / file).write_text(json.dumps(content), encoding="utf-8")
+    monkeypatch.setattr(hub.constants, "HF_HUB_CACHE", str(tmp_path))
     references = [model.reference for model in available_models()]
     assert references == ["embedded", "embedded:int8", "embedded:torch", "org/good"]

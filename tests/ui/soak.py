@@ -354,7 +354,9 @@ def report(samples: list[float], left: list[Path], counts: Counts) -> bool:
     begin = statistics.median(samples[first : first + window])
     last = statistics.median(samples[-window:])
     growth = 100 * (last / begin - 1)
-    print(f"memory: {begin:.0f} MB from {first * SAMPLE_SECONDS:.0f} s on, {last:.0f} MB at the end")
+    print(
+        f"memory: {begin:.0f} MB from {first * SAMPLE_SECONDS:.0f} s on, {last:.0f} MB at the end"
+    )
     print(f"growth: {growth:+.1f} %, highest {max(samples):.0f} MB")
     for kind, seconds in sorted(counts.seconds.items()):
         ordered = sorted(seconds)

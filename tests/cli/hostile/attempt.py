@@ -19,3 +19,4 @@ class Attempt:
     make: Callable[[Path, Path], object] = lambda folder, model: None
     environment: dict[str, str] = field(default_factory=dict)  # variables, `{}` as in arguments
     stdin: bytes | None = None
+    absent: str = ""  # what must not be in the folder of the test at the end

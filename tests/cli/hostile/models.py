@@ -168,6 +168,17 @@ ATTEMPTS: list[Attempt] = [
         runtime="torch",
     ),
     _try(
+        "an index of parts: a list",
+        _copied(
+            lambda folder: (
+                (folder / "model.safetensors").unlink(),
+                (folder / "model.safetensors.index.json").write_text('{"weight_map": ["a"]}'),
+            )
+        ),
+        "weight_map must be an object",
+        runtime="torch",
+    ),
+    _try(
         "an index of parts: outside the folder",
         _copied(_outside),
         "not in its folder",
@@ -250,6 +261,11 @@ ATTEMPTS: list[Attempt] = [
     _config("a size in words", "hidden_size 'large'", hidden_size="large"),
     _config("400 digits", "max_position_embeddings", max_position_embeddings=10**400),
     _config("10^9 labels", "num_labels", num_labels=10**9),
+    _config("no heads", "asks for something impossible", "zero", num_attention_heads=0),
+    _config("an activation that is an object", "'hidden_act': ", hidden_act={"a": 1}),
+    _config(
+        "a table of positions of another length", "position_embeddings", max_position_embeddings=7
+    ),
     # files
     _try("an empty graph", _bytes("onnx/model.onnx", b""), "empty, damaged"),
     _try("a graph of nothing but zeros", _bytes("onnx/model.onnx", bytes(10_000)), "damaged"),

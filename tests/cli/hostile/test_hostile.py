@@ -6,8 +6,9 @@ from cli.hostile.environment import ATTEMPTS as ENVIRONMENT
 from cli.hostile.models import ATTEMPTS as MODELS
 from cli.hostile.runs import ATTEMPTS as RUNS
 from cli.hostile.texts import ATTEMPTS as TEXTS
+from cli.hostile.training import ATTEMPTS as TRAINING
 
-CORPUS = [*ENVIRONMENT, *MODELS, *RUNS, *TEXTS]
+CORPUS = [*ENVIRONMENT, *MODELS, *RUNS, *TEXTS, *TRAINING]
 
 
 def test_every_attempt_has_a_name_of_its_own():
@@ -30,3 +31,4 @@ def test_a_hostile_input_ends_with_a_clear_message(
     assert "Traceback" not in result.stderr
     for word in attempt.words:
         assert word.lower() in said.lower()
+    assert not (attempt.absent and (tmp_path / attempt.absent).exists())

@@ -98,6 +98,7 @@ ATTEMPTS: list[Attempt] = [
     _option("--mask-probability", "nan", "nan"),
     _option("--mask-probability", "inf", "inf"),
     _option("--mask-share", "-1", "-1"),
+    _option("--pass-below", "-inf", "border of PASS"),
     _option("--random-share", "1e400", "inf"),
     _option("--dataset", " ", "the data set has no name"),
     _option("--dataset", "/dev/zero", "unknown kind of file"),

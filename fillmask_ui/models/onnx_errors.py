@@ -1,0 +1,18 @@
+"""What ONNX Runtime says where it fails, in words for users."""
+
+import re
+
+from fillmask_ui.errors import first_line
+
+# File, line and signature of a function, as `/src/graph.cc:12 bool Graph::find(int) const`.
+_SOURCE = re.compile(r"/\S+\.(?:cc|cpp|h):\d+ [^()]*\w\([^()]*\)(?: const)? ?")
+
+
+def reason(error: Exception) -> str:
+    """First line of ONNX Runtime's message, without its code and where in its sources it arose.
+
+    >>> reason(ValueError("[Error] : 1 : FAIL : a failed:/src/g.cc:1 void g::f(int) no such node"))
+    'a failed: no such node'
+    """
+    said = first_line(error, 10_000).split(" : ")[-1]
+    return _SOURCE.sub(" ", said).strip()[:300]
