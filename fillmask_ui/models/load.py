@@ -13,7 +13,6 @@ from fillmask_ui.models.configuration import read_config
 from fillmask_ui.models.files import ModelFiles, files_in_folder, has_tokenizer, need_torch
 from fillmask_ui.models.progress import LoadProgress, ProgressCallback, silent
 from fillmask_ui.models.reference import Reference, parse_reference
-from fillmask_ui.models.tuning import check_threads
 from fillmask_ui.protocol import MaskedLM
 
 
@@ -75,6 +74,8 @@ def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None
             tokenizer and before the weights are read. Only what comes from the hub has a
             fraction, in [0, 1], once its files are listed; else it is None.
     """
+    from fillmask_ui.models.tuning import check_threads  # loads numpy, which --help does without
+
     check_threads(choice.threads)
     report = on_progress or silent
     parsed = parse_reference(choice.reference)
