@@ -275,7 +275,7 @@ class OnnxMaskedLM(RuntimeModel):
         rows, tokens = slice(0, feeds.batch), feeds.length or probe.input_ids.shape[1]
         arrays = feeds.arrays(probe.input_ids[rows, :tokens], probe.attention_mask[rows, :tokens])
         seconds = _PROBE_SECONDS + total_bytes(source.files) / _BYTES_A_SECOND
-        with time_limit(ort.RunOptions(), seconds) as options:
+        with time_limit(ort.RunOptions(), seconds, self._name) as options:
             names = [one.name for one in session.get_outputs()]
             outputs = self._call(session, arrays, names, options)
         name = find_logits(

@@ -5,14 +5,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from fillmask_ui.errors import ModelError
+
 
 @contextmanager
-def time_limit(options: Any, seconds: float) -> Iterator[Any]:
-    """`RunOptions` of ONNX Runtime, whose runs inside `with` this fail after so long."""
+def time_limit(options: Any, seconds: float, name: str) -> Iterator[Any]:
+    """`RunOptions` of ONNX Runtime, whose runs inside `with` this end with a ModelError then."""
     timer = threading.Timer(seconds, setattr, (options, "terminate", True))
     timer.daemon = True
     timer.start()
     try:
         yield options
+    except ModelError as error:
+        if options.terminate:
+            raise ModelError(
+                f"{name} had not read a few words after {seconds:.0f} s: its graph may hold a loop "
+                "without end; take another model"
+            ) from error
+        raise
     finally:
         timer.cancel()
