@@ -79,7 +79,7 @@ def finished_file(target: Path) -> Iterator[Path]:
         DataError: if it cannot be written, or is part of a stored run; an `OSError` raised inside
             is taken for the first.
     """
-    if target.name in _OF_RUNS and (target.parent / _OF_RUNS[0]).is_file():
+    if target.name in _OF_RUNS and all((target.parent / name).is_file() for name in _OF_RUNS[:2]):
         raise DataError(f"{target} is part of a stored run: name another file")
     try:
         if target.is_symlink() or (target.exists() and not target.is_file()):

@@ -95,8 +95,8 @@ def load_weights(reference: str | Path, device: str = "cpu") -> Weights:
     else:
         folder = parsed.path or asset("model")
     failed = f"cannot load {str(reference)!r} as a masked language model with its tokenizer"
-    tokenizer = load_tokenizer(folder)
     files = files_in_folder(str(reference), folder, "torch")
+    tokenizer = load_tokenizer(folder)
     check_sizes(files.name, read_config(folder), stored_size(files.weights))
     # A config can be wrong in many ways, and each library has its own errors.
     with translated(Exception, ModelError, failed), quiet_transformers():

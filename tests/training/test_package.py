@@ -311,5 +311,5 @@ def test_unusable_requests_have_a_message(tmp_path, trained):
     with pytest.raises(OptionError, match="nowhere"):
         PackageRequest(tmp_path / "nowhere", tmp_path / "out")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ModelError, match="masked language model"):
+    with pytest.raises(ModelError, match="holds no weights"):
         package(PackageRequest(tmp_path / "empty", tmp_path / "out"))

@@ -134,7 +134,7 @@ def test_an_error_without_a_message_is_told_by_its_kind(
     monkeypatch.setattr(patched, fail)
     calls = {
         "new_model": lambda: new_model(config_file(), tokenizer),
-        "load_weights": lambda: load_weights(tmp_path),
+        "load_weights": lambda: load_weights("embedded"),
         "export_onnx": lambda: export_onnx(model),
     }
     with pytest.raises(FillmaskError, match=error.__name__):
