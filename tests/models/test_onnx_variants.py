@@ -270,9 +270,9 @@ def test_a_big_batch_runs_in_pieces(tiny_models, tmp_path, monkeypatch):
     session = model._session
 
     class Watched:
-        def run(self, names, feeds):
+        def run(self, names, feeds, options=None):
             shapes.append(feeds["input_ids"].shape)
-            return session.run(names, feeds)
+            return session.run(names, feeds, options)
 
     monkeypatch.setattr(model, "_session", Watched())
     monkeypatch.setattr("fillmask_ui.models.runtime._RUN_BYTES", 60_000)
