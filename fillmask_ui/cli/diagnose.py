@@ -83,7 +83,9 @@ def diagnose(
         raise OptionError("--apply writes the parts that --most measures: it must not be 0")
     if apply is not None and apply.exists():
         raise OptionError(f"{apply} exists: name another file")
-    check_target(apply)
+    if apply is not None:  # its folder is made, in the first one above that is there
+        there = next(folder for folder in apply.absolute().parents if folder.exists())
+        check_target(there / apply.name)
     with open_texts(replace(texts, samples=texts.samples or SAMPLES).source()) as examples:
         read = list(examples)
     run = _Run()
