@@ -75,7 +75,7 @@ def test_text_of_others_is_never_markup():
         results.progress_html(JobStatus("failed", EVIL, info=info)),
         results.progress_html(JobStatus("waiting", EVIL)),
         results.progress_html(JobStatus("stopped", info=info)),
-        render("page/evaluate/runs.html", listing=Listing([], [EVIL]), chosen=""),
+        render("page/evaluate/runs.html", listing=Listing([], {EVIL: EVIL}), chosen=""),
     ]
     for chart in view._charts(summary, ()).values():
         sources += [
