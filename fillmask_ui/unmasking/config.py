@@ -1,6 +1,5 @@
 """The choices of iterative unmasking, each checked on its own and against the others."""
 
-import math
 from dataclasses import dataclass
 
 from fillmask_ui.errors import OptionError
@@ -68,11 +67,6 @@ class UnmaskingOptions:
     )
 
     def __post_init__(self) -> None:
-        for name in ("confidence_temperature", "temperature", "threshold", "top_p"):
-            value = getattr(self, name)
-            if value is not None and not math.isfinite(value):
-                words = name.replace("_", " ")
-                raise OptionError(f"{words} must be a finite number; it was {value}")
         check_options(self)
         if 0 < self.temperature < LEAST_TEMPERATURE:
             raise OptionError(

@@ -316,7 +316,7 @@ def test_every_choice_stands_in_the_signature_and_in_run_json():
     [
         ({"hidden_share": 0.0}, "above 0 and at most 1"),
         ({"hidden_share": 1.5}, "at most 1"),
-        ({"hidden_share": math.nan}, "above 0 and at most 1"),
+        ({"hidden_share": math.nan}, "a finite number"),
     ],
 )
 def test_shares_that_mean_nothing_are_refused(own, message):
