@@ -51,6 +51,15 @@ _SHOWN |= {code: f"⟨U+{code:04X}⟩" for code in (*range(0x2066, 0x206A), 0xFE
 _SHOWN_IN_LINES = {code: shown for code, shown in _SHOWN.items() if chr(code) not in "\n\t"}
 
 
+def printable(name: str) -> str:
+    r"""The name of a file; bytes of it that are not UTF-8 are escaped.
+
+    >>> printable(os.fsdecode(b"caf\xe9"))
+    'caf\\udce9'
+    """
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def visible(text: str, *, lines: bool = False) -> str:
     r"""Text of others with controls, marks of direction and lone surrogates written out.
 
@@ -61,8 +70,7 @@ def visible(text: str, *, lines: bool = False) -> str:
     >>> visible("a\x1b[31m\n\ud800")
     'a␛[31m␊\\ud800'
     """
-    escaped = text.encode("utf-8", "backslashreplace").decode("utf-8")
-    return escaped.translate(_SHOWN_IN_LINES if lines else _SHOWN)
+    return printable(text).translate(_SHOWN_IN_LINES if lines else _SHOWN)
 
 
 # Files in the folder of a run, which no export, report or the like may replace.

@@ -9,10 +9,8 @@ from fillmask_ui.errors import DataError, OptionError
 
 def check_file(file: str) -> None:
     """An `OptionError` if there is no such file; `-` is standard input."""
-    from fillmask_ui.texts.lines import check_ends, is_file
+    from fillmask_ui.texts.lines import is_file
 
-    if file != "-":
-        check_ends(file)
     if file != "-" and not is_file(file):
         raise OptionError(f"no file {file!r}: give an existing text file, or - for standard input")
 

@@ -17,12 +17,3 @@ def check_regular(path: Path) -> None:
     """An `OSError` for what is there and no regular file, and for what is not there."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise OSError(errno.EINVAL, "it is no regular file", os.fspath(path))
-
-
-def printable(name: str) -> str:
-    r"""The name of a file; bytes of it that are not UTF-8 are escaped.
-
-    >>> printable(os.fsdecode(b"caf\xe9"))
-    'caf\\udce9'
-    """
-    return name.encode("utf-8", "backslashreplace").decode("utf-8")

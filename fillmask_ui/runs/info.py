@@ -17,9 +17,10 @@ from fillmask_ui.evaluation.schemes import Unmasking
 from fillmask_ui.intervals import Limits
 from fillmask_ui.json_text import parse_object
 from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.output import printable
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import ModelSignature
-from fillmask_ui.runs.files import open_file, printable
+from fillmask_ui.runs.files import open_file
 from fillmask_ui.runs.shapes import check_shape, get_hints
 from fillmask_ui.texts import TextSource
 

@@ -18,8 +18,9 @@ from pathlib import Path
 from fillmask_ui.assets import RUNS
 from fillmask_ui.errors import DataError, unknown
 from fillmask_ui.evaluation import EvaluatedText, Summary, summarize
+from fillmask_ui.output import printable
 from fillmask_ui.records import SkippedText
-from fillmask_ui.runs.files import check_regular, printable
+from fillmask_ui.runs.files import check_regular
 from fillmask_ui.runs.info import DONE, RUN_FILE, RUNNING, STOPPED, RunInfo, read_info, write_info
 from fillmask_ui.runs.lock import is_locked
 from fillmask_ui.runs.rows_file import RowsFile

@@ -37,13 +37,6 @@ def is_file(path: str | Path) -> bool:
     return False
 
 
-def check_ends(path: str) -> None:
-    """A `DataError` for a device that need not end, as `/dev/zero`."""
-    with suppress(OSError, ValueError):
-        if Path(path).is_char_device() and not Path(path).samefile(os.devnull):
-            raise DataError(f"{path} is a device, not a file; to read a terminal, give - in place")
-
-
 def is_folder(path: str | Path) -> bool:
     """Whether there is such a folder; no for a name that none can have."""
     with suppress(OSError, ValueError):
@@ -157,7 +150,8 @@ def file_bytes(path: str, *, compressed: bool = False, name: str | None = None) 
     if not is_file(path):
         what = "a folder, not a file" if is_folder(path) else "not there"
         raise DataError(f"{path} is {what}; check the path of the text file")
-    check_ends(path)
+    if Path(path).is_char_device() and not Path(path).samefile(os.devnull):
+        raise DataError(f"{path} is a device, not a file; to read a terminal, give - in place")
     opened: Any = gzip.open if compressed else open
     return ByteSource(name or path, partial(opened, path, "rb"))
 
