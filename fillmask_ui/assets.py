@@ -56,11 +56,13 @@ class UserFolder:
 
         >>> CACHE.path({}, "linux", Path("/home/ada")).as_posix()
         '/home/ada/.cache/fillmask-ui'
+        >>> CACHE.path({"FILLMASK_UI_CACHE": " "}, "linux", Path("/home/ada")).as_posix()
+        '/home/ada/.cache/fillmask-ui'
         >>> RUNS.path({}, "darwin", Path("/home/ada")).as_posix()
         '/home/ada/Library/Application Support/fillmask-ui/runs'
         """
-        given = environment.get(self.variable)
-        found = expanded(given) if given else self._usual(environment, platform, home)
+        given = environment.get(self.variable, "")
+        found = expanded(given) if given.strip() else self._usual(environment, platform, home)
         if found.parts[:1] and found.parts[0].startswith("~"):
             raise DataError(
                 f"there is no home folder for {found}: set {self.variable} to a folder that can be "

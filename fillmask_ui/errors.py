@@ -64,7 +64,19 @@ def first_line(error: BaseException, most: int = 300) -> str:
 
 
 # What libraries say where memory runs out, beside a MemoryError.
-_NO_MEMORY = ("bad_alloc", "cannot allocate memory", "failed to map segment", "allocate memory")
+_OUT_OF_MEMORY = ("bad_alloc", "cannot allocate memory", "failed to map segment", "allocate memory")
+
+
+NO_MEMORY = (
+    "there is not enough memory: end other programs, raise the limit (ulimit -v) or take a smaller "
+    "model"
+)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether it says that memory ran out, in the words of one library or another."""
+    said = first_line(error, 10_000).lower()
+    return isinstance(error, MemoryError) or any(words in said for words in _OUT_OF_MEMORY)
 
 
 def unexpected(error: BaseException) -> str:
@@ -73,12 +85,9 @@ def unexpected(error: BaseException) -> str:
     >>> unexpected(PermissionError(13, "Permission denied", "/srv/runs"))
     '/srv/runs: Permission denied'
     """
+    if is_out_of_memory(error):
+        return NO_MEMORY
     said = first_line(error)
-    if isinstance(error, MemoryError) or any(words in said.lower() for words in _NO_MEMORY):
-        return (
-            "there is not enough memory: end other programs, raise the limit (ulimit -v)"
-            " or take a smaller model"
-        )
     if "start new thread" in said:
         return "no further thread can be started here: raise the limit (ulimit -u)"
     if isinstance(error, ImportError):

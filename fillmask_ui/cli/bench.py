@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich.progress import TimeElapsedColumn
 
 from fillmask_ui.bench.config import DEFAULT_MODELS, BenchConfig
 from fillmask_ui.bench.measure import Step, run_bench
 from fillmask_ui.bench.report import Report
 from fillmask_ui.cli.options import option, with_options
-from fillmask_ui.cli.terminal import print_json, print_line, print_table, progress_bar
+from fillmask_ui.cli.terminal import print_json, print_line, print_table, progress_bar, say, tell
 from fillmask_ui.errors import OptionError
 from fillmask_ui.output import check_target
 from fillmask_ui.show.bench import headings, machine_line, markdown, works, write_page
@@ -47,14 +45,14 @@ def bench(
     check_target(plot)
     report = _measured(replace(config, models=tuple(model or DEFAULT_MODELS)))
     for note in report.notes:
-        sys.stderr.write(f"{note}\n")
+        tell(note)
     if plot is not None:
         write_page(report, plot)
-        sys.stderr.write(f"{plot} ({plot.stat().st_size / 1e6:.1f} MB)\n")
+        tell(f"{plot} ({plot.stat().st_size / 1e6:.1f} MB)")
     if as_json:
         print_json(report.to_dict())
     elif as_markdown:
-        typer.echo(markdown(report))
+        say(markdown(report))
     else:
         print_line(machine_line(report))
         for kind in works(report):
@@ -83,7 +81,7 @@ def _lines() -> Callable[[Step], None]:
     def show(step: Step) -> None:
         work = step.what.partition(": ")[0]
         if work not in seen:
-            sys.stderr.write(f"{100 * step.done / step.total:.0f} % {work}\n")
+            tell(f"{100 * step.done / step.total:.0f} % {work}")
         seen.add(work)
 
     return show

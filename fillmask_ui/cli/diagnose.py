@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Generator
 from contextlib import closing
 from dataclasses import replace
@@ -12,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from fillmask_ui.cli.options import option, with_options
-from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, progress_bar
+from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, progress_bar, tell
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.models.choice import ModelChoice
@@ -102,7 +101,7 @@ def diagnose(
     else:
         _print(known)
     if not known.complete:
-        sys.stderr.write("interrupted: this is what was measured until then\n")
+        tell("interrupted: this is what was measured until then")
         raise typer.Exit(130)
     if apply is not None:
         _write(known, choice, other, apply)
@@ -133,7 +132,7 @@ class _Run:
             return {"description": step.message, "completed": step.fraction, "total": 1.0}
 
         def line(step: Diagnosing) -> None:
-            sys.stderr.write(f"{step.message}\n")
+            tell(step.message)
 
         with closing(steps), progress_bar(values, line) as show:
             for step in steps:
@@ -164,7 +163,7 @@ def _write(known: Diagnosis, choice: ModelChoice, baseline: ModelChoice, path: P
 
     names = known.greedy.names if known.greedy else ()
     if not names:
-        sys.stderr.write(f"{path} was not written: no part was chosen\n")
+        tell(f"{path} was not written: no part was chosen")
         raise typer.Exit(1)
     write_restored(open_both(choice, baseline, load), names, path)
-    sys.stderr.write(f"{path} ({path.stat().st_size / 1e6:.1f} MB)\n")
+    tell(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")

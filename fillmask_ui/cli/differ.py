@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fillmask_ui.cli.options import Json, option, with_options
-from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, progress_bar
+from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, progress_bar, tell
 from fillmask_ui.comparing.parting import WORDS
 from fillmask_ui.errors import DataError
 from fillmask_ui.models.choice import ModelChoice
@@ -57,7 +56,7 @@ def differ(
         finally:
             found.close()
     if stopped is not None:
-        sys.stderr.write(f"\nstopped after {search.looked if search else 0:,} sentences\n")
+        tell(f"\nstopped after {search.looked if search else 0:,} sentences")
     if search is not None and search.looked:
         if as_json:
             print_json(_values(search, models))
@@ -92,7 +91,7 @@ def _quiet_lines(total: int) -> Callable[[Search], None]:
         nonlocal last
         if time.monotonic() - last >= _QUIET_SECONDS:
             last = time.monotonic()
-            sys.stderr.write(f"{search.looked:,} of {total:,} sentences\n")
+            tell(f"{search.looked:,} of {total:,} sentences")
 
     return show
 

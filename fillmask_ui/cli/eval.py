@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +12,7 @@ import typer
 from fillmask_ui.cli.eval_output import print_figures, run_values, show_progress
 from fillmask_ui.cli.options import given_options, option, with_options
 from fillmask_ui.cli.runs import store
-from fillmask_ui.cli.terminal import load
+from fillmask_ui.cli.terminal import load, tell
 from fillmask_ui.cluster import LOCAL, EngineChoice, open_engine
 from fillmask_ui.errors import DataError, OptionError, unknown
 from fillmask_ui.evaluation import EvaluationConfig
@@ -83,7 +82,7 @@ def evaluate(
             )
         measure = partial(perform_rest, resume, store(), load)
     if where.engine != LOCAL:
-        sys.stderr.write("starting Ray...\n")
+        tell("starting Ray...")
     with open_engine(where) as engine:
         done = show_progress(measure(engine), quiet=as_json)
     summary = done.running.summary()
@@ -99,5 +98,5 @@ def evaluate(
     if as_json:
         typer.echo(text)
     if fail_on is not None and values.get("verdict") in FAILING[fail_on]:
-        sys.stderr.write(f"the verdict is {values['verdict']} (--fail-on {fail_on})\n")
+        tell(f"the verdict is {values['verdict']} (--fail-on {fail_on})")
         raise typer.Exit(3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
@@ -13,7 +12,7 @@ from rich.panel import Panel
 from rich.progress import MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from fillmask_ui.cli.terminal import print_line, print_table, progress_bar, wide_console
+from fillmask_ui.cli.terminal import print_line, print_table, progress_bar, tell, wide_console
 from fillmask_ui.evaluation import Summary
 from fillmask_ui.evaluation.catalogue import SPLITS
 from fillmask_ui.runs import Progress, RunInfo
@@ -32,20 +31,20 @@ def show_progress(steps: Generator[Progress], *, quiet: bool) -> Progress:
     with closing(steps):
         step = next(steps)
         if step.dropped_bytes:
-            sys.stderr.write(f"dropped a half-written last line of {step.dropped_bytes} bytes\n")
+            tell(f"dropped a half-written last line of {step.dropped_bytes} bytes")
         if step.info.state == DONE:
-            sys.stderr.write(f"run {step.info.name} is done already\n")
+            tell(f"run {step.info.name} is done already")
         else:
             if not quiet:
                 _print_head(step.info, step.expected)
-            sys.stderr.write(f"run {step.info.name}\n")
+            tell(f"run {step.info.name}")
         try:
             with run_bar(step, "texts") as show:
                 for step in steps:
                     show(step)
         except KeyboardInterrupt:
             command = f"fillmask-ui eval --resume {step.info.name}"
-            sys.stderr.write(f"\nstopped; {step.running.seen} texts are kept: {command}\n")
+            tell(f"\nstopped; {step.running.seen} texts are kept: {command}")
             raise
     return step
 
@@ -98,7 +97,7 @@ def _quiet_lines(pace: Pace) -> Callable[[Progress], None]:
         of = f" of {expected:,}" if expected else ""
         left = [] if pace.seconds_left is None else [f"{duration(pace.seconds_left)} left"]
         parts = [f"{int(through):,}{of} texts", *_now_texts(pace, step), *left]
-        sys.stderr.write(f"{', '.join(parts)}\n")
+        tell(", ".join(parts))
 
     return show
 

@@ -9,6 +9,7 @@ import typer
 
 from fillmask_ui.cli.options import option, typer_option
 from fillmask_ui.cli.serve import start_page
+from fillmask_ui.cli.terminal import say
 from fillmask_ui.errors import OptionError
 from fillmask_ui.lessons import Chapter, chapters
 from fillmask_ui.models.choice import ModelChoice
@@ -31,7 +32,7 @@ def learn(
     """Open the page at a chapter of the course on the masked-LM loss."""
     link = urlencode({"tab": "learn", "chapter": chapter_called(chapter).name})
     if not open_browser:
-        typer.echo(f"The chapter is at /?{link} of the page.")
+        say(f"The chapter is at /?{link} of the page.")
     start_page(model, host=host, port=port, link=link if open_browser else None)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from fillmask_ui.cli.options import option
-from fillmask_ui.cli.terminal import load, progress_bar
+from fillmask_ui.cli.terminal import load, progress_bar, tell
 from fillmask_ui.models import ModelChoice
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.quantizing.make import Making, Variant
@@ -42,7 +41,7 @@ def progress() -> Iterator[Callable[[Making | Measuring], None]]:
         nonlocal said
         if step.message != said:
             said = step.message
-            sys.stderr.write(f"{said}\n")
+            tell(said)
 
     with progress_bar(values, line) as show:
         yield show
@@ -56,4 +55,4 @@ def loader(choice: ModelChoice, loaded: MaskedLM) -> Callable[[ModelChoice], Mas
 def kept_note(made: list[Variant], output: Path) -> None:
     """Say after an interruption what is there."""
     names = ", ".join(variant.path.name for variant in made) or "nothing"
-    sys.stderr.write(f"\nstopped; {names} is complete in {output}\n")
+    tell(f"\nstopped; {names} is complete in {output}")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fillmask_ui.cli.options import option
+from fillmask_ui.cli.terminal import say, tell
 from fillmask_ui.cli.train import need_torch
 from fillmask_ui.training.corpus import CorpusPart
 
@@ -58,10 +59,10 @@ def package(
     tuned, held = (CorpusPart.parse(name) if name else None for name in (calibration, evaluate))
     made = make_package(
         PackageRequest(folder, output, kept, vocabulary_size, tuned, held, cloze, compare, notes),
-        report=lambda line: typer.echo(line, err=True),
+        report=tell,
     )
     size = f"{made.size_bytes:,} bytes"
-    typer.echo(f"{made.folder}: {size}, ONNX and PyTorch within {made.parity:.1e}")
+    say(f"{made.folder}: {size}, ONNX and PyTorch within {made.parity:.1e}")
     for one in made.figures:
         parts = [f"{one.name}, {one.vocabulary_size:,} tokens"]
         if one.text is not None:
@@ -71,4 +72,4 @@ def package(
             )
         if one.cloze is not None:
             parts.append(f"cloze top-1 {one.cloze.top1:.1%}, top-5 {one.cloze.top5:.1%}")
-        typer.echo("; ".join(parts))
+        say("; ".join(parts))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -16,7 +15,7 @@ import typer
 from fillmask_ui.cli.comparison import print_comparison
 from fillmask_ui.cli.lines import check_file, file_texts
 from fillmask_ui.cli.options import Json, option, with_options
-from fillmask_ui.cli.terminal import load, print_line, print_table, wide_console
+from fillmask_ui.cli.terminal import load, print_line, print_table, tell, wide_console
 from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.output import visible
@@ -74,6 +73,8 @@ def predict(
         from fillmask_ui.comparing import compare as look
 
         models.append(load(model.second(compare)))
+    if len(words) >= _MANY_WORDS:
+        tell(f"scoring {len(words):,} candidates at each mask, about 100 a second...")
     failed = False
     of_file = () if file is None else file_texts(file, needed=not given)
     for number, text in enumerate(chain(given, of_file), start=1):
@@ -82,7 +83,7 @@ def predict(
         except TextError as error:
             # One bad line must not cost the others theirs.
             where = f"text {number}: " if len(given) > 1 or file else ""
-            sys.stderr.write(f"error: {where}{error}\n")
+            tell(f"error: {where}{error}")
             failed = True
             continue
         if as_json:
@@ -93,6 +94,10 @@ def predict(
             print_comparison(found, models, bits=bits)
     if failed:
         raise typer.Exit(2)
+
+
+# From so many candidates on it takes seconds, as each word of several sub-tokens is looked up.
+_MANY_WORDS = 500
 
 
 def _import_tables() -> None:

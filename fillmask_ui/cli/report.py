@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from fillmask_ui.cli.options import option
 from fillmask_ui.cli.runs import RunName, store
+from fillmask_ui.cli.terminal import say
 
 
 def report(
@@ -22,4 +21,4 @@ def report(
 
     opened = store().open(run)
     write_report(opened, output)
-    typer.echo(f"{output} ({output.stat().st_size / 1e6:.1f} MB), run {opened.info.name}")
+    say(f"{output} ({output.stat().st_size / 1e6:.1f} MB), run {opened.info.name}")

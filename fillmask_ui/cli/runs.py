@@ -11,7 +11,7 @@ import typer
 
 from fillmask_ui.assets import home
 from fillmask_ui.cli.options import Json, option
-from fillmask_ui.cli.terminal import print_json, print_line, print_table
+from fillmask_ui.cli.terminal import print_json, print_line, print_table, say, tell
 from fillmask_ui.errors import FillmaskError, OptionError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def list_runs(as_json: Json = False) -> None:
             count = run.row_count
         except FillmaskError as error:
             # One run of another version must not hide the others.
-            sys.stderr.write(f"{name}: {error}\n")
+            tell(f"{name}: {error}")
             continue
         info, result = run.info, run.info.result or {}
         entry = {
@@ -68,7 +68,7 @@ def list_runs(as_json: Json = False) -> None:
         for entry in entries:
             print_json(entry)
     elif not entries:
-        typer.echo(f"no runs in {found.root}: make one with fillmask-ui eval")
+        say(f"no runs in {found.root}: make one with fillmask-ui eval")
     else:
         columns = ["run", "state", "model", "metric", ">value", ">rows", "verdict"]
         for entry in entries:
@@ -93,7 +93,7 @@ def show(run: RunName, as_json: Json = False) -> None:
     failed = f" ({info.error})" if info.error else ""
     print_line(f"{info.name}: {opened.state}{failed}")
     if info.engines:
-        typer.echo(f"measured by: {engines_text(info.engines)}")
+        say(f"measured by: {engines_text(info.engines)}")
     print_figures(summary, info)
 
 
@@ -119,7 +119,7 @@ def compare(
         names = {"run": first.info.name, "baseline_run": second.info.name}
         print_json(summary.to_dict() | names)
         return
-    typer.echo(f"{first.info.name} against {second.info.name}")
+    say(f"{first.info.name} against {second.info.name}")
     print_figures(summary, first.info)
 
 
@@ -137,7 +137,7 @@ def delete(
             raise OptionError("nobody is there to be asked: confirm with --yes")
         typer.confirm(f"delete {', '.join(names)}?", abort=True)
     for name in names:
-        typer.echo(f"deleted {found.delete(name)}")
+        say(f"deleted {found.delete(name)}")
 
 
 @runs.command()
@@ -158,7 +158,7 @@ def export(
     opened = store().open(run)
     if output is not None:
         count = export_rows(opened, output, file_format)
-        typer.echo(f"{output}: {count:,} records of run {opened.info.name}")
+        say(f"{output}: {count:,} records of run {opened.info.name}")
         return
     chosen = file_format or "csv"
     if chosen == "parquet" or chosen not in FORMATS:

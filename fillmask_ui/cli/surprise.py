@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fillmask_ui.cli.options import Json, option, with_options
-from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, wide_console
+from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, tell, wide_console
 from fillmask_ui.errors import TextError
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.output import visible
@@ -49,7 +48,7 @@ def surprise(
         except TextError as error:
             # One bad text must not cost the others theirs.
             where = f"text {number}: " if len(texts) > 1 else ""
-            sys.stderr.write(f"error: {where}{error}\n")
+            tell(f"error: {where}{error}")
             failed = True
             continue
         if as_json:

@@ -15,7 +15,7 @@ from fillmask_ui.cli.eval_output import run_bar
 from fillmask_ui.cli.options import option, with_options
 from fillmask_ui.cli.runs import store
 from fillmask_ui.cli.sweep_output import print_sweep
-from fillmask_ui.cli.terminal import load, print_json
+from fillmask_ui.cli.terminal import load, print_json, tell
 from fillmask_ui.cluster import EngineChoice, open_engine
 from fillmask_ui.errors import OptionError, unknown
 from fillmask_ui.output import check_target, write_text
@@ -57,7 +57,7 @@ def sweep(
     for target, text in ((csv, csv_text), (html, page)):
         if target is not None:
             write_text(text(table), target)
-            sys.stderr.write(f"{target}\n")
+            tell(str(target))
     if as_json:
         print_json(table.to_dict())
     else:
@@ -100,13 +100,13 @@ def _performed(chosen: Sweep, engine: Engine | None) -> dict[str, Step]:
                 opened.close()
                 shown = None
                 if line := _line(step, said):
-                    sys.stderr.write(f"{place}: {line}\n")
+                    tell(f"{place}: {line}")
     except KeyboardInterrupt:
         command = shlex.join(["fillmask-ui", *sys.argv[1:]])
-        sys.stderr.write(f"\nstopped; what was measured is kept, go on with: {command}\n")
+        tell(f"\nstopped; what was measured is kept, go on with: {command}")
         raise
     if kept := sum(step.state == KEPT for step in last.values()):
-        sys.stderr.write(f"{kept} of {len(last)} cells were done before\n")
+        tell(f"{kept} of {len(last)} cells were done before")
     return last
 
 
@@ -125,10 +125,10 @@ def _exit(table: SweepTable, fail_on: str | None) -> None:
     """Exit code 1 if a cell failed, 3 for a verdict that `fail_on` names."""
     bad = [entry for entry in table.entries if fail_on and entry.verdict in FAILING[fail_on]]
     for entry in bad:
-        sys.stderr.write(f"{entry.cell.name}: {entry.verdict} (--fail-on {fail_on})\n")
+        tell(f"{entry.cell.name}: {entry.verdict} (--fail-on {fail_on})")
     failed = sum(entry.state == FAILED for entry in table.entries)
     if failed:
-        sys.stderr.write(f"error: {failed} of {len(table.entries)} cells failed\n")
+        tell(f"error: {failed} of {len(table.entries)} cells failed")
         raise typer.Exit(1)
     if bad:
         raise typer.Exit(3)

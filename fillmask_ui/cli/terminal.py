@@ -32,6 +32,16 @@ def print_json(values: Mapping[str, Any]) -> None:
     typer.echo(json.dumps(values, ensure_ascii=False))
 
 
+def say(text: str) -> None:
+    """A line of standard output, at once; it does not load what draws tables."""
+    print(visible(text, lines=True), flush=True)
+
+
+def tell(text: str) -> None:
+    """A line of standard error: what goes on, and what failed."""
+    sys.stderr.write(f"{visible(text, lines=True)}\n")
+
+
 def wide_console() -> Console:
     """The terminal, or in a pipe lines of at least 140 characters, for the tables."""
     from rich.console import Console

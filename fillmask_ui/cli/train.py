@@ -15,7 +15,7 @@ import typer
 from rich.progress import TextColumn
 
 from fillmask_ui.cli.options import option, with_options
-from fillmask_ui.cli.terminal import progress_bar
+from fillmask_ui.cli.terminal import progress_bar, say, tell
 from fillmask_ui.errors import ModelError
 from fillmask_ui.output import check_target
 from fillmask_ui.training.corpus import CorpusPart
@@ -78,10 +78,10 @@ def train(
     run = prepare(request, replace(recipe, validation_minutes=recipe.checkpoint_minutes))
     plot = output / "loss.html"
     check_target(plot)
-    typer.echo(describe(run))
+    say(describe(run))
     bar = progress_bar(
         lambda row: {"completed": row.progress, "figures": row_text(row)},
-        lambda row: typer.echo(row_text(row), err=True),
+        lambda row: tell(row_text(row)),
         TextColumn("{task.fields[figures]}", markup=False),
         transient=False,
         visible=True,
@@ -93,10 +93,10 @@ def train(
             show(row)
     if not run.trainer.finished:
         kept = f"step {run.trainer.state.step:,} is in {run.checkpoint}"
-        typer.echo(f"stopped; {kept}: the same command goes on from there", err=True)
+        tell(f"stopped; {kept}: the same command goes on from there")
         raise typer.Exit(130)
     loss_figure(read_log(run.log)).write_html(plot, include_plotlyjs=True)
-    typer.echo(f"done: model, log and loss.html in {output}")
+    say(f"done: model, log and loss.html in {output}")
 
 
 def describe(run: PreparedRun) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 
 from fillmask_ui.cli.lines import check_file, file_texts
 from fillmask_ui.cli.options import Json, option, with_options
-from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, wide_console
+from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, tell, wide_console
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.output import check_target, text_file, visible
@@ -71,7 +70,7 @@ def unmask(
         if isinstance(result, FillmaskError):
             # One bad line must not cost the others theirs.
             where = f"text {number}: " if several else ""
-            sys.stderr.write(f"error: {where}{result}\n")
+            tell(f"error: {where}{result}")
             failed = True
             continue
         if history is not None:

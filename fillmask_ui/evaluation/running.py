@@ -33,6 +33,15 @@ def few_texts_carry(texts: int, effective_texts: float) -> bool:
     return texts >= FEWEST_TEXTS_TO_TELL and effective_texts < LEAST_EFFECTIVE_SHARE * texts
 
 
+def few_texts_note(texts: int, effective_texts: float) -> str:
+    """What to tell a reader then."""
+    return (
+        f"a few long texts carry most tokens: {texts:,} texts count as {effective_texts:,.0f}; "
+        "what many more texts would show can lie outside the intervals more often than 5 times in "
+        "100"
+    )
+
+
 def summarize(
     rows: Iterable[EvaluatedText | SkippedText | Heartbeat],
     *,
@@ -166,8 +175,4 @@ class RunningSummary:
         if any(group.name == "unchanged" for group in model.by_kind):
             yield UNCHANGED_ALARM
         if few_texts_carry(self.texts, model.effective_texts):
-            yield (
-                f"a few long texts carry most tokens: {self.texts:,} texts count as "
-                f"{model.effective_texts:,.0f}; what many more texts would show can lie outside "
-                "the intervals more often than 5 times in 100"
-            )
+            yield few_texts_note(self.texts, model.effective_texts)

@@ -2,7 +2,7 @@
 
 import re
 
-from fillmask_ui.errors import first_line
+from fillmask_ui.errors import NO_MEMORY, first_line, is_out_of_memory
 
 # File, line and signature of a function, as `/src/graph.cc:12 bool Graph::find(int) const`.
 _SOURCE = re.compile(r"/\S+\.(?:cc|cpp|h):\d+ [^()]*\w\([^()]*\)(?: const)? ?")
@@ -13,6 +13,10 @@ def reason(error: Exception) -> str:
 
     >>> reason(ValueError("[Error] : 1 : FAIL : a failed:/src/g.cc:1 void g::f(int) no such node"))
     'a failed: no such node'
+    >>> reason(RuntimeError("[Error] : 6 : Exception during initialization: std::bad_alloc"))
+    'there is not enough memory: end other programs, ...'
     """
+    if is_out_of_memory(error):
+        return NO_MEMORY
     said = first_line(error, 10_000).split(" : ")[-1]
     return _SOURCE.sub(" ", said).strip()[:300]

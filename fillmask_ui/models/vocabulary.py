@@ -1,6 +1,5 @@
 """Tokenizers, as the core needs them; texts are never cut or padded here."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ from fillmask_ui.models.files import TOKENIZER
 from fillmask_ui.models.marks import Marks
 from fillmask_ui.models.memory import check_readable
 from fillmask_ui.models.quiet import quiet_panics, quiet_transformers
+from fillmask_ui.models.spans import find_pieces, visible_span
 from fillmask_ui.models.tokenizer_guard import (
     TokenizerPanicError,
     may_backtrack,
@@ -248,7 +248,7 @@ def _fast_splitter(backend: "RustTokenizer", marks: Marks) -> Splitter:
             text=text,
             ids=tuple(encoded.ids),
             tokens=tokens,
-            spans=tuple(_visible_span(text, token, *offsets) for token, offsets in ranges),
+            spans=tuple(visible_span(text, token, *offsets) for token, offsets in ranges),
             word_ids=tuple(_words(tokens, added, marks) if is_one_word else encoded.word_ids),
             special=added,
         )
@@ -267,7 +267,7 @@ def _slow_splitter(tokenizer: "PreTrainedTokenizerBase", marks: Marks) -> Splitt
         if special:
             added = tokenizer.get_special_tokens_mask(ids)
             ids = tokenizer.build_inputs_with_special_tokens(ids)
-        found = _find_pieces(text, [t if t in specials else marks.word(t) for t in tokens])
+        found = find_pieces(text, [t if t in specials else marks.word(t) for t in tokens])
         start, end = Span(0, 0), Span(len(text), len(text))
         placed = [
             ((end if index else start), None) if flag else next(found)
@@ -293,58 +293,14 @@ def _words(tokens: Sequence[str], special: Sequence[bool], marks: Marks) -> Iter
         yield None if is_special else current
 
 
-def _visible_span(text: str, token: str, start: int, end: int) -> Span:
-    """A token's span without the blanks around it, unless it is nothing but blanks.
-
-    Tokens that swallow the blank to their left (`Ġword`, RoBERTa's `<mask>`) report it in their
-    range, and Unigram tokenizers give a token that is nothing but a mark (`▁`) the first letter
-    of the word behind it. What a reader marks in the text is the word.
-
-    >>> _visible_span("a cat", "Ġcat", 1, 5), _visible_span("cat", "▁", 0, 1)
-    (Span(start=2, end=5), Span(start=0, end=0))
-    """
-    covered = text[start:end]
-    own = covered.strip()
-    if own == covered and token not in ("▁", "Ġ"):  # nearly all
-        return Span(start, end)
-    if own:
-        start = end - len(covered.lstrip())
-        end = start if token in ("▁", "Ġ") else start + len(own)
-    return Span(start, end)
-
-
-def _find_pieces(text: str, pieces: Sequence[str]) -> Iterator[tuple[Span, int]]:
-    """Find pieces one after the other in the text they were made from: span and word of each.
-
-    A piece that is not there as it is (changed by the tokenizer, or unknown to it) gets what lies
-    up to the next blank or the next piece that is found. A word begins behind a blank.
-
-    >>> [*_find_pieces("MK <mask>", ["M", "K", "<mask>"])]
-    [(Span(start=0, end=1), 0), (Span(start=1, end=2), 0), (Span(start=3, end=9), 1)]
-    """
-    # Lower case may change the length of a text (İ): then positions would shift.
-    folded = text.lower() if len(text.lower()) == len(text) else text
-    end = word = 0
-    for index, piece in enumerate(pieces):
-        start = end
-        while start < len(text) and text[start].isspace():
-            start += 1
-        word += index > 0 and start > end
-        if text.startswith(piece, start) or folded.startswith(piece.lower(), start):
-            end = start + len(piece)
-        else:
-            borders = [r"\s", *map(re.escape, filter(None, pieces[index + 1 : index + 2]))]
-            border = re.compile("|".join(borders)).search(text, start + 1)
-            end = border.start() if border else len(text)
-        yield Span(start, end), word
-
-
 def _refuse_surrogates(text: str) -> None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
+        code = ord(text[error.start])
+        # Python makes these of the bytes of a command line that are not UTF-8.
+        byte = f" or the byte {code - 0xDC00:02X}, not UTF-8," if 0xDC80 <= code <= 0xDCFF else ""
         raise TextError(
-            f"character {error.start + 1} of the text is U+{ord(text[error.start]):04X}, half of "
-            "a character (a lone surrogate) that no tokenizer can read: delete it or paste the "
-            "text again"
+            f"character {error.start + 1} of the text is U+{code:04X}, half of a character (a lone "
+            f"surrogate){byte} that no tokenizer can read: delete it or paste the text again"
         ) from error

@@ -157,6 +157,7 @@ class _Result:
     tokens: int
     interval_95: tuple[float | None, float | None] | None
     verdict: str | None = None
+    effective_texts: float | None = None
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Any
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.evaluation import Summary
 from fillmask_ui.evaluation.catalogue import interval_list
+from fillmask_ui.evaluation.running import few_texts_carry, few_texts_note
 from fillmask_ui.evaluation.schemes import Scheme
 from fillmask_ui.intervals import Interval
 from fillmask_ui.records import finite
@@ -207,7 +208,9 @@ def _entry(cell: SweepCell, runs: Sequence[Run], step: Step | None) -> Entry:
         state = FAILED
     elif state == FAILED:
         note = run.info.error or note
-    elif state != DONE:
+    elif state == DONE:
+        return _noted(Entry(cell, state, run, note=note))
+    else:
         of = "" if run.expected is None else f" of {run.expected:,}"
         progress = f"{run.row_count:,}{of} texts"
     return Entry(cell, state, run, progress, note)
@@ -229,6 +232,15 @@ def _beside_baseline(sweep: Sweep, entries: Mapping[str, Entry]) -> Iterator[Ent
             labels = entry.cell.model.label, base.model.label
             why = _why(entry.run.info, other.run.info, labels, error)
             yield replace(entry, note=_also(entry, f"no verdict: {why}"))
+
+
+def _noted(entry: Entry) -> Entry:
+    """A cell that is done, with the note that a few long texts carry its figure."""
+    result = (entry.run and entry.run.info.result) or {}
+    texts, effective = result.get("texts", 0), result.get("effective_texts")
+    if effective is None or not few_texts_carry(texts, effective):  # runs of before have none
+        return entry
+    return replace(entry, note=_also(entry, few_texts_note(texts, effective)))
 
 
 def _also(entry: Entry, note: str) -> str:

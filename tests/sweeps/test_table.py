@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 import pytest
-from table_model import TableModel, letter_vocabulary
+from table_model import TableModel, letter_vocabulary, sample_texts
 
 from fillmask_ui.runs import compare
 from fillmask_ui.show.sweep import csv_text, notes, page, sections
@@ -70,6 +70,18 @@ def test_models_that_cut_texts_elsewhere_are_told_what_to_do(bench):
     assert "at 16 and 64 tokens: give the metric max-tokens = 16" in table.entries[-1].note
     alike = bench.sweep(metrics=[{"metric": "pseudo-perplexity", "max-tokens": 16}])
     assert bench.table(alike, bench.perform(alike)).entries[-1].verdict
+
+
+def test_a_cell_whose_tokens_few_texts_carry_says_so(bench, tmp_path):
+    shortest, longest = sample_texts(2, seed=3, longest=4), sample_texts(40, seed=3, longest=60)
+    texts = [*shortest * 6, max(longest, key=len)]
+    (tmp_path / "uneven.txt").write_text("\n".join(texts) + "\n")
+    sweep = bench.sweep(data=[str(tmp_path / "uneven.txt")], metrics=["pseudo-perplexity"])
+    table = bench.table(sweep, bench.perform(sweep))
+    assert {entry.note for entry in table.entries} == set(notes(table))
+    (note,) = notes(table)
+    assert re.match(r"a few long texts carry most tokens: 13 texts count as \d;", note)
+    assert "carry most tokens" in page(table)
 
 
 def test_a_table_while_it_is_measured(bench):
