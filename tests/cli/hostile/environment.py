@@ -43,6 +43,7 @@ ATTEMPTS: list[Attempt] = [
         ("no home folder", "~nosuchuser", "FILLMASK_UI_RUNS"),
         environment={"FILLMASK_UI_RUNS": "~nosuchuser/runs"},
     ),
+    Attempt("runs in a folder of no name", _RUNS, (), 0, environment={"FILLMASK_UI_RUNS": " "}),
     _odd("COLUMNS", "0"),
     _odd("COLUMNS", "-5"),
     _odd("COLUMNS", "wide"),

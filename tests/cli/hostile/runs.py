@@ -318,4 +318,18 @@ ATTEMPTS: list[Attempt] = [
         0,
         _named(b"caf\xe9"),
     ),
+    Attempt(
+        "delete a run whose name would colour the terminal",
+        ("runs", "delete", "\x1b[31mred", "-y"),
+        ("deleted ␛[31mred",),
+        0,
+        _named(b"\x1b[31mred"),
+    ),
+    Attempt(
+        "report on a run into a file whose name would colour the terminal",
+        ("report", "\x1b[31mred", "-o", "{}/\x1b[31mred.html"),
+        ("␛[31mred.html", "run ␛[31mred"),
+        0,
+        _named(b"\x1b[31mred"),
+    ),
 ]

@@ -29,6 +29,7 @@ def test_a_hostile_input_ends_with_a_clear_message(
     said = (result.stderr or result.stdout) if attempt.code else result.stdout
     assert result.returncode == attempt.code, said
     assert "Traceback" not in result.stderr
+    assert "\x1b" not in result.stdout + result.stderr
     for word in attempt.words:
         assert word.lower() in said.lower()
     assert not (attempt.absent and (tmp_path / attempt.absent).exists())
