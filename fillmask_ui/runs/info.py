@@ -156,6 +156,8 @@ class _Result:
     texts: int
     tokens: int
     interval_95: tuple[float | None, float | None] | None
+    skipped: Mapping[str, int]
+    mean_nll_nats: float | None
     verdict: str | None = None
     effective_texts: float | None = None
 

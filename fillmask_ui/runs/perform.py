@@ -81,13 +81,14 @@ def perform(
 def perform_rest(
     name: str, store: RunStore, load: Load, engine: Engine | None = None
 ) -> Generator[Progress]:
-    """Measure what a stopped run lacks; of a run that is done, yield only that it is.
+    """Measure what a run lacks; of one that is done and has all of its rows, yield only that it is.
 
     Raises:
         FillmaskError: if the run, its texts or models cannot be had, or have changed since.
     """
-    info = store.open(name).info
-    if info.state == DONE:
+    run = store.open(name)
+    info = run.info
+    if info.state == DONE and not run.lacks_rows:
         with resume(store, name) as recorder:
             yield Progress(recorder.info, recorder.running)
         return

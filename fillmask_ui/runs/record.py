@@ -265,14 +265,15 @@ def start(store: RunStore, info: RunInfo) -> Recorder:
 def resume(store: RunStore, name: str) -> Recorder:
     """A stopped run, open for writing; a `DataError` if it is unknown, being written or broken."""
     run = store.open(name)
-    now = run.info.config_now.protocol
-    if run.info.state != DONE and now != PROTOCOL_VERSION:
+    info = replace(run.info, state=STOPPED, result=None) if run.lacks_rows else run.info
+    now = info.config_now.protocol
+    if info.state != DONE and now != PROTOCOL_VERSION:
         raise DataError(
             f"run {run.info.name} measures a quantized model by protocol {now}, and this version "
             f"of fillmask-ui by protocol {PROTOCOL_VERSION}, which scales it text by text: the "
             "rest would have other numbers; start a new run"
         )
-    return _open(run.folder, run.info)
+    return _open(run.folder, info)
 
 
 def _open(folder: Path, info: RunInfo) -> Recorder:

@@ -7,6 +7,7 @@ resumed run drops it. Others may have altered the file: whatever is not as it wa
 """
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -36,6 +37,16 @@ class Place:
 
     start: int  # offset in bytes
     number: int  # from 1
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a run that is done says of its rows."""
+
+    rows: int  # texts that were skipped included
+    texts: int
+    tokens: int
+    mean_nll_nats: float | None  # None where it is infinite
 
 
 @dataclass(frozen=True)
@@ -90,11 +101,16 @@ class RowsFile:
     path: Path
     run: str  # its name
     models: StoredModels | None = None  # which models made the rows, where that is known
+    measured: Measured | None = None  # what they amount to; None while more of them come
 
     def __iter__(self) -> Iterator[StoredLine]:
-        """All whole lines as they were written; a `DataError` if one is no row."""
+        """All whole lines as they were written; a `DataError` if one is no row.
+
+        At the end also if they are not those that were measured.
+        """
         end, second = 0, None
         seen: set[int] = set()
+        texts, tokens, nats = 0, 0, 0.0
         for number, content in enumerate(self._whole_lines(), start=1):
             line = self._line(content, Place(end, number))
             end = line.end
@@ -107,7 +123,30 @@ class RowsFile:
                     raise line.broken("it has other, where those before it have none")
                 if second == "other" and "other" not in line.values:
                     raise line.broken("other is missing, which those before it have")
+                losses = line.values.get("nll_nats")
+                texts, tokens = texts + 1, tokens + (len(losses) if isinstance(losses, list) else 0)
+                nats += _sum(losses)
             yield line
+        if self.measured is not None:
+            self._check_measured(self.measured, len(seen), texts, tokens, nats)
+
+    def _check_measured(
+        self, was: Measured, rows: int, texts: int, tokens: int, nats: float
+    ) -> None:
+        if rows < was.rows:
+            raise DataError(
+                f"run {self.run} measured {was.rows:,} texts and has the rows of {rows:,}: "
+                f"{self.path} was altered; measure the missing ones with fillmask-ui eval --resume "
+                f"{self.run}, or delete the run"
+            )
+        other = tokens != was.tokens or texts != was.texts
+        if not other and tokens and was.mean_nll_nats is not None:
+            other = not math.isclose(nats / tokens, was.mean_nll_nats, rel_tol=1e-6)
+        if other:
+            raise DataError(
+                f"the rows of run {self.run} are not those that it measured: {self.path} was "
+                "altered; delete the run"
+            )
 
     def __len__(self) -> int:
         return sum(1 for _ in self._whole_lines())
@@ -149,6 +188,14 @@ class RowsFile:
 
     def _line(self, content: bytes, place: Place) -> StoredLine:
         return parse_line(content, f"run {self.run}, line {place.number}", place, self.models)
+
+
+def _sum(losses: Any) -> float:
+    """NaN for what is no list of numbers, which is told where its row is read."""
+    try:
+        return math.fsum(losses)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def unreadable(run: str, path: Path, error: OSError) -> DataError:

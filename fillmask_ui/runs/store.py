@@ -23,7 +23,7 @@ from fillmask_ui.records import SkippedText
 from fillmask_ui.runs.files import check_regular
 from fillmask_ui.runs.info import DONE, RUN_FILE, RUNNING, STOPPED, RunInfo, read_info, write_info
 from fillmask_ui.runs.lock import is_locked
-from fillmask_ui.runs.rows_file import RowsFile
+from fillmask_ui.runs.rows_file import Measured, RowsFile
 
 ROWS_FILE, LOCK_FILE = "rows.jsonl", "lock"
 
@@ -72,19 +72,17 @@ class Run:
             DataError: if a row is not as it was written, or if the run is done and has more or
                 fewer of them than it measured.
         """
-        summary = summarize(
+        return summarize(
             self.rows(),
             config=self.info.config,
             vocabulary_size=self.info.model["vocabulary_size"],
             limits=self.info.limits,
         )
-        measured = self.info.result["texts"] if self.info.result else summary.texts
-        if self.info.state == DONE and summary.texts != measured:
-            raise DataError(
-                f"run {self.info.name} measured {measured:,} texts and has the rows of "
-                f"{summary.texts:,}: {self.lines.path} was altered; delete the run"
-            )
-        return summary
+
+    @property
+    def lacks_rows(self) -> bool:
+        """Whether it is done, and somebody took rows away since."""
+        return self.lines.measured is not None and len(self.lines) < self.lines.measured.rows
 
 
 def rows_file(folder: Path, info: RunInfo) -> RowsFile:
@@ -99,7 +97,15 @@ def rows_file(folder: Path, info: RunInfo) -> RowsFile:
         raise DataError(
             f"run {info.name}: {path} cannot be read ({why}): delete the run"
         ) from error
-    return RowsFile(path, info.name, info.row_models)
+    return RowsFile(path, info.name, info.row_models, _measured(info))
+
+
+def _measured(info: RunInfo) -> Measured | None:
+    result = info.result
+    if info.state != DONE or result is None:
+        return None
+    rows = result["texts"] + sum(result["skipped"].values())
+    return Measured(rows, result["texts"], result["tokens"], result["mean_nll_nats"])
 
 
 class RunStore:

@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -171,7 +172,7 @@ def test_an_infinite_loss_is_legal(runs):
     skipped, row = rows[NAMES[0]][:2]
     count = len(row["nll_nats"])
     write(root / NAMES[0], [skipped, {**row, "nll_nats": [math.inf] * count}])
-    first, second = Run(root / NAMES[0]).rows()
+    first, second = islice(Run(root / NAMES[0]).rows(), 2)
     assert isinstance(first, SkippedText)
     assert second.scores.nll_nats.tolist() == [math.inf] * count
 

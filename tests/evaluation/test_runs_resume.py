@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 
 import pytest
@@ -16,14 +17,10 @@ from table_model import TableModel, sample_texts
 
 from fillmask_ui.errors import DataError, NetworkError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
+from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.records import SkippedText
-from fillmask_ui.runs import (
-    RunStore,
-    prepare_info,
-    resume,
-    start,
-)
-from fillmask_ui.runs.store import STOPPED
+from fillmask_ui.runs import RunStore, compare, prepare_info, resume, start
+from fillmask_ui.runs.info import STOPPED, write_info
 from fillmask_ui.texts import TextChoice, open_texts
 
 
@@ -74,17 +71,47 @@ def test_a_half_written_last_line_is_dropped_and_said(store):
     whole = path.read_bytes()
     for cut in (1, 7, 400):
         path.write_bytes(whole[:-cut])
+        write_info(run.folder, replace(run.info, state=STOPPED, result=None))
         length = len(path.read_bytes().rsplit(b"\n", 1)[-1])
         assert length > 0
         # Readers leave it out.
         complete = path.read_bytes().count(b"\n")
-        assert len(list(run.rows())) == complete
+        assert len(list(store.open(run.info.name).rows())) == complete
         with resume(store, run.info.name) as recorder:
             assert recorder.dropped_bytes == length
             assert recorder.running.seen == complete
             list(recorder.measure(TableModel(1), TEXTS))
         assert path.read_bytes() == whole
         assert store.open(run.info.name).summary().to_dict() == expected
+
+
+def test_a_finished_run_whose_rows_are_gone_says_so_and_measures_them_again(store):
+    run = record(store)
+    expected, path = run.summary().to_dict(), run.folder / "rows.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    for left in (lines[:3] + lines[4:], lines[:-1], lines[:1], []):
+        path.write_bytes(b"".join(left))
+        broken = store.open(run.info.name)
+        said = rf"measured 41 texts and has the rows of {len(left)}: .* --resume {run.info.name}"
+        for read in (broken.summary, partial(compare, run, broken), partial(compare, broken, run)):
+            with pytest.raises(DataError, match=said):
+                read()
+        with resume(store, run.info.name) as recorder:
+            list(recorder.measure(TableModel(1), TEXTS))
+        assert sorted(path.read_bytes().splitlines(keepends=True)) == sorted(lines)
+        assert store.open(run.info.name).summary().to_dict() == expected
+
+
+def test_rows_of_another_run_are_not_those_that_were_measured(store, tmp_path):
+    run = record(store)
+    noisy = record(RunStore(tmp_path / "others"), TableModel(1, noise=0.1))
+    half = record(RunStore(tmp_path / "others"), config=EvaluationConfig(recipe=MaskRecipe(0.5)))
+    for other in (noisy, half):
+        (run.folder / "rows.jsonl").write_bytes((other.folder / "rows.jsonl").read_bytes())
+        with pytest.raises(DataError, match=r"not those that it measured: .* delete the run"):
+            list(run.rows())
+        with pytest.raises(DataError, match="not those that it measured"):
+            resume(store, run.info.name)
 
 
 def test_closing_the_generator_stops_and_keeps_what_is_done(store):
