@@ -6,6 +6,7 @@ nothing else: no traceback. Programming errors stay ordinary exceptions (`ValueE
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 
 class FillmaskError(Exception):
@@ -92,11 +93,21 @@ def unexpected(error: BaseException) -> str:
         return "no further thread can be started here: raise the limit (ulimit -u)"
     if isinstance(error, ImportError):
         return f"this installation cannot be used: {said}; reinstall fillmask-ui"
+    if isinstance(error, FileNotFoundError) and error.filename is None and not _is_here():
+        return "the folder in which this command was called is gone: change to another one"
     if isinstance(error, OSError) and error.strerror:
         where = "" if error.filename is None else f"{error.filename}: "
         return f"{where}{error.strerror}"
     kind = type(error).__name__
     return f"internal error: {kind}: {said}; set FILLMASK_UI_DEBUG=1 to see where, and report it"
+
+
+def _is_here() -> bool:
+    """Whether there is a current folder."""
+    try:
+        return bool(Path.cwd())
+    except OSError:
+        return False
 
 
 @contextmanager

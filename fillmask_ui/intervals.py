@@ -240,7 +240,12 @@ class Limits:
     risk_below: float = option(0.10, "Relative change that is still AT_RISK.", metavar="X")
 
     def __post_init__(self) -> None:
-        if not -math.inf < self.pass_below < self.risk_below < math.inf:
+        if not (math.isfinite(self.pass_below) and math.isfinite(self.risk_below)):
+            raise OptionError(
+                "the borders of PASS and AT_RISK must be numbers such as 0.05 and 0.1; they were "
+                f"{self.pass_below} and {self.risk_below}"
+            )
+        if self.pass_below >= self.risk_below:
             raise OptionError(
                 "the border of PASS must lie below that of AT_RISK; they were "
                 f"{self.pass_below:.1%} and {self.risk_below:.1%}"

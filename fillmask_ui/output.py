@@ -3,25 +3,44 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import combinations
 from pathlib import Path
 from typing import TextIO
 
 from fillmask_ui.errors import DataError, OptionError
 
+# Files of a model, which nothing that is written for a reader may replace.
+_OF_MODELS = re.compile(
+    r".*\.(onnx|onnx_data|safetensors|model)"
+    r"|(config|tokenizer|tokenizer_config|special_tokens_map|vocab)\.json|vocab\.txt"
+)
 
-def check_target(target: Path | None) -> None:
+
+def check_target(target: Path | None, *read: Path | str) -> None:
     """Before anything is measured: whether a file can be written there, as far as that shows.
 
+    Args:
+        target: the file; None for none.
+        read: files, and folders of them, that are read meanwhile.
+
     Raises:
-        OptionError: where there is no folder for it, a folder of this name, or no permission.
+        OptionError: where there is no folder for it, a folder of this name or no permission, and
+            where it would replace what is read, or a file of a model.
     """
     if target is None:
         return
     failed = f"{target} cannot be written"
+    if target.name == "-":
+        raise OptionError(f"{failed}: '-' is no name of a file; ./- names a file of this name")
+    if any(_is_read(target, Path(own)) for own in read):
+        raise OptionError(f"{failed}: it is read by this command; name another file")
+    if _OF_MODELS.fullmatch(target.name) and target.exists():
+        raise OptionError(f"{failed}: it is a file of a model; name another file")
     try:
         if not target.parent.is_dir():
             raise OptionError(
@@ -39,6 +58,25 @@ def check_target(target: Path | None) -> None:
             raise OptionError(f"{failed}: no permission to write {written}")
     except OSError as error:
         raise OptionError(f"{failed}: {error.strerror or error}") from error
+
+
+def check_apart(*targets: Path | None) -> None:
+    """An `OptionError` where two files to be written are the same."""
+    for first, second in combinations(filter(None, targets), 2):
+        if _same(first, second):
+            raise OptionError(f"{first} was named for two outputs: name two files")
+
+
+def _is_read(target: Path, read: Path) -> bool:
+    folders = (target.parent, target.resolve().parent) if target.exists() else ()
+    return _same(target, read) or any(_same(folder, read) for folder in folders)
+
+
+def _same(first: Path, second: Path) -> bool:
+    try:
+        return first.samefile(second)
+    except (OSError, ValueError):  # one of them is not there
+        return first.absolute() == second.absolute()
 
 
 # Characters that a terminal or a browser obeys instead of showing: controls, marks of direction.

@@ -60,9 +60,7 @@ def evaluate(
         raise OptionError(unknown("verdict to fail on", fail_on, FAILING))
     if fail_on is not None and baseline is None and resume is None:
         raise OptionError("--fail-on needs a --baseline: without one there is no verdict")
-    check_target(output)
-    if output is not None and output.absolute() == Path(texts.dataset).absolute():
-        raise OptionError(f"{str(output)!r} is the file of texts: name another one for the JSON")
+    check_target(output, texts.dataset)
     if resume is None:
         second = None if baseline is None else model.second(baseline)
         plan = Plan(model, second, config, texts.source(), limits)

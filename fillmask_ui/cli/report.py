@@ -8,6 +8,7 @@ from typing import Annotated
 from fillmask_ui.cli.options import option
 from fillmask_ui.cli.runs import RunName, store
 from fillmask_ui.cli.terminal import say
+from fillmask_ui.output import check_target
 
 
 def report(
@@ -19,6 +20,7 @@ def report(
     """Write a run as one HTML page: figures, charts with their tables, worst tokens."""
     from fillmask_ui.show.report import write_report
 
+    check_target(output)
     opened = store().open(run)
     write_report(opened, output)
     say(f"{output} ({output.stat().st_size / 1e6:.1f} MB), run {opened.info.name}")

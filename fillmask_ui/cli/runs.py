@@ -13,6 +13,7 @@ from fillmask_ui.assets import home
 from fillmask_ui.cli.options import Json, option
 from fillmask_ui.cli.terminal import print_json, print_line, print_table, say, tell
 from fillmask_ui.errors import FillmaskError, OptionError
+from fillmask_ui.output import check_target
 
 if TYPE_CHECKING:
     from fillmask_ui.runs import RunInfo, RunStore
@@ -155,6 +156,7 @@ def export(
     from fillmask_ui.runs.export import FORMATS, write_text
     from fillmask_ui.runs.export import export as export_rows
 
+    check_target(output)
     opened = store().open(run)
     if output is not None:
         count = export_rows(opened, output, file_format)

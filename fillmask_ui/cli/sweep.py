@@ -18,7 +18,7 @@ from fillmask_ui.cli.sweep_output import print_sweep
 from fillmask_ui.cli.terminal import load, print_json, tell
 from fillmask_ui.cluster import EngineChoice, open_engine
 from fillmask_ui.errors import OptionError, unknown
-from fillmask_ui.output import check_target, write_text
+from fillmask_ui.output import check_apart, check_target, write_text
 from fillmask_ui.show.sweep import csv_text, page
 from fillmask_ui.sweeps import Step, Sweep, perform_sweep, read_sweep, sweep_table
 from fillmask_ui.sweeps.perform import BEGUN, FAILED, KEPT, MEASURING
@@ -48,7 +48,12 @@ def sweep(
 ) -> None:
     """Measure models x data sets x metrics x seeds of a file, and print one table."""
     chosen = read_sweep(file)
-    _check_output(chosen, fail_on, table_only, csv, html)
+    _check_fail_on(chosen, fail_on, table_only)
+    texts = {cell.texts.value for cell in chosen.cells}
+    read = [own.where for own in texts if own.kind in ("file", "folder")]
+    for target in (csv, html):
+        check_target(target, file, *read)
+    check_apart(csv, html)
     if table_only:
         table = sweep_table(chosen, store())
     else:
@@ -65,17 +70,13 @@ def sweep(
     _exit(table, fail_on)
 
 
-def _check_output(
-    chosen: Sweep, fail_on: str | None, table_only: bool, *targets: Path | None
-) -> None:
+def _check_fail_on(chosen: Sweep, fail_on: str | None, table_only: bool) -> None:
     if fail_on is not None and fail_on not in FAILING:
         raise OptionError(unknown("verdict to fail on", fail_on, FAILING))
     if fail_on is not None and chosen.baseline is None:
         raise OptionError("--fail-on needs a baseline in the sweep file: without it no verdict")
     if fail_on is not None and table_only:
         raise OptionError("--fail-on judges all cells: leave out --table-only, which makes none")
-    for target in targets:
-        check_target(target)
 
 
 def _performed(chosen: Sweep, engine: Engine | None) -> dict[str, Step]:

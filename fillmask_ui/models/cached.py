@@ -5,12 +5,16 @@ models--org--name/snapshots/COMMIT/    its files, most of them links to blobs
 """
 
 import logging
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from fillmask_ui.errors import first_line
+
+# `org/name`, or `name` alone.
+_NAMED = re.compile(r"models--(?!-)(?:(?!--).)+(?:--(?!-)(?:(?!--).)+)?")
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ def snapshots(folder: Path) -> Iterator[Snapshot]:
         OSError: if the folder itself cannot be read.
     """
     for repository in sorted(folder.iterdir()):
-        if repository.name.startswith("models--"):
+        if _NAMED.fullmatch(repository.name):
             try:
                 yield from list(_snapshots(repository))
             except (OSError, ValueError) as error:

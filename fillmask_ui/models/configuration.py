@@ -82,10 +82,12 @@ class ModelConfig:
 
 def read_config(*folders: Path) -> ModelConfig:
     """The first `config.json` in the folders; empty where none has one, else a JSON object."""
-    path = next(filter(Path.is_file, (folder / "config.json" for folder in folders)), None)
+    paths = [folder / "config.json" for folder in folders]
+    for path in paths:
+        check_readable(path)
+    path = next(filter(Path.is_file, paths), None)
     if path is None:
         return ModelConfig()
-    check_readable(path)
     try:
         config = ModelConfig(read_object(path))
     except (OSError, ValueError) as error:

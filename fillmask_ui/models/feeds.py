@@ -140,9 +140,10 @@ def find_logits(
         for key, width in widths.items():
             if "logits" in key and 0 <= width - known < _ROUNDED_UP:
                 return key
-    listed = ", ".join(f"{key} {list(value.shape)}" for key, value in outputs.items())
+    shapes = {key: f"{list(value.shape)} of {value.dtype}" for key, value in outputs.items()}
+    listed = ", ".join(map(" ".join, shapes.items()))
     raise ModelError(
-        f"{name} is no masked language model that goes with this tokenizer: no output "
+        f"{name} is no masked language model that goes with this tokenizer: no output of floats "
         f"has a column for each of the {known:,} tokens. On a probe of {shape[0]} x {shape[1]} "
         f"tokens its outputs were: {listed}. Export the model with its masked-LM head (task "
         "fill-mask), or name the tokenizer that belongs to it"

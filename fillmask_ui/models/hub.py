@@ -83,6 +83,14 @@ def _unreadable(error: Exception) -> ModelError:
     )
 
 
+def _damaged(repository: str, error: Exception) -> ModelError:
+    folder = Path(constants.HF_HUB_CACHE) / f"models--{repository.replace('/', '--')}"
+    return ModelError(
+        f"{repository} is damaged in the local cache ({first_line(error)}): delete {folder} and "
+        "fetch it again"
+    )
+
+
 def _is_masked_lm(folder: Path) -> bool:
     try:
         is_one = read_config(folder).is_masked_lm and has_tokenizer(folder)
@@ -124,7 +132,12 @@ def _fetch(
         except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError):
             raise
         except (errors.HTTPError, OSError):
-            config = try_to_load_from_cache(repository, "config.json", revision=revision or "main")
+            try:
+                config = try_to_load_from_cache(
+                    repository, "config.json", revision=revision or "main"
+                )
+            except (OSError, ValueError) as error:
+                raise _damaged(repository, error) from error
             if isinstance(config, str) and is_complete(Path(config).parent):
                 return Path(config).parent
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -52,7 +53,12 @@ def check_fits(name: str, wanted_bytes: float, purpose: str) -> None:
 
 
 def check_readable(path: Path) -> None:
-    """Stop with a ModelError for a text file of a model that is too long to be one."""
+    """Stop with a ModelError for a text file of a model that is none, or too long to be one."""
+    if os.path.lexists(path) and not path.is_file() and not path.is_dir():
+        raise ModelError(
+            f"{path} is no file (but a pipe, a device, or a link that leads nowhere): put the file "
+            "of this name there"
+        )
     if path.is_file() and (size := path.stat().st_size) > _LONGEST_TEXT:
         raise ModelError(
             f"{path} has {size / 1e6:,.0f} MB, and {_LONGEST_TEXT / 1e6:,.0f} MB are the most that "

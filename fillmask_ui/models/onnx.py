@@ -21,7 +21,7 @@ from fillmask_ui.models.feeds import ASKED, Feeds, find_logits, plan_feeds
 from fillmask_ui.models.graph_files import GraphSource, keep_cut, read_cut
 from fillmask_ui.models.onnx_arena import run_options, use_arena
 from fillmask_ui.models.onnx_endings import Endings
-from fillmask_ui.models.onnx_errors import reason
+from fillmask_ui.models.onnx_errors import reason, too_few_logits
 from fillmask_ui.models.runtime import FULL_LOGITS, RuntimeModel, cpu_features, used_lengths
 from fillmask_ui.models.time_limit import time_limit
 from fillmask_ui.models.tuning import cores
@@ -176,9 +176,10 @@ class OnnxMaskedLM(RuntimeModel):
     def _run(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         feeds = self._feed(batch, rows, cols)
         logits = self._call(self._session_here(), feeds, [self._output])[self._output]
-        if self._logit_bytes:
-            return logits[rows, cols]
-        return logits.reshape(len(rows), self._width)
+        try:
+            return logits[rows, cols] if self._logit_bytes else logits.reshape(-1, self._width)
+        except (IndexError, ValueError) as error:
+            raise too_few_logits(self._name, batch.input_ids.shape, logits.shape) from error
 
     def _run_states(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         session = self._endings.states()

@@ -23,7 +23,7 @@ from fillmask_ui.models.configuration import ModelConfig
 from fillmask_ui.models.files import ModelFiles
 from fillmask_ui.models.tuning import DEFAULT, best_batch_tokens, concurrent_calls
 from fillmask_ui.models.vocabulary import TokenizerVocabulary
-from fillmask_ui.models.weights import weights_sha256
+from fillmask_ui.models.weights import check_weights, weights_sha256
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import ModelSignature
 from fillmask_ui.workers import sharing
@@ -106,7 +106,12 @@ class RuntimeModel(ABC):
         """`states_at` of one group of texts: float32 [M, H], or a ModelError."""
 
     def _identify_beside(self, paths: Sequence[Path], packages: Sequence[str]) -> None:
-        """Begin what `_sign` will need: the hash of the weights and the versions of packages."""
+        """Begin what `_sign` will need: the hash of the weights and the versions of packages.
+
+        Raises:
+            ModelError: for files that are not worth being read.
+        """
+        check_weights(paths)
         self._hashing = self._beside.submit(weights_sha256, paths)
         self._beside.submit(lambda: [_version(package) for package in packages])
 

@@ -110,6 +110,12 @@ def refuse_growth(backend: Any, name: str) -> None:
         )
 
 
+def forget_dropout(backend: Any) -> None:
+    """Let BPE merge all that it can: leaving merges out by chance is for training alone."""
+    if getattr(backend.model, "dropout", None):
+        backend.model.dropout = None
+
+
 def may_backtrack(backend: Any) -> bool:
     """Whether a regular expression of its own repeats a group, which can take steps without end."""
     parts = [part.__getstate__() for part in (backend.normalizer, backend.pre_tokenizer) if part]

@@ -15,6 +15,7 @@ from fillmask_ui.models.quiet import quiet_panics, quiet_transformers
 from fillmask_ui.models.spans import find_pieces, visible_span
 from fillmask_ui.models.tokenizer_guard import (
     TokenizerPanicError,
+    forget_dropout,
     may_backtrack,
     refuse_charsmap,
     refuse_growth,
@@ -142,6 +143,7 @@ def read_tokenizer(source: Path, name: str) -> "PreTrainedTokenizerBase":
         if tokenizer.is_fast:
             with tokenizer_errors(failed):
                 refuse_growth(tokenizer.backend_tokenizer, name)
+                forget_dropout(tokenizer.backend_tokenizer)
     return tokenizer
 
 
@@ -149,6 +151,11 @@ def _of_transformers(tokenizer: Any, name: str) -> TokenizerVocabulary:
     ids = tokenizer.get_vocab()
     marks = Marks.of(ids)
     limit = tokenizer.model_max_length
+    if tokenizer.pad_token_id is not None and tokenizer.pad_token_id == tokenizer.mask_token_id:
+        raise ModelError(
+            f"the tokenizer of {name} has one token, {tokenizer.mask_token!r}, as mask and as "
+            "padding: it is damaged; fetch it again"
+        )
     if tokenizer.is_fast:
         split = _fast_splitter(tokenizer.backend_tokenizer, marks)
         quiet = may_backtrack(tokenizer.backend_tokenizer)
@@ -188,6 +195,11 @@ def _probe(vocabulary: TokenizerVocabulary, name: str) -> None:
         )
     mask = vocabulary.mask_token
     ids = vocabulary.split(f"{mask} a {mask}", True).ids if mask.strip() else ()
+    if unknown := [token_id for token_id in ids if token_id >= vocabulary.size]:
+        raise ModelError(
+            f"the tokenizer of {name} gives the token {unknown[0]}, and its vocabulary ends at "
+            f"{vocabulary.size - 1}: its files do not fit together; fetch them again"
+        )
     # A plain word that texts may hold in another spelling, which would then be hidden.
     is_word = mask.isalpha() and vocabulary.mask_id in vocabulary.split(mask.swapcase(), False).ids
     if is_word or ids.count(vocabulary.mask_id) != 2:

@@ -26,6 +26,23 @@ _NAMES = {
 }
 
 
+# As protobuf has it; larger weights lie beside the graph.
+_LARGEST_GRAPH = 2**31
+
+
+def check_weights(paths: Iterable[Path]) -> None:
+    """Before files are read whole: a ModelError for one that cannot be what its name says."""
+    for path in paths:
+        if path.suffix == ".safetensors":
+            for _ in _tensors(path):
+                break
+        elif path.suffix == ".onnx" and (size := path.stat().st_size) > _LARGEST_GRAPH:
+            raise ModelError(
+                f"{path} has {size / 1e9:,.1f} GB, and a graph has 2 at most, its weights beside "
+                "it if they are larger: it is damaged; fetch it again"
+            )
+
+
 def weights_sha256(paths: Iterable[Path]) -> str:
     """Hash of one file, or of the sorted hashes of several."""
     states = ((path, path.stat()) for path in paths)

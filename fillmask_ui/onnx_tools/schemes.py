@@ -26,7 +26,7 @@ import numpy as np
 import onnx
 from onnx import ModelProto, TensorProto
 
-from fillmask_ui.errors import ModelError, OptionError, first_line, unknown
+from fillmask_ui.errors import DataError, ModelError, OptionError, first_line, unknown
 from fillmask_ui.onnx_tools.whole import copied, split_ties, turned_constants
 
 Feeds = Sequence[Mapping[str, np.ndarray]]  # inputs of a graph by name, a text each
@@ -76,6 +76,8 @@ def write_variant(
         try:
             scheme.write(start, path, sorted(exclude), feeds)
             result = onnx.load(path)
+        except OSError as error:
+            raise DataError(f"{path} cannot be written: {error.strerror or error}") from error
         # The tools raise what their authors thought of; whatever it is, there is no result.
         except Exception as error:
             raise ModelError(

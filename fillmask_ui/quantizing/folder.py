@@ -66,11 +66,11 @@ def read_record(folder: Path) -> dict[str, Any] | None:
     path = folder / RECORD
     if not path.is_file():
         return None
-    failed, advice = f"{path} cannot be read", "; take another folder"
+    failed, advice = f"{path} cannot be read", "; delete it or take another folder"
     with translated((OSError, ValueError), DataError, failed, advice):
         record = read_object(path)
         if not isinstance(record.get("files"), dict) or not isinstance(record.get("sources"), dict):
-            raise ValueError("its files and sources are to be objects")
+            raise ValueError("files and sources must both be objects")
     return record
 
 
@@ -109,9 +109,10 @@ def check_output(
     if output.exists() and not output.is_dir():
         raise OptionError(f"{output} is a file: name a folder")
     real = output.resolve()
-    if real in {own.resolve() for own in (model.files.folder, model.files.weights[0].parent)}:
+    if real.is_relative_to(own := model.files.folder.resolve()):
+        where = "the folder" if real == own else "in the folder"
         raise OptionError(
-            f"{output} is the folder of the model itself, which stays as it is: name another"
+            f"{output} is {where} of the model itself, which stays as it is: name another"
         )
     if not output.is_dir():
         return

@@ -37,6 +37,11 @@ def lock_run(path: Path, name: str) -> FileLock:
             f"run {name} is being written by another process{_number(holder)}: wait for it to "
             "end, or stop it first"
         ) from error
+    except PermissionError as error:
+        raise DataError(
+            f"{path} cannot be locked ({error.strerror}): make the folder of the run writable for "
+            "you, or name another folder with the environment variable FILLMASK_UI_RUNS"
+        ) from error
     except OSError as error:
         raise DataError(
             f"{path} cannot be locked ({error.strerror}), so two processes could write one run: "

@@ -229,6 +229,8 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
                 # Else it stays `running`, which readers see as stopped: nobody holds the lock.
 
     def _cannot_write(self, what: str, error: OSError) -> DataError:
+        if not self.folder.is_dir():
+            return DataError(f"{self.folder} is gone, and the run with it: evaluate again")
         return DataError(
             f"{what} cannot be written further ({error.strerror}): the rows so far, "
             f"{self.running.seen}, are kept in {self.folder}; make room and resume with --resume "

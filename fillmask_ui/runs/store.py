@@ -178,9 +178,10 @@ class RunStore:
             found = sorted(path.name for path in self.root.iterdir())
         except FileNotFoundError:
             return {}
-        except OSError as error:
+        except (OSError, ValueError) as error:  # the latter for a zero character in its name
+            why = getattr(error, "strerror", None) or error
             raise DataError(
-                f"the runs in {_short(self.root)} cannot be listed: {error.strerror}; name another "
+                f"the runs in {_short(self.root)} cannot be listed: {why}; name another "
                 "folder with the environment variable FILLMASK_UI_RUNS"
             ) from error
         folders = {printable(name): self.root / name for name in found}

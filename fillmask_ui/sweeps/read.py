@@ -33,6 +33,7 @@ else:
 
 Value = TypeVar("Value")
 DEFAULT_SEED = 42
+_MOST_BYTES = 10_000_000
 _WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
@@ -44,7 +45,11 @@ def read_sweep(path: Path) -> Sweep:
         FillmaskError: for whatever is wrong with what it says, with its place.
     """
     try:
-        values = tomllib.loads(path.read_bytes().decode("utf-8"))
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise DataError(f"{path} has more than {_MOST_BYTES:,} bytes: it is no sweep file")
+        values = tomllib.loads(content.decode("utf-8-sig"))
     except FileNotFoundError as error:
         raise DataError(f"there is no file {path}: name a sweep file, in TOML") from error
     except OSError as error:
@@ -53,7 +58,9 @@ def read_sweep(path: Path) -> Sweep:
         raise DataError(
             f"{path} is no UTF-8 text (byte {error.start}): save it as UTF-8"
         ) from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except RecursionError as error:
+        raise OptionError(f"{path} is nested too deeply: it is no sweep file") from error
+    except tomllib.TOMLDecodeError as error:
         raise OptionError(f"{path} is no TOML: {error}") from error
     return sweep_of(values, path.stem, str(path))
 

@@ -106,6 +106,8 @@ class ByteSource:
             return
         for beginning, what in _KNOWN_BEGINNINGS.items():
             if block.startswith(beginning):
+                if "gzip" in what and self.name.lower().endswith(".gz"):
+                    what = "compressed twice; decompress it once"  # noqa: PLW2901
                 raise DataError(f"{self.name} is {what}")
         if b"\0" in block:
             raise DataError(

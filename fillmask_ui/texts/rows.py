@@ -6,7 +6,7 @@ import csv
 import json
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
 from fillmask_ui.errors import DataError, first_line
@@ -100,11 +100,18 @@ def _table_values(lines: Iterator[str], source: TextSource, name: str) -> Iterat
     # The limit of the csv module is one for the whole process: raised, never lowered.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_CHARACTERS))
     mark, what = ("\t", "tab") if source.layout == "tsv" else (",", "comma")
+    head = next(lines, "")
+    if what == "comma" and "," not in head and ";" in head:  # as spreadsheets write in many places
+        mark, what = ";", "semicolon"
+    lines = chain([head], lines)
     reader = csv.reader((line + "\n" for line in lines), delimiter=mark, strict=True)
     begun = 1  # line on which the row began
     try:
         header = next(filter(None, reader), [])
-        index = header.index(choose_column(header, source.column, name)) if header else 0
+        chosen = choose_column(header, source.column, name) if header else ""
+        if header.count(chosen) > 1:
+            raise DataError(f"{name}: two columns are called {chosen!r}; rename one of them")
+        index = header.index(chosen) if header else 0
         begun = reader.line_num + 1
         for record in reader:
             if record and len(record) != len(header):
@@ -116,6 +123,11 @@ def _table_values(lines: Iterator[str], source: TextSource, name: str) -> Iterat
                 yield record[index]
             begun = reader.line_num + 1
     except csv.Error as error:
+        if "new-line character" in str(error):
+            raise DataError(
+                f"{name}, line {reader.line_num}: a carriage return alone (CR) ends a line, as on "
+                "old Macs; save the file with line feeds (LF), or put the value between quotes"
+            ) from error
         raise DataError(
             f"{name}, line {reader.line_num} (row begun at line {begun}): not {what}-separated "
             f'values ({error}); quotes inside a quoted value are doubled ("")'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -18,6 +18,8 @@ STDIN, DATASET = "stdin", "dataset"
 KINDS = (EMBEDDED, FILE, FOLDER, STDIN, DATASET)
 LINE, PARAGRAPH = "line", "paragraph"
 UNITS = (LINE, PARAGRAPH)
+# Options of `TextChoice` that only data sets have.
+_OF_DATA_SETS = ("dataset_name", "split", "revision", "streaming")
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,10 @@ class TextSource:
             raise OptionError(
                 "only plain text is read by paragraph; rows of "
                 f"{layout or 'a data set'} are one text each: leave the unit at 'line'"
+            )
+        if self.compressed and layout == "parquet":
+            raise OptionError(
+                f"{self.where}: parquet is compressed in itself and not read as .gz; decompress it"
             )
         if self.kind == STDIN and layout == "parquet":
             raise OptionError("parquet cannot be read from standard input; give it as a file")
@@ -210,14 +216,25 @@ class TextChoice:
             raise OptionError(
                 "the data set has no name: give embedded, a file, a folder or a hub id"
             )
+        fetched = [name for name in _OF_DATA_SETS if getattr(self, name)]
         if reference in (EMBEDDED, "-"):
+            _refuse_options(fetched, reference)
             return TextSource(STDIN if reference == "-" else EMBEDDED, **given)
         path = expanded(reference)
         if is_folder(path):
-            fetched = self.dataset_name or self.split or self.revision or self.streaming
             of_files = self.by or self.format or self.encoding
             kind = DATASET if fetched or (not of_files and is_data_set(path)) else FOLDER
             return TextSource(kind, str(path), **given)
         if is_file(path) or ending(reference) in ENDINGS:
+            _refuse_options(fetched, reference)
             return TextSource(FILE, str(path), **given)
         return TextSource(DATASET, reference, **given)
+
+
+def _refuse_options(given: Sequence[str], reference: str) -> None:
+    """An `OptionError` for options of data sets where none is read."""
+    if given:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise OptionError(
+            f"{reference} is no data set of the hub, and {names} is for these: leave it out"
+        )

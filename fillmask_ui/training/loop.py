@@ -8,6 +8,7 @@ state and the clock in a checkpoint, a resumed run equals the uninterrupted one.
 from __future__ import annotations
 
 import functools
+import pickle
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -252,7 +253,10 @@ class Trainer:
         advice = "; give another output folder to start anew"
         # torch raises all kinds of errors on a file that is not its own.
         with translated(Exception, DataError, failed, advice):
-            stored = torch.load(path, map_location=self.device, weights_only=True)
+            try:
+                stored = torch.load(path, map_location=self.device, weights_only=True)
+            except pickle.UnpicklingError as error:  # what torch advises would run others' code
+                raise ValueError("it holds more than tensors and numbers") from error
             changed = [
                 f"{name} was {stored['recipe'][name]}"
                 for name in _FIXED

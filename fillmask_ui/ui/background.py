@@ -142,11 +142,15 @@ class TasksInTurn(Tasks[Result]):
         except _ForgottenError:
             return Waiting()  # begun anew by whoever asks next
         except BaseException:
-            self._asked_at.pop(key, None)
+            self._leave(key)
             raise
         if isinstance(state, Done):
-            self._asked_at.pop(key, None)
+            self._leave(key)
         return state
+
+    def _leave(self, key: Hashable) -> None:
+        with self._lock:  # others may be looking through them
+            self._asked_at.pop(key, None)
 
     def _forgotten(self, key: Hashable) -> bool:
         return time.monotonic() - self._asked_at.get(key, 0.0) > self._patience_seconds

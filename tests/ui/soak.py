@@ -262,7 +262,8 @@ async def type_sentences(visitor: Callable[[], Visitor], choices: Choices) -> No
             await choices.pause()
         if random.random() < 0.5:
             state["compare"] = random.choice(choices.models)
-        await page.served(random.choice(ASIDES), state | {"from": 0, "label": "CSV"}, "beside it")
+        aside = random.choice(ASIDES)
+        await page.served(aside, state | {"from": 0, "label": "CSV"}, f"beside it: {aside}")
         await choices.pause()
         if random.random() < 0.05:
             await page.served("answer", {"text": some_text(9_000)[:50_000]}, "50,000 characters")
@@ -391,6 +392,8 @@ def main() -> int:
             assert not waiting, waiting
         finally:
             left = server.stop()
+            if counts.errors:
+                print((server.folder / "log").read_text()[-5_000:])
     return 0 if report(samples, left, counts) else 1
 
 

@@ -102,7 +102,9 @@ ATTEMPTS: list[Attempt] = [
     _option("--random-share", "1e400", "inf"),
     _option("--dataset", " ", "the data set has no name"),
     _option("--dataset", "/dev/zero", "unknown kind of file"),
-    _data("JSON onto its texts", "a.txt", _LINE, ("is the file of texts",), 2, "-o", "{}/a.txt"),
+    _data(
+        "JSON onto its texts", "a.txt", _LINE, ("it is read by this command",), 2, "-o", "{}/a.txt"
+    ),
     Attempt("predict without end", ("predict", "--file", "/dev/zero"), ("is a device",)),
     Attempt("a text of nothing", ("surprise", "\u200b"), ("leaves nothing of the text",), 2),
     Attempt(
