@@ -82,10 +82,10 @@ class ModelConfig:
 
 def read_config(*folders: Path) -> ModelConfig:
     """The first `config.json` in the folders; empty where none has one, else a JSON object."""
-    paths = [folder / "config.json" for folder in folders]
-    for path in paths:
-        check_readable(path)
-    path = next(filter(Path.is_file, paths), None)
+    places = [folder / "config.json" for folder in folders]
+    for place in places:
+        check_readable(place)
+    path = next(filter(Path.is_file, places), None)
     if path is None:
         return ModelConfig()
     try:
