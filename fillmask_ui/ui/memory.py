@@ -12,8 +12,8 @@ import sys
 
 _HEAPS = 2
 _TRIM_SECONDS = 20.0
-# Larger blocks are pages of their own, which go back when they are freed; in a heap they leave holes
-# that grow with the hours. By itself glibc raises this limit to 32 MB.
+# Larger blocks are pages of their own, which go back when they are freed; in a heap they leave
+# holes that grow with the hours. By itself glibc raises this limit to 32 MB.
 _LARGE_BYTES = 256 << 10
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8  # as in malloc.h
 
