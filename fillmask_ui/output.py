@@ -37,11 +37,11 @@ def check_target(target: Path | None, *read: Path | str) -> None:
     failed = f"{target} cannot be written"
     if target.name == "-":
         raise OptionError(f"{failed}: '-' is no name of a file; ./- names a file of this name")
-    if any(_is_read(target, Path(own)) for own in read):
-        raise OptionError(f"{failed}: it is read by this command; name another file")
-    if _OF_MODELS.fullmatch(target.name) and target.exists():
-        raise OptionError(f"{failed}: it is a file of a model; name another file")
     try:
+        if any(_is_read(target, Path(own)) for own in read):
+            raise OptionError(f"{failed}: it is read by this command; name another file")
+        if _OF_MODELS.fullmatch(target.name) and target.exists():
+            raise OptionError(f"{failed}: it is a file of a model; name another file")
         if not target.parent.is_dir():
             raise OptionError(
                 f"no folder {str(target.parent)!r} to write {target.name!r} into: make it"

@@ -236,6 +236,8 @@ def _explained(parsed: Reference) -> Iterator[None]:
             "the hub cannot be asked with this token (HF_TOKEN, or what hf auth login stored): it "
             f"has {error.object[error.start : error.end]!r} in it, and a token is plain ASCII"
         ) from error
+    except (NotADirectoryError, PermissionError) as error:
+        raise _unreadable(error) from error
     # A bare RuntimeError is all that Xet downloads raise, a ValueError what addresses are none.
     except (errors.HTTPError, OSError, RuntimeError, ValueError) as error:
         why = f"the hub cannot be reached or broke off ({first_line(error, 200)})"

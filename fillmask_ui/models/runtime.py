@@ -68,6 +68,7 @@ class RuntimeModel(ABC):
     ) -> None:
         self._files, self._config, self._name = files, config, files.name
         self.threads = choice.threads
+        check_weights(files.weights)
         # The libraries that open weights do so on one core and without Python's lock: what else
         # has to be read is read beside them.
         with ThreadPoolExecutor(2, "load") as self._beside:
@@ -106,12 +107,7 @@ class RuntimeModel(ABC):
         """`states_at` of one group of texts: float32 [M, H], or a ModelError."""
 
     def _identify_beside(self, paths: Sequence[Path], packages: Sequence[str]) -> None:
-        """Begin what `_sign` will need: the hash of the weights and the versions of packages.
-
-        Raises:
-            ModelError: for files that are not worth being read.
-        """
-        check_weights(paths)
+        """Begin what `_sign` will need: the hash of the weights and the versions of packages."""
         self._hashing = self._beside.submit(weights_sha256, paths)
         self._beside.submit(lambda: [_version(package) for package in packages])
 

@@ -1,6 +1,7 @@
 """What the environment says of the hub, which its client reads when it is imported."""
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -34,3 +35,20 @@ def test_one_line_says_what_is_wrong(variables, arguments, words, tmp_path):
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert words in done.stderr
+
+
+def test_a_damaged_repository_of_the_cache_is_named(tmp_path, tiny_models):
+    home = tmp_path / "models--org--model"
+    (home / "refs").mkdir(parents=True)
+    (home / "refs" / "main").write_bytes(b"\xff\0\n\x80")  # no commit
+    shutil.copytree(tiny_models.folder("bert"), home / "snapshots" / "abc")
+    done = subprocess.run(
+        [sys.executable, "-m", "fillmask_ui", *MODEL],
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: org/model is damaged in the local cache (")
+    assert f"delete {home} and fetch it again" in done.stderr

@@ -116,6 +116,11 @@ _EMPTY_TABLE = base64.b64encode(struct.pack("<I", 0)).decode()
 _ENDLESS_TABLE = base64.b64encode(b"\xff" * 6 + b"\0\0").decode()
 
 
+def _beyond(content: dict[str, Any]) -> None:
+    token = content["post_processor"]["special_tokens"]["[CLS]"]
+    token["ids"] = [999_999]
+
+
 def _without_unknown(content: dict[str, Any]) -> None:
     del content["model"]["vocab"]["[UNK]"]
     content["added_tokens"] = [t for t in content["added_tokens"] if t["content"] != "[UNK]"]
@@ -138,6 +143,35 @@ def _made(name: str, reference: str, make: Callable[[Path], object], *words: str
 
 
 ATTEMPTS: list[Attempt] = [
+    _try("config.json is a pipe", _replaced("config.json", os.mkfifo), "config.json is no file"),
+    _try(
+        "config.json links to itself",
+        _replaced("config.json", lambda path: path.symlink_to(path.name)),
+        "config.json is no file",
+    ),
+    _try(
+        "tokenizer.json is a pipe",
+        _replaced("tokenizer.json", os.mkfifo),
+        "tokenizer.json is no file",
+    ),
+    _settings("the mask is the padding", "one token, '[PAD]', as mask", mask_token="[PAD]"),
+    _tokenizer(
+        "a template with a token beyond the vocabulary",
+        _beyond,
+        "gives the token 999999",
+        "do not fit together",
+    ),
+    _try(
+        "a graph of 3 GB",
+        _copied(lambda folder: os.truncate(folder / "onnx" / "model.onnx", 3 << 30)),
+        "3.2 GB, and a graph has 2 at most",
+    ),
+    _try(
+        "safetensors of 10 TB",
+        _copied(lambda folder: os.truncate(folder / "model.safetensors", 10 << 40)),
+        "no complete safetensors file",
+        runtime="torch",
+    ),
     # JSON
     _try("config.json: deep", _bytes("config.json", _DEEP.encode()), "nested too deeply"),
     _try(
@@ -269,7 +303,6 @@ ATTEMPTS: list[Attempt] = [
     # files
     _try("an empty graph", _bytes("onnx/model.onnx", b""), "empty, damaged"),
     _try("a graph of nothing but zeros", _bytes("onnx/model.onnx", bytes(10_000)), "damaged"),
-    _try("a tokenizer that is a pipe", _replaced("tokenizer.json", os.mkfifo), "tokenizer of", "m"),
     _try(
         "weights that are a link to themselves",
         _replaced("model.safetensors", lambda path: path.symlink_to(path.name)),

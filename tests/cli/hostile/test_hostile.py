@@ -4,11 +4,12 @@ import pytest
 from cli.hostile.attempt import Attempt
 from cli.hostile.environment import ATTEMPTS as ENVIRONMENT
 from cli.hostile.models import ATTEMPTS as MODELS
+from cli.hostile.outputs import ATTEMPTS as OUTPUTS
 from cli.hostile.runs import ATTEMPTS as RUNS
 from cli.hostile.texts import ATTEMPTS as TEXTS
 from cli.hostile.training import ATTEMPTS as TRAINING
 
-CORPUS = [*ENVIRONMENT, *MODELS, *RUNS, *TEXTS, *TRAINING]
+CORPUS = [*ENVIRONMENT, *MODELS, *OUTPUTS, *RUNS, *TEXTS, *TRAINING]
 
 
 def test_every_attempt_has_a_name_of_its_own():

@@ -1,0 +1,93 @@
+"""Hostile inputs: outputs that would replace what is read, a model or one another; sweep files."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from cli.hostile.attempt import Attempt
+
+_LINES = "".join(f"The cat sat on the mat number {number}.\n" for number in range(9)).encode()
+_TOML = (
+    b'models = ["embedded"]\nmetrics = ["uniform"]\ndata = [{dataset = "embedded", samples=2}]\n'
+)
+_IS_READ = ("cannot be written", "it is read by this command")
+
+
+def _files(**contents: bytes) -> Callable[[Path, Path], None]:
+    def make(folder: Path, model: Path) -> None:
+        for name, content in contents.items():
+            (folder / name.replace("_", ".")).write_bytes(content)
+
+    return make
+
+
+def _linked(folder: Path, model: Path) -> None:
+    (folder / "a.txt").write_bytes(_LINES)
+    (folder / "a.json").symlink_to("a.txt")
+
+
+def _texts_folder(folder: Path, model: Path) -> None:
+    (folder / "texts").mkdir()
+    (folder / "texts" / "a.txt").write_bytes(_LINES)
+
+
+def _own_model(folder: Path, model: Path) -> None:
+    shutil.copytree(model, folder / "m")
+
+
+def _sweep(name: str, content: bytes, words: tuple[str, ...], code: int, *options: str) -> Attempt:
+    arguments = ("sweep", "{}/s.toml", *options)
+    return Attempt(name, arguments, words, code, make=_files(s_toml=content))
+
+
+_EVAL = ("eval", "--json", "--samples", "2", "--max-tokens", "16")
+_TABLE = ("--table-only", "--csv", "{}/s.csv")
+
+ATTEMPTS: list[Attempt] = [
+    Attempt(
+        "JSON through a link onto its texts",
+        (*_EVAL, "--dataset", "{}/a.txt", "-o", "{}/a.json"),
+        _IS_READ,
+        2,
+        make=_linked,
+    ),
+    Attempt(
+        "JSON onto a file of a folder of texts",
+        (*_EVAL, "--dataset", "{}/texts", "-o", "{}/texts/a.txt"),
+        _IS_READ,
+        2,
+        make=_texts_folder,
+    ),
+    Attempt(
+        "a history onto the model",
+        ("unmask", "-m", "{}/m", "A [MASK].", "--history", "{}/m/onnx/model.onnx"),
+        ("it is a file of a model",),
+        2,
+        make=_own_model,
+    ),
+    Attempt(
+        "variants into the folder of the model",
+        ("quantize", "{}/m", "-o", "{}/m/variants", "--scheme", "int8", "--no-measure"),
+        ("in the folder of the model itself",),
+        2,
+        make=_own_model,
+        absent="m/variants",
+    ),
+    Attempt("a report to standard output", ("report", "latest", "-o", "-"), ("no name of",), 2),
+    _sweep("a table onto its sweep", _TOML, _IS_READ, 2, "--csv", "{}/s.toml"),
+    _sweep(
+        "two tables into one file",
+        _TOML,
+        ("named for two outputs",),
+        2,
+        *_TABLE,
+        "--html",
+        "{}/./s.csv",
+    ),
+    _sweep(
+        "a sweep with a byte order mark", b"\xef\xbb\xbf" + _TOML, ("not measured",), 0, *_TABLE
+    ),
+    _sweep("a sweep nested deep", b"a = " + b"[" * 50_000, ("nested too deeply",), 2),
+    _sweep("a sweep of 11 MB", b"# a\n" * 2_800_000, ("it is no sweep file",), 1),
+    Attempt("a sweep without end", ("sweep", "/dev/zero"), ("it is no sweep file",)),
+]
