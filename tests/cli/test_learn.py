@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from functools import partial
 
 import pytest
 
@@ -32,7 +33,9 @@ def test_the_browser_is_opened_at_the_chapter(tmp_path):
         port = listener.getsockname()[1]
     command = [sys.executable, "-m", "fillmask_ui", "learn", "5", "--port", str(port)]
     environment = {**os.environ, "BROWSER": f"{browser} %s"}
-    page = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+    # What a shell starts in the background begins with Ctrl-C ignored.
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    page = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, preexec_fn=heed)
     try:
         deadline = time.monotonic() + 120
         while not (opened.exists() and opened.read_text()) and time.monotonic() < deadline:
