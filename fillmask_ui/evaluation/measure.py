@@ -16,7 +16,7 @@ from typing import Any
 
 from fillmask_ui.batching import windows
 from fillmask_ui.comparing.tokenizers import same_tokenizer
-from fillmask_ui.errors import OptionError
+from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.evaluation.batches import LOGIT_BYTES, Batch, BatchScorer, Scorer
 from fillmask_ui.evaluation.config import EvaluationConfig
 from fillmask_ui.evaluation.prepare import NOT_COMPARABLE, Masks, Prepared, SeededMasks, prepare
@@ -117,7 +117,10 @@ def windows_of(
 
 def _numbered(examples: Iterable[Example | str]) -> Iterator[Example]:
     for index, text in enumerate(examples):
-        yield text if isinstance(text, Example) else Example(index, text)
+        example = text if isinstance(text, Example) else Example(index, text)
+        if not 0 <= example.id < 2**63:  # as rows hold them, and as the generator of masks wants
+            raise DataError(f"the id of a text must lie from 0 to 2^63; it was {example.id}")
+        yield example
 
 
 def check_models(

@@ -10,7 +10,7 @@ from table_model import TOKENS, TableModel, TableVocabulary, letter_vocabulary
 from torch.nn.functional import cross_entropy
 
 from fillmask_ui import scoring
-from fillmask_ui.errors import OptionError
+from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.evaluation import (
     EvaluationConfig,
     Heartbeat,
@@ -352,3 +352,9 @@ def test_the_interval_of_a_loss_never_reaches_below_zero(count, quick):
     assert figures.interval.low >= 0
     assert figures.per_character_interval.low >= 0
     assert figures.perplexity_interval.low >= 1
+
+
+@pytest.mark.parametrize("number", [-1, 2**63])
+def test_an_id_that_no_row_can_hold_is_refused(number):
+    with pytest.raises(DataError, match=f"from 0 to 2.63; it was {number}"):
+        list(evaluate(MODEL, [Example(number, "a b c")], EvaluationConfig()))
