@@ -13,6 +13,7 @@ Source:
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib.util
 import logging
 import warnings
@@ -28,6 +29,8 @@ from onnx import ModelProto, TensorProto
 
 from fillmask_ui.errors import DataError, ModelError, OptionError, first_line, unknown
 from fillmask_ui.onnx_tools.whole import copied, split_ties, turned_constants
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 Feeds = Sequence[Mapping[str, np.ndarray]]  # inputs of a graph by name, a text each
 
@@ -76,10 +79,10 @@ def write_variant(
         try:
             scheme.write(start, path, sorted(exclude), feeds)
             result = onnx.load(path)
-        except OSError as error:
-            raise DataError(f"{path} cannot be written: {error.strerror or error}") from error
         # The tools raise what their authors thought of; whatever it is, there is no result.
         except Exception as error:
+            if isinstance(error, OSError) and error.errno in _NO_ROOM:
+                raise DataError(f"{path} cannot be written: {error.strerror}") from error
             raise ModelError(
                 f"onnxruntime's tool for {name} fails on this graph: {first_line(error)}"
             ) from error
