@@ -47,6 +47,16 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     return f"unknown {kind} {name!r}; known: {listed}"
 
 
+def written(number: int) -> str:
+    """A whole number for a message; Python refuses to write those of thousands of digits.
+
+    >>> written(-5), written(10**5000)
+    ('-5', 'a number of 16,610 bits')
+    """
+    bits = number.bit_length()
+    return f"{number:,}" if bits < 200 else f"a number of {bits:,} bits"
+
+
 def first_line(error: BaseException, most: int = 300) -> str:
     r"""The first line of what a library says went wrong; its kind where it says nothing.
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fillmask_ui.errors import OptionError
+from fillmask_ui.errors import OptionError, written
 from fillmask_ui.options import option
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Encoding
@@ -124,11 +124,16 @@ def generator(seed: int, example_id: int) -> np.random.Generator:
     """The random numbers of one text; those of another text are independent of them.
 
     Raises:
-        OptionError: if the seed is negative.
+        OptionError: as of `check_seed`.
     """
-    if seed < 0:
-        raise OptionError(f"the seed must be 0 or larger; it was {seed}")
+    check_seed(seed)
     return np.random.default_rng([seed, example_id])
+
+
+def check_seed(seed: int) -> None:
+    """An `OptionError` for a seed that run.json, or the programs that read it, cannot hold."""
+    if not 0 <= seed < 2**63:
+        raise OptionError(f"the seed must be 0 or larger and below 2^63; it was {written(seed)}")
 
 
 def hideable(ids: ArrayLike, special_ids: frozenset[int]) -> np.ndarray:

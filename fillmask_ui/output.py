@@ -40,6 +40,8 @@ def check_target(target: Path | None, *read: Path | str) -> None:
     try:
         if any(_is_read(target, Path(own)) for own in read):
             raise OptionError(f"{failed}: it is read by this command; name another file")
+        if _is_of_run(target):
+            raise OptionError(f"{failed}: it is part of a stored run; name another file")
         if _OF_MODELS.fullmatch(target.name) and target.exists():
             raise OptionError(f"{failed}: it is a file of a model; name another file")
         if not target.parent.is_dir():
@@ -115,6 +117,10 @@ def visible(text: str, *, lines: bool = False) -> str:
 _OF_RUNS = ("run.json", "rows.jsonl", "lock", "lock.pid")
 
 
+def _is_of_run(target: Path) -> bool:
+    return target.name in _OF_RUNS and all((target.parent / n).is_file() for n in _OF_RUNS[:2])
+
+
 @contextmanager
 def finished_file(target: Path) -> Iterator[Path]:
     """A path to write to, which becomes `target` at the end; nothing is left where that fails.
@@ -125,7 +131,7 @@ def finished_file(target: Path) -> Iterator[Path]:
         DataError: if it cannot be written, or is part of a stored run; an `OSError` raised inside
             is taken for the first.
     """
-    if target.name in _OF_RUNS and all((target.parent / name).is_file() for name in _OF_RUNS[:2]):
+    if _is_of_run(target):
         raise DataError(f"{target} is part of a stored run: name another file")
     try:
         if target.is_symlink() or (target.exists() and not target.is_file()):

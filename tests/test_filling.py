@@ -112,6 +112,12 @@ def test_joint_fillings_equal_exhaustive_enumeration():
         assert joint.log_probability_nats == pytest.approx(-sum(p.nll_nats for p in joint.parts))
 
 
+@pytest.mark.parametrize("choice", [{"joint": 101}, {"joint": 10**5000}, {"beam_width": 10**30}])
+def test_joint_without_end_is_refused(choice):
+    with pytest.raises(OptionError, match=r"joint must lie from 0 to 100, .* 1 to 10,000"):
+        filling.fill(MODEL, "the [MASK] [MASK] ran", **choice)
+
+
 def test_joint_is_conditional_and_differs_from_the_product():
     """Adjacent masks depend on each other, so the joint best is not the pair of the bests."""
     found = filling.fill(MODEL, "the [MASK] [MASK] ran", joint=1, beam_width=60)

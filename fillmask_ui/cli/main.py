@@ -103,7 +103,7 @@ def run() -> None:
         finally:
             sys.stdout.flush()  # while its failure can still be told
     except FillmaskError as error:
-        sys.stderr.write(f"error: {visible(str(error), lines=True)}\n")
+        sys.stderr.write(f"error: {visible(str(error))}\n")
         raise SystemExit(2 if isinstance(error, OptionError | TextError) else 1) from None
     except (SystemExit, BrokenPipeError) as end:
         # The reader has gone (`| head`), of which typer makes a 1: all is done where that is all.

@@ -86,10 +86,11 @@ def start_page(
             server_name=host, server_port=port, prevent_thread_lock=True, **launch_options(public)
         )
     except OSError as error:
+        taken = "empty port" in str(error)  # Gradio's words, with advice for programmers
         raise OptionError(
             f"the page cannot listen on {host or '127.0.0.1'}, "
-            f"{f'port {port}' if port else 'any port from 7860'}: {error}; choose another with "
-            "--host or --port"
+            f"{f'port {port}' if port else 'any port from 7860'}: "
+            f"{'another program does' if taken else error}; choose another with --host or --port"
         ) from error
     if link is not None:
         webbrowser.open(f"{url}?{link}" if link else url)

@@ -15,7 +15,7 @@ from fillmask_ui.evaluation.schemes import (
     Suffix,
     make_scheme,
 )
-from fillmask_ui.masking import MaskRecipe, generator
+from fillmask_ui.masking import MaskRecipe, check_seed
 from fillmask_ui.options import check_options, option
 from fillmask_ui.unmasking.config import UnmaskingOptions
 
@@ -68,9 +68,7 @@ class EvaluationConfig:
         scheme = scheme or make_scheme(metric, own)
         vars(self).update(metric=metric, scheme=scheme, protocol=protocol, **values)
         check_options(self)
-        generator(seed, 0)  # refuses a negative one
-        if seed >= 2**63:  # which few programs read in run.json
-            raise OptionError(f"the seed must be below 2^63; it was {seed}")
+        check_seed(seed)
 
     @classmethod
     def option_owners(cls) -> tuple[type, ...]:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fillmask_ui import scoring
-from fillmask_ui.errors import FillmaskError, OptionError
+from fillmask_ui.errors import FillmaskError, OptionError, written
 from fillmask_ui.filling.joint import joint_fillings
 from fillmask_ui.filling.prompt import encode_masked, mask_positions
 from fillmask_ui.filling.words import (
@@ -47,6 +47,8 @@ from fillmask_ui.records import (
 MAX_TOP_K = 100
 # Beyond this many masks a joint filling would cost minutes on a CPU.
 MAX_JOINT_MASKS = 16
+MAX_JOINT = 100  # fillings
+MAX_BEAM_WIDTH = 10_000  # each of its hypotheses has as many next ones
 # Hypotheses kept while joint fillings are searched for.
 BEAM_WIDTH = 16
 
@@ -68,7 +70,7 @@ def fill(
         text: with one mask or more: `[MASK]`, `<mask>`, the model's own or `___`.
         top_k: tokens listed for each mask, 1 to 100, best first; None for the whole vocabulary.
         candidates: words to score at each mask, of any number of sub-tokens.
-        joint: joint fillings listed where there are 2 to 16 masks; 0 for none.
+        joint: joint fillings listed where there are 2 to 16 masks, up to 100; 0 for none.
         beam_width: hypotheses kept while searching for them; at least `joint` are kept.
         most_work: tokens that the model may be made to read for candidates of several
             sub-tokens, over all masks; None for any number.
@@ -98,12 +100,13 @@ def check_choices(
     """Refuse numbers out of range and words that are no list: an `OptionError`."""
     if top_k is not None and not 1 <= top_k <= MAX_TOP_K:
         raise OptionError(
-            f"top-k was {top_k:,}: give a number from 1 to {MAX_TOP_K}, or 'all' for the whole "
-            "vocabulary"
+            f"top-k was {written(top_k)}: give a number from 1 to {MAX_TOP_K}, or 'all' for the "
+            "whole vocabulary"
         )
-    if joint < 0 or beam_width < 1:
+    if not 0 <= joint <= MAX_JOINT or not 1 <= beam_width <= MAX_BEAM_WIDTH:
         raise OptionError(
-            f"joint must be 0 or more, the beam width 1 or more; they were {joint} and {beam_width}"
+            f"joint must lie from 0 to {MAX_JOINT}, the beam width from 1 to {MAX_BEAM_WIDTH:,}; "
+            f"they were {written(joint)} and {written(beam_width)}"
         )
     if isinstance(candidates, str):
         raise OptionError(

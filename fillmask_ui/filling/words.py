@@ -69,22 +69,23 @@ def split_into_tokens(
     before = encoding.text[start - 1 : start] if start else ""
     tokenized = []
     for word in words:
+        shown = word if len(word) <= 80 else f"{word[:40]}..."
         ids = model.vocabulary.encode_word(word.strip(), before) if word.strip() else ()
         if not ids:
             raise OptionError(
-                f"the candidate {word!r} has no tokens in this model's vocabulary: leave it out"
+                f"the candidate {shown!r} has no tokens in this model's vocabulary: leave it out"
             )
         if model.vocabulary.unk_id in ids:
             raise OptionError(
-                f"the candidate {word!r} cannot be spelled in this model's vocabulary, so it has "
+                f"the candidate {shown!r} cannot be spelled in this model's vocabulary, so it has "
                 "no probability of its own: leave it out"
             )
         if model.vocabulary.mask_id in ids:
-            raise OptionError(f"the candidate {word!r} is itself a mask: give a word")
+            raise OptionError(f"the candidate {shown!r} is itself a mask: give a word")
         length = len(encoding) - 1 + len(ids)
         if length > model.max_tokens:
             raise TextError(
-                f"with the {len(ids):,} sub-tokens of the candidate {word[:40]!r} the text has "
+                f"with the {len(ids):,} sub-tokens of the candidate {shown!r} the text has "
                 f"{length:,} tokens and this model takes at most {model.max_tokens:,}: shorten it"
             )
         tokenized.append(TokenizedWord(word, tuple(ids)))

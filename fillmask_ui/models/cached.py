@@ -36,7 +36,7 @@ def snapshots(folder: Path) -> Iterator[Snapshot]:
         if _NAMED.fullmatch(repository.name):
             try:
                 yield from list(_snapshots(repository))
-            except (OSError, ValueError) as error:
+            except (OSError, RuntimeError, ValueError) as error:  # a link to itself is the second
                 _warn(f"{repository} is damaged and left out: {first_line(error)}")
 
 

@@ -118,9 +118,10 @@ def _inside(path: Path, root: Path, location: str, name: str) -> Path:
     except (OSError, RuntimeError, ValueError):  # too long, a link to itself, a zero byte
         is_inside, is_there = True, False
     if not is_inside:
+        link = ", a link" if location and target.is_symlink() else ""
         raise ModelError(
-            f"{path} takes its weights from {location!r}, outside the folder of {name}: that is "
-            "never read; put the weights into the model's folder and export again"
+            f"{path} takes its weights from {location!r}{link}, outside the folder of {name}: that "
+            "is never read; put the weights themselves into the model's folder"
         )
     if not is_there:
         raise ModelError(

@@ -186,6 +186,12 @@ class RuntimeModel(ABC):
         """What to say of a model that is wider than its tokenizer; one that is narrower fails."""
         known = self.vocabulary.size
         if self._width < known:
+            mask = self.vocabulary.mask_token
+            if self.vocabulary.mask_id >= self._width:
+                raise ModelError(
+                    f"the mask token of {self._name}, {mask!r}, is none of the {self._width:,} "
+                    "tokens of the model: tokenizer_config.json names one that the vocabulary lacks"
+                )
             raise ModelError(
                 f"the tokenizer and the model of {self._name} do not belong together: the "
                 f"tokenizer knows {known:,} tokens, the model has logits for {self._width:,}; "

@@ -20,6 +20,8 @@ _OTHERS = (
     *("num_hidden_groups", "inner_group_num", "num_key_value_heads", "head_dim"),
 )
 
+_DIVISORS = ("num_attention_heads", "n_heads", "num_key_value_heads")
+
 # Layers may share their weights (ALBERT), and tables of positions may be computed: up to these
 # numbers, whatever the weights are.
 _SHARED_LAYERS = 1_000
@@ -55,6 +57,9 @@ def check_sizes(name: str, config: ModelConfig, stored: StoredSize) -> None:
     limit = max(_SHARED_LAYERS, stored.tensors)
     for key in _LAYERS:
         _check(name, key, raw.get(key), limit, f"{stored.tensors:,} tensors")
+    for key in _DIVISORS:
+        if raw.get(key) == 0:
+            raise ModelError(f"config.json of {name} says {key} 0; at least 1 is wanted")
     wanted = _least_weights(raw)
     if wanted > _PACKED * stored.numbers:
         raise ModelError(

@@ -5,12 +5,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from fillmask_ui.errors import ModelError
+from fillmask_ui.errors import ModelError, ModelOutputError
 
 
 @contextmanager
 def time_limit(options: Any, seconds: float, name: str) -> Iterator[Any]:
-    """`RunOptions` of ONNX Runtime, whose runs inside `with` this end with a ModelError then."""
+    """`RunOptions` of ONNX Runtime, whose runs inside `with` this end with an error then.
+
+    Raises:
+        ModelOutputError: after so many seconds.
+    """
     timer = threading.Timer(seconds, setattr, (options, "terminate", True))
     timer.daemon = True
     timer.start()
@@ -18,7 +22,7 @@ def time_limit(options: Any, seconds: float, name: str) -> Iterator[Any]:
         yield options
     except ModelError as error:
         if options.terminate:
-            raise ModelError(
+            raise ModelOutputError(
                 f"{name} had not read a few words after {seconds:.0f} s: its graph may hold a loop "
                 "without end; take another model"
             ) from error

@@ -64,7 +64,7 @@ class TokenizerVocabulary:
         return replace(encoding, tokens=tuple(map(self.token, encoding.ids)))
 
     def encode_word(self, word: str, before: str = " ") -> tuple[int, ...]:
-        _refuse_surrogates(word)
+        _refuse_surrogates(word, f"word {word[:40]!r}")
         if self.marks.is_marked(word) and word in self.ids:
             return (self.ids[word],)
         if not word.strip():
@@ -193,6 +193,11 @@ def _probe(vocabulary: TokenizerVocabulary, name: str) -> None:
             f"the tokenizer of {name} knows no words, only special tokens: the file of its "
             "vocabulary (tokenizer.json, vocab.txt or the like) is missing or empty; fetch it again"
         )
+    if 2 * len(set(vocabulary.ids.values())) < len(vocabulary.ids):
+        raise ModelError(
+            f"the tokenizer of {name} gives most of its {len(vocabulary.ids):,} tokens an id that "
+            "others have, too: its vocabulary is damaged; fetch it again"
+        )
     mask = vocabulary.mask_token
     ids = vocabulary.split(f"{mask} a {mask}", True).ids if mask.strip() else ()
     if unknown := [token_id for token_id in ids if token_id >= vocabulary.size]:
@@ -305,14 +310,16 @@ def _words(tokens: Sequence[str], special: Sequence[bool], marks: Marks) -> Iter
         yield None if is_special else current
 
 
-def _refuse_surrogates(text: str) -> None:
+def _refuse_surrogates(text: str, kind: str = "text") -> None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         code = ord(text[error.start])
         # Python makes these of the bytes of a command line that are not UTF-8.
-        byte = f" or the byte {code - 0xDC00:02X}, not UTF-8," if 0xDC80 <= code <= 0xDCFF else ""
+        byte = ""
+        if 0xDC80 <= code <= 0xDCFF:
+            byte = f" or the byte {code - 0xDC00:02X} (it or the locale is not UTF-8)"
         raise TextError(
-            f"character {error.start + 1} of the text is U+{code:04X}, half of a character (a lone "
-            f"surrogate){byte} that no tokenizer can read: delete it or paste the text again"
+            f"character {error.start + 1} of the {kind} is U+{code:04X}, half of a character (a "
+            f"lone surrogate){byte} that no tokenizer can read: delete it or paste it again"
         ) from error

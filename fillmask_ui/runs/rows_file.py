@@ -1,13 +1,14 @@
 """rows.jsonl of a run: one line per text, appended and flushed as it is measured.
 
-A line holds what `EvaluatedText.to_dict` gives, or `{"id", "skipped"}`, and the checksum of the
-text that it was made from. A line without its newline is half-written: readers leave it out, and a
-resumed run drops it. Others may have altered the file: whatever is not as it was written is a
-`DataError` that names the run and the line.
+A line holds what `EvaluatedText.to_dict` gives, or `{"id", "skipped"}`, the checksum of the text
+that it was made from, and as `crc` one of all that stands before it. A line without its newline is
+half-written: readers leave it out, and a resumed run drops it. Others may have altered the file:
+whatever is not as it was written is a `DataError` that names the run and the line.
 """
 
 import json
 import math
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +26,7 @@ from fillmask_ui.runs.files import open_file
 # Of any line.
 _OWN = {"id": Count(2**63 - 1), "checksum": Count(2**32 - 1)}
 _REASON = String()
+_CRC = b',"crc":'
 
 
 # Of a line; a text of 1,000,000 characters with all of its tokens hidden takes a quarter.
@@ -58,6 +60,7 @@ class StoredLine:
     end: int  # offset in bytes of what follows it
     values: dict[str, Any]  # as stored; `id` and `checksum` are whole numbers
     models: StoredModels | None = None  # which models made the rows, where that is known
+    intact: bool = True  # whether its `crc` is right; lines of earlier versions have none
 
     @property
     def id(self) -> int:
@@ -72,12 +75,18 @@ class StoredLine:
     def row(self) -> EvaluatedText | SkippedText:
         """What was measured; a `DataError` if a field is missing or not as it was written."""
         try:
-            if "skipped" in self.values:
-                _check(self.values, "skipped", _REASON)
-                return SkippedText(self.id, self.values["skipped"])
-            return EvaluatedText.from_dict(self.values, self.models)
+            row = self._row()
         except ValueError as error:
             raise self.broken(str(error)) from error
+        if not self.intact:
+            raise self.broken("it is not as it was written")
+        return row
+
+    def _row(self) -> EvaluatedText | SkippedText:
+        if "skipped" in self.values:
+            _check(self.values, "skipped", _REASON)
+            return SkippedText(self.id, self.values["skipped"])
+        return EvaluatedText.from_dict(self.values, self.models)
 
     def broken(self, why: str) -> DataError:
         """What to say of a line that is not as it was written."""
@@ -90,8 +99,9 @@ def dump_row(row: EvaluatedText | SkippedText, checksum: int) -> bytes:
         {"id": row.id, "skipped": row.reason} if isinstance(row, SkippedText) else row.to_dict()
     )
     values["checksum"] = checksum
-    line = json.dumps(values, ensure_ascii=False, separators=(",", ":")) + "\n"
-    return line.encode("utf-8", "surrogatepass")
+    line = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+    head = line[:-1].encode("utf-8", "surrogatepass")
+    return head + _CRC + b"%d}\n" % zlib.crc32(head)
 
 
 @dataclass(frozen=True)
@@ -210,11 +220,14 @@ def parse_line(
     content: bytes, name: str, place: Place = Place(0, 1), models: StoredModels | None = None
 ) -> StoredLine:
     """One whole line; a `DataError` if it is no row."""
-    line = StoredLine(name, place, place.start + len(content), {}, models)
+    head, mark, crc = content.rpartition(_CRC)
+    intact = not mark or crc.rstrip(b"}\r\n") == b"%d" % zlib.crc32(head)
+    line = StoredLine(name, place, place.start + len(content), {}, models, intact)
     try:
         line.values.update(parse_object(content))
     except ValueError as error:
         raise line.broken(f"it is broken ({error})") from error
+    line.values.pop("crc", None)
     try:
         for key, kind in _OWN.items():
             _check(line.values, key, kind)

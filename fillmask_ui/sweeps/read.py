@@ -20,6 +20,7 @@ from typing import Any, TypeVar, get_args
 from fillmask_ui.errors import DataError, FillmaskError, OptionError, unknown
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.intervals import Limits
+from fillmask_ui.masking import check_seed
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.reference import parse_reference
 from fillmask_ui.options import OwnOption, configured, own_options
@@ -171,10 +172,10 @@ def _seeds(found: Any, place: str) -> tuple[int, ...]:
             f"{place}: seeds must be a list of whole numbers, as [42, 1]; it was {_shown(found)}"
         )
     for seed in found:
-        if type(seed) is not int or seed < 0:
-            raise OptionError(
-                f"{place}: each seed must be a whole number, 0 or more; one was {_shown(seed)}"
-            )
+        if type(seed) is not int:
+            raise OptionError(f"{place}: each seed must be a whole number; one was {_shown(seed)}")
+        with _at(place):
+            check_seed(seed)
     if doubled := [seed for seed, count in Counter(found).items() if count > 1]:
         raise OptionError(f"{place}: seed {doubled[0]} is there twice: leave one out")
     return tuple(found)

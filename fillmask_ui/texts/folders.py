@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.texts.lines import explained, is_folder
+from fillmask_ui.texts.lines import explained, is_folder, is_pipe
 
 FORMATS = ("txt", "csv", "tsv", "jsonl", "parquet")
 # Other endings under which the same formats are found.
@@ -39,6 +39,8 @@ def text_files(folder: str | Path) -> list[Path]:
     if not is_folder(folder):
         raise DataError(f"{folder} is not a folder; check the path of the folder of texts")
     found = [path for path in _entries(folder) if _holds_texts(path)]
+    for path in filter(is_pipe, found):
+        raise DataError(f"{path} is a pipe, which nobody may ever write to: delete it")
     if not found:
         raise DataError(
             f"the folder {folder} has no file that ends in .{', .'.join(ENDINGS)} (also .gz of the "

@@ -145,7 +145,14 @@ def read_parquet(path: str, column: str | None) -> Iterator[str]:
     with _parquet(path) as file:
         chosen = text_column(file.schema_arrow, column, path)
         for batch in file.iter_batches(_PARQUET_ROWS_AT_ONCE, columns=[chosen], use_threads=False):
-            for value in batch.column(0).to_pylist():
+            try:
+                values = batch.column(0).to_pylist()
+            except UnicodeDecodeError as error:
+                raise DataError(
+                    f"{path}: column {chosen!r} holds bytes that are not UTF-8 "
+                    f"({error.object[:40]!r}): write the file again"
+                ) from error
+            for value in values:
                 yield value or ""
 
 

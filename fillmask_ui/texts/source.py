@@ -9,6 +9,7 @@ from typing import Any
 
 from fillmask_ui.assets import expanded
 from fillmask_ui.errors import OptionError, unknown
+from fillmask_ui.masking import check_seed
 from fillmask_ui.options import option
 from fillmask_ui.texts.folders import ENDINGS, FORMATS, ending, is_data_set
 from fillmask_ui.texts.lines import is_file, is_folder
@@ -61,8 +62,7 @@ class TextSource:
                 f"the number of samples must be 1 or more; it was {self.samples} "
                 "(leave it out for all texts)"
             )
-        if self.seed < 0:
-            raise OptionError(f"the seed must be 0 or more; it was {self.seed}")
+        check_seed(self.seed)
         try:
             "a".encode(self.encoding)  # refuses codecs that are not for text, such as `hex`
             codecs.getincrementaldecoder(self.encoding)

@@ -154,7 +154,7 @@ def test_every_token_is_visible_and_special_tokens_stay(vocabulary):
     [
         ("\ud83d", "character 1 .* lone surrogate\\) that"),
         ("ab\udc00c", "character 3 .* lone surrogate\\) that"),
-        ("caf\udce9", "character 4 .* lone surrogate\\) or the byte E9, not UTF-8, that"),
+        ("caf\udce9", "character 4 .* lone surrogate\\) or the byte E9 .* that"),
     ],
 )
 def test_lone_surrogates(vocabulary, text, said):

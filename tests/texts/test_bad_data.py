@@ -224,6 +224,10 @@ def test_parquet_that_is_none_and_columns_that_hold_no_text(tmp_path):
     assert "no column 'x'; it has 'n', 'text'" in said(tmp_path / "b.parquet", column="x")
     texts = open_texts(TextChoice(str(tmp_path / "b.parquet"), shuffle=False).source())
     assert [example.text for example in texts] == ["a", ""]
+    odd = pa.array([b"a cat", b"bad \xff\xfe"], pa.binary())
+    text = pa.Array.from_buffers(pa.string(), 2, odd.buffers())  # which nobody checks
+    pq.write_table(pa.table({"text": text}), tmp_path / "d.parquet")
+    assert "column 'text' holds bytes that are not UTF-8" in said(tmp_path / "d.parquet")
     pq.write_table(pa.table({"text": pa.array([], pa.string())}), tmp_path / "c.parquet")
     assert "has no texts" in said(tmp_path / "c.parquet")
 

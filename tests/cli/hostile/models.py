@@ -116,6 +116,11 @@ _EMPTY_TABLE = base64.b64encode(struct.pack("<I", 0)).decode()
 _ENDLESS_TABLE = base64.b64encode(b"\xff" * 6 + b"\0\0").decode()
 
 
+def _alike(content: dict[str, Any]) -> None:
+    known = content["model"]["vocab"]
+    known.update({token: 7 for token, number in known.items() if number > 5})
+
+
 def _beyond(content: dict[str, Any]) -> None:
     token = content["post_processor"]["special_tokens"]["[CLS]"]
     token["ids"] = [999_999]
@@ -154,6 +159,9 @@ ATTEMPTS: list[Attempt] = [
         _replaced("tokenizer.json", os.mkfifo),
         "tokenizer.json is no file",
     ),
+    _config("no heads", "num_attention_heads 0", "at least 1", num_attention_heads=0),
+    _settings("the mask is no token", "'<none>'", "vocabulary lacks", mask_token="<none>"),
+    _tokenizer("words with one id", _alike, "an id that others have"),
     _settings("the mask is the padding", "one token, '[PAD]', as mask", mask_token="[PAD]"),
     _tokenizer(
         "a template with a token beyond the vocabulary",
@@ -295,7 +303,6 @@ ATTEMPTS: list[Attempt] = [
     _config("a size in words", "hidden_size 'large'", hidden_size="large"),
     _config("400 digits", "max_position_embeddings", max_position_embeddings=10**400),
     _config("10^9 labels", "num_labels", num_labels=10**9),
-    _config("no heads", "asks for something impossible", "zero", num_attention_heads=0),
     _config("an activation that is an object", "'hidden_act': ", hidden_act={"a": 1}),
     _config(
         "a table of positions of another length", "position_embeddings", max_position_embeddings=7

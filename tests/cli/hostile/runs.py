@@ -133,6 +133,7 @@ ATTEMPTS: list[Attempt] = [
         "export a run onto its own rows",
         ("runs", "export", "broken", "-o", "{}/runs/broken/rows.jsonl"),
         ("part of a stored run",),
+        2,
         make=_lines(list.copy),
     ),
     Attempt(

@@ -113,6 +113,24 @@ ATTEMPTS: list[Attempt] = [
     _data(
         "JSON onto its texts", "a.txt", _LINE, ("it is read by this command",), 2, "-o", "{}/a.txt"
     ),
+    Attempt(
+        "a candidate of 50,000 characters that cannot be spelled",
+        ("predict", "A [MASK].", "--candidates", "\u2603" * 50_000),
+        ("the candidate '" + "\u2603" * 40 + "...' cannot be spelled",),
+        2,
+    ),
+    Attempt(
+        "a candidate that is no UTF-8",
+        ("predict", "A [MASK].", "--candidates", "cat, \udcff"),
+        ("of the word '", "lone surrogate"),
+        2,
+    ),
+    Attempt(
+        "a folder of texts with a pipe in it",
+        (*_EVAL, "--dataset", "{}"),
+        ("a.txt is a pipe",),
+        make=lambda folder, model: os.mkfifo(folder / "a.txt"),
+    ),
     Attempt("predict without end", ("predict", "--file", "/dev/zero"), ("is a device",)),
     Attempt("a text of nothing", ("surprise", "\u200b"), ("leaves nothing of the text",), 2),
     Attempt(
