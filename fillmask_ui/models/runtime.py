@@ -178,7 +178,12 @@ class RuntimeModel(ABC):
 
     def _probe_batch(self) -> PaddedBatch:
         """Two texts of different lengths that every model must get right, the longer one first."""
-        mask = self.vocabulary.mask_token
+        mask, width = self.vocabulary.mask_token, self._config.vocabulary_size
+        if width is not None and self.vocabulary.mask_id >= width:
+            raise ModelError(
+                f"the mask token of {self._name}, {mask!r}, is none of the {width:,} tokens of the "
+                "model: tokenizer_config.json names one that the vocabulary lacks"
+            )
         encodings = map(self.vocabulary.encode, (f"{mask} a {mask} the {mask}", mask))
         return pad([np.array(encoding.ids) for encoding in encodings], self.vocabulary.pad_id)
 
@@ -186,12 +191,6 @@ class RuntimeModel(ABC):
         """What to say of a model that is wider than its tokenizer; one that is narrower fails."""
         known = self.vocabulary.size
         if self._width < known:
-            mask = self.vocabulary.mask_token
-            if self.vocabulary.mask_id >= self._width:
-                raise ModelError(
-                    f"the mask token of {self._name}, {mask!r}, is none of the {self._width:,} "
-                    "tokens of the model: tokenizer_config.json names one that the vocabulary lacks"
-                )
             raise ModelError(
                 f"the tokenizer and the model of {self._name} do not belong together: the "
                 f"tokenizer knows {known:,} tokens, the model has logits for {self._width:,}; "
