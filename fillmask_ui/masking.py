@@ -54,7 +54,7 @@ class MaskRecipe:
         if not 0 < self.probability <= 1:
             raise OptionError(
                 "the mask probability must be above 0 and at most 1 (0.15 hides 15 % of the "
-                f"tokens); it was {self.probability}"
+                f"tokens); it was {self.probability:.10g}"
             )
         shares = [self.mask_share, self.random_share, self.unchanged_share]
         all_masked = self.whole_word and shares == [None] * 3
