@@ -40,9 +40,10 @@ def check_target(target: Path | None, *read: Path | str) -> None:
     try:
         if any(_is_read(target, Path(own)) for own in read):
             raise OptionError(f"{failed}: it is read by this command; name another file")
-        if _is_of_run(target):
+        real = target.resolve()  # what a link leads to is written to
+        if _is_of_run(real):
             raise OptionError(f"{failed}: it is part of a stored run; name another file")
-        if _OF_MODELS.fullmatch(target.name) and target.exists():
+        if _OF_MODELS.fullmatch(real.name) and real.exists():
             raise OptionError(f"{failed}: it is a file of a model; name another file")
         if not target.parent.is_dir():
             raise OptionError(
@@ -131,7 +132,7 @@ def finished_file(target: Path) -> Iterator[Path]:
         DataError: if it cannot be written, or is part of a stored run; an `OSError` raised inside
             is taken for the first.
     """
-    if _is_of_run(target):
+    if _is_of_run(Path(os.path.realpath(target))):
         raise DataError(f"{target} is part of a stored run: name another file")
     try:
         if target.is_symlink() or (target.exists() and not target.is_file()):

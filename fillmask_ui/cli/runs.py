@@ -13,7 +13,7 @@ from fillmask_ui.assets import home
 from fillmask_ui.cli.options import Json, option
 from fillmask_ui.cli.terminal import print_json, print_line, print_table, say, tell
 from fillmask_ui.errors import FillmaskError, OptionError
-from fillmask_ui.output import check_target
+from fillmask_ui.output import check_target, visible
 
 if TYPE_CHECKING:
     from fillmask_ui.runs import RunInfo, RunStore
@@ -42,14 +42,15 @@ def list_runs(as_json: Json = False) -> None:
     from fillmask_ui.show.numbers import cell_text
 
     found = store()
-    entries = []
+    entries, broken = [], 0
     for name in found.names():
         try:
             run = found.open(name)
             count = run.row_count
         except FillmaskError as error:
             # One run of another version must not hide the others.
-            tell(f"{name}: {error}")
+            tell(visible(str(error) if name in str(error) else f"{name}: {error}"))
+            broken += 1
             continue
         info, result = run.info, run.info.result or {}
         entry = {
@@ -69,7 +70,8 @@ def list_runs(as_json: Json = False) -> None:
         for entry in entries:
             print_json(entry)
     elif not entries:
-        say(f"no runs in {found.root}: make one with fillmask-ui eval")
+        other = " that can be read" if broken else ""
+        say(f"no runs{other} in {found.root}: make one with fillmask-ui eval")
     else:
         columns = ["run", "state", "model", "metric", ">value", ">rows", "verdict"]
         for entry in entries:
@@ -138,7 +140,7 @@ def delete(
             raise OptionError("nobody is there to be asked: confirm with --yes")
         typer.confirm(f"delete {', '.join(names)}?", abort=True)
     for name in names:
-        say(f"deleted {found.delete(name)}")
+        say(f"deleted {visible(found.delete(name))}")
 
 
 @runs.command()

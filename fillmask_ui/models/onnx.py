@@ -77,8 +77,9 @@ class OnnxMaskedLM(RuntimeModel):
         self._single: ort.InferenceSession | None = None
         self._opening = threading.Lock()
         optimization, exact = choice.graph_optimization, choice.x64_quant_precision
-        # What a cut graph was compared with the whole one under.
-        key = (ort.__version__, provider, optimization, exact, *cpu_features())
+        # What a cut graph was compared with the whole one under, and its logits were found by.
+        width = str(self._config.vocabulary_size)
+        key = (ort.__version__, provider, optimization, exact, width, *cpu_features())
         source = read_cut(self._files.weights[0], self._files.folder, self._name, key)
         if source is None:
             source = self._read(key)

@@ -55,7 +55,8 @@ def tokenizer_errors(failed: str) -> Iterator[None]:
         # The class of a panic can be imported from nowhere.
         kind = TokenizerPanicError if type(error).__name__ == "PanicException" else ModelError
         raise kind(
-            f"{failed}: {first_line(error)}; its files are damaged or do not fit together"
+            f"{failed}: {first_line(error)}; its files (tokenizer.json, tokenizer_config.json, "
+            "config.json, ...) are damaged or do not fit together"
         ) from error
 
 

@@ -66,6 +66,9 @@ def export(run: Run, target: Path, file_format: str | None = None) -> int:
     chosen = (file_format or target.suffix.removeprefix(".")).lower()
     if chosen not in FORMATS:
         raise OptionError(unknown("export format", chosen, FORMATS))
+    named = target.suffix.removeprefix(".").lower()
+    if named in FORMATS and named != chosen:
+        raise OptionError(f"{target} is named as {named}, and {chosen} was asked for: name it so")
     if chosen == "parquet":
         with finished_file(target) as fresh:
             return _write_parquet(run, fresh)

@@ -129,7 +129,11 @@ class RunStore:
                     (self.root / name).mkdir()
                     break
             made = replace(info, name=name, created=now.isoformat(timespec="seconds"))
-            write_info(self.root / name, made)
+            try:
+                write_info(self.root / name, made)
+            except OSError:
+                shutil.rmtree(self.root / name, ignore_errors=True)  # no run to list
+                raise
             return made
         except OSError as error:
             raise DataError(

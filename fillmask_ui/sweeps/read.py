@@ -24,6 +24,7 @@ from fillmask_ui.masking import check_seed
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.reference import parse_reference
 from fillmask_ui.options import OwnOption, configured, own_options
+from fillmask_ui.output import visible
 from fillmask_ui.sweeps.plan import Labelled, Sweep, text_files_of
 from fillmask_ui.texts import TextChoice, TextSource
 
@@ -126,6 +127,8 @@ def _labelled(
         rest = {name: value for name, value in given.items() if name != "label"}
         value = make(rest, own)
         label = _text(given.get("label", given[main]), "label", own)
+        if visible(label) != label:
+            raise OptionError(f"{own}: the label {label!r} has characters that cannot be seen")
         for earlier, known in enumerate(found, start=1):
             if known.value == value:
                 raise OptionError(f"{own} asks for the same as entry {earlier}: leave one out")

@@ -35,6 +35,11 @@ def _own_model(folder: Path, model: Path) -> None:
     shutil.copytree(model, folder / "m")
 
 
+def _linked_model(folder: Path, model: Path) -> None:
+    _own_model(folder, model)
+    (folder / "h.jsonl").symlink_to("m/onnx/model.onnx")
+
+
 def _sweep(name: str, content: bytes, words: tuple[str, ...], code: int, *options: str) -> Attempt:
     arguments = ("sweep", "{}/s.toml", *options)
     return Attempt(name, arguments, words, code, make=_files(s_toml=content))
@@ -64,6 +69,22 @@ ATTEMPTS: list[Attempt] = [
         ("it is a file of a model",),
         2,
         make=_own_model,
+    ),
+    Attempt(
+        "a history through a link onto the model",
+        ("unmask", "-m", "{}/m", "A [MASK].", "--history", "{}/h.jsonl"),
+        ("it is a file of a model",),
+        2,
+        make=_linked_model,
+    ),
+    Attempt(
+        "a label that steers the terminal",
+        ("sweep", "{}/s.toml", *_TABLE),
+        ("characters that cannot be seen",),
+        2,
+        make=_files(
+            s_toml=_TOML.replace(b'"embedded"', b'{model="embedded", label="\\u001b[2J"}', 1)
+        ),
     ),
     Attempt(
         "variants into the folder of the model",

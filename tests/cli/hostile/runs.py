@@ -333,4 +333,18 @@ ATTEMPTS: list[Attempt] = [
         0,
         _named(b"\x1b[31mred"),
     ),
+    Attempt(
+        "export CSV into a file named as parquet",
+        ("runs", "export", "broken", "--format", "csv", "-o", "{}/a.parquet"),
+        ("is named as parquet", "csv was asked for"),
+        2,
+        make=_lines(list.copy),
+    ),
+    Attempt(
+        "list a broken run alone",
+        LIST,
+        ("no runs that can be read",),
+        0,
+        make=lambda folder, _: (_stored(folder) / "run.json").write_text("{"),
+    ),
 ]
