@@ -43,7 +43,7 @@ def test_options_left_out_keep_their_defaults():
     [
         ({"samples": 0}, "1 or more; it was 0"),
         ({"samples": -3}, "1 or more; it was -3"),
-        ({"seed": -1}, "0 or more; it was -1"),
+        ({"seed": -1}, "0 or larger and below 2.63; it was -1"),
         ({"by": "page"}, "known: line, paragraph"),
         ({"encoding": "utf-9"}, "unknown encoding 'utf-9'"),
         ({"encoding": "hex"}, "unknown encoding 'hex'"),
