@@ -112,6 +112,8 @@ def started(plan, store, *more):
         command,
         env=environment,
         start_new_session=True,
+        # A job in the background of a shell inherits that Ctrl-C is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
