@@ -79,6 +79,12 @@ class RuntimeModel(ABC):
         """To be called when the weights are open, before `vocabulary` is used."""
         self._tokenizer = self._reading.result()
         self.vocabulary: Vocabulary = self._tokenizer
+        mask, width = self.vocabulary.mask_token, self._config.vocabulary_size
+        if width is not None and self.vocabulary.mask_id >= width:
+            raise ModelError(
+                f"the mask token of {self._name}, {mask!r}, is none of the {width:,} tokens of the "
+                "model: tokenizer_config.json names one that the vocabulary lacks"
+            )
 
     @property
     def files(self) -> ModelFiles:
@@ -178,12 +184,7 @@ class RuntimeModel(ABC):
 
     def _probe_batch(self) -> PaddedBatch:
         """Two texts of different lengths that every model must get right, the longer one first."""
-        mask, width = self.vocabulary.mask_token, self._config.vocabulary_size
-        if width is not None and self.vocabulary.mask_id >= width:
-            raise ModelError(
-                f"the mask token of {self._name}, {mask!r}, is none of the {width:,} tokens of the "
-                "model: tokenizer_config.json names one that the vocabulary lacks"
-            )
+        mask = self.vocabulary.mask_token
         encodings = map(self.vocabulary.encode, (f"{mask} a {mask} the {mask}", mask))
         return pad([np.array(encoding.ids) for encoding in encodings], self.vocabulary.pad_id)
 
