@@ -160,8 +160,11 @@ def ratio_interval(
         errors = _standard_error(squares, sums[1], count)
         usable = errors > 1e-9 * error
         scores.append((own[usable] - ratio) / errors[usable])
+    usable_scores = np.concatenate(scores)
+    if not len(usable_scores):  # all texts are alike but for rounding
+        return interval_of_scores(x, n, None, level)
     tail = (1 - level) / 2
-    quantiles = np.quantile(np.concatenate(scores), [tail, 1 - tail])
+    quantiles = np.quantile(usable_scores, [tail, 1 - tail])
     return interval_of_scores(x, n, quantiles, level)
 
 

@@ -26,6 +26,7 @@ from fillmask_ui.texts import TextSource
 
 FORMAT = 1
 RUN_FILE = "run.json"
+_MOST_BYTES = 2**24  # a thousand times what it has
 RUNNING, DONE, STOPPED, FAILED = STATES = ("running", "done", "stopped", "failed")
 _LATER = ("engines", "cell")  # which older runs do not have
 
@@ -196,7 +197,10 @@ def read_info(folder: Path) -> RunInfo:
     path = folder / RUN_FILE
     try:
         with open_file(path) as file:
-            values = parse_object(file.read())
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise ValueError(f"it has more than {_MOST_BYTES:,} bytes")
+        values = parse_object(content)
     except FileNotFoundError as error:
         raise DataError(f"{folder} is no run: it has no {RUN_FILE}") from error
     except (OSError, ValueError) as error:

@@ -62,7 +62,7 @@ def read_sweep(path: Path) -> Sweep:
         ) from error
     except RecursionError as error:
         raise OptionError(f"{path} is nested too deeply: it is no sweep file") from error
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # also a number of thousands of digits
         raise OptionError(f"{path} is no TOML: {error}") from error
     return sweep_of(values, path.stem, str(path))
 

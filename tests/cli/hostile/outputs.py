@@ -109,6 +109,7 @@ ATTEMPTS: list[Attempt] = [
         "a sweep with a byte order mark", b"\xef\xbb\xbf" + _TOML, ("not measured",), 0, *_TABLE
     ),
     _sweep("a sweep nested deep", b"a = " + b"[" * 50_000, ("nested too deeply",), 2),
+    _sweep("a seed of 5,000 digits", _TOML + b"seeds=[" + b"9" * 5_000 + b"]", ("is no TOML",), 2),
     _sweep("a sweep of 11 MB", b"# a\n" * 2_800_000, ("it is no sweep file",), 1),
     Attempt("a sweep without end", ("sweep", "/dev/zero"), ("it is no sweep file",)),
 ]

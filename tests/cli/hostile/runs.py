@@ -347,4 +347,10 @@ ATTEMPTS: list[Attempt] = [
         0,
         make=lambda folder, _: (_stored(folder) / "run.json").write_text("{"),
     ),
+    Attempt(
+        "show a run with a run.json of 3 GB",
+        SHOW,
+        ("run broken", "more than 16,777,216 bytes"),
+        make=lambda folder, _: os.truncate(_stored(folder) / "run.json", 3 << 30),
+    ),
 ]

@@ -131,6 +131,14 @@ ATTEMPTS: list[Attempt] = [
         ("a.txt is a pipe",),
         make=lambda folder, model: os.mkfifo(folder / "a.txt"),
     ),
+    _data(
+        "texts that are all the same",
+        "a.txt",
+        12 * b"The old dog slept by the fire all day.\n",
+        ('"texts": 12',),
+        0,
+        *("--samples", "12", "--metric", "pseudo-perplexity"),
+    ),
     Attempt("predict without end", ("predict", "--file", "/dev/zero"), ("is a device",)),
     Attempt("a text of nothing", ("surprise", "\u200b"), ("leaves nothing of the text",), 2),
     Attempt(
