@@ -199,6 +199,11 @@ def _probe(vocabulary: TokenizerVocabulary, name: str) -> None:
             "others have, too: its vocabulary is damaged; fetch it again"
         )
     mask = vocabulary.mask_token
+    if sum(own == vocabulary.mask_id for own in vocabulary.ids.values()) > 1:
+        raise ModelError(
+            f"the mask token of {name}, {mask!r}, has the id {vocabulary.mask_id}, as another "
+            "token has: its tokenizer.json is damaged; fetch it again"
+        )
     ids = vocabulary.split(f"{mask} a {mask}", True).ids if mask.strip() else ()
     if unknown := [token_id for token_id in ids if token_id >= vocabulary.size]:
         raise ModelError(

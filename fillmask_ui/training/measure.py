@@ -73,7 +73,10 @@ def read_cloze(path: Path) -> list[ClozeItem]:
         failed = f"line {number} of {path} is no cloze item"
         with translated((ValueError, KeyError, TypeError), DataError, failed, wanted):
             entry = json.loads(line)
-            items.append(ClozeItem(entry["text"], tuple(entry["accepted"]), entry.get("kind", "")))
+            text, accepted = entry["text"], entry["accepted"]
+            if not isinstance(accepted, list) or {*map(type, [text, *accepted])} != {str}:
+                raise ValueError("text must be text, and accepted a list of words")
+            items.append(ClozeItem(text, tuple(accepted), entry.get("kind", "")))
     if not items:
         raise DataError(f"{path} holds no cloze item")
     return items
