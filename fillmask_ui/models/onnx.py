@@ -180,7 +180,8 @@ class OnnxMaskedLM(RuntimeModel):
         feeds = self._feed(batch, rows, cols)
         logits = self._call(self._session_here(), feeds, [self._output])[self._output]
         try:
-            return logits[rows, cols] if self._logit_bytes else logits.reshape(-1, self._width)
+            whole = bool(self._logit_bytes)
+            return logits[rows, cols] if whole else logits.reshape(len(rows), self._width)
         except (IndexError, ValueError) as error:
             raise too_few_logits(self._name, batch.input_ids.shape, logits.shape) from error
 

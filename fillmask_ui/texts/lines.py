@@ -20,9 +20,10 @@ from typing import IO, Any
 from fillmask_ui.errors import DataError
 
 _BLOCK_BYTES = 1 << 16
+_GZIP = b"\x1f\x8b"
 _KNOWN_BEGINNINGS = {
     b"PAR1": "a parquet file; name it .parquet",
-    b"\x1f\x8b": "compressed with gzip; name it with .gz at the end",
+    _GZIP: "compressed with gzip; name it with .gz at the end",
     b"PK\x03\x04": "a zip archive or an office document; export it as .txt or .csv",
     b"%PDF": "a PDF; extract its text first",
     codecs.BOM_UTF16_LE: "UTF-16 text; give the encoding utf-16 (--encoding utf-16)",
@@ -106,9 +107,9 @@ class ByteSource:
             return
         for beginning, what in _KNOWN_BEGINNINGS.items():
             if block.startswith(beginning):
-                if "gzip" in what and self.name.lower().endswith(".gz"):
-                    what = "compressed twice; decompress it once"  # noqa: PLW2901
-                raise DataError(f"{self.name} is {what}")
+                twice = beginning == _GZIP and self.name.lower().endswith(".gz")
+                said = "compressed twice; decompress it once" if twice else what
+                raise DataError(f"{self.name} is {said}")
         if b"\0" in block:
             raise DataError(
                 f"{self.name} is a binary file (a zero byte at offset {block.index(0):,}); text "

@@ -1,7 +1,6 @@
 """Many visitors for a long time: what the memory of the page grows by, and what it leaves behind.
 
 PYTHONPATH=. python tests/ui/soak.py [--minutes 20] [--public] [--clients 32] [--model NAME ...]
-
 Starts the page as a process of its own and asks it over HTTP what browsers and programs ask. Exit
 code 1 if the memory after the first two minutes grows by more than 5 %, if files are left, or if a
 request was not answered. Memory is Pss; it rises and falls by a third with what is at work, so what
