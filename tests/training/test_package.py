@@ -292,7 +292,15 @@ def test_a_graph_that_disagrees_with_pytorch_is_refused(packaged, tmp_path):
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [("", "holds no cloze item"), ("{", "line 1"), ('{"text": "a"}', "line 1")],
+    [
+        ("", "holds no cloze item"),
+        ("{", "line 1"),
+        ('{"text": "a"}', "line 1"),
+        ("[1]", "line 1"),
+        ('{"text": 5, "accepted": ["a"]}', "line 1 .* text must be text"),
+        ('{"text": "[MASK]", "accepted": "cat"}', "line 1 .* accepted a list"),
+        ('{"text": "[MASK]", "accepted": [null]}', "line 1 .* list of words"),
+    ],
 )
 def test_broken_cloze_lists_are_named(tmp_path, line, message):
     path = tmp_path / "list.jsonl"

@@ -121,6 +121,12 @@ def _alike(content: dict[str, Any]) -> None:
     known.update({token: 7 for token, number in known.items() if number > 5})
 
 
+def _mask_as_word(content: dict[str, Any]) -> None:
+    known = content["model"]["vocab"]
+    word = next(token for token in known if token.isalpha())
+    known[word] = known["[MASK]"]
+
+
 def _beyond(content: dict[str, Any]) -> None:
     token = content["post_processor"]["special_tokens"]["[CLS]"]
     token["ids"] = [999_999]
@@ -162,6 +168,7 @@ ATTEMPTS: list[Attempt] = [
     _config("no heads", "num_attention_heads 0", "at least 1", num_attention_heads=0),
     _settings("the mask is no token", "'<none>'", "vocabulary lacks", mask_token="<none>"),
     _tokenizer("words with one id", _alike, "an id that others have"),
+    _tokenizer("the mask has the id of a word", _mask_as_word, "as another token has"),
     _settings("the mask is the padding", "one token, '[PAD]', as mask", mask_token="[PAD]"),
     _tokenizer(
         "a template with a token beyond the vocabulary",
