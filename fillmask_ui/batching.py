@@ -13,6 +13,9 @@ from typing import TypeVar
 
 import numpy as np
 
+from fillmask_ui.errors import ModelOutputError
+from fillmask_ui.protocol import MaskedLM
+
 Item = TypeVar("Item")
 
 
@@ -42,6 +45,23 @@ def pad(sequences: Sequence[np.ndarray], pad_id: int) -> PaddedBatch:
         row[: len(sequence)] = sequence
     attention_mask = (np.arange(lengths.max()) < lengths[:, None]).astype(np.int64)
     return PaddedBatch(input_ids, attention_mask)
+
+
+def logits_of_batch(
+    model: MaskedLM, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray
+) -> np.ndarray:
+    """`MaskedLM.logits_at` of a batch, float32 [M, V].
+
+    Raises:
+        ModelOutputError: where the model, whoever wrote it, does not keep to its protocol.
+    """
+    logits = model.logits_at(batch.input_ids, batch.attention_mask, rows, cols)
+    if np.ndim(logits) != 2 or len(logits) != len(rows):
+        raise ModelOutputError(
+            f"{model.signature.name} gave logits {list(np.shape(logits))} for {len(rows)} asked "
+            "positions: one row per position is wanted, as MaskedLM.logits_at says"
+        )
+    return logits
 
 
 def windows(

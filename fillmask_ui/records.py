@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from fillmask_ui.output import visible
+
 
 @dataclass(frozen=True)
 class Span:
@@ -62,7 +64,7 @@ class ModelSignature:
 
     def __str__(self) -> str:
         parts = [
-            f"model:{self.name}",
+            f"model:{visible(self.name)}",
             f"arch:{self.architecture}",
             f"runtime:{self.runtime}",
             f"device:{self.device}",

@@ -21,11 +21,10 @@ def serving(demo: Any) -> Iterator[str]:
 
     port = free_port()
     demo.launch(
-        server_name="127.0.0.1",
         server_port=port,
         prevent_thread_lock=True,
         quiet=True,
-        **launch_options(),
+        **launch_options(host="127.0.0.1"),
     )
     try:
         yield f"http://127.0.0.1:{port}/"

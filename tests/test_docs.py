@@ -223,7 +223,7 @@ def served():
         port = listener.getsockname()[1]
     demo = build_app()
     options = {"prevent_thread_lock": True, "quiet": True, **launch_options()}
-    demo.launch(server_name="127.0.0.1", server_port=port, **options)
+    demo.launch(server_port=port, **options)
     yield f"http://127.0.0.1:{port}"
     demo.close(verbose=False)
 

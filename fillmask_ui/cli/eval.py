@@ -86,15 +86,15 @@ def evaluate(
     summary = done.running.summary()
     values = run_values(summary, done.info)
     text = json.dumps(values, ensure_ascii=False)
-    if not as_json:
-        print_figures(summary, done.info)
-    if output is not None:
+    if output is not None:  # first, as standard output may be closed or full
         try:
             write_text(f"{text}\n", output)
         except DataError as error:
             raise DataError(f"{error}; the run is kept as {done.info.name}") from error
     if as_json:
         typer.echo(text)
+    else:
+        print_figures(summary, done.info)
     if fail_on is not None and values.get("verdict") in FAILING[fail_on]:
         tell(f"the verdict is {values['verdict']} (--fail-on {fail_on})")
         raise typer.Exit(3)

@@ -83,7 +83,7 @@ def start_page(
     _pass_proxies_by(host)
     try:
         _, url, _ = demo.launch(
-            server_name=host, server_port=port, prevent_thread_lock=True, **launch_options(public)
+            server_port=port, prevent_thread_lock=True, **launch_options(public, host)
         )
     except OSError as error:
         taken = "empty port" in str(error)  # Gradio's words, with advice for programmers

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fillmask_ui import scoring
-from fillmask_ui.batching import PaddedBatch, pad, plan_batches
+from fillmask_ui.batching import PaddedBatch, logits_of_batch, pad, plan_batches
 from fillmask_ui.errors import ModelOutputError
 from fillmask_ui.evaluation.prepare import Prepared
 from fillmask_ui.evaluation.rows import EvaluatedText, LogitDifference, MaskedText, TokenScores
@@ -135,10 +135,7 @@ class BatchScorer(Scorer):
         self, padded: PaddedBatch, rows: np.ndarray, cols: np.ndarray, targets: np.ndarray
     ) -> Sequence[Scores]:
         """Scores of one call; a function of its own, so that the logits are gone at its end."""
-        logits = [
-            model.logits_at(padded.input_ids, padded.attention_mask, rows, cols)
-            for model in self._models
-        ]  # each [m, V]
+        logits = [logits_of_batch(model, padded, rows, cols) for model in self._models]
         for model, own in zip(self._models, logits, strict=True):
             check_width(model, own.shape[1], int(targets.max(initial=0)))
         return list(_score_logits(logits, targets))

@@ -140,7 +140,10 @@ class RunningSummary:
         """
         if not self._ids:
             reasons = ", ".join(f"{count} {reason}" for reason, count in self.skipped.items())
-            raise DataError(f"no text could be measured: {reasons or 'there was none'}")
+            raise DataError(
+                f"no text could be measured: {reasons or 'there was none'}; give texts of several "
+                "words, or check how they are read (--column, --by, --encoding)"
+            )
         order = np.argsort(np.array(self._ids, np.int64), kind="stable")
         model = model_figures(self._model, order, quick)
         baseline = comparison = None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fillmask_ui import scoring
-from fillmask_ui.batching import pad
+from fillmask_ui.batching import logits_of_batch, pad
 from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Encoding, ScoredPart, ScoredWord
@@ -45,7 +45,7 @@ def raw_logits_at(
     batch = pad([np.array(ids) for ids in distinct], model.vocabulary.pad_id)  # [B, T]
     rows = np.array([distinct[tuple(ids)] for ids in texts], dtype=np.int64)  # [M]
     cols = np.array(positions, dtype=np.int64)  # [M]
-    return model.logits_at(batch.input_ids, batch.attention_mask, rows, cols)
+    return logits_of_batch(model, batch, rows, cols)
 
 
 @dataclass(frozen=True)

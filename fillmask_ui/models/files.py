@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fillmask_ui.errors import ModelError, OptionError, first_line, unknown
 from fillmask_ui.json_text import read_object
-from fillmask_ui.models.memory import check_readable
+from fillmask_ui.models.memory import check_is_file, check_readable
 
 # Known layouts. Names are relative to the root of the folder or repository.
 WEIGHTS = "model.safetensors"
@@ -46,7 +46,13 @@ def files_in_folder(
 ) -> ModelFiles:
     """What a folder in Hugging Face layout holds for a runtime; errors as of `pick_weights`."""
     names = names_in(folder)
-    weights = {pick_weights(name, names, runtime, onnx_file)}
+    try:
+        weights = {pick_weights(name, names, runtime, onnx_file)}
+    except (ModelError, OptionError):
+        for path in _entries(folder):
+            if path.suffix in (".onnx", ".safetensors"):
+                check_is_file(path)
+        raise
     if INDEX in weights:
         weights = index_parts(folder / INDEX)
         if missing := sorted(str(part) for part in weights.difference(names)):
@@ -59,8 +65,12 @@ def files_in_folder(
 
 def names_in(folder: Path) -> list[str]:
     """Files in the root and in `onnx/`, as paths relative to the folder."""
-    found = [*folder.glob("*"), *folder.glob("onnx/*")]
+    found = _entries(folder)
     return sorted(path.relative_to(folder).as_posix() for path in found if path.is_file())
+
+
+def _entries(folder: Path) -> list[Path]:
+    return [*folder.glob("*"), *folder.glob("onnx/*")]
 
 
 def has_tokenizer(folder: Path) -> bool:

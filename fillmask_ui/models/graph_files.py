@@ -125,7 +125,7 @@ def _inside(path: Path, root: Path, location: str, name: str) -> Path:
         )
     if not is_there:
         raise ModelError(
-            f"{path} takes its weights from {location[:200]!r}, and there is no such file: copy it "
+            f"{path} takes its weights from {location[:200]!r}, and no file is there: copy it "
             f"together with the .onnx, into {target.parent}"
         )
     return root / target.relative_to(base)

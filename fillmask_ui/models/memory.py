@@ -52,13 +52,20 @@ def check_fits(name: str, wanted_bytes: float, purpose: str) -> None:
         )
 
 
+def check_is_file(path: Path) -> None:
+    """Stop with a ModelError where something has the name of a file and is none."""
+    if os.path.lexists(path) and not path.is_file():
+        raise ModelError(
+            f"{path} is no file (but a folder, a pipe, a device, or a link that leads nowhere): "
+            "put the file of this name there"
+        )
+
+
 def check_readable(path: Path) -> None:
     """Stop with a ModelError for a text file of a model that is none, or too long to be one."""
-    if os.path.lexists(path) and not path.is_file() and not path.is_dir():
-        raise ModelError(
-            f"{path} is no file (but a pipe, a device, or a link that leads nowhere): put the file "
-            "of this name there"
-        )
+    # A tokenizer's file may have any name that ends with `.model`, as a folder may, too.
+    if path.suffix in (".json", ".txt") or not path.is_dir():
+        check_is_file(path)
     if path.is_file() and (size := path.stat().st_size) > _LONGEST_TEXT:
         raise ModelError(
             f"{path} has {size / 1e6:,.0f} MB, and {_LONGEST_TEXT / 1e6:,.0f} MB are the most that "

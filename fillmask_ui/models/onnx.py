@@ -23,7 +23,7 @@ from fillmask_ui.models.onnx_arena import run_options, use_arena
 from fillmask_ui.models.onnx_endings import Endings
 from fillmask_ui.models.onnx_errors import reason, too_few_logits
 from fillmask_ui.models.runtime import FULL_LOGITS, RuntimeModel, cpu_features, used_lengths
-from fillmask_ui.models.time_limit import time_limit
+from fillmask_ui.models.time_limit import run_within
 from fillmask_ui.models.tuning import cores
 from fillmask_ui.models.weights import total_bytes
 from fillmask_ui.protocol import PairLogits
@@ -280,9 +280,9 @@ class OnnxMaskedLM(RuntimeModel):
         rows, tokens = slice(0, feeds.batch), feeds.length or probe.input_ids.shape[1]
         arrays = feeds.arrays(probe.input_ids[rows, :tokens], probe.attention_mask[rows, :tokens])
         seconds = _PROBE_SECONDS + total_bytes(source.files) / _BYTES_A_SECOND
-        with time_limit(ort.RunOptions(), seconds, self._name) as options:
-            names = [one.name for one in session.get_outputs()]
-            outputs = self._call(session, arrays, names, options)
+        names = [one.name for one in session.get_outputs()]
+        call = partial(self._call, session, arrays, names)
+        outputs = run_within(call, ort.RunOptions(), seconds, self._name)
         name = find_logits(
             outputs,
             (feeds.batch or len(probe.input_ids), tokens),

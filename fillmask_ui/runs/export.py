@@ -70,6 +70,8 @@ def export(run: Run, target: Path, file_format: str | None = None) -> int:
     if named in FORMATS and named != chosen:
         raise OptionError(f"{target} is named as {named}, and {chosen} was asked for: name it so")
     if chosen == "parquet":
+        if target.exists() and not target.is_file():
+            raise OptionError(f"{target} is a pipe or a device, and parquet needs a file: name one")
         with finished_file(target) as fresh:
             return _write_parquet(run, fresh)
     with text_file(target) as file:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
@@ -266,6 +267,8 @@ def write_info(folder: Path, info: RunInfo) -> None:
     fresh = path.with_suffix(".new")
     fresh.unlink(missing_ok=True)  # what somebody put there may be no file
     with fresh.open("w", encoding="utf-8") as file:
+        if path.is_file():
+            fresh.chmod(stat.S_IMODE(path.stat().st_mode))
         # Escapes, as the name of a text file may hold bytes that UTF-8 cannot write.
         json.dump(info.to_dict(), file, indent=1)
         file.flush()

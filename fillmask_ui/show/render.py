@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import escape
 
 from fillmask_ui.output import visible
 from fillmask_ui.show.explanations import EXPLANATIONS, as_unsure
@@ -31,15 +30,6 @@ def _visible(value: Any) -> Any:
     if type(value) is not str:
         return value
     return visible(value)
-
-
-def text_html(text: str) -> str:
-    r"""Text as HTML that shows just that text, for what takes HTML and no template.
-
-    >>> text_html("<b>\x00\ud800")
-    '&lt;b&gt;␀\\ud800'
-    """
-    return str(escape(visible(text)))
 
 
 _ENVIRONMENT = Environment(

@@ -16,7 +16,7 @@ from fillmask_ui.comparing import ComparedJoint, MaskComparison
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.filling import MAX_TOP_K, split_words
 from fillmask_ui.models import AvailableModel, available_models
-from fillmask_ui.show.render import text_html
+from fillmask_ui.output import visible
 from fillmask_ui.ui.session import Session
 
 # Called with what is known only while this runs, which type checkers do not follow.
@@ -142,5 +142,6 @@ def _errors_in_words() -> Iterator[None]:
     try:
         yield
     except FillmaskError as error:
-        # Gradio shows these messages as HTML, so what a caller sent must not become any.
-        raise gr.Error(text_html(str(error)), print_exception=False) from error
+        # As it is, since programs alone call these endpoints: the page shows no such message.
+        said = visible(str(error), lines=True)
+        raise gr.Error(said, print_exception=False) from error

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
+from starlette.middleware import Middleware
 
 from fillmask_ui.models import ModelStore
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import api, guide, tour, widgets
 from fillmask_ui.ui.evaluate import tab as evaluate
 from fillmask_ui.ui.explore import tab as explore
+from fillmask_ui.ui.gate import Gate, hosts_of
 from fillmask_ui.ui.learn import tab as learn
 from fillmask_ui.ui.links import on_link
 from fillmask_ui.ui.memory import keep_trimming, share_heaps
@@ -127,9 +129,16 @@ def tab_of(name: str, *, public: bool = False) -> str:
     return name if name in {known for known, _, _ in tabs_of(public)} else TABS[0][0]
 
 
-def launch_options(public: bool = False) -> dict[str, Any]:
-    """What `demo.launch` is to be called with; `public` for a page that strangers can reach."""
+def launch_options(public: bool = False, host: str | None = None) -> dict[str, Any]:
+    """What `demo.launch` is to be called with.
+
+    Args:
+        public: for a page that strangers can reach.
+        host: what it listens on; None for `GRADIO_SERVER_NAME`, else 127.0.0.1.
+    """
     return {
+        "server_name": host,
+        "app_kwargs": {"middleware": [Middleware(Gate, hosts=hosts_of(host, public=public))]},
         "theme": theme(),
         "css": "".join(widgets.static(name) for name in STYLES),
         "head": f"<script>{''.join(widgets.static(name) for name in SCRIPTS)}</script>",

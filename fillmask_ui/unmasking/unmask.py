@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from fillmask_ui.batching import pad, plan_batches, windows
+from fillmask_ui.batching import logits_of_batch, pad, plan_batches, windows
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.filling.prompt import encode_masked
 from fillmask_ui.filling.words import ROWS_PER_CALL, exponentials_at
@@ -126,7 +126,7 @@ def logits_of(model: MaskedLM, decodings: Sequence[Decoding]) -> list[np.ndarray
     counts = [len(one.hidden) for one in decodings]
     rows = np.repeat(np.arange(len(decodings)), counts)  # [sum of M]
     cols = np.array([place for one in decodings for place in one.hidden], np.int64)
-    logits = model.logits_at(batch.input_ids, batch.attention_mask, rows, cols)
+    logits = logits_of_batch(model, batch, rows, cols)
     return np.split(logits, np.cumsum(counts)[:-1])
 
 

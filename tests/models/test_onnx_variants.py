@@ -254,7 +254,7 @@ def test_external_data_through_a_link_to_the_outside(variant, tmp_path):
 def test_external_data_missing(variant):
     folder = variant(external("../shared.data"))
     (folder / "shared.data").unlink()
-    with pytest.raises(ModelError, match=r"shared\.data.* no such file"):
+    with pytest.raises(ModelError, match=r"shared\.data.* no file is there"):
         load_model(folder)
 
 

@@ -81,7 +81,7 @@ def main(url: str | None) -> None:
             port = listener.getsockname()[1]
         demo = build_app()
         options = launch_options()
-        demo.launch(server_name="127.0.0.1", server_port=port, prevent_thread_lock=True, **options)
+        demo.launch(server_port=port, prevent_thread_lock=True, **options)
         url = f"http://127.0.0.1:{port}/"
     with chromium() as browser:
         page = browser.new_page(viewport={"width": 1280, "height": 800})

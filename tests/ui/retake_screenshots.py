@@ -118,7 +118,7 @@ def main(names: list[str]) -> None:
         port = listener.getsockname()[1]
     demo = build_app()
     options = launch_options()
-    demo.launch(server_name="127.0.0.1", server_port=port, prevent_thread_lock=True, **options)
+    demo.launch(server_port=port, prevent_thread_lock=True, **options)
     with chromium() as browser, TemporaryDirectory() as scratch:
         for picture in PICTURES:
             if names and Path(picture.name).name not in names:

@@ -15,7 +15,7 @@ from table_model import SPECIAL, TableModel, TableVocabulary
 
 from fillmask_ui.filling import fill
 from fillmask_ui.records import Candidate, MaskFilling, ScoredPart, ScoredWord
-from fillmask_ui.show.render import text_html
+from fillmask_ui.show.render import _ENVIRONMENT
 from fillmask_ui.ui import widgets
 from fillmask_ui.ui.explore import strip, view
 from fillmask_ui.ui.explore.editing import Draft
@@ -60,6 +60,11 @@ def test_special_tokens_stay_visible():
     text = Tags(view.mask_html(filling, model, question=Question(""))["candidates"]).text
     for token in (*SPECIAL, "<b>"):
         assert token in text
+
+
+def text_html(text: str) -> str:
+    """As every template shows a text."""
+    return _ENVIRONMENT.from_string("{{ text }}").render(text=text)
 
 
 @given(st.text(alphabet=st.characters()))

@@ -155,6 +155,12 @@ def _made(name: str, reference: str, make: Callable[[Path], object], *words: str
 
 ATTEMPTS: list[Attempt] = [
     _try("config.json is a pipe", _replaced("config.json", os.mkfifo), "config.json is no file"),
+    _try("config.json is a folder", _replaced("config.json", os.mkdir), "config.json is no file"),
+    _try(
+        "a graph that is a pipe",
+        _replaced("onnx/model.onnx", os.mkfifo),
+        "model.onnx is no file",
+    ),
     _try(
         "config.json links to itself",
         _replaced("config.json", lambda path: path.symlink_to(path.name)),
@@ -320,7 +326,7 @@ ATTEMPTS: list[Attempt] = [
     _try(
         "weights that are a link to themselves",
         _replaced("model.safetensors", lambda path: path.symlink_to(path.name)),
-        "no .safetensors",
+        "model.safetensors is no file",
         runtime="torch",
     ),
     _made("a pipe as a model", "{}/x.onnx", lambda folder: os.mkfifo(folder / "x.onnx"), "a pipe"),
