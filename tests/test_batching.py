@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from table_model import TableModel
 
 from fillmask_ui import batching
+from fillmask_ui.errors import ModelOutputError
+from fillmask_ui.evaluation import EvaluationConfig, evaluate
+from fillmask_ui.filling import fill
+from fillmask_ui.unmasking import unmask
 
 LENGTHS = st.lists(st.integers(1, 60), max_size=60)
 
@@ -61,3 +66,19 @@ def test_pad():
 def test_an_empty_batch():
     with pytest.raises(ValueError, match="at least one sequence"):
         batching.pad([], pad_id=0)
+
+
+@pytest.mark.parametrize("cut", [lambda own: own[:-1], lambda own: own[0], lambda own: own[None]])
+def test_a_model_that_answers_other_positions_than_asked_is_told(cut):
+    class Careless(TableModel):
+        def logits_at(self, *asked):
+            return cut(super().logits_at(*asked))
+
+    model = Careless()
+    for measure in (
+        lambda: fill(model, "the [MASK] sat on the [MASK]."),
+        lambda: list(evaluate(model, ["the cat sat on the mat."], EvaluationConfig())),
+        lambda: next(unmask(model, "the [MASK] sat on the [MASK].")),
+    ):
+        with pytest.raises(ModelOutputError, match=r"table-0-0 gave logits \[.*one row per"):
+            measure()

@@ -341,6 +341,13 @@ ATTEMPTS: list[Attempt] = [
         make=_lines(list.copy),
     ),
     Attempt(
+        "export parquet into a device",
+        ("runs", "export", "broken", "--format", "parquet", "-o", "/dev/null"),
+        ("/dev/null is a pipe or a device", "parquet needs a file"),
+        2,
+        make=_lines(list.copy),
+    ),
+    Attempt(
         "list a broken run alone",
         LIST,
         ("no runs that can be read",),
