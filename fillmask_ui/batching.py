@@ -56,10 +56,16 @@ def logits_of_batch(
         ModelOutputError: where the model, whoever wrote it, does not keep to its protocol.
     """
     logits = model.logits_at(batch.input_ids, batch.attention_mask, rows, cols)
+    name, size = model.signature.name, model.vocabulary.size
     if np.ndim(logits) != 2 or len(logits) != len(rows):
         raise ModelOutputError(
-            f"{model.signature.name} gave logits {list(np.shape(logits))} for {len(rows)} asked "
-            "positions: one row per position is wanted, as MaskedLM.logits_at says"
+            f"{name} gave logits {list(np.shape(logits))} for {len(rows)} asked positions: one row "
+            "per position is wanted, as MaskedLM.logits_at says"
+        )
+    if logits.shape[1] < size:
+        raise ModelOutputError(
+            f"{name} gave logits for {logits.shape[1]:,} tokens, and its tokenizer knows {size:,}: "
+            "the two do not belong together"
         )
     return logits
 

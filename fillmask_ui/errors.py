@@ -47,13 +47,13 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     return f"unknown {kind} {name!r}; known: {listed}"
 
 
-def written(number: int) -> str:
-    """A whole number for a message; Python refuses to write those of thousands of digits.
+def written(number: float) -> str:
+    """A number for a message; Python refuses to write those of thousands of digits.
 
     >>> written(-5), written(10**5000)
     ('-5', 'a number of 16,610 bits')
     """
-    bits = number.bit_length()
+    bits = number.bit_length() if isinstance(number, int) else 0
     return f"{number:,}" if bits < 200 else f"a number of {bits:,} bits"
 
 

@@ -223,7 +223,9 @@ def share_interval(count: int, total: int, *, level: float = 0.95) -> Interval:
     share, weight = count / total, z * z / total
     half = z * math.sqrt((share * (1 - share) + weight / 4) / total)
     low, high = ((share + weight / 2 + side) / (1 + weight) for side in (-half, half))
-    return Interval(max(low, 0.0), min(high, 1.0), "wilson", level)
+    # Exactly 0 or 1 where the share is, which rounding may miss by 1e-17.
+    ends = (0.0 if share <= 0 else max(low, 0.0)), (1.0 if share >= 1 else min(high, 1.0))
+    return Interval(*ends, "wilson", level)
 
 
 def _standard_error(squares: Floats, total: Floats, count: int) -> Floats:

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
 from typing import Any, get_type_hints
 
-from fillmask_ui.errors import OptionError, unknown
+from fillmask_ui.errors import OptionError, unknown, written
 
 
 @dataclass(frozen=True)
@@ -119,6 +119,8 @@ def check_options(configuration: Any) -> None:
             raise OptionError(unknown(words, value, own.choices))
         if isinstance(value, float) and not math.isfinite(value):
             raise OptionError(f"{words} must be a finite number; it was {value:g}")
+        if type(value) is int and value >= 2**63:  # what JSON holds for other programs, too
+            raise OptionError(f"{words} must be less than 2^63; it was {written(value)}")
         if own.least is not None and value < own.least:
             raise OptionError(f"{words} must be at least {own.least:g}; it was {value:g}")
         if own.most is not None and value > own.most:

@@ -45,10 +45,9 @@ def check_target(target: Path | None, *read: Path | str) -> None:
             raise OptionError(f"{failed}: it is part of a stored run; name another file")
         if _OF_MODELS.fullmatch(real.name) and real.exists():
             raise OptionError(f"{failed}: it is a file of a model; name another file")
-        if not target.parent.is_dir():
-            raise OptionError(
-                f"no folder {str(target.parent)!r} to write {target.name!r} into: make it"
-            )
+        home = real.parent if target.is_symlink() else target.parent
+        if not home.is_dir():
+            raise OptionError(f"no folder {str(home)!r} to write {real.name!r} into: make it")
         mode = target.parent.stat().st_mode
         with suppress(FileNotFoundError):
             mode = target.stat().st_mode

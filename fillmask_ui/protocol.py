@@ -80,7 +80,7 @@ class MaskedLM(Protocol):
             cols: int64 [M], token of each asked position, in [0, T).
 
         Returns:
-            float32 [M, V].
+            float32 [M, V], V at least the vocabulary's size; an array of its own at each call.
 
         Raises:
             ModelOutputError: if the model returns NaN at an asked position.

@@ -68,6 +68,15 @@ def test_an_empty_batch():
         batching.pad([], pad_id=0)
 
 
+def test_a_model_without_logits_for_all_words_is_told():
+    class Narrow(TableModel):
+        def logits_at(self, *asked):
+            return super().logits_at(*asked)[:, :10]
+
+    with pytest.raises(ModelOutputError, match="logits for 10 tokens, and its tokenizer knows"):
+        fill(Narrow(), "the [MASK] sat.")
+
+
 @pytest.mark.parametrize("cut", [lambda own: own[:-1], lambda own: own[0], lambda own: own[None]])
 def test_a_model_that_answers_other_positions_than_asked_is_told(cut):
     class Careless(TableModel):

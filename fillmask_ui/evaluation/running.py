@@ -142,7 +142,8 @@ class RunningSummary:
             reasons = ", ".join(f"{count} {reason}" for reason, count in self.skipped.items())
             raise DataError(
                 f"no text could be measured: {reasons or 'there was none'}; give texts of several "
-                "words, or check how they are read (--column, --by, --encoding)"
+                "words, hide more of them (--mask-probability), or check how they are read "
+                "(--column, --by, --encoding)"
             )
         order = np.argsort(np.array(self._ids, np.int64), kind="stable")
         model = model_figures(self._model, order, quick)

@@ -98,7 +98,7 @@ def check_choices(
     top_k: int | None, candidates: Sequence[str], joint: int, beam_width: int = 1
 ) -> None:
     """Refuse numbers out of range and words that are no list: an `OptionError`."""
-    if top_k is not None and not 1 <= top_k <= MAX_TOP_K:
+    if top_k is not None and top_k not in range(1, MAX_TOP_K + 1):
         raise OptionError(
             f"top-k was {written(top_k)}: give a number from 1 to {MAX_TOP_K}, or 'all' for the "
             "whole vocabulary"

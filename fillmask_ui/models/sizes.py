@@ -95,7 +95,8 @@ def _check(name: str, key: str, value: Any, most: int, held: str) -> None:
         said = repr(value) if len(repr(value)) < 40 else f"{repr(value)[:30]}..."
         raise ModelError(
             f"config.json of {name} says {key} {said}; the weights have {held} in all, so "
-            f"a number from 0 to {most:,} is wanted: fetch config.json and weights from one place"
+            f"a whole number from 0 to {most:,} is wanted: fetch config.json and weights from one "
+            "place"
         )
 
 

@@ -31,6 +31,7 @@ from fillmask_ui.errors import DataError, OptionError, translated
 from fillmask_ui.evaluation.rows import MOST_VOCABULARY
 from fillmask_ui.json_text import parse_object, read_object
 from fillmask_ui.models.configuration import ModelConfig, read_config
+from fillmask_ui.models.files import INDEX, ONNX, WEIGHTS, names_in
 from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.models.tuning import check_threads
 from fillmask_ui.output import write_text
@@ -164,10 +165,23 @@ def prepare(request: RunRequest, recipe: Recipe) -> PreparedRun:
     if recipe.blend and request.init is None:
         raise OptionError("averaging with the start (--blend) needs weights to start from: --init")
     check_threads(request.threads)
+    _refuse_model(request.output)
     if request.threads:
         torch.set_num_threads(request.threads)
     with _fresh(request.output):
         return _prepared(request, recipe)
+
+
+def _refuse_model(folder: Path) -> None:
+    """An `OptionError` for a folder with a model that no run has made, such as that of `--init`."""
+    if (folder / "run.json").exists() or (folder / "checkpoint.pt").exists():
+        return
+    files = names_in(folder)
+    if found := [name for name in files if name in (WEIGHTS, INDEX) or ONNX.fullmatch(name)]:
+        raise OptionError(
+            f"{folder} holds a model ({found[0]}), which the training would replace: name another "
+            "folder with --output"
+        )
 
 
 @contextmanager

@@ -126,6 +126,9 @@ def test_an_unused_token_more_changes_no_verdict_on_pseudo_perplexity():
     worse = TableModel(seed=1, noise=0.3)
     renamed = TableModel(seed=1, noise=0.3)
     renamed.vocabulary = TableVocabulary((*TOKENS, "neverused"))
+    for name in ("left", "right", "own"):
+        table = np.pad(getattr(renamed, name), (0, 1), constant_values=-500)
+        setattr(renamed, name, table.astype(np.float32))
     one, two = (
         summarize(evaluate(model, TEXTS, config, baseline=base), config=config)
         for model in (worse, renamed)

@@ -50,6 +50,25 @@ _TABLE = ("--table-only", "--csv", "{}/s.csv")
 
 ATTEMPTS: list[Attempt] = [
     Attempt(
+        "JSON through a link into a folder that is not there",
+        (*_EVAL, "-o", "{}/a.json"),
+        ("no folder", "nowhere", "make it"),
+        2,
+        make=lambda folder, model: (folder / "a.json").symlink_to("nowhere/x.json"),
+    ),
+    Attempt(
+        "more texts than JSON can count",
+        ("eval", "--json", "--samples", str(10**30)),
+        ("samples must be less than 2^63", "a number of"),
+        2,
+    ),
+    Attempt(
+        "batches of more tokens than JSON can count",
+        (*_EVAL, "--batch-tokens", str(2**63)),
+        ("batch tokens must be less than 2^63",),
+        2,
+    ),
+    Attempt(
         "JSON through a link onto its texts",
         (*_EVAL, "--dataset", "{}/a.txt", "-o", "{}/a.json"),
         _IS_READ,

@@ -1,5 +1,6 @@
 """Hostile inputs: trainings that cannot begin, which leave no folder behind."""
 
+import shutil
 from pathlib import Path
 
 from cli.hostile.attempt import Attempt
@@ -7,6 +8,11 @@ from cli.hostile.attempt import Attempt
 
 def _text(folder: Path, model: Path) -> None:
     (folder / "a.txt").write_text("The cat sat on the mat today.\n" * 9, encoding="utf-8")
+
+
+def _model(folder: Path, model: Path) -> None:
+    _text(folder, model)
+    shutil.copytree(model, folder / "m")
 
 
 def _try(name: str, arguments: tuple[str, ...], *words: str, code: int = 2) -> Attempt:
@@ -18,6 +24,14 @@ _SCRATCH = ("--config", "{model}/config.json", "--steps", "1")
 _FROM_MODEL = ("--init", "{model}")
 
 ATTEMPTS: list[Attempt] = [
+    Attempt(
+        "into the folder of the model that it begins with",
+        ("train", "--text", "{}/a.txt", "-o", "{}/m", "--init", "{}/m", "--steps", "1"),
+        ("m holds a model (model.safetensors)", "name another folder"),
+        2,
+        _model,
+        absent="m/tokens.npz",
+    ),
     _try(
         "a new vocabulary of 10^9 tokens",
         (*_SCRATCH, "--vocabulary-size", str(10**9)),
