@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from fillmask_ui.assets import expanded
-from fillmask_ui.errors import OptionError, unknown
+from fillmask_ui.errors import OptionError, unknown, written
 from fillmask_ui.masking import check_seed
 from fillmask_ui.options import option
 from fillmask_ui.texts.folders import ENDINGS, FORMATS, ending, is_data_set
@@ -57,9 +57,10 @@ class TextSource:
                 raise OptionError(unknown(what, value, known))
         if self.kind in (FILE, FOLDER, DATASET) and not self.where:
             raise OptionError(f"texts from a {self.kind} need its name; it was empty")
-        if self.samples is not None and self.samples < 1:
+        if self.samples is not None and not 1 <= self.samples < 2**63:  # as run.json holds it
+            wanted = "1 or more" if self.samples < 1 else "less than 2^63"
             raise OptionError(
-                f"the number of samples must be 1 or more; it was {self.samples} "
+                f"the number of samples must be {wanted}; it was {written(self.samples)} "
                 "(leave it out for all texts)"
             )
         check_seed(self.seed)

@@ -184,7 +184,7 @@ def test_logits_without_a_column_for_a_token_are_refused():
         def logits_at(self, *batch):
             return super().logits_at(*batch)[:, :20]
 
-    with pytest.raises(ModelOutputError, match="20 tokens, but its tokenizer has the id"):
+    with pytest.raises(ModelOutputError, match="20 tokens, and its tokenizer knows"):
         list(evaluate(Narrow(1), TEXTS, unmasking()))
 
 

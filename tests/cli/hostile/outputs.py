@@ -59,7 +59,7 @@ ATTEMPTS: list[Attempt] = [
     Attempt(
         "more texts than JSON can count",
         ("eval", "--json", "--samples", str(10**30)),
-        ("samples must be less than 2^63", "a number of"),
+        ("the number of samples", "less than 2^63"),
         2,
     ),
     Attempt(

@@ -99,7 +99,7 @@ ATTEMPTS: list[Attempt] = [
         "a prompt that is no UTF-8", ("predict", "--file", "-"), ("line 1",), 1, stdin=b"\xff\xfe"
     ),
     _option("--samples", "0", "1 or more"),
-    _option("--samples", str(10**30), "metric", code=0),
+    _option("--samples", str(2**62), "metric", code=0),
     _option("--seed", "-1", "seed"),
     _option("--mask-probability", "nan", "nan"),
     _option("--mask-probability", "inf", "inf"),
