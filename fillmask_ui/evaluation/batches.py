@@ -14,7 +14,6 @@ import numpy as np
 
 from fillmask_ui import scoring
 from fillmask_ui.batching import PaddedBatch, logits_of_batch, pad, plan_batches
-from fillmask_ui.errors import ModelOutputError
 from fillmask_ui.evaluation.prepare import Prepared
 from fillmask_ui.evaluation.rows import EvaluatedText, LogitDifference, MaskedText, TokenScores
 from fillmask_ui.protocol import MaskedLM
@@ -135,9 +134,8 @@ class BatchScorer(Scorer):
         self, padded: PaddedBatch, rows: np.ndarray, cols: np.ndarray, targets: np.ndarray
     ) -> Sequence[Scores]:
         """Scores of one call; a function of its own, so that the logits are gone at its end."""
+        # One [m, V] per model.
         logits = [logits_of_batch(model, padded, rows, cols) for model in self._models]
-        for model, own in zip(self._models, logits, strict=True):
-            check_width(model, own.shape[1], int(targets.max(initial=0)))
         return list(_score_logits(logits, targets))
 
     def finished(
@@ -158,15 +156,6 @@ class BatchScorer(Scorer):
                 parts = self._scored.pop(index)
                 of_text = _join([part for _, part in sorted(parts.items())])
                 yield _evaluated(view.text.row, of_text, self._models)
-
-
-def check_width(model: MaskedLM, width: int, token_id: int) -> None:
-    """Refuse logits without a column for a token of the texts: a `ModelOutputError`."""
-    if token_id >= width:
-        raise ModelOutputError(
-            f"{model.signature.name} returns logits for {width} tokens, but its "
-            f"tokenizer has the id {token_id}: the two do not belong together"
-        )
 
 
 def _join(parts: Sequence[Scores]) -> Scores:

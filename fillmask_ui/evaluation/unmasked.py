@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from fillmask_ui import scoring
-from fillmask_ui.evaluation.batches import Batch, Scorer, check_width
+from fillmask_ui.evaluation.batches import Batch, Scorer
 from fillmask_ui.evaluation.prepare import Prepared
 from fillmask_ui.evaluation.rows import EvaluatedText, UnmaskedScores
 from fillmask_ui.evaluation.schemes.unmasking import Unmasking
@@ -74,12 +74,10 @@ class UnmaskingScorer(Scorer):
         self, model: MaskedLM, pieces: Pieces, texts: Sequence[Prepared]
     ) -> list[UnmaskedScores]:
         under_way = [_UnderWay(text, model.vocabulary, self._config, pieces) for text in texts]
-        largest = max(int(text.hidden.true_ids.max()) for text in texts)
         while running := [one for one in under_way if one.decoding.hidden]:
             positions = sum(len(one.decoding.hidden) for one in running)
             with self._room_for(positions):
                 logits = logits_of(model, [one.decoding for one in running])
-                check_width(model, logits[0].shape[1], largest)
                 for one, part in zip(running, logits, strict=True):
                     one.advance(part)
         return [self._scores(model, one) for one in under_way]

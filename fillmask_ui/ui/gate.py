@@ -73,4 +73,4 @@ def hosts_of(server_name: str | None, *, public: bool) -> frozenset[str]:
     if public or not is_local:
         return frozenset()
     named = os.environ.get("FILLMASK_UI_HOSTS", "").lower().split(",")
-    return frozenset({*_LOCAL, own, *(name.strip() for name in named)} - {"", "::1"})
+    return frozenset({*_LOCAL, own, *(host_name(name.strip()) for name in named)} - {"", "::1"})

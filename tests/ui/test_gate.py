@@ -62,5 +62,5 @@ def test_only_a_page_for_its_own_machine_minds_its_name(
 
 
 def test_further_names_can_be_given(monkeypatch):
-    monkeypatch.setenv("FILLMASK_UI_HOSTS", "Fill.example.org, other.example")
+    monkeypatch.setenv("FILLMASK_UI_HOSTS", "Fill.example.org, other.example:8443")
     assert {"fill.example.org", "other.example", "localhost"} <= hosts_of(None, public=False)
