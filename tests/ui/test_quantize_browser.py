@@ -27,8 +27,10 @@ def test_two_schemes_are_made_measured_and_opened_in_other_tabs(page, served):
     expect(page.locator("#evaluate-baseline input")).to_have_value("embedded · float16 weights")
     page.get_by_role("tab", name="Quantize").click()
     int8.get_by_role("link", name="Explore").click()
-    expect(page.locator("#bars .fm-bar-row").first).to_be_visible()
-    expect(page.locator("#stage")).to_contain_text(path)
+    # Both models at the mask, in place of the bars of the first.
+    expect(page.locator("#versus .fm-versus-row").first).to_be_visible()
+    expect(page.locator("#versus")).to_contain_text(path)
+    expect(page.locator("#bars")).to_be_hidden()
     link = parse_qs(urlsplit(page.url).query)
     assert link["model"] == [path]
     assert link["compare"] == ["embedded"]
