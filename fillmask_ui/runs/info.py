@@ -1,10 +1,12 @@
 """run.json: every choice, version and state of a run, and its figures once it is done."""
 
 import json
+import math
 import os
 import stat
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.evaluation.config import PROTOCOL_VERSION, PROTOCOLS
 from fillmask_ui.evaluation.row_values import said
 from fillmask_ui.evaluation.rows import MOST_VOCABULARY, StoredModels
-from fillmask_ui.evaluation.schemes import Unmasking
+from fillmask_ui.evaluation.schemes import Scheme, Unmasking
 from fillmask_ui.intervals import Limits
 from fillmask_ui.json_text import parse_object
 from fillmask_ui.models.choice import ModelChoice
@@ -212,7 +214,8 @@ def read_info(folder: Path) -> RunInfo:
             f"run {name}: {RUN_FILE} in {folder} cannot be read ({why}): {remedy}"
         ) from error
     try:
-        check_shape(values, {"versions": Mapping[str, str]}, RUN_FILE)
+        known = {"versions": Mapping[str, str], "format": int, "protocol": int}
+        check_shape(values, known, RUN_FILE)
         if values.get("format") != FORMAT:
             maker = values.get("versions", {}).get("fillmask-ui", "unknown")
             raise DataError(
@@ -234,7 +237,12 @@ def read_info(folder: Path) -> RunInfo:
 def _info(name: str, values: dict[str, Any]) -> RunInfo:
     """The record of run.json; a `ValueError` or `OptionError` for what is not as it was written."""
     check_shape(values, _Stored, RUN_FILE)
-    check_shape(values, {"protocol": int, "config": _config_kinds()}, RUN_FILE)
+    check_shape(values, {"config": _config_kinds()}, RUN_FILE)
+    if not _is_time(values["created"]):
+        raise ValueError(
+            f"{RUN_FILE}: created must be a time such as 2026-01-31T12:00:00+00:00, it was "
+            f"{said(values['created'])}"
+        )
     for which in ("model", "baseline"):
         size = (values[which] or {}).get("vocabulary_size", 1)
         if not 0 < size <= MOST_VOCABULARY:
@@ -249,8 +257,7 @@ def _info(name: str, values: dict[str, Any]) -> RunInfo:
     except (KeyError, TypeError) as error:
         raise ValueError(f"{RUN_FILE}: config is missing or has what it cannot: {error}") from error
     if values["result"] is not None:
-        figure = config.scheme.figure_key
-        check_shape(values["result"].get(figure), float | None, f"{RUN_FILE}: result.{figure}")
+        _check_figure(config.scheme, values["result"])
     stored = {own: values[own] for own in get_hints(_Stored) if own in values}
     stored |= {
         "config": config,
@@ -259,6 +266,27 @@ def _info(name: str, values: dict[str, Any]) -> RunInfo:
         "engines": tuple(values.get("engines", ())),
     }
     return RunInfo(name=name, **stored)
+
+
+def _is_time(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_figure(scheme: Scheme, result: Mapping[str, Any]) -> None:
+    """Hold the figure, which lists show without reading rows, against the loss beside it."""
+    key, mean = scheme.figure_key, result["mean_nll_nats"]
+    check_shape(result.get(key), float | None, f"{RUN_FILE}: result.{key}")
+    if mean is None or not scheme.per_token:
+        return
+    wanted, stored = scheme.figure(mean), result.get(key)
+    if not math.isclose(math.inf if stored is None else stored, wanted):
+        raise ValueError(
+            f"{RUN_FILE}: result.{key} is {said(stored)}, but {wanted:g} by its mean_nll_nats"
+        )
 
 
 def write_info(folder: Path, info: RunInfo) -> None:

@@ -32,6 +32,7 @@ class BitsPerByte(PseudoPerplexity):
     note = "Each token is hidden once, alone; the loss per byte compares any two tokenizers."
     figure_label = "Bits per byte"
     figure_key = "bits_per_byte"
+    per_token = False
     unit = "bits"
     exponential = False
 

@@ -35,6 +35,7 @@ class Scheme(ABC):
     seeded: ClassVar[bool] = True  # whether the seed changes what is hidden
     covers_the_text: ClassVar[bool] = False  # whether every token is hidden once
     one_by_one: ClassVar[bool] = False  # whether it takes about a row of the model per token
+    per_token: ClassVar[bool] = True  # whether the unit of the loss is a hidden token
     exponential: ClassVar[bool] = False  # whether the figure is e^ of the loss per unit
 
     def __post_init__(self) -> None:

@@ -197,6 +197,24 @@ ATTEMPTS: list[Attempt] = [
         make=_info(lambda info: info.update(versions=[])),
     ),
     Attempt(
+        "show a run whose protocol is a text",
+        SHOW,
+        (FILE, "protocol must be a whole number", "it was '2'"),
+        make=_info(lambda info: info.update(protocol="2")),
+    ),
+    Attempt(
+        "show a run of a time that there is not",
+        SHOW,
+        (FILE, "created must be a time", "it was '99999-13-45'"),
+        make=_info(lambda info: info.update(created="99999-13-45")),
+    ),
+    Attempt(
+        "show a run whose figure was altered",
+        SHOW,
+        (FILE, "result.cross_entropy is 0.5, but", "by its mean_nll_nats"),
+        make=_info(lambda info: info["result"].update(cross_entropy=0.5)),
+    ),
+    Attempt(
         "show a run with an unknown metric",
         SHOW,
         ("run broken", "unknown metric 'x'", "delete the run"),
