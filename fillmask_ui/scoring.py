@@ -83,8 +83,9 @@ def exponentials(logits: np.ndarray, out: np.ndarray | None = None) -> Exponenti
         kinds = "NaN" if np.isnan(best).any() else "infinite logits"
         raise ModelOutputError(
             f"the model returned {kinds} at {int(broken.sum())} of {len(logits)} hidden "
-            "positions, so no probability exists; this often comes from float16 overflow or a "
-            "broken quantization: try the full-precision model"
+            "positions, so no probability exists: its weights are damaged, overflow float16, were "
+            "quantized badly or do not go with config.json; fetch all again, or take the "
+            "full-precision model"
         )
     if out is None:
         out = np.empty((2, *logits.shape))

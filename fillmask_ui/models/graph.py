@@ -62,8 +62,7 @@ class ParsedGraph:
     @cached_property
     def size_bytes(self) -> int:
         """Of the file and of what it refers to in others, each piece once."""
-        pieces = set(map(_piece, _outside(self.model.graph)))
-        sizes = {location: file.stat().st_size for location, file in self.homes.others.items()}
+        pieces, sizes = _pieces(self.model), self.homes.sizes
         outside = sum(own.length or sizes[own.location] - own.offset for own in pieces)
         return self.homes.path.stat().st_size + outside
 
@@ -120,7 +119,15 @@ class ParsedGraph:
 def read_graph(path: Path, root: Path, name: str) -> ParsedGraph:
     """Look into an ONNX file of a model, whose weights must be there and in the folder `root`."""
     model = _parse(path)
-    return ParsedGraph(model, find_homes(path, root, _locations(model), name))
+    homes = find_homes(path, root, _locations(model), name)
+    for own in _pieces(model):
+        size, end = homes.sizes[own.location], own.offset + own.length
+        if end > size:
+            raise ModelError(
+                f"{homes.others[own.location]} has {size:,} bytes, and {path} takes weights from "
+                f"it up to byte {end:,}: it is cut short or of another model; fetch both again"
+            )
+    return ParsedGraph(model, homes)
 
 
 def external_locations(path: Path) -> set[str]:
@@ -129,7 +136,7 @@ def external_locations(path: Path) -> set[str]:
 
 
 def _locations(model: ModelProto) -> set[str]:
-    return {_piece(tensor).location for tensor in _outside(model.graph)}
+    return {piece.location for piece in _pieces(model)}
 
 
 def _parse(path: Path) -> ModelProto:
@@ -157,11 +164,6 @@ def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
                 yield from _tensors(inner)
 
 
-def _outside(graph: GraphProto) -> Iterator[TensorProto]:
-    """Constants in other files."""
-    return (own for own in _tensors(graph) if own.data_location == TensorProto.EXTERNAL)
-
-
 @dataclass(frozen=True)
 class _Piece:
     """Of a file that holds weights."""
@@ -169,6 +171,12 @@ class _Piece:
     location: str  # as the graph says it
     offset: int  # bytes from the start of the file
     length: int  # bytes; 0 for all that follow
+
+
+def _pieces(model: ModelProto) -> set[_Piece]:
+    """Of other files, that hold constants of a graph."""
+    outside = TensorProto.EXTERNAL
+    return {_piece(own) for own in _tensors(model.graph) if own.data_location == outside}
 
 
 def _piece(tensor: TensorProto) -> _Piece:

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 
 from fillmask_ui.errors import ModelError
 from fillmask_ui.models.cache import read_entry, write_entry
-from fillmask_ui.models.weights import weights_sha256
+from fillmask_ui.models.weights import check_weights, weights_sha256
 
 # The hub's client puts a file of this name into the store that repositories of its cache share.
 _STORE_MARK = ".huggingface-shared-blobs"
@@ -39,6 +39,11 @@ class GraphSource:
     logits: str = ""  # name of the output, once that is known: [B, T, V], of a cut graph [M, V]
     width: int = 0  # V, once that is known
     logit_bytes: int = 0  # of one logit, where those of all positions are computed
+
+    @property
+    def where(self) -> str:
+        """Its files, for messages."""
+        return " with ".join(map(str, self.files))
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,11 @@ class Homes:
         }
 
     @property
+    def sizes(self) -> dict[str, int]:
+        """Bytes of the file at each location."""
+        return {location: file.stat().st_size for location, file in self.others.items()}
+
+    @property
     def refused(self) -> bool:
         """Whether ONNX Runtime would not read the locations as they stand in the file."""
         return any(
@@ -73,6 +83,7 @@ class Homes:
 def find_homes(path: Path, root: Path, locations: Iterable[str], name: str) -> Homes:
     """Where the external locations of a graph lie, all inside the model's folder `root`."""
     others = {location: _inside(path, root, location, name) for location in sorted(locations)}
+    check_weights(others.values())
     # ONNX Runtime follows links before it checks that a location is below the folder.
     parents = [home.resolve().parent for home in (path, *others.values())]
     return Homes(path, others, Path(os.path.commonpath(parents)))

@@ -11,6 +11,7 @@ from fillmask_ui.errors import ModelError
 _MEMINFO = Path("/proc/meminfo")
 # Bytes; the tokenizer.json of a vocabulary of 250,000 words has 17 MB.
 _LONGEST_TEXT = 300_000_000
+_POINTER = b"version https://git-lfs.github.com/spec/"
 
 # Of a container, by cgroup v2 and v1: its limit, what it uses of it, and what that is.
 _GROUPS = tuple(
@@ -61,12 +62,25 @@ def check_is_file(path: Path) -> None:
         )
 
 
+def check_no_pointer(path: Path) -> None:
+    """Stop with a ModelError where git-LFS left the three lines that stand for a large file."""
+    with path.open("rb") as file:
+        if file.read(len(_POINTER)) == _POINTER:
+            raise ModelError(
+                f"{path} is a git-LFS pointer, which stands for the file: run `git lfs pull` in "
+                "its repository, or fetch the file again"
+            )
+
+
 def check_readable(path: Path) -> None:
     """Stop with a ModelError for a text file of a model that is none, or too long to be one."""
     # A tokenizer's file may have any name that ends with `.model`, as a folder may, too.
     if path.suffix in (".json", ".txt") or not path.is_dir():
         check_is_file(path)
-    if path.is_file() and (size := path.stat().st_size) > _LONGEST_TEXT:
+    if not path.is_file():
+        return
+    check_no_pointer(path)
+    if (size := path.stat().st_size) > _LONGEST_TEXT:
         raise ModelError(
             f"{path} has {size / 1e6:,.0f} MB, and {_LONGEST_TEXT / 1e6:,.0f} MB are the most that "
             "is read of such a file: it is damaged or something else; fetch it again"

@@ -340,7 +340,7 @@ def _open(
         session = ort.InferenceSession(graph, settings, providers=[provider], enable_fallback=0)
     except _ERRORS as error:
         raise ModelError(
-            f"ONNX Runtime {ort.__version__} cannot open {source.files[0]}: {reason(error)}"
+            f"ONNX Runtime {ort.__version__} cannot open {source.where}: {reason(error)}"
         ) from error
     if session.get_providers()[0] != provider:
         raise OptionError(

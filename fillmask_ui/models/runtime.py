@@ -160,8 +160,9 @@ class RuntimeModel(ABC):
         if broken.any():
             raise ModelOutputError(
                 f"{self._name} returned NaN at {int(broken.sum())} of {len(values)} positions, so "
-                "there is nothing to show; this often comes from float16 overflow or a "
-                "broken quantization: use the full-precision model"
+                "there is nothing to show: its weights are damaged, overflow float16, were "
+                "quantized badly or do not go with config.json; fetch all again, or take the "
+                "full-precision model"
             )
         return values
 

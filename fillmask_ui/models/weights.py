@@ -12,6 +12,7 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 
 from fillmask_ui.errors import ModelError, first_line
+from fillmask_ui.models.memory import check_no_pointer
 from fillmask_ui.models.sizes import StoredSize
 
 _NAMES = {
@@ -33,6 +34,7 @@ _LARGEST_GRAPH = 2**31
 def check_weights(paths: Iterable[Path]) -> None:
     """Before files are read whole: a ModelError for one that cannot be what its name says."""
     for path in paths:
+        check_no_pointer(path)
         if path.suffix == ".safetensors":
             for _ in _tensors(path):
                 break
@@ -135,7 +137,11 @@ def impossible(error: Exception) -> str:
 
     >>> impossible(ZeroDivisionError("integer modulo by zero"))
     'its config.json asks for something impossible (integer modulo by zero)'
+    >>> impossible(KeyError("swishy"))
+    "its config.json asks for 'swishy', which transformers does not know"
     """
+    if isinstance(error, KeyError) and error.args and isinstance(error.args[0], str):
+        return f"its config.json asks for {error.args[0]!r}, which transformers does not know"
     if isinstance(error, ArithmeticError | AttributeError | LookupError | TypeError):
         return f"its config.json asks for something impossible ({first_line(error)})"
     return first_line(error)

@@ -258,6 +258,23 @@ def test_external_data_missing(variant):
         load_model(folder)
 
 
+@pytest.mark.parametrize("cached", [False, True])
+def test_external_data_cut_short_or_not_fetched(variant, cached, tmp_path, monkeypatch):
+    monkeypatch.setenv("FILLMASK_UI_CACHE", str(tmp_path))
+    folder = variant(external("../shared.data"))
+    shared = folder / "shared.data"
+    if cached:
+        load_model(folder)
+    whole = shared.read_bytes()
+    shared.write_bytes(whole[:-1])
+    size = f"has {len(whole) - 1:,} bytes"
+    with pytest.raises(ModelError, match=size if not cached else "cannot open .* with .*shared"):
+        load_model(folder)
+    shared.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n")
+    with pytest.raises(ModelError, match=r"shared\.data is a git-LFS pointer.*git lfs pull"):
+        load_model(folder)
+
+
 def test_a_big_batch_runs_in_pieces(tiny_models, tmp_path, monkeypatch):
     """All logits [B, T, V] of 40 texts would be over the limit set here."""
     monkeypatch.setenv("FILLMASK_UI_CACHE", str(tmp_path))
