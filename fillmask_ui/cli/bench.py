@@ -13,7 +13,7 @@ from rich.progress import TimeElapsedColumn
 from fillmask_ui.bench.config import DEFAULT_MODELS, BenchConfig
 from fillmask_ui.bench.measure import Step, run_bench
 from fillmask_ui.bench.report import Report
-from fillmask_ui.cli.options import option, with_options
+from fillmask_ui.cli.options import file_option, option, with_options
 from fillmask_ui.cli.terminal import print_json, print_line, print_table, progress_bar, say, tell
 from fillmask_ui.errors import OptionError
 from fillmask_ui.output import check_target
@@ -34,7 +34,7 @@ def bench(
     ] = None,
     config: BenchConfig,
     plot: Annotated[
-        Path | None, option("Write charts as an HTML page.", metavar="FILE.html")
+        Path | None, file_option("Write charts as an HTML page.", metavar="FILE.html")
     ] = None,
     as_markdown: Annotated[bool, option("Print Markdown tables.", "--markdown")] = False,
     as_json: Annotated[bool, option("Print one JSON object.", "--json")] = False,

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from fillmask_ui.cli.eval_output import print_figures, run_values, show_progress
-from fillmask_ui.cli.options import given_options, option, with_options
+from fillmask_ui.cli.options import file_option, given_options, option, with_options
 from fillmask_ui.cli.runs import store
 from fillmask_ui.cli.terminal import load, tell
 from fillmask_ui.cluster import LOCAL, EngineChoice, open_engine
@@ -48,9 +48,7 @@ def evaluate(
     ] = None,
     where: EngineChoice,
     resume: Annotated[str | None, option("Go on with a stopped run.", metavar="RUN")] = None,
-    output: Annotated[
-        Path | None, option("Write the JSON there.", "--output", "-o", metavar="FILE")
-    ] = None,
+    output: Annotated[Path | None, file_option("Write the JSON there.", "--output", "-o")] = None,
     as_json: Annotated[bool, option("Print one JSON object.", "--json")] = False,
 ) -> None:
     """Measure the loss of a model over texts: cross-entropy, pseudo-perplexity, and more."""

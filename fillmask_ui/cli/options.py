@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import MISSING
 from functools import wraps
 from inspect import Parameter, Signature, signature
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from fillmask_ui.errors import OptionError
 from fillmask_ui.options import Option, configured, own_options
 
 
 def option(help: str, *flags: str, **shown: Any) -> Any:
     """An option of the shell that belongs to no configuration, for `Annotated`."""
     return typer.Option(*flags, help=help, **shown)
+
+
+def file_option(help: str, *flags: str, metavar: str = "FILE") -> Any:
+    """An `option` that names a file to write; an `OptionError` for what ends as a folder does."""
+    return option(help, *flags, metavar=metavar, parser=_file)
+
+
+def _file(given: str | Path) -> Path:
+    text = str(given)  # a default is parsed, too
+    if text.endswith(("/", os.sep)):
+        raise OptionError(f"{text} is the name of a folder: name a file, such as {text}out")
+    return Path(text)
 
 
 Json = Annotated[bool, option("Print JSON, one object a line.", "--json")]

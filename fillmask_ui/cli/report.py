@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from fillmask_ui.cli.options import option
+from fillmask_ui.cli.options import file_option
 from fillmask_ui.cli.runs import RunName, store
 from fillmask_ui.cli.terminal import say
 from fillmask_ui.output import check_target
@@ -13,7 +13,7 @@ from fillmask_ui.output import check_target
 
 def report(
     run: RunName,
-    output: Annotated[Path, option("The page to write.", "--output", "-o", metavar="FILE")] = Path(
+    output: Annotated[Path, file_option("The page to write.", "--output", "-o")] = Path(
         "report.html"
     ),
 ) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fillmask_ui.assets import home
-from fillmask_ui.cli.options import Json, option
+from fillmask_ui.cli.options import Json, file_option, option
 from fillmask_ui.cli.terminal import print_json, print_line, print_table, say, tell
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.output import check_target, visible
@@ -147,7 +147,7 @@ def delete(
 def export(
     run: RunName,
     output: Annotated[
-        Path | None, option("Where to; standard output if none.", "--output", "-o", metavar="FILE")
+        Path | None, file_option("Where to; standard output if none.", "--output", "-o")
     ] = None,
     file_format: Annotated[
         str | None,

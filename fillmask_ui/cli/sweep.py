@@ -12,7 +12,7 @@ import typer
 
 from fillmask_ui.cli.eval import FAILING
 from fillmask_ui.cli.eval_output import run_bar
-from fillmask_ui.cli.options import option, with_options
+from fillmask_ui.cli.options import file_option, option, with_options
 from fillmask_ui.cli.runs import store
 from fillmask_ui.cli.sweep_output import print_sweep
 from fillmask_ui.cli.terminal import load, print_json, tell
@@ -42,8 +42,8 @@ def sweep(
     fail_on: Annotated[
         str | None, option("Exit with code 3 on this verdict: regression, at-risk, inconclusive.")
     ] = None,
-    csv: Annotated[Path | None, option("Write a line per cell there.", metavar="FILE")] = None,
-    html: Annotated[Path | None, option("Write the heat map there.", metavar="FILE")] = None,
+    csv: Annotated[Path | None, file_option("Write a line per cell there.")] = None,
+    html: Annotated[Path | None, file_option("Write the heat map there.")] = None,
     as_json: Annotated[bool, option("Print one JSON object.", "--json")] = False,
 ) -> None:
     """Measure models x data sets x metrics x seeds of a file, and print one table."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fillmask_ui.cli.lines import check_file, file_texts
-from fillmask_ui.cli.options import Json, option, with_options
+from fillmask_ui.cli.options import Json, file_option, option, with_options
 from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, tell, wide_console
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.models.choice import ModelChoice
@@ -45,8 +45,8 @@ def unmask(
     config: UnmaskingConfig,
     steps: Annotated[bool, option("Print every step.", "--steps")] = False,
     history: Annotated[
-        str | None,
-        option("Write the whole history of a single text to a file.", metavar="F.jsonl"),
+        Path | None,
+        file_option("Write the whole history of a single text to a file.", metavar="F.jsonl"),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -59,7 +59,7 @@ def unmask(
         check_file(file)
     if history is not None and (file is not None or len(given) > 1):
         raise OptionError("--history keeps one text: give one, without --file")
-    check_target(None if history is None else Path(history))
+    check_target(history)
     loaded = load(model)
     if prompted is not None:
         given = [_prompt(loaded, prompted, prefix, suffix)]
@@ -126,10 +126,10 @@ def _prompt(model: MaskedLM, tokens: int, prefix: str, suffix: str) -> str:
     return masked_prompt(model.vocabulary, tokens, prefix=prefix, suffix=suffix)
 
 
-def _write_history(path: str, result: Unmasked) -> None:
+def _write_history(path: Path, result: Unmasked) -> None:
     from fillmask_ui.unmasking import history_lines
 
-    with text_file(Path(path)) as file:
+    with text_file(path) as file:
         file.writelines(f"{line}\n" for line in history_lines(result))
 
 

@@ -21,7 +21,7 @@ from fillmask_ui.models.feeds import ASKED, Feeds, find_logits, plan_feeds
 from fillmask_ui.models.graph_files import GraphSource, keep_cut, read_cut
 from fillmask_ui.models.onnx_arena import run_options, use_arena
 from fillmask_ui.models.onnx_endings import Endings
-from fillmask_ui.models.onnx_errors import reason, too_few_logits
+from fillmask_ui.models.onnx_errors import failed, reason, too_few_logits
 from fillmask_ui.models.runtime import FULL_LOGITS, RuntimeModel, cpu_features, used_lengths
 from fillmask_ui.models.time_limit import run_within
 from fillmask_ui.models.tuning import cores
@@ -257,8 +257,7 @@ class OnnxMaskedLM(RuntimeModel):
         try:
             values = zip(names, session.run(names, feeds, options or run_options()), strict=True)
         except _ERRORS as error:
-            size = "{} x {}".format(*next(iter(feeds.values())).shape)
-            raise ModelError(f"{self._name} failed on {size} tokens: {reason(error)}") from error
+            raise failed(self._name, next(iter(feeds.values())).shape, error) from error
         return {name: value for name, value in values if isinstance(value, np.ndarray)}
 
     def _recognise(self, session: ort.InferenceSession, source: GraphSource) -> GraphSource:

@@ -2,8 +2,10 @@
 
 import re
 
-from fillmask_ui.errors import NO_MEMORY, ModelOutputError, first_line, is_out_of_memory
+from fillmask_ui.errors import NO_MEMORY, ModelError, ModelOutputError, first_line, is_out_of_memory
 
+# Of two arrays that do not fit, as "512 by 704".
+_SIDES = re.compile(r"\b(\d+) by (\d+)$")
 # File, line and signature of a function, as `/src/graph.cc:12 bool Graph::find(int) const`.
 _SOURCE = re.compile(r"/\S+\.(?:cc|cpp|h):\d+ [^()]*\w\([^()]*\)(?: const)? ?")
 
@@ -20,6 +22,16 @@ def reason(error: Exception) -> str:
         return NO_MEMORY
     said = first_line(error, 10_000).split(" : ")[-1]
     return _SOURCE.sub(" ", said).strip()[:300]
+
+
+def failed(name: str, texts: tuple[int, ...], error: Exception) -> ModelError:
+    """What to say of a call that failed, on token ids of a shape [B, T]."""
+    said, hint = reason(error), ""
+    sides = _SIDES.search(said)
+    if sides and (least := min(map(int, sides.groups()))) < texts[1] in map(int, sides.groups()):
+        hint = f"; its graph takes {least:,} tokens at most, whatever its config.json says"
+    shape = " x ".join(map(str, texts))
+    return ModelError(f"{name} failed on {shape} tokens: {said}{hint}")
 
 
 def too_few_logits(name: str, texts: tuple[int, ...], logits: tuple[int, ...]) -> ModelOutputError:

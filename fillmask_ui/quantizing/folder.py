@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -106,8 +107,8 @@ def check_output(
     Raises:
         OptionError: if it is a file, that of the model itself, or holds other things.
     """
-    if output.exists() and not output.is_dir():
-        raise OptionError(f"{output} is a file: name a folder")
+    if os.path.lexists(output) and not output.is_dir():
+        raise OptionError(f"{output} is a file, or a link that leads nowhere: name a folder")
     real = output.resolve()
     if real.is_relative_to(own := model.files.folder.resolve()):
         where = "the folder" if real == own else "in the folder"

@@ -55,6 +55,18 @@ def test_a_pointer_of_git_lfs(copy, name):
         load_model(path.parents[name.count("/")])
 
 
+def test_a_graph_of_fewer_positions_than_its_config_says(copy):
+    folder = copy()
+    for name, key in (
+        ("config.json", "max_position_embeddings"),
+        ("tokenizer_config.json", "model_max_length"),
+    ):
+        edit_json(folder / name, **{key: 10**6})
+    model = load_model(folder, runtime="onnx")
+    with pytest.raises(ModelError, match=r"its graph takes \d+ tokens at most, whatever"):
+        model.logits_at(*batch_of(model.vocabulary, ["the " * 600 + "[MASK]"]))
+
+
 def test_graph_that_onnxruntime_cannot_run(copy):
     path = copy() / "onnx" / "model.onnx"
     model = onnx.load(path)

@@ -57,6 +57,20 @@ ATTEMPTS: list[Attempt] = [
         make=lambda folder, model: (folder / "a.json").symlink_to("nowhere/x.json"),
     ),
     Attempt(
+        "JSON into what ends as a folder does",
+        (*_EVAL, "-o", "{}/new/"),
+        ("/new/ is the name of a folder: name a file",),
+        2,
+        absent="new",
+    ),
+    Attempt(
+        "an export onto a link that leads nowhere",
+        ("export", "{model}", "-o", "{}/out"),
+        ("out is a file, or a link that leads nowhere: name a folder",),
+        2,
+        make=lambda folder, model: (folder / "out").symlink_to("nowhere"),
+    ),
+    Attempt(
         "more texts than JSON can count",
         ("eval", "--json", "--samples", str(10**30)),
         ("the number of samples", "less than 2^63"),
