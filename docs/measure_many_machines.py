@@ -118,7 +118,7 @@ def _driver(
     block, size = rows[:BLOCK_TEXTS], model.vocabulary.size
     sent = pickle.dumps(_sums(block, config, size), 5)
     lines = b"".join(dump_row(row, 1) for row in block)
-    running = RunningSummary(config=config, vocabulary_size=size)
+    running = RunningSummary(vocabulary_size=size)  # without a config the same texts may come again
     merging = _timed(lambda: _merge(running, sent), 3)[1] / MERGES
     summing = _timed(running.summary, 3)[1] / running.texts
     with tempfile.TemporaryFile() as file:
@@ -130,7 +130,7 @@ def _driver(
 
         appending = _timed(append, 3)[1] / MERGES
     tracemalloc.start()
-    running = RunningSummary(config=config, vocabulary_size=size)
+    running = RunningSummary(vocabulary_size=size)
     running.merge(_received(sent))
     before, texts = tracemalloc.get_traced_memory()[0], running.texts
     _merge(running, sent)

@@ -7,6 +7,7 @@ nothing else: no traceback. Programming errors stay ordinary exceptions (`ValueE
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 
 class FillmaskError(Exception):
@@ -47,12 +48,18 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     return f"unknown {kind} {name!r}; known: {listed}"
 
 
-def written(number: float) -> str:
+def written(number: Any) -> str:
     """A number for a message; Python refuses to write those of thousands of digits.
+
+    What is no number stands there as in Python.
 
     >>> written(-5), written(10**5000)
     ('-5', 'a number of 16,610 bits')
+    >>> written("5")
+    "'5'"
     """
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        return repr(number)[:100]
     bits = number.bit_length() if isinstance(number, int) else 0
     return f"{number:,}" if bits < 200 else f"a number of {bits:,} bits"
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fillmask_ui.errors import OptionError, written
-from fillmask_ui.options import option
+from fillmask_ui.options import check_options, option
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Encoding
 
@@ -51,6 +51,7 @@ class MaskRecipe:
     whole_word: bool = option(False, "Choose words, shown as mask tokens.", label="Whole words")
 
     def __post_init__(self) -> None:
+        check_options(self)
         if not 0 < self.probability <= 1:
             raise OptionError(
                 "the mask probability must be above 0 and at most 1 (0.15 hides 15 % of the "

@@ -18,7 +18,8 @@ fillmask_ui.errors.OptionError: max tokens must be at least 3; it was 1
 import math
 from collections.abc import Iterator
 from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
-from typing import Any, get_type_hints
+from numbers import Integral, Real
+from typing import Any, get_args, get_type_hints
 
 from fillmask_ui.errors import OptionError, unknown, written
 
@@ -104,17 +105,39 @@ def _fields(kind: Any) -> Iterator[tuple[Field[Any], Any, Option | None]]:
                 yield entry, kinds[entry.name], options.get(entry.name)
 
 
+# What counts as a value of a type, numbers of numpy included, and what to call it.
+_KINDS: dict[type, tuple[Any, str]] = {
+    bool: (bool, "True or False"),
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+}
+
+
+def kind_of(hint: Any) -> type:
+    """The type of an option by its annotation: bool, int, float or str, also where it may be None.
+
+    >>> kind_of(int | None)
+    <class 'int'>
+    """
+    return (*get_args(hint), hint)[0]
+
+
 def check_options(configuration: Any) -> None:
     """Hold every option of a configuration against its bounds; None counts as not given.
 
     Raises:
-        OptionError: for an unknown choice, a value outside the bounds, and one that is not finite.
+        OptionError: for a value of another type, an unknown choice, a value outside the bounds, and
+            one that is not finite.
     """
+    hints = get_type_hints(type(configuration))
     for name, own in options_of(configuration).items():
-        value = getattr(configuration, name)
+        value: Any = getattr(configuration, name)
         words = name.replace("_", " ")
         if value is None:
             continue
+        kind, wanted = _KINDS.get(kind_of(hints[name]), (object, ""))
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind in (Integral, Real)):
+            raise OptionError(f"{words} must be {wanted}; it was {repr(value)[:100]}")
         if own.choices and value not in own.choices:
             raise OptionError(unknown(words, value, own.choices))
         if isinstance(value, float) and not math.isfinite(value):

@@ -205,7 +205,7 @@ def test_a_folder_of_other_things_is_refused_unless_forced(bert, tmp_path, force
 
 def test_a_file_and_the_models_own_folder_are_refused(bert, tmp_path):
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(OptionError, match="is a file: name a folder"):
+    with pytest.raises(OptionError, match="is a file, or a link"):
         list(quantize(bert, tmp_path / "file", ["int8"], force=True))
     with pytest.raises(DataError, match=r"cannot be written: .*; name a folder where"):
         list(quantize(bert, tmp_path / "file" / "out", ["int8"]))

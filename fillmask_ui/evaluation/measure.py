@@ -212,7 +212,7 @@ def _measure(
                 if step.waits:
                     others[row.id] = row
                 else:
-                    yield replace(row, other=others.pop(row.id, None))
+                    yield replace(row, other=others.pop(row.id, None), metric=config.metric)
             tokens += 0 if step.waits else step.what.tokens(done)
             yield Heartbeat(step.texts, batch_tokens, tokens)
 

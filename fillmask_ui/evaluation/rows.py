@@ -105,6 +105,7 @@ class EvaluatedText(MaskedText):
     baseline: TokenScores | None = None  # of a second model with the same tokenizer
     difference: LogitDifference | None = None  # between the two
     other: EvaluatedText | None = None  # of a second model with another tokenizer
+    metric: str = ""  # that it was measured by; blank of a stored row
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values; floats keep every digit."""

@@ -94,10 +94,21 @@ class RunningSummary:
         return self._model.mean_nll_nats
 
     def add(self, row: EvaluatedText | SkippedText) -> None:
-        """Count one text; a `ValueError` if some rows have a baseline and others have none."""
+        """Count one text.
+
+        Raises:
+            ValueError: if some rows have a baseline and others have none.
+            DataError: if it was measured by another metric.
+        """
         if isinstance(row, SkippedText):
             self.skipped[row.reason] += 1
             return
+        metric = self.config.metric if self.config is not None else row.metric
+        if row.metric not in ("", metric):
+            raise DataError(
+                f"text {row.id} was measured by {row.metric}, and the figures asked for are of "
+                f"{metric}: give the config that it was measured by"
+            )
         paired = row.baseline is not None
         self._expect(f"text {row.id} and those before it", paired or row.other is not None, paired)
         self._ids.append(row.id)
@@ -136,7 +147,8 @@ class RunningSummary:
         """The figures so far; `quick` has linearised intervals in place of resampling.
 
         Raises:
-            DataError: if no text was measured; the message counts the reasons.
+            DataError: if no text was measured, where the message counts the reasons, or if one was
+                counted twice of one config.
         """
         if not self._ids:
             reasons = ", ".join(f"{count} {reason}" for reason, count in self.skipped.items())
@@ -145,7 +157,14 @@ class RunningSummary:
                 "words, hide more of them (--mask-probability), or check how they are read "
                 "(--column, --by, --encoding)"
             )
-        order = np.argsort(np.array(self._ids, np.int64), kind="stable")
+        ids = np.array(self._ids, np.int64)
+        order = np.argsort(ids, kind="stable")
+        # Without a config the rows may be those of several seeds.
+        if self.config and (twice := np.flatnonzero(np.diff(ids[order]) == 0)).size:
+            raise DataError(
+                f"text {ids[order][twice[0]]} was counted twice: give each row once, and each text "
+                "an id of its own"
+            )
         model = model_figures(self._model, order, quick)
         baseline = comparison = None
         if (base := self._baseline) is not None:

@@ -98,12 +98,12 @@ def check_choices(
     top_k: int | None, candidates: Sequence[str], joint: int, beam_width: int = 1
 ) -> None:
     """Refuse numbers out of range and words that are no list: an `OptionError`."""
-    if top_k is not None and top_k not in range(1, MAX_TOP_K + 1):
+    if top_k is not None and (top_k is True or top_k not in range(1, MAX_TOP_K + 1)):
         raise OptionError(
             f"top-k was {written(top_k)}: give a number from 1 to {MAX_TOP_K}, or 'all' for the "
             "whole vocabulary"
         )
-    if not 0 <= joint <= MAX_JOINT or not 1 <= beam_width <= MAX_BEAM_WIDTH:
+    if joint not in range(MAX_JOINT + 1) or beam_width not in range(1, MAX_BEAM_WIDTH + 1):
         raise OptionError(
             f"joint must lie from 0 to {MAX_JOINT}, the beam width from 1 to {MAX_BEAM_WIDTH:,}; "
             f"they were {written(joint)} and {written(beam_width)}"

@@ -46,6 +46,8 @@ def files_in_folder(
 ) -> ModelFiles:
     """What a folder in Hugging Face layout holds for a runtime; errors as of `pick_weights`."""
     names = names_in(folder)
+    for usual in (WEIGHTS, "model.onnx", "onnx/model.onnx"):
+        check_is_file(folder / usual)
     try:
         weights = {pick_weights(name, names, runtime, onnx_file)}
     except (ModelError, OptionError):

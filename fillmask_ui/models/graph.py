@@ -10,7 +10,7 @@ from pathlib import Path
 
 import onnx
 from google.protobuf.message import DecodeError
-from onnx import GraphProto, ModelProto, TensorProto
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from fillmask_ui.errors import ModelError, first_line
 from fillmask_ui.models.graph_files import GraphSource, Homes, find_homes
@@ -29,6 +29,16 @@ _QUANTIZED_OPS = re.compile(
     r"|Q(Attention|Gemm|LinearMatMul)"
 )
 _OFFSET = re.compile(r"[0-9]{1,19}")  # of 64 bits
+_RANDOM = frozenset(
+    {
+        "Bernoulli",
+        "Multinomial",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+    }
+)
 _SCALED_BY_CALL = ("DynamicQuantizeLinear", "DynamicQuantizeMatMul", "QAttention")
 
 
@@ -119,6 +129,11 @@ class ParsedGraph:
 def read_graph(path: Path, root: Path, name: str) -> ParsedGraph:
     """Look into an ONNX file of a model, whose weights must be there and in the folder `root`."""
     model = _parse(path)
+    if drawing := _RANDOM.intersection(node.op_type for node in _nodes(model.graph)):
+        raise ModelError(
+            f"{path} draws random numbers ({', '.join(sorted(drawing))}), so that its answers "
+            "differ from call to call: export the model in evaluation mode (model.eval())"
+        )
     homes = find_homes(path, root, _locations(model), name)
     for own in _pieces(model):
         size, end = homes.sizes[own.location], own.offset + own.length
@@ -162,6 +177,15 @@ def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
             yield from attribute.tensors
             for inner in (attribute.g, *attribute.graphs):  # empty where there is none
                 yield from _tensors(inner)
+
+
+def _nodes(graph: GraphProto) -> Iterator[NodeProto]:
+    """All nodes of a graph, those of branches and loops too."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):  # empty where there is none
+                yield from _nodes(inner)
 
 
 @dataclass(frozen=True)

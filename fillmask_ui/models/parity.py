@@ -30,6 +30,7 @@ def check_parity(one: MaskedLM, other: MaskedLM) -> float:
     if not parity <= PARITY:
         raise ModelError(
             f"the exported graph differs from PyTorch by {parity:g} in a logit; at most {PARITY:g} "
-            "is allowed: the export is wrong, please report it"
+            "is allowed: its weights give logits too large for float32 to agree on, or the export "
+            "is wrong; please report the latter"
         )
     return parity

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 
+from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig, check_models
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.load import load_choice
@@ -55,6 +56,13 @@ def diagnose(
     options = options or DiagnoseOptions()
     yield Diagnosing("Reading both models…", None)
     opened = open_both(model, baseline, load)
+    first, second = (own.model.signature for own in (opened.quantized, opened.baseline))
+    if second.precision.startswith("int") and not first.precision.startswith("int"):
+        raise OptionError(
+            f"{first.name} has its weights in {first.precision} and its baseline {second.name} in "
+            f"{second.precision}: name the quantized model first, and as its baseline the one that "
+            "it was made from"
+        )
     config = check_models(
         opened.quantized.model, opened.baseline.model, config or EvaluationConfig()
     )

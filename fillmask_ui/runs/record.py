@@ -110,7 +110,7 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
             self._set(state=FAILED, error=str(error))
             raise
         except BaseException as error:
-            self._set(state=STOPPED, error=f"{type(error).__name__}: {error}")
+            self._set(state=STOPPED, error=f"{type(error).__name__}: {error}".rstrip(": "))
             raise
 
     def _texts(self, examples: Iterable[Example | str]) -> Mapping[str, Any]:

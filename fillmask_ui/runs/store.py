@@ -70,8 +70,13 @@ class Run:
 
         Raises:
             DataError: if a row is not as it was written, or if the run is done and has more or
-                fewer of them than it measured.
+                fewer of them than it measured, or if it stopped before the first.
         """
+        if not len(self.lines) and self.info.state != DONE:
+            raise DataError(
+                f"run {self.info.name} has measured no text yet: go on with `fillmask-ui eval "
+                f"--resume {self.info.name}`, or delete it"
+            )
         return summarize(
             self.rows(),
             config=self.info.config,

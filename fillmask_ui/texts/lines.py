@@ -151,7 +151,8 @@ def file_bytes(path: str, *, compressed: bool = False, name: str | None = None) 
     A `DataError` if it is not there, or is a device that need not end, as `/dev/zero`.
     """
     if not is_file(path):
-        what = "a folder, not a file" if is_folder(path) else "not there"
+        here = "" if Path(path).is_absolute() else f" in {Path.cwd()}"
+        what = "a folder, not a file" if is_folder(path) else f"not there{here}"
         raise DataError(f"{path} is {what}; check the path of the text file")
     if Path(path).is_char_device() and not Path(path).samefile(os.devnull):
         raise DataError(f"{path} is a device, not a file; to read a terminal, give - in place")

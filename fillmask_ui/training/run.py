@@ -16,6 +16,7 @@ Layout of the folder:
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -173,7 +174,9 @@ def prepare(request: RunRequest, recipe: Recipe) -> PreparedRun:
 
 
 def _refuse_model(folder: Path) -> None:
-    """An `OptionError` for a folder with a model that no run has made, such as that of `--init`."""
+    """An `OptionError` for a file, and for a folder with a model that no run has made."""
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise OptionError(f"{folder} is a file, or a link that leads nowhere: name a folder")
     if (folder / "run.json").exists() or (folder / "checkpoint.pt").exists():
         return
     files = names_in(folder)

@@ -1,6 +1,5 @@
 """masking against transformers' DataCollatorForLanguageModeling and against its own definitions."""
 
-import math
 import warnings
 
 import numpy as np
@@ -242,10 +241,19 @@ def test_a_blank_inside_a_span_begins_a_word():
     assert starts.tolist() == [False, True, True, False, False]
 
 
-@pytest.mark.parametrize("probability", [0, -0.1, 2, math.nan])
+@pytest.mark.parametrize("probability", [0, -0.1, 2])
 def test_a_probability_outside_its_range(probability):
     with pytest.raises(OptionError, match="above 0 and at most 1"):
         masking.MaskRecipe(probability)
+
+
+def test_values_of_another_type():
+    with pytest.raises(OptionError, match="whole word must be True or False; it was 'no'"):
+        masking.MaskRecipe(0.3, whole_word="no")
+    with pytest.raises(OptionError, match=r"probability must be a number; it was '0\.3'"):
+        masking.MaskRecipe("0.3")
+    with pytest.raises(OptionError, match="probability must be a finite number; it was nan"):
+        masking.MaskRecipe(float("nan"))
 
 
 @pytest.mark.parametrize("shares", [(0.8, 0.1, 0.2), (0.5, 0.1, 0.1), (1.0, 0.1, 0.0)])

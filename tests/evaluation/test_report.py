@@ -104,7 +104,7 @@ def test_a_run_without_texts_or_a_folder_that_is_missing(tmp_path):
     store = RunStore(tmp_path)
     with start(store, prepare_info(EvaluationConfig(), model)) as recorder:
         pass
-    with pytest.raises(DataError, match="there was none"):
+    with pytest.raises(DataError, match="has measured no text yet"):
         write_report(store.open(recorder.name), tmp_path / "report.html")
     run = record(tmp_path)
     with pytest.raises(DataError, match="cannot be written"):

@@ -25,6 +25,16 @@ MEASURED = [row for row in ROWS if not isinstance(row, SkippedText)]
 SUMMARY = summarize(ROWS, config=CONFIG, vocabulary_size=len(TOKENS))
 
 
+def test_rows_of_another_metric_and_rows_twice_are_refused():
+    whole = EvaluationConfig("pseudo-perplexity")
+    with pytest.raises(DataError, match=r"was measured by cross-entropy, .* of pseudo-perplexity"):
+        summarize(ROWS, config=whole)
+    with pytest.raises(DataError, match=r"text \d+ was counted twice: give each row once"):
+        summarize([*ROWS, MEASURED[3]], config=CONFIG)
+    # Of several seeds: no config says what the rows are.
+    assert summarize([*ROWS, *ROWS]).texts == 2 * len(MEASURED)
+
+
 def tokens_of(choose=lambda row: np.ones(len(row.cols), bool), scores=lambda row: row.scores):
     """(nll, rank, entropy) of every token that `choose` takes."""
     return [

@@ -47,14 +47,6 @@ def test_not_onnx(copy, content):
         load_model(path)
 
 
-@pytest.mark.parametrize("name", ["onnx/model.onnx", "tokenizer.json", "config.json"])
-def test_a_pointer_of_git_lfs(copy, name):
-    path = copy() / name
-    path.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n")
-    with pytest.raises(ModelError, match=rf"{name} is a git-LFS pointer.*git lfs pull"):
-        load_model(path.parents[name.count("/")])
-
-
 def test_a_graph_of_fewer_positions_than_its_config_says(copy):
     folder = copy()
     for name, key in (

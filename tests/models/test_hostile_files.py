@@ -215,3 +215,32 @@ def test_external_data_under_an_impossible_name(tmp_path, tiny_models, location)
     onnx.save(model, tmp_path / "model.onnx")
     with pytest.raises(ModelError, match="no file is there"):
         load_model(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["onnx/model.onnx", "tokenizer.json", "config.json"])
+def test_a_pointer_of_git_lfs(copy, name):
+    path = copy() / name
+    path.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n")
+    with pytest.raises(ModelError, match=rf"{name} is a git-LFS pointer.*git lfs pull"):
+        load_model(path.parents[name.count("/")])
+
+
+def test_a_graph_that_draws_random_numbers(copy):
+    path = copy() / "onnx" / "model.onnx"
+    model = onnx.load(path)
+    name = model.graph.output[0].name
+    noise = onnx.helper.make_node("RandomNormalLike", [name], ["noise"])
+    model.graph.node.append(noise)
+    model.graph.output[0].name = "noisy"
+    model.graph.node.append(onnx.helper.make_node("Add", [name, "noise"], ["noisy"]))
+    onnx.save(model, path)
+    with pytest.raises(ModelError, match=r"draws random numbers \(RandomNormalLike\).*eval\(\)"):
+        load_model(path)
+
+
+def test_a_pipe_in_the_place_of_a_graph(copy):
+    path = copy() / "onnx" / "model.onnx"
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(ModelError, match=r"model\.onnx is no file \(but a folder, a pipe"):
+        load_model(path.parents[1])

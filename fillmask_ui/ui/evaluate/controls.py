@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import gradio as gr
 from gradio.components import Component
@@ -18,7 +18,7 @@ from fillmask_ui.cluster import LOCAL, RAY, EngineChoice, ray_installed
 from fillmask_ui.evaluation import SCHEMES, EvaluationConfig
 from fillmask_ui.intervals import Limits
 from fillmask_ui.masking import DEFAULT_SHARES
-from fillmask_ui.options import options_of
+from fillmask_ui.options import kind_of, options_of
 from fillmask_ui.texts import TextChoice
 from fillmask_ui.ui import widgets
 from fillmask_ui.ui.evaluate.form import (
@@ -29,7 +29,6 @@ from fillmask_ui.ui.evaluate.form import (
     PUBLIC_TOKENS,
     SHARES,
     UPLOAD,
-    kind_of,
     metric_options,
 )
 
@@ -99,7 +98,7 @@ def build(session: Session) -> Controls:
         if ray_installed() and not session.public:
             controls |= _engine_controls()
     controls["metric"].change(
-        lambda metric: shown_for_metric(metric, list(own)),
+        lambda metric: shown_for_metric(metric or _METRIC, list(own)),
         controls["metric"],
         [controls["metric"], *own.values()],
         **widgets.QUIET,
@@ -118,7 +117,7 @@ def option_control(owner: type, name: str, **shown: Any) -> Component:
         name: of its field.
         shown: what to show instead of what the option says.
     """
-    option, kind = options_of(owner)[name], kind_of(owner, name)
+    option, kind = options_of(owner)[name], kind_of(get_type_hints(owner)[name])
     default = next(entry.default for entry in fields(owner) if entry.name == name)
     own = {"value": default, "label": option.label, "info": option.help}
     if kind in (int, float) and default is None:

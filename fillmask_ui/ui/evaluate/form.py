@@ -3,18 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 from fillmask_ui.cluster import LOCAL, EngineChoice
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import SCHEMES, EvaluationConfig
 from fillmask_ui.intervals import Limits
 from fillmask_ui.models.choice import ModelChoice
-from fillmask_ui.options import options_of
+from fillmask_ui.options import kind_of, options_of
 from fillmask_ui.runs import Plan
 from fillmask_ui.texts import TextChoice, TextSource
 from fillmask_ui.texts.shards import files_of
 from fillmask_ui.ui.evaluate.uploads import check_public_upload, keep_pasted, keep_upload
+from fillmask_ui.ui.sent import text_of
 
 EMBEDDED, UPLOAD, PASTE, DATASET = "embedded", "upload", "paste", "dataset"
 # Options of a mask recipe that share one box, such as "0.8 0.1 0.1".
@@ -44,12 +45,6 @@ def metric_options(owner: type) -> dict[str, type]:
     return found
 
 
-def kind_of(owner: type, name: str) -> type:
-    """The type of an option: bool, int, float or str, also where it may be None."""
-    hint = get_type_hints(owner)[name]
-    return (*get_args(hint), hint)[0]
-
-
 def plan_of(
     values: Values, root: Path, *, default_model: str = "embedded", public: bool = False
 ) -> Plan:
@@ -74,9 +69,9 @@ def plan_of(
     samples = _whole("the number of texts", values["samples"]) or None
     if public:
         _check_public(samples, config)
-    baseline = _text(values["baseline"])
+    baseline = text_of(values["baseline"])
     return Plan(
-        ModelChoice(_text(values["model"]) or default_model),
+        ModelChoice(text_of(values["model"]) or default_model),
         ModelChoice(baseline) if baseline else None,
         config,
         _source(values, samples, root, public=public),
@@ -93,7 +88,7 @@ def engine_of(values: Values) -> EngineChoice:
     """
     if values.get("engine", LOCAL) == LOCAL:
         return EngineChoice()  # the boxes for Ray are not shown then
-    return _made(EngineChoice, {**values, "address": _text(values["address"]) or None})
+    return _made(EngineChoice, {**values, "address": text_of(values["address"]) or None})
 
 
 def _config(values: Values) -> EvaluationConfig:
@@ -126,7 +121,7 @@ def _option(owner: type, name: str, value: Any, *, blank: bool) -> Any:
     # A box of its own shows 0 for that; shares share a box, and one of them may be 0.
     if blank and (value is None or (value == 0 and name not in SHARES)):
         return None
-    option, kind = options_of(owner)[name], kind_of(owner, name)
+    option, kind = options_of(owner)[name], kind_of(get_type_hints(owner)[name])
     what = f"the {option.label.lower()}"
     if kind is int:
         return _whole(what, value, least=int(option.least or 0))
@@ -138,7 +133,7 @@ def _shares(values: Values) -> dict[str, float | None]:
     if values["whole_word"]:
         return dict.fromkeys(SHARES)
     try:
-        shares = [float(part) for part in _text(values["shares"]).replace(",", " ").split()]
+        shares = [float(part) for part in text_of(values["shares"]).replace(",", " ").split()]
         return dict(zip(SHARES, shares, strict=True))
     except ValueError:
         raise OptionError(
@@ -151,7 +146,7 @@ def _source(values: Values, samples: int | None, root: Path, *, public: bool) ->
     choice = TextChoice(
         _dataset(values, root, public=public),
         **(_fetched(values) if values["where"] == DATASET else {}),
-        column=None if values["where"] == PASTE else _text(values["column"]) or None,
+        column=None if values["where"] == PASTE else text_of(values["column"]) or None,
         samples=samples,
         shuffle=bool(values["shuffle"]),
         seed=int(values["seed"]),
@@ -167,18 +162,18 @@ def _source(values: Values, samples: int | None, root: Path, *, public: bool) ->
 
 def _fetched(values: Values) -> dict[str, Any]:
     """Options of `TextChoice` that only data sets have; any of them makes a folder one."""
-    split = _text(values["split"])
+    split = text_of(values["split"])
     return {
-        "dataset_name": _text(values["dataset_name"]) or None,
+        "dataset_name": text_of(values["dataset_name"]) or None,
         "split": None if split == "test" else split or None,  # as its box stands at first
-        "revision": _text(values["revision"]) or None,
+        "revision": text_of(values["revision"]) or None,
         "streaming": bool(values["streaming"]),
     }
 
 
 def _dataset(values: Values, root: Path, *, public: bool) -> str:
     """What `TextChoice.dataset` is for the place that was chosen; an upload is kept first."""
-    where, upload, named = values["where"], values["upload"], _text(values["dataset"])
+    where, upload, named = values["where"], values["upload"], text_of(values["dataset"])
     if where == PASTE:
         return str(keep_pasted(values["pasted"] or "", root, public=public))
     if where == EMBEDDED:
@@ -204,15 +199,13 @@ def _dataset(values: Values, root: Path, *, public: bool) -> str:
     return named
 
 
-def _text(value: str | None) -> str:
-    """What was typed; a box that nobody touched may hold nothing at all."""
-    return (value or "").strip()
-
-
-def _number(what: str, value: float | None) -> float:
+def _number(what: str, value: Any) -> float:
     if value is None:
         raise OptionError(f"{what} is missing: write a number")
-    return float(value)
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise OptionError(f"{what} must be a number; it was {str(value)[:100]!r}") from None
 
 
 def _whole(what: str, value: float | None, *, least: int = 0) -> int:

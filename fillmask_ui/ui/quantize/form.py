@@ -11,6 +11,7 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.onnx_tools.schemes import SCHEMES, find_scheme
 from fillmask_ui.texts import TextChoice, TextSource
+from fillmask_ui.ui.sent import text_of
 
 EMBEDDED, UPLOAD = "embedded", "upload"
 PLACES = {EMBEDDED: "Embedded", UPLOAD: "Upload"}
@@ -47,14 +48,14 @@ def read_order(values: Mapping[str, Any], default_model: str, *, make: bool = Tr
     if make and not chosen:
         raise OptionError("no scheme is ticked: tick one or more")
     samples = values["samples"]
-    if not isinstance(samples, int | float) or samples < 1 or samples != int(samples):
+    if not isinstance(samples, int | float) or not 1 <= samples < 2**63 or samples % 1:
         raise OptionError(
             f"the number of texts must be a whole number, 1 or more; it was {samples}"
         )
     return Order(
-        ModelChoice((values["model"] or "").strip() or default_model),
+        ModelChoice(text_of(values["model"]) or default_model),
         tuple(name for name in SCHEMES if name in chosen),
-        tuple(dict.fromkeys(filter(None, re.split(r"[,\s]+", values["exclude"] or "")))),
+        tuple(dict.fromkeys(filter(None, re.split(r"[,\s]+", text_of(values["exclude"]))))),
         _source(values["where"], values["upload"]),
         int(samples),
     )

@@ -79,6 +79,13 @@ def _unmasked(row: dict[str, Any]) -> None:
     row["written_ids"] = row["ids"]
 
 
+def _unbegun(folder: Path, _: Path) -> None:
+    path = _stored(folder) / "run.json"
+    values = json.loads(path.read_text("utf-8")) | {"state": "stopped", "result": None}
+    path.write_text(json.dumps(values), "utf-8")
+    (path.parent / "rows.jsonl").write_text("")
+
+
 def _loop(path: Path) -> None:
     path.symlink_to(path.name)
 
@@ -364,6 +371,12 @@ ATTEMPTS: list[Attempt] = [
         ("/dev/null is a pipe or a device", "parquet needs a file"),
         2,
         make=_lines(list.copy),
+    ),
+    Attempt(
+        "report on a run that stopped before its first text",
+        REPORT,
+        ("run broken has measured no text yet", "--resume broken"),
+        make=_unbegun,
     ),
     Attempt(
         "list a broken run alone",
