@@ -1,7 +1,10 @@
 """`python -m fillmask_ui` is `fillmask-ui`; from here on Ctrl-C ends it in one line."""
 
+import atexit
+import os
 import signal
 import sys
+import threading
 import time
 
 # Ctrl-C again within so long is the same wish: what ends the work in order must not be cut short.
@@ -18,9 +21,25 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.stderr.write("\ninterrupted\n")
         raise SystemExit(130) from None
+    except SystemExit as end:
+        _end_with_threads(end)
+        raise
     finally:
         # Python has threads to wait for on its way out, which a second Ctrl-C would abort.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _end_with_threads(end: SystemExit) -> None:
+    """End here where threads are left that Python does not wait for.
+
+    Python ends such a thread as it comes back from a library, such as out of a model's call, and
+    on that C++ ends the process with SIGABRT.
+    """
+    if any(thread.daemon for thread in threading.enumerate()) and isinstance(end.code, int | None):
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(end.code or 0)
 
 
 def _heed_one_at_a_time() -> None:

@@ -55,7 +55,7 @@ def logits_of_batch(
     Raises:
         ModelOutputError: where the model, whoever wrote it, does not keep to its protocol.
     """
-    logits = model.logits_at(batch.input_ids, batch.attention_mask, rows, cols)
+    logits = np.asarray(model.logits_at(batch.input_ids, batch.attention_mask, rows, cols))
     name, size = model.signature.name, model.vocabulary.size
     if np.ndim(logits) != 2 or len(logits) != len(rows):
         raise ModelOutputError(

@@ -28,6 +28,8 @@ def file_option(help: str, *flags: str, metavar: str = "FILE") -> Any:
 
 def _file(given: str | Path) -> Path:
     text = str(given)  # a default is parsed, too
+    if not text:
+        raise OptionError("the name of a file to write is empty")
     if text.endswith(("/", os.sep)):
         raise OptionError(f"{text} is the name of a folder: name a file, such as {text}out")
     return Path(text)

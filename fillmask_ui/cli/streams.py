@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import sys
+from contextlib import suppress
 from typing import Any
 
 from fillmask_ui.errors import DataError
@@ -42,6 +43,9 @@ def _told(stream: Any) -> Any:
         return stream
     # A pipe on Windows or in a C locale is not UTF-8, and words are not ASCII.
     stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    # Whoever made a pipe may have told it not to wait for its reader; what is slow would be lost.
+    with suppress(OSError, ValueError):
+        os.set_blocking(stream.fileno(), True)
     # Without buffers (PYTHONUNBUFFERED) the descriptor's own stream is there.
     if not isinstance(getattr(stream.buffer, "raw", stream.buffer), io.FileIO):
         return stream

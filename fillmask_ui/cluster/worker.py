@@ -42,6 +42,7 @@ class CellTask:
     """What a worker has to know of a cell."""
 
     run: str  # its name, for messages
+    plan: int  # `RunInfo.plan_checksum`, which each of its rows carries
     config: EvaluationConfig  # resolved for the models
     fast_batch_tokens: int  # what is fast on the driver, where the config leaves it open
     # Of the rows that the run has: ids in ascending order, int64 [N], and checksums, uint32 [N].
@@ -130,7 +131,7 @@ class Worker:
             running.add(row)
         ray.get(self._ledger.end.remote(key, sorted(aside)))
         return {
-            "lines": b"".join(dump_row(row, checksums[row.id]) for row in rows),
+            "lines": b"".join(dump_row(row, checksums[row.id], task.plan) for row in rows),
             "summary": pickle.dumps(running),
             "found": len(stored) if unit["part"] == 0 else 0,
             "tokens": sum(map(_tokens, rows)),

@@ -118,6 +118,8 @@ def windows_of(
 def _numbered(examples: Iterable[Example | str]) -> Iterator[Example]:
     for index, text in enumerate(examples):
         example = text if isinstance(text, Example) else Example(index, text)
+        if not isinstance(example.text, str):
+            raise DataError(f"text {index} is {repr(example.text)[:100]}, not a text: leave it out")
         if not 0 <= example.id < 2**63:  # as rows hold them, and as the generator of masks wants
             raise DataError(f"the id of a text must lie from 0 to 2^63; it was {example.id}")
         yield example

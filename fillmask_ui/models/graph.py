@@ -2,8 +2,9 @@
 
 import math
 import re
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 from fillmask_ui.errors import ModelError, first_line
 from fillmask_ui.models.graph_files import GraphSource, Homes, find_homes
 from fillmask_ui.models.runtime import TOLERANCE
+from fillmask_ui.models.weights import tensor_ranges
 from fillmask_ui.onnx_tools.external import point_into
 from fillmask_ui.onnx_tools.gather import AT_ASKED, gather_asked
 from fillmask_ui.onnx_tools.states import states_at_asked
@@ -126,6 +128,15 @@ class ParsedGraph:
         return self.model
 
 
+@dataclass(frozen=True)
+class _Piece:
+    """Of a file that holds weights."""
+
+    location: str  # as the graph says it
+    offset: int  # bytes from the start of the file
+    length: int  # bytes; 0 for all that follow
+
+
 def read_graph(path: Path, root: Path, name: str) -> ParsedGraph:
     """Look into an ONNX file of a model, whose weights must be there and in the folder `root`."""
     model = _parse(path)
@@ -135,14 +146,29 @@ def read_graph(path: Path, root: Path, name: str) -> ParsedGraph:
             "differ from call to call: export the model in evaluation mode (model.eval())"
         )
     homes = find_homes(path, root, _locations(model), name)
-    for own in _pieces(model):
-        size, end = homes.sizes[own.location], own.offset + own.length
-        if end > size:
-            raise ModelError(
-                f"{homes.others[own.location]} has {size:,} bytes, and {path} takes weights from "
-                f"it up to byte {end:,}: it is cut short or of another model; fetch both again"
-            )
+    _refuse_torn(path, homes, _pieces(model))
     return ParsedGraph(model, homes)
+
+
+def _refuse_torn(path: Path, homes: Homes, pieces: Iterable[_Piece]) -> None:
+    """A `ModelError` for weights beyond the end of a file, or across two tensors of one."""
+    ranges: dict[Path, list[tuple[int, int]]] = {}
+    for own in pieces:
+        home, end = homes.others[own.location], own.offset + own.length
+        takes = f"{path} takes weights from it"
+        if end > (size := homes.sizes[own.location]):
+            raise ModelError(
+                f"{home} has {size:,} bytes, and {takes} up to byte {end:,}: it is cut short or of "
+                "another model; fetch both again"
+            )
+        if home.suffix == ".safetensors" and own.length:
+            starts = ranges.setdefault(home, tensor_ranges(home))
+            place = bisect_right(starts, (own.offset, math.inf)) - 1
+            if place < 0 or end > starts[place][1]:
+                raise ModelError(
+                    f"{home} has no tensor at bytes {own.offset:,} to {end:,}, and {takes} there: "
+                    "the two do not belong together; fetch both again"
+                )
 
 
 def external_locations(path: Path) -> set[str]:
@@ -186,15 +212,6 @@ def _nodes(graph: GraphProto) -> Iterator[NodeProto]:
         for attribute in node.attribute:
             for inner in (attribute.g, *attribute.graphs):  # empty where there is none
                 yield from _nodes(inner)
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """Of a file that holds weights."""
-
-    location: str  # as the graph says it
-    offset: int  # bytes from the start of the file
-    length: int  # bytes; 0 for all that follow
 
 
 def _pieces(model: ModelProto) -> set[_Piece]:

@@ -21,7 +21,7 @@ from fillmask_ui.models.feeds import ASKED, Feeds, find_logits, plan_feeds
 from fillmask_ui.models.graph_files import GraphSource, keep_cut, read_cut
 from fillmask_ui.models.onnx_arena import run_options, use_arena
 from fillmask_ui.models.onnx_endings import Endings
-from fillmask_ui.models.onnx_errors import failed, reason, too_few_logits
+from fillmask_ui.models.onnx_errors import failed, reason, refuse_unusable, too_few_logits
 from fillmask_ui.models.runtime import FULL_LOGITS, RuntimeModel, cpu_features, used_lengths
 from fillmask_ui.models.time_limit import run_within
 from fillmask_ui.models.tuning import cores
@@ -293,11 +293,7 @@ class OnnxMaskedLM(RuntimeModel):
         self._width = logits.shape[2]
         self._width_note()
         # What lies behind the first text's real tokens may be anything.
-        if np.isnan(logits[0, : probe.input_ids.shape[1]]).any():
-            raise ModelOutputError(
-                f"{self._name} returns NaN on a plain probe text: its weights are damaged or "
-                "overflow their precision; use the full-precision file or fetch it again"
-            )
+        refuse_unusable(self._name, logits[0, : probe.input_ids.shape[1]])
         size = logits.dtype.itemsize
         return replace(source, logits=name, width=self._width, logit_bytes=size)
 

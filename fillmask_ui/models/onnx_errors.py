@@ -2,6 +2,8 @@
 
 import re
 
+import numpy as np
+
 from fillmask_ui.errors import NO_MEMORY, ModelError, ModelOutputError, first_line, is_out_of_memory
 
 # Of two arrays that do not fit, as "512 by 704".
@@ -40,3 +42,17 @@ def too_few_logits(name: str, texts: tuple[int, ...], logits: tuple[int, ...]) -
         f"{name} gives logits {list(logits)} for texts {list(texts)}, none for some tokens: export "
         "it with a dynamic length"
     )
+
+
+def refuse_unusable(name: str, logits: np.ndarray) -> None:
+    """A `ModelOutputError` for logits [T, V] of a plain text that are none."""
+    if np.isnan(logits).any():
+        raise ModelOutputError(
+            f"{name} returns NaN on a plain probe text: its weights are damaged or overflow their "
+            "precision; use the full-precision file or fetch it again"
+        )
+    if logits.min() >= 0 and np.allclose(logits.sum(axis=1, dtype=np.float64), 1, atol=1e-2):
+        raise ModelOutputError(
+            f"{name} returns probabilities, and logits are wanted: export it without the softmax "
+            "at its end"
+        )

@@ -8,7 +8,12 @@ import torch
 from fillmask_ui.errors import ModelError
 from fillmask_ui.models.files import ModelFiles
 from fillmask_ui.models.quiet import quiet_transformers
-from fillmask_ui.models.weights import impossible, refuse_mismatched, refuse_missing
+from fillmask_ui.models.weights import (
+    impossible,
+    refuse_mismatched,
+    refuse_missing,
+    refuse_more_layers,
+)
 
 # transformers swaps functions of torch while it builds a model: one thread at a time.
 _BUILDING = threading.Lock()
@@ -50,5 +55,6 @@ def read_torch(
                 f"{files.name} cannot be loaded as {what}: {impossible(error)}"
             ) from error
     refuse_mismatched(files.name, info["mismatched_keys"])
+    refuse_more_layers(files.name, model.state_dict(), info["unexpected_keys"])
     refuse_missing(files.name, type(model).__name__, sorted(info["missing_keys"]))
     return model.eval()

@@ -156,6 +156,11 @@ def _of_transformers(tokenizer: Any, name: str) -> TokenizerVocabulary:
             f"the tokenizer of {name} has one token, {tokenizer.mask_token!r}, as mask and as "
             "padding: it is damaged; fetch it again"
         )
+    if tokenizer.unk_token_id is not None and tokenizer.unk_token_id == tokenizer.mask_token_id:
+        raise ModelError(
+            f"the tokenizer of {name} has one token, {tokenizer.mask_token!r}, as mask and for "
+            "what it does not know: it is damaged; fetch it again"
+        )
     if tokenizer.is_fast:
         split = _fast_splitter(tokenizer.backend_tokenizer, marks)
         quiet = may_backtrack(tokenizer.backend_tokenizer)

@@ -1,7 +1,9 @@
 """What is known of files of weights before they are loaded: hash, size, precision."""
 
 import hashlib
+import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,6 +30,7 @@ _NAMES = {
 
 
 # As protobuf has it; larger weights lie beside the graph.
+_NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")  # of a layer, in the name of a weight
 _LARGEST_GRAPH = 2**31
 
 
@@ -92,6 +95,16 @@ def _tensors(path: Path) -> Iterator[_Tensor]:
         ) from error
 
 
+def tensor_ranges(path: Path) -> list[tuple[int, int]]:
+    """First byte and end of each tensor in a safetensors file, in order; it was checked before."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
+    header.pop("__metadata__", None)
+    pairs = (own["data_offsets"] for own in header.values())
+    return sorted((8 + length + start, 8 + length + end) for start, end in pairs)
+
+
 def stored_size(paths: Iterable[Path]) -> StoredSize:
     """How much the files hold."""
     numbers = [tensor.numbers for path in paths for tensor in _tensors(path)]
@@ -129,6 +142,25 @@ def refuse_mismatched(
             f"the weights of {name} have other shapes or kinds of numbers than its config.json "
             f"asks for, such as {tensor}: {list(stored)}, wanted {list(wanted)}; fetch config.json "
             "and weights from one place"
+        )
+
+
+def refuse_more_layers(name: str, loaded: Iterable[str], unexpected: Iterable[str]) -> None:
+    """Stop if the weights have layers that config.json does not ask for.
+
+    Args:
+        name: of the model.
+        loaded: names of the weights that the model has.
+        unexpected: names of those that it has no place for; a head of another task is none.
+
+    Raises:
+        ModelError: if one of these is as one that was loaded, but for the number of its layer.
+    """
+    numbered = {_NUMBER.sub("#", own) for own in loaded}
+    if more := sorted(own for own in unexpected if _NUMBER.sub("#", own) in numbered):
+        raise ModelError(
+            f"the weights of {name} have more layers than its config.json asks for, such as "
+            f"{more[0]}: fetch config.json and weights from one place"
         )
 
 

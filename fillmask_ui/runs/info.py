@@ -4,6 +4,7 @@ import json
 import math
 import os
 import stat
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -77,6 +78,18 @@ class RunInfo:
         )
         unmasked = isinstance(self.config.scheme, Unmasking)
         return StoredModels(self.baseline is not None, own, second, unmasked)
+
+    @property
+    def plan_checksum(self) -> int:
+        """Of what its rows depend on, in [0, 2^32): rows of another run carry another one.
+
+        Nothing in it changes while a run goes on, or in a later version.
+        """
+        models = [model and model["sha256"] for model in (self.model, self.baseline)]
+        config = self.config
+        options = [config.metric, *config.scheme.signature, config.seed, config.max_tokens]
+        plan = [*options, *models, self.texts.get("signature")]
+        return zlib.crc32(json.dumps(plan).encode("ascii"))
 
     @property
     def config_now(self) -> EvaluationConfig:

@@ -38,8 +38,12 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
     dropped_bytes: int = 0  # length of a half-written last line that was dropped
     _stored: dict[int, int] = field(default_factory=dict)  # id to checksum, of rows found on disk
     _checksums: dict[int, int] = field(default_factory=dict)  # of texts under way
+    _plan: int = field(init=False)  # `RunInfo.plan_checksum`
     # Held while something is written, so that `close` comes before or after it.
     _writing: threading.RLock = field(default_factory=threading.RLock)
+
+    def __post_init__(self) -> None:
+        self._plan = self.info.plan_checksum
 
     @property
     def name(self) -> str:
@@ -209,7 +213,7 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
             if self._file.closed:
                 return
             try:
-                self._file.write(dump_row(row, self._checksums.pop(row.id)))
+                self._file.write(dump_row(row, self._checksums.pop(row.id), self._plan))
                 self._file.flush()
             except OSError as error:
                 raise self._cannot_write("the run", error) from error

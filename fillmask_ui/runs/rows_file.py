@@ -1,7 +1,8 @@
 """rows.jsonl of a run: one line per text, appended and flushed as it is measured.
 
 A line holds what `EvaluatedText.to_dict` gives, or `{"id", "skipped"}`, the checksum of the text
-that it was made from, and as `crc` one of all that stands before it. A line without its newline is
+that it was made from, as `plan` that of what the run measures (`RunInfo.plan_checksum`), and as
+`crc` one of all that stands before it. A line without its newline is
 half-written: readers leave it out, and a resumed run drops it. Others may have altered the file:
 whatever is not as it was written is a `DataError` that names the run and the line.
 """
@@ -10,7 +11,7 @@ import json
 import math
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,7 @@ class StoredLine:
     values: dict[str, Any]  # as stored; `id` and `checksum` are whole numbers
     models: StoredModels | None = None  # which models made the rows, where that is known
     intact: bool = True  # whether its `crc` is right; lines of earlier versions have none
+    plan: int | None = None  # what its `plan` must be, where that is known and it has one
 
     @property
     def id(self) -> int:
@@ -80,6 +82,11 @@ class StoredLine:
             raise self.broken(str(error)) from error
         if not self.intact:
             raise self.broken("it is not as it was written")
+        if self.plan is not None and self.values.get("plan", self.plan) != self.plan:
+            raise self.broken(
+                "it was measured by another model, on other texts or with other options than "
+                "run.json says"
+            )
         return row
 
     def _row(self) -> EvaluatedText | SkippedText:
@@ -93,12 +100,12 @@ class StoredLine:
         return DataError(f"{self.name}: {why}; delete the line or the run")
 
 
-def dump_row(row: EvaluatedText | SkippedText, checksum: int) -> bytes:
-    """A line of the file, its newline included."""
+def dump_row(row: EvaluatedText | SkippedText, checksum: int, plan: int) -> bytes:
+    """A line of the file, its newline included; `checksum` and `plan` as the module says."""
     values: dict[str, Any] = (
         {"id": row.id, "skipped": row.reason} if isinstance(row, SkippedText) else row.to_dict()
     )
-    values["checksum"] = checksum
+    values |= {"checksum": checksum, "plan": plan}
     line = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
     head = line[:-1].encode("utf-8", "surrogatepass")
     return head + _CRC + b"%d}\n" % zlib.crc32(head)
@@ -112,6 +119,7 @@ class RowsFile:
     run: str  # its name
     models: StoredModels | None = None  # which models made the rows, where that is known
     measured: Measured | None = None  # what they amount to; None while more of them come
+    plan: int | None = None  # `plan` of its lines, where that is known
 
     def __iter__(self) -> Iterator[StoredLine]:
         """All whole lines as they were written; a `DataError` if one is no row.
@@ -197,7 +205,8 @@ class RowsFile:
             raise unreadable(self.run, self.path, error) from error
 
     def _line(self, content: bytes, place: Place) -> StoredLine:
-        return parse_line(content, f"run {self.run}, line {place.number}", place, self.models)
+        name = f"run {self.run}, line {place.number}"
+        return replace(parse_line(content, name, place, self.models), plan=self.plan)
 
 
 def _sum(losses: Any) -> float:

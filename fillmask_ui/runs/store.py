@@ -102,7 +102,7 @@ def rows_file(folder: Path, info: RunInfo) -> RowsFile:
         raise DataError(
             f"run {info.name}: {path} cannot be read ({why}): delete the run"
         ) from error
-    return RowsFile(path, info.name, info.row_models, _measured(info))
+    return RowsFile(path, info.name, info.row_models, _measured(info), info.plan_checksum)
 
 
 def _measured(info: RunInfo) -> Measured | None:

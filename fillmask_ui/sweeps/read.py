@@ -63,7 +63,8 @@ def read_sweep(path: Path) -> Sweep:
     except RecursionError as error:
         raise OptionError(f"{path} is nested too deeply: it is no sweep file") from error
     except ValueError as error:  # also a number of thousands of digits
-        raise OptionError(f"{path} is no TOML: {error}") from error
+        why = "a number has thousands of digits" if "set_int_max" in str(error) else error
+        raise OptionError(f"{path} is no TOML: {why}") from error
     return sweep_of(values, path.stem, str(path))
 
 

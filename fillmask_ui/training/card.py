@@ -14,7 +14,7 @@ from typing import Any
 
 from huggingface_hub import ModelCard, ModelCardData
 
-from fillmask_ui.errors import FillmaskError, OptionError
+from fillmask_ui.errors import DataError, FillmaskError, OptionError
 from fillmask_ui.models.reference import parse_reference
 from fillmask_ui.options import options_of
 from fillmask_ui.training.corpus import CorpusPart
@@ -60,6 +60,20 @@ class PackageRequest:
         for path in (self.cloze, self.notes):
             if path is not None and not path.is_file():
                 raise OptionError(f"no file {str(path)!r}")
+        self.notes_text()  # before hours of work, not after them
+
+    def notes_text(self) -> str:
+        """What the card begins with; a `DataError` if the file cannot be read."""
+        if self.notes is None:
+            return f"# {self.output.name}\n\nA masked language model."
+        try:
+            return self.notes.read_text(encoding="utf-8").rstrip()
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{self.notes} is no UTF-8 text (byte {error.start}): save it as UTF-8"
+            ) from error
+        except OSError as error:
+            raise DataError(f"{self.notes} cannot be read: {error.strerror}") from error
 
 
 @dataclass(frozen=True)
@@ -86,11 +100,13 @@ class Package:
 
 def card_text(request: PackageRequest, made: Package, asked: dict[str, Any] | None) -> str:
     """The card of a package; `asked` is what the source tells by `read_request`."""
-    notes = f"# {request.output.name}\n\nA masked language model."
-    if request.notes is not None:
-        notes = request.notes.read_text(encoding="utf-8").rstrip()
     files = {name: size for name, size in made.files.items() if name != CARD}
-    content: dict[str, Any] = {"notes": notes, "made": made, "asked": asked, "files": files}
+    content: dict[str, Any] = {
+        "notes": request.notes_text(),
+        "made": made,
+        "asked": asked,
+        "files": files,
+    }
     log = request.source / "log.jsonl"
     if asked is not None and log.exists():
         rows = read_log(log)

@@ -1,6 +1,9 @@
 """The page's own options, and options that stand before a command."""
 
 import os
+import subprocess
+import sys
+import time
 import urllib.request
 
 import pytest
@@ -37,3 +40,37 @@ def test_the_page_is_asked_past_a_proxy(monkeypatch, named):
     for host in ("localhost", "127.0.0.1", "192.0.2.1", "intern.example"):
         assert urllib.request.proxy_bypass_environment(host)
     assert not urllib.request.proxy_bypass_environment("huggingface.co")
+
+
+def test_the_process_ends_in_order_beside_threads_in_a_library():
+    """Python would end such a thread as it comes back, and C++ then the process, with SIGABRT."""
+    code = (
+        "import atexit, sys, threading, time\n"
+        "from fillmask_ui import __main__\n"
+        "from fillmask_ui.cli import main\n"
+        "def run():\n"
+        "    threading.Thread(target=time.sleep, args=[60], daemon=True).start()\n"
+        "    atexit.register(print, 'tidied')\n"
+        "    print('done')\n"
+        "    raise SystemExit(3)\n"
+        "main.run = run\n"
+        "__main__.main()\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout) == (3, "done\ntidied\n")
+
+
+def test_a_pipe_that_does_not_wait_for_its_reader_loses_nothing():
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    code = (
+        "from fillmask_ui.cli.streams import open_streams\n"
+        "open_streams()\n"
+        "for number in range(30_000): print(number)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=writing) as process:
+        os.close(writing)
+        time.sleep(1)
+        with os.fdopen(reading) as slow:
+            assert len(slow.readlines()) == 30_000
+    assert process.returncode == 0

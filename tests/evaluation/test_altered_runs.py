@@ -9,11 +9,15 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from table_model import TableModel, sample_texts
 
 from fillmask_ui.errors import DataError
+from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.evaluation.row_values import said
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs import Run, RunStore, export
+from fillmask_ui.runs.info import prepare_info
+from fillmask_ui.runs.record import resume, start
 from fillmask_ui.runs.shapes import check_shape
 
 RECORDED = Path(__file__).parent.parent / "recorded" / "runs"
@@ -188,3 +192,41 @@ def test_a_shape_is_held_against_types():
     with pytest.raises(ValueError, match="f: a must be a list of 2, it was a list of 1"):
         check_shape({"a": [1]}, {"a": tuple[int, int]}, "f")
     assert said(True) == "true"
+
+
+def _stopped(root, seed):
+    """A run of the seed that stopped after its third text."""
+    model = TableModel(1)
+    with start(RunStore(root), prepare_info(EvaluationConfig(seed=seed), model)) as recorder:
+        list(islice(recorder.measure(model, sample_texts(20, seed=3, longest=30)), 3))
+    return root / recorder.name
+
+
+def test_rows_of_another_run_are_refused(tmp_path):
+    first, second = _stopped(tmp_path / "first", 1), _stopped(tmp_path / "second", 2)
+    assert Run(second).row_count == 3
+    shutil.copy(first / "rows.jsonl", second / "rows.jsonl")
+    with pytest.raises(DataError, match="line 1: it was measured by another model"):
+        resume(RunStore(second.parent), second.name)
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [("config", "seed", 9), ("config", "max_tokens", 16), ("model", "sha256", "0" * 64)],
+)
+def test_rows_of_other_choices_are_refused(tmp_path, part, name, value):
+    folder = _stopped(tmp_path, 1)
+    values = json.loads((folder / "run.json").read_text("utf-8"))
+    values[part][name] = value
+    (folder / "run.json").write_text(json.dumps(values), "utf-8")
+    with pytest.raises(DataError, match=r"or with other options than run\.json says; delete"):
+        list(Run(folder).rows())
+
+
+def test_rows_of_an_earlier_version_have_no_plan(tmp_path):
+    """Those that are recorded are read, and go on."""
+    folder = _stopped(tmp_path, 1)
+    lines = (folder / "rows.jsonl").read_bytes().splitlines()
+    old = [line[: line.index(b',"plan"')] + b"}\n" for line in lines]
+    (folder / "rows.jsonl").write_bytes(b"".join(old))
+    assert len(list(Run(folder).rows())) == 3

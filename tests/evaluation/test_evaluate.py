@@ -358,3 +358,8 @@ def test_the_interval_of_a_loss_never_reaches_below_zero(count, quick):
 def test_an_id_that_no_row_can_hold_is_refused(number):
     with pytest.raises(DataError, match=f"from 0 to 2.63; it was {number}"):
         list(evaluate(MODEL, [Example(number, "a b c")], EvaluationConfig()))
+
+
+def test_what_is_no_text_is_told():
+    with pytest.raises(DataError, match="text 1 is None, not a text: leave it out"):
+        list(evaluate(TableModel(), ["the old dog", None]))

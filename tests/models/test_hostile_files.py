@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import threading
 import time
@@ -11,7 +12,8 @@ import pytest
 from onnx import TensorProto, helper
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
-from fillmask_ui.errors import ModelError, OptionError
+from fillmask_ui.assets import asset
+from fillmask_ui.errors import ModelError, ModelOutputError, OptionError
 from fillmask_ui.models import load_model, memory
 from fillmask_ui.models import onnx as onnx_runtime
 from fillmask_ui.models.configuration import ModelConfig
@@ -244,3 +246,39 @@ def test_a_pipe_in_the_place_of_a_graph(copy):
     os.mkfifo(path)
     with pytest.raises(ModelError, match=r"model\.onnx is no file \(but a folder, a pipe"):
         load_model(path.parents[1])
+
+
+def test_a_graph_that_gives_probabilities(copy):
+    path = copy() / "onnx" / "model.onnx"
+    model = onnx.load(path)
+    name = model.graph.output[0].name
+    model.graph.node.append(helper.make_node("Softmax", [name], ["probabilities"], axis=-1))
+    model.graph.output[0].name = "probabilities"
+    onnx.save(model, path)
+    with pytest.raises(ModelOutputError, match="returns probabilities, and logits are wanted"):
+        load_model(path)
+
+
+def test_fewer_layers_than_the_weights_have(copy):
+    folder = copy()
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    config["num_hidden_layers"] -= 1
+    (folder / "config.json").write_text(json.dumps(config), "utf-8")
+    with pytest.raises(
+        ModelError, match=r"have more layers than its config\.json asks for, such as"
+    ):
+        load_model(folder, runtime="torch")
+
+
+@pytest.mark.parametrize("moved", [-8, 8])
+def test_a_graph_that_takes_weights_across_two_tensors(tmp_path, moved):
+    folder = tmp_path / "m"
+    shutil.copytree(asset("model"), folder, ignore=shutil.ignore_patterns("model_int8.onnx"))
+    path = folder / "onnx" / "model.onnx"
+    model = onnx.load(path, load_external_data=False)
+    tensor = next(own for own in model.graph.initializer if "word_embeddings" in own.name)
+    entry = next(own for own in tensor.external_data if own.key == "offset")
+    entry.value = str(int(entry.value) + moved)
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(ModelError, match=r"model\.safetensors has no tensor at bytes"):
+        load_model(folder)

@@ -316,6 +316,9 @@ def test_unusable_requests_have_a_message(tmp_path, trained):
         PackageRequest(trained, tmp_path, vocabulary_size=100)
     with pytest.raises(OptionError, match=r"nothing\.md"):
         PackageRequest(trained, tmp_path, notes=tmp_path / "nothing.md")
+    (tmp_path / "latin.md").write_bytes(b"caf\xe9")
+    with pytest.raises(DataError, match=r"latin\.md is no UTF-8 text \(byte 3\): save it as UTF-8"):
+        PackageRequest(trained, tmp_path, notes=tmp_path / "latin.md")
     with pytest.raises(OptionError, match="nowhere"):
         PackageRequest(tmp_path / "nowhere", tmp_path / "out")
     (tmp_path / "empty").mkdir()

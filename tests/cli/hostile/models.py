@@ -175,6 +175,7 @@ ATTEMPTS: list[Attempt] = [
     _settings("the mask is no token", "'<none>'", "vocabulary lacks", mask_token="<none>"),
     _tokenizer("words with one id", _alike, "an id that others have"),
     _tokenizer("the mask has the id of a word", _mask_as_word, "as another token has"),
+    _settings("the mask is the unknown", "as mask and for what it", mask_token="[UNK]"),
     _settings("the mask is the padding", "one token, '[PAD]', as mask", mask_token="[PAD]"),
     _tokenizer(
         "a template with a token beyond the vocabulary",

@@ -64,6 +64,12 @@ ATTEMPTS: list[Attempt] = [
         absent="new",
     ),
     Attempt(
+        "JSON into a file without a name",
+        (*_EVAL, "-o", ""),
+        ("the name of a file to write is empty",),
+        2,
+    ),
+    Attempt(
         "an export onto a link that leads nowhere",
         ("export", "{model}", "-o", "{}/out"),
         ("out is a file, or a link that leads nowhere: name a folder",),
