@@ -126,7 +126,7 @@ def test_rows_of_another_run_are_not_those_that_were_measured(store, tmp_path):
     half = record(RunStore(tmp_path / "others"), config=EvaluationConfig(recipe=MaskRecipe(0.5)))
     for other in (noisy, half):
         (run.folder / "rows.jsonl").write_bytes((other.folder / "rows.jsonl").read_bytes())
-        with pytest.raises(DataError, match="not those that it measured|with other options"):
+        with pytest.raises(DataError, match=r"not those that it measured|with other options"):
             resume(store, run.info.name)
         # As earlier versions wrote them.
         lines = (other.folder / "rows.jsonl").read_bytes().splitlines()
