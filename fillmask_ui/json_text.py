@@ -17,6 +17,8 @@ def parse_json(content: str | bytes) -> Any:
     Traceback (most recent call last):
     ValueError: it is nested too deeply
     """
+    if isinstance(content, bytes):  # of which json would take UTF-16, too
+        content = content.decode("utf-8-sig", "surrogatepass")
     try:
         return json.loads(content)
     except RecursionError:

@@ -142,6 +142,13 @@ def find_logits(
                 return key
     shapes = {key: f"{list(value.shape)} of {value.dtype}" for key, value in outputs.items()}
     listed = ", ".join(map(" ".join, shapes.items()))
+    for key, value in outputs.items():
+        if value.dtype.kind == "f" and sorted(value.shape) == sorted((*shape, known)):
+            raise ModelError(
+                f"{name} gives {key} {list(value.shape)} for {shape[0]} texts of {shape[1]} tokens "
+                f"and a vocabulary of {known:,}: its axes are in another order than [texts, "
+                "tokens, vocabulary]; export it without the transposition at its end"
+            )
     raise ModelError(
         f"{name} is no masked language model that goes with this tokenizer: no output of floats "
         f"has a column for each of the {known:,} tokens. On a probe of {shape[0]} x {shape[1]} "

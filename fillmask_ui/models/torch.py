@@ -37,6 +37,11 @@ class TorchMaskedLM(RuntimeModel):
         dtype = choice.dtype or "float32"
         if dtype not in TOLERANCE:
             raise OptionError(unknown("dtype", dtype, TOLERANCE))
+        if self._config.raw.get("is_decoder") is True:
+            raise ModelError(
+                f"config.json of {self._name} says is_decoder true, by which each token sees those "
+                "before it alone, as no masked language model does: set it to false"
+            )
         self._pairs: PretrainingModel | None = None
         self._opening_pairs = threading.Lock()
         self._device = torch_device(choice.device)

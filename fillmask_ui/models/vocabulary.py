@@ -136,15 +136,30 @@ def read_tokenizer(source: Path, name: str) -> "PreTrainedTokenizerBase":
         from transformers import AutoTokenizer
 
         failed = f"the tokenizer of {name} cannot be loaded from {source}"
-        with tokenizer_errors(failed):
-            tokenizer: Any = AutoTokenizer.from_pretrained(
-                source, local_files_only=True, trust_remote_code=False
-            )
+        try:
+            with tokenizer_errors(failed):
+                tokenizer: Any = AutoTokenizer.from_pretrained(
+                    source, local_files_only=True, trust_remote_code=False
+                )
+        except ModelError:
+            _refuse_no_json(source)  # which says more
+            raise
         if tokenizer.is_fast:
             with tokenizer_errors(failed):
                 refuse_growth(tokenizer.backend_tokenizer, name)
                 forget_dropout(tokenizer.backend_tokenizer)
     return tokenizer
+
+
+def _refuse_no_json(source: Path) -> None:
+    for path in sorted(source.glob("*.json")):
+        if TOKENIZER.fullmatch(path.name):
+            try:
+                read_object(path)
+            except ValueError as error:
+                raise ModelError(
+                    f"{path} cannot be read as JSON: {error}; fetch it again"
+                ) from error
 
 
 def _of_transformers(tokenizer: Any, name: str) -> TokenizerVocabulary:

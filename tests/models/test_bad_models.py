@@ -167,7 +167,9 @@ def test_no_tokenizer(copy):
 def test_damaged_tokenizer(copy):
     folder = copy()
     (folder / "tokenizer.json").write_text("{", encoding="utf-8")
-    with pytest.raises(ModelError, match=r"tokenizer of .* cannot be loaded"):
+    with pytest.raises(
+        ModelError, match=r"tokenizer\.json cannot be read as JSON: .*; fetch it again"
+    ):
         load_model(folder)
 
 

@@ -259,6 +259,34 @@ def test_a_graph_that_gives_probabilities(copy):
         load_model(path)
 
 
+def test_a_graph_whose_logits_are_transposed(copy):
+    path = copy() / "onnx" / "model.onnx"
+    model = onnx.load(path)
+    name = model.graph.output[0].name
+    model.graph.node.append(helper.make_node("Transpose", [name], ["turned"], perm=[1, 0, 2]))
+    del model.graph.output[:]
+    model.graph.output.append(helper.make_tensor_value_info("turned", TensorProto.FLOAT, None))
+    onnx.save(model, path)
+    with pytest.raises(ModelError, match="its axes are in another order than"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("content", [b'{"version": "1.0", ', "{}".encode("utf-16")])
+def test_a_broken_file_of_a_tokenizer_is_named(copy, content):
+    folder = copy()
+    (folder / "tokenizer.json").write_bytes(content)
+    with pytest.raises(ModelError, match=r"tokenizer\.json cannot be read as JSON: .*; fetch it"):
+        load_model(folder)
+
+
+def test_a_decoder_is_refused(copy):
+    folder = copy()
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    (folder / "config.json").write_text(json.dumps({**config, "is_decoder": True}), "utf-8")
+    with pytest.raises(ModelError, match="says is_decoder true"):
+        load_model(folder, runtime="torch")
+
+
 def test_fewer_layers_than_the_weights_have(copy):
     folder = copy()
     config = json.loads((folder / "config.json").read_text("utf-8"))
