@@ -208,8 +208,8 @@ ATTEMPTS: list[Attempt] = [
     _try(
         "tokenizer_config.json: deep",
         _bytes("tokenizer_config.json", _DEEP.encode()),
-        "tokenizer of",
-        "recursion",
+        "tokenizer_config.json cannot be read as JSON",
+        "nested too deeply",
     ),
     _try(
         "an index of parts: deep",
