@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fillmask_ui.training.card import Package, PackageRequest, card_text
+from fillmask_ui.training.card import Package, PackageRequest, card_text, history_of
 from fillmask_ui.training.corpus import CorpusPart
 from fillmask_ui.training.recipe import Recipe
 from fillmask_ui.training.run import RunRequest, prepare, read_request
@@ -33,4 +33,5 @@ def card(source, *, parameters=1, compare=None, **changes):
     """
     request = PackageRequest(source, Path(source) / "out", compare=compare)
     made = Package(Path(source) / "out", parameters, 0.0, None)
-    return card_text(request, made, read_request(source) | changes)
+    asked = read_request(source) | changes
+    return card_text(request, made, asked, history_of(source, asked))

@@ -6,7 +6,6 @@ cannot claim what was not seen.
 
 from __future__ import annotations
 
-import json
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,8 @@ from typing import Any
 
 from huggingface_hub import ModelCard, ModelCardData
 
-from fillmask_ui.errors import DataError, FillmaskError, OptionError
+from fillmask_ui.errors import DataError, FillmaskError, OptionError, translated
+from fillmask_ui.json_text import parse_json
 from fillmask_ui.models.reference import parse_reference
 from fillmask_ui.options import options_of
 from fillmask_ui.training.corpus import CorpusPart
@@ -98,30 +98,44 @@ class Package:
         return sum(self.files.values())
 
 
-def card_text(request: PackageRequest, made: Package, asked: dict[str, Any] | None) -> str:
-    """The card of a package; `asked` is what the source tells by `read_request`."""
+def history_of(source: Path, asked: dict[str, Any]) -> dict[str, Any]:
+    """What a training run tells of itself, for its card; a `DataError` for what no run wrote.
+
+    Args:
+        source: folder of the run.
+        asked: what `read_request` gives of it.
+    """
+    log, trials = source / "log.jsonl", source / "blend.json"
+    if not log.exists():
+        return {}
+    rows = read_log(log)
+    measured = [row for row in rows if row.validation_nll_nats is not None]
+    step = max(1, -(-len(measured) // _CURVE_ROWS))
+    told: dict[str, Any] = {"log": rows, "curve": measured[::-1][::step][::-1]}
+    if asked.get("missing_in_init"):
+        told["missing"] = missing_note(asked["missing_in_init"])
+    if asked["recipe"].get("blend"):
+        with translated((OSError, ValueError), DataError, f"{trials} is not what a run wrote"):
+            told["trials"] = parse_json(trials.read_bytes())
+    return told
+
+
+def card_text(
+    request: PackageRequest, made: Package, asked: dict[str, Any] | None, told: dict[str, Any]
+) -> str:
+    """The card of a package.
+
+    Args:
+        request: what was made.
+        made: what came of it.
+        asked: what the source tells by `read_request`; None where it is no run.
+        told: what it tells by `history_of`; empty where it tells nothing.
+    """
     files = {name: size for name, size in made.files.items() if name != CARD}
-    content: dict[str, Any] = {
-        "notes": request.notes_text(),
-        "made": made,
-        "asked": asked,
-        "files": files,
-    }
-    log = request.source / "log.jsonl"
-    if asked is not None and log.exists():
-        rows = read_log(log)
-        measured = [row for row in rows if row.validation_nll_nats is not None]
-        step = max(1, -(-len(measured) // _CURVE_ROWS))
-        content |= {
-            "log": rows,
-            "curve": measured[::-1][::step][::-1],
-            "commands": [_train_command(asked), _package_command(request)],
-        }
-        if asked.get("missing_in_init"):
-            content["missing"] = missing_note(asked["missing_in_init"])
-        if asked["recipe"].get("blend"):
-            trials = (request.source / "blend.json").read_text(encoding="utf-8")
-            content["trials"] = json.loads(trials)
+    notes = request.notes_text()
+    content: dict[str, Any] = {"notes": notes, "made": made, "asked": asked, "files": files, **told}
+    if asked is not None and told:
+        content["commands"] = [_train_command(asked), _package_command(request)]
     return ModelCard.from_template(ModelCardData(), str(_TEMPLATE), **content).text + "\n"
 
 

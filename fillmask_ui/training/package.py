@@ -11,7 +11,7 @@ from fillmask_ui.models import load_model
 from fillmask_ui.models.parity import check_parity
 from fillmask_ui.models.weights import refuse_missing
 from fillmask_ui.output import write_text
-from fillmask_ui.training.card import CARD, Package, PackageRequest, card_text
+from fillmask_ui.training.card import CARD, Package, PackageRequest, card_text, history_of
 from fillmask_ui.training.corpus import read_paragraphs, tokenize
 from fillmask_ui.training.folder import FULL, INT8, write_folder
 from fillmask_ui.training.measure import measure, read_cloze
@@ -31,9 +31,11 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
     Raises:
         ModelError: if the source is no masked LM with all its weights, or the exported graph
             disagrees with PyTorch.
-        FillmaskError: for texts or lists that cannot be read.
+        FillmaskError: for texts or lists that cannot be read, and a source that no run wrote.
     """
     output = request.output
+    asked = read_request(request.source)
+    told = history_of(request.source, asked) if asked is not None else {}
     items = read_cloze(request.cloze) if request.cloze else None
     held_out = read_paragraphs([request.evaluate]).texts if request.evaluate else None
     loaded = load_weights(request.source)
@@ -66,8 +68,7 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
         figures.append(measure(name, measured, held_out, items))
         report(f"measured {name}")
     made = Package(output, parameters, parity, search, tuple(figures))
-    asked = read_request(request.source)
-    write_text(card_text(request, made, asked), output / CARD)
+    write_text(card_text(request, made, asked, told), output / CARD)
     if asked is not None:
         content = {"folder": str(output), "size_bytes": made.size_bytes, **asdict(made)}
         text = json.dumps(content, indent=2, default=str) + "\n"

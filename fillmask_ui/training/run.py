@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -36,6 +36,7 @@ from fillmask_ui.models.files import INDEX, ONNX, WEIGHTS, names_in
 from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.models.tuning import check_threads
 from fillmask_ui.output import write_text
+from fillmask_ui.runs.shapes import check_shape
 from fillmask_ui.training.blend import blend_with_start, copy_weights
 from fillmask_ui.training.corpus import CorpusPart, read_paragraphs, tokenize_once
 from fillmask_ui.training.loop import Trainer
@@ -128,13 +129,34 @@ def _line(row: LogRow) -> str:
     return json.dumps(asdict(row)) + "\n"
 
 
+@dataclass(frozen=True)
+class _AskedText:
+    file: str
+    share: float
+
+
+# Of run.json, what a resumed run and its card are made from.
+_ASKED = {
+    "texts": tuple[_AskedText, ...],
+    "recipe": Mapping[str, Any],
+    "init": str | None,
+    "config": str | None,
+    "vocabulary_size": int,
+    "missing_in_init": tuple[str, ...],
+    "earlier": tuple[Mapping[str, Any], ...],
+}
+
+
 def read_log(path: Path) -> list[LogRow]:
     """The rows of a log; the later row of a repeated step, no half-written last line."""
     rows: dict[int, LogRow] = {}
     with translated((OSError, ValueError, TypeError), DataError, f"{path} is no training log"):
         for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
             if line.endswith("\n"):
-                row = LogRow(**parse_object(line))
+                values = parse_object(line)
+                if not all(isinstance(own, int | float | None) for own in values.values()):
+                    raise ValueError(f"{values} has more than numbers")
+                row = LogRow(**values)
                 rows[row.step] = row
     return [rows[step] for step in sorted(rows)]
 
@@ -149,6 +171,7 @@ def read_request(folder: Path) -> dict[str, Any] | None:
         asked = read_object(path)
         for name in ("texts", "characters", "recipe", "init", "config", "vocabulary_size"):
             asked[name]
+        check_shape(asked, _ASKED, path.name)
     # Runs of earlier versions do not tell their dropout; the model's config does.
     if "dropout" not in asked:
         asked["dropout"] = dropout_values(read_config(folder).raw)

@@ -1,9 +1,18 @@
 """Hostile inputs: trainings that cannot begin, which leave no folder behind."""
 
+import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from cli.hostile.attempt import Attempt
+
+_ASKED = {"texts": [], "characters": 1, "recipe": {}, "init": None, "config": "c.json"}
+_ASKED |= {"vocabulary_size": 9}
+
+
+def _altered(**values: object) -> str:
+    return json.dumps(_ASKED | values)
 
 
 def _text(folder: Path, model: Path) -> None:
@@ -13,6 +22,22 @@ def _text(folder: Path, model: Path) -> None:
 def _model(folder: Path, model: Path) -> None:
     _text(folder, model)
     shutil.copytree(model, folder / "m")
+
+
+def _of_run(name: str, content: str) -> Callable[[Path, Path], None]:
+    """A model as a training run leaves it, with one of its records altered."""
+
+    def make(folder: Path, model: Path) -> None:
+        shutil.copytree(model, folder / "m")
+        (folder / "m" / "run.json").write_text(json.dumps(_ASKED), "utf-8")
+        (folder / "m" / name).write_text(content, "utf-8")
+
+    return make
+
+
+def _package(name: str, record: str, content: str, *words: str) -> Attempt:
+    command = ("package", "{}/m", "-o", "{}/out")
+    return Attempt(name, command, words, 1, _of_run(record, content), absent="out")
 
 
 def _try(name: str, arguments: tuple[str, ...], *words: str, code: int = 2) -> Attempt:
@@ -41,6 +66,11 @@ ATTEMPTS: list[Attempt] = [
         _try(f"{minutes} minutes", (*_FROM_MODEL, "--minutes", minutes), "minutes must be", minutes)
         for minutes in ("inf", "nan")
     ),
+    _package("a run of texts that are a number", "run.json", _altered(texts=7), "texts must be"),
+    _package("a run whose recipe is a list", "run.json", _altered(recipe=[]), "recipe must be an"),
+    _package("a run whose start is a number", "run.json", _altered(init=5), "init must be text"),
+    _package("a log with a step alone", "log.jsonl", '{"step": 1}\n', "is no training log"),
+    _package("a log of words", "log.jsonl", '{"step": "x"}\n', "has more than numbers"),
     _try(
         "checkpoints never",
         (*_FROM_MODEL, "--minutes", "1", "--checkpoint-minutes", "inf"),
