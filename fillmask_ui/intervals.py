@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from fillmask_ui.errors import OptionError
-from fillmask_ui.options import option
+from fillmask_ui.options import check_options, option
 from fillmask_ui.quantiles import effective_number, student_t_quantile
 
 RESAMPLES = 2000
@@ -250,6 +250,7 @@ class Limits:
                 "the borders of PASS and AT_RISK must be numbers such as 0.05 and 0.1; they were "
                 f"{self.pass_below} and {self.risk_below}"
             )
+        check_options(self)
         if self.pass_below >= self.risk_below:
             raise OptionError(
                 "the border of PASS must lie below that of AT_RISK; they were "

@@ -142,6 +142,8 @@ def check_options(configuration: Any) -> None:
             raise OptionError(unknown(words, value, own.choices))
         if isinstance(value, float) and not math.isfinite(value):
             raise OptionError(f"{words} must be a finite number; it was {value:g}")
+        if isinstance(value, float) and abs(value) >= 1e300:  # as run.json refuses
+            raise OptionError(f"{words} must lie within ±1e300; it was {value:g}")
         if type(value) is int and value >= 2**63:  # what JSON holds for other programs, too
             raise OptionError(f"{words} must be less than 2^63; it was {written(value)}")
         if own.least is not None and value < own.least:

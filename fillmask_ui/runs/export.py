@@ -57,13 +57,13 @@ _ROWS_A_GROUP = 20_000
 def export(run: Run, target: Path, file_format: str | None = None) -> int:
     """Write a run, done or not, to a file; the number of records is returned.
 
-    The format is one of `FORMATS`, by default the ending of the file's name.
+    The format is one of `FORMATS`, by default the ending of the file's name; csv where it has none.
 
     Raises:
         OptionError: for an unknown format.
         DataError: if the file cannot be written, or pyarrow is missing for parquet.
     """
-    chosen = (file_format or target.suffix.removeprefix(".")).lower()
+    chosen = (file_format or target.suffix.removeprefix(".") or "csv").lower()
     if chosen not in FORMATS:
         raise OptionError(unknown("export format", chosen, FORMATS))
     named = target.suffix.removeprefix(".").lower()

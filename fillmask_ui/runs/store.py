@@ -204,7 +204,12 @@ class RunStore:
         """
         folder = self.folder(name)
         full = printable(folder.name)
-        if not folder.is_symlink() and not os.access(folder, os.W_OK | os.X_OK):
+        if folder.is_symlink():
+            raise DataError(
+                f"run {full} cannot be deleted: {folder} is a link to another folder; remove the "
+                "link, or delete the run where it lies"
+            )
+        if not os.access(folder, os.W_OK | os.X_OK):
             raise DataError(f"run {full} cannot be deleted: {folder} may not be written")
         if is_locked(folder / LOCK_FILE):
             raise DataError(f"run {full} is being written: stop it first")

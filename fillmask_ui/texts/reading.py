@@ -37,6 +37,7 @@ class SourceReport:
     given: int = 0  # examples yielded
     blank: int = 0  # of those, empty or of white space alone
     cut: int = 0  # of those, cut at `MAX_CHARACTERS` characters
+    returns: int = 0  # of those, with carriage returns inside
 
     @property
     def expected(self) -> int | None:
@@ -58,6 +59,11 @@ class SourceReport:
                 f"{self.cut:,} text{'s were' if self.cut > 1 else ' was'} longer than "
                 f"{MAX_CHARACTERS:,} characters; only the beginning is used"
             )
+        if self.returns:
+            notes.append(
+                f"{self.returns:,} text{'s hold' if self.returns > 1 else ' holds'} carriage "
+                "returns (CR), which end no line: save a file of lines with LF"
+            )
         return tuple(notes)
 
     def counted(self, example: Example) -> Example:
@@ -65,6 +71,7 @@ class SourceReport:
         self.given += 1
         self.blank += not example.text.strip()
         self.cut += len(example.text) > MAX_CHARACTERS
+        self.returns += "\r" in example.text and "\n" not in example.text
         return Example(example.id, example.text[:MAX_CHARACTERS])
 
     def check(self, where: str) -> None:

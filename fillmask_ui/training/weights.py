@@ -176,7 +176,8 @@ def new_model(
     check_new_sizes(str(config_path), content)
     failed = f"no masked language model can be made from {config_path} (model_type {model_type!r})"
     kind = _attention(device)
-    with translated((ValueError, TypeError, KeyError), OptionError, failed):
+    # A size can be impossible in many ways, and each library has its own errors.
+    with translated(Exception, OptionError, failed):
         config = transformers.AutoConfig.for_model(model_type, **content)
         model = AutoModelForMaskedLM.from_config(config, attn_implementation=kind)
     limit = getattr(config, "max_position_embeddings", None)

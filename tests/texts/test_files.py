@@ -253,3 +253,13 @@ def test_stopping_early_leaves_no_file_open(tmp_path, recwarn):
     texts.close()
     assert list(texts) == []
     assert not [str(w.message) for w in recwarn if issubclass(w.category, ResourceWarning)]
+
+
+def test_lines_of_an_old_mac_are_told(tmp_path):
+    path = tmp_path / "mac.txt"
+    path.write_bytes(b"A cat sat.\rA dog ran.\r")
+    with open_texts(TextSource("file", str(path))) as texts:
+        assert len(list(texts)) == 1
+    assert texts.report.notes == (
+        "1 text holds carriage returns (CR), which end no line: save a file of lines with LF",
+    )

@@ -64,6 +64,12 @@ ATTEMPTS: list[Attempt] = [
         absent="new",
     ),
     Attempt(
+        "a border of the verdict that no run can hold",
+        (*_EVAL, "--baseline", "embedded:int8", "--risk-below", "1e308"),
+        ("risk below must lie within", "1e+308"),
+        2,
+    ),
+    Attempt(
         "JSON into a file without a name",
         (*_EVAL, "-o", ""),
         ("the name of a file to write is empty",),

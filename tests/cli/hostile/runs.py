@@ -379,6 +379,12 @@ ATTEMPTS: list[Attempt] = [
         make=_unbegun,
     ),
     Attempt(
+        "delete a run that is a link",
+        ("runs", "delete", "link", "-y"),
+        ("link is a link to another folder", "remove the link"),
+        make=lambda folder, _: (folder / "runs" / "link").symlink_to(_stored(folder)),
+    ),
+    Attempt(
         "list a broken run alone",
         LIST,
         ("no runs that can be read",),

@@ -19,6 +19,11 @@ def _text(folder: Path, model: Path) -> None:
     (folder / "a.txt").write_text("The cat sat on the mat today.\n" * 9, encoding="utf-8")
 
 
+def _negative(folder: Path, model: Path) -> None:
+    _text(folder, model)
+    (folder / "c.json").write_text('{"model_type": "bert", "hidden_size": -4}', "utf-8")
+
+
 def _model(folder: Path, model: Path) -> None:
     _text(folder, model)
     shutil.copytree(model, folder / "m")
@@ -71,6 +76,14 @@ ATTEMPTS: list[Attempt] = [
     _package("a run whose start is a number", "run.json", _altered(init=5), "init must be text"),
     _package("a log with a step alone", "log.jsonl", '{"step": 1}\n', "is no training log"),
     _package("a log of words", "log.jsonl", '{"step": "x"}\n', "has more than numbers"),
+    Attempt(
+        "a model of a negative size",
+        ("train", "--text", "{}/a.txt", "-o", "{}/run", "--config", "{}/c.json", "--steps", "1"),
+        ("no masked language model can be made from", "c.json", "negative dimension"),
+        2,
+        _negative,
+        absent="run",
+    ),
     _try(
         "checkpoints never",
         (*_FROM_MODEL, "--minutes", "1", "--checkpoint-minutes", "inf"),
