@@ -62,6 +62,8 @@ def logits_of_batch(
             f"{name} gave logits {list(np.shape(logits))} for {len(rows)} asked positions: one row "
             "per position is wanted, as MaskedLM.logits_at says"
         )
+    if logits.dtype.kind != "f":
+        raise ModelOutputError(f"{name} gave logits of {logits.dtype}: float32 is wanted")
     if logits.shape[1] < size:
         raise ModelOutputError(
             f"{name} gave logits for {logits.shape[1]:,} tokens, and its tokenizer knows {size:,}: "

@@ -108,6 +108,10 @@ def check_choices(
             f"joint must lie from 0 to {MAX_JOINT}, the beam width from 1 to {MAX_BEAM_WIDTH:,}; "
             f"they were {written(joint)} and {written(beam_width)}"
         )
+    if wrong := [word for word in candidates if not isinstance(word, str)]:
+        raise OptionError(
+            f"a candidate was {repr(wrong[0])[:100]}: give words, as in ['cat', 'dog']"
+        )
     if isinstance(candidates, str):
         raise OptionError(
             f"the candidates were one text, {candidates[:40]!r}: give a list of words, as in "

@@ -135,6 +135,7 @@ class _Piece:
     location: str  # as the graph says it
     offset: int  # bytes from the start of the file
     length: int  # bytes; 0 for all that follow
+    is_told: bool = True  # whether both were numbers; else ONNX Runtime refuses the graph
 
 
 def read_graph(path: Path, root: Path, name: str) -> ParsedGraph:
@@ -161,7 +162,7 @@ def _refuse_torn(path: Path, homes: Homes, pieces: Iterable[_Piece]) -> None:
                 f"{home} has {size:,} bytes, and {takes} up to byte {end:,}: it is cut short or of "
                 "another model; fetch both again"
             )
-        if home.suffix == ".safetensors" and own.length:
+        if home.suffix == ".safetensors" and own.length and own.is_told:
             starts = ranges.setdefault(home, tensor_ranges(home))
             place = bisect_right(starts, (own.offset, math.inf)) - 1
             if place < 0 or end > starts[place][1]:
@@ -222,10 +223,10 @@ def _pieces(model: ModelProto) -> set[_Piece]:
 
 def _piece(tensor: TensorProto) -> _Piece:
     told = {entry.key: entry.value for entry in tensor.external_data}
-    said = (told.get(key, "") for key in ("offset", "length"))
-    # ONNX Runtime refuses what is no number when it opens the graph.
-    numbers = (int(own) if _OFFSET.fullmatch(own) else 0 for own in said)
-    return _Piece(told.get("location", ""), *numbers)
+    said = [told.get(key, "") for key in ("offset", "length")]
+    offset, length = (int(own) if _OFFSET.fullmatch(own) else 0 for own in said)
+    is_told = all(_OFFSET.fullmatch(own) for own in said if own)
+    return _Piece(told.get("location", ""), offset, length, is_told)
 
 
 def _precision(graph: GraphProto, tensors: Sequence[TensorProto]) -> str:

@@ -11,17 +11,18 @@ which stay where they are; a model that was loaded once loads again without bein
 
 import json
 import os
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from fillmask_ui.errors import ModelError
 from fillmask_ui.models.cache import read_entry, write_entry
-from fillmask_ui.models.weights import check_weights, weights_sha256
+from fillmask_ui.models.weights import check_weights, header_of, weights_sha256
 
 # The hub's client puts a file of this name into the store that repositories of its cache share.
 _STORE_MARK = ".huggingface-shared-blobs"
-_CUT_VERSION = "2"  # raised when graphs are cut in another way
+_CUT_VERSION = "3"  # raised when graphs are cut in another way
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,17 @@ class Homes:
         return {location: file.stat().st_size for location, file in self.others.items()}
 
     @property
+    def layout(self) -> dict[str, list[int]]:
+        """Of the file at each location its bytes, and a checksum of where its tensors lie."""
+        return {
+            location: [
+                size,
+                zlib.crc32(header_of(home)) if home.suffix == ".safetensors" else 0,
+            ]
+            for (location, home), size in zip(self.others.items(), self.sizes.values(), strict=True)
+        }
+
+    @property
     def refused(self) -> bool:
         """Whether ONNX Runtime would not read the locations as they stand in the file."""
         return any(
@@ -99,9 +111,10 @@ def read_cut(path: Path, root: Path, name: str, key: tuple[str, ...]) -> GraphSo
         return None
     header, _, content = entry.partition(b"\n")
     known = json.loads(header)
-    targets = known.pop("targets")
+    targets, layout = known.pop("targets"), known.pop("layout")
     homes = find_homes(path, root, [location for location in targets if location], name)
-    if homes.targets != targets:  # the same graph, its weights under other names
+    # The same graph, its weights under other names or at other places.
+    if homes.targets != targets or homes.layout != layout:
         return None
     return GraphSource(homes.files, **known, content=content, weights_folder=homes.folder)
 
@@ -109,7 +122,10 @@ def read_cut(path: Path, root: Path, name: str, key: tuple[str, ...]) -> GraphSo
 def keep_cut(source: GraphSource, homes: Homes, key: tuple[str, ...]) -> None:
     """Put a cut graph into the cache."""
     names = ("precision", "parameters", "scales_by_call", "size_bytes", "single", "logits", "width")
-    header = {name: getattr(source, name) for name in names} | {"targets": homes.targets}
+    header = {name: getattr(source, name) for name in names} | {
+        "targets": homes.targets,
+        "layout": homes.layout,
+    }
     entry = json.dumps(header).encode() + b"\n" + (source.content or b"")
     write_entry(entry, "graphs", _CUT_VERSION, weights_sha256([homes.path]), *key)
 

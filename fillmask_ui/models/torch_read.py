@@ -10,6 +10,7 @@ from fillmask_ui.models.files import ModelFiles
 from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.models.weights import (
     impossible,
+    refuse_integers,
     refuse_mismatched,
     refuse_missing,
     refuse_more_layers,
@@ -55,6 +56,8 @@ def read_torch(
                 f"{files.name} cannot be loaded as {what}: {impossible(error)}"
             ) from error
     refuse_mismatched(files.name, info["mismatched_keys"])
+    floats = {key for key, value in model.state_dict().items() if value.is_floating_point()}
+    refuse_integers(files.name, files.weights, floats)
     refuse_more_layers(files.name, model.state_dict(), info["unexpected_keys"])
     refuse_missing(files.name, type(model).__name__, sorted(info["missing_keys"]))
     return model.eval()

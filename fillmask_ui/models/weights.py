@@ -5,7 +5,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -95,11 +95,16 @@ def _tensors(path: Path) -> Iterator[_Tensor]:
         ) from error
 
 
+def header_of(path: Path) -> bytes:
+    """The JSON that a safetensors file begins with; the file was checked before."""
+    with path.open("rb") as file:
+        return file.read(int.from_bytes(file.read(8), "little"))
+
+
 def tensor_ranges(path: Path) -> list[tuple[int, int]]:
     """First byte and end of each tensor in a safetensors file, in order; it was checked before."""
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(length))
+    content = header_of(path)
+    header, length = json.loads(content), len(content)
     header.pop("__metadata__", None)
     pairs = (own["data_offsets"] for own in header.values())
     return sorted((8 + length + start, 8 + length + end) for start, end in pairs)
@@ -143,6 +148,26 @@ def refuse_mismatched(
             f"asks for, such as {tensor}: {list(stored)}, wanted {list(wanted)}; fetch config.json "
             "and weights from one place"
         )
+
+
+def refuse_integers(name: str, paths: Iterable[Path], floats: Collection[str]) -> None:
+    """Stop if what a model computes as fractions is stored as whole numbers.
+
+    Args:
+        name: of the model.
+        paths: its safetensors files.
+        floats: names of its weights.
+
+    Raises:
+        ModelError: if the file has one of them as integers, which transformers would convert.
+    """
+    for path in paths:
+        for tensor in _tensors(path):
+            if tensor.name in floats and tensor.kind.startswith(("I", "U", "BOOL")):
+                raise ModelError(
+                    f"{path} has {tensor.name} of {name} as {tensor.kind}, where numbers with "
+                    "fractions are wanted: it is damaged; fetch it again"
+                )
 
 
 def refuse_more_layers(name: str, loaded: Iterable[str], unexpected: Iterable[str]) -> None:

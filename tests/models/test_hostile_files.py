@@ -310,3 +310,39 @@ def test_a_graph_that_takes_weights_across_two_tensors(tmp_path, moved):
     path.write_bytes(model.SerializeToString())
     with pytest.raises(ModelError, match=r"model\.safetensors has no tensor at bytes"):
         load_model(folder)
+
+
+def _with_header(path, change):
+    """A safetensors file with its header changed, and its numbers as they were."""
+    content = path.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    header = change(content[8 : 8 + length])
+    path.write_bytes(len(header).to_bytes(8, "little") + header + content[8 + length :])
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_weights_that_moved_below_a_graph(tmp_path, monkeypatch, cached):
+    monkeypatch.setenv("FILLMASK_UI_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "m"
+    shutil.copytree(asset("model"), folder, ignore=shutil.ignore_patterns("model_int8.onnx"))
+    if cached:
+        load_model(folder)
+    _with_header(folder / "model.safetensors", lambda header: header + 8 * b" ")
+    with pytest.raises(ModelError, match=r"model\.safetensors has no tensor at bytes"):
+        load_model(folder)
+
+
+def test_whole_numbers_in_place_of_fractions(tmp_path):
+    folder = tmp_path / "m"
+    shutil.copytree(asset("model"), folder, ignore=shutil.ignore_patterns("onnx"))
+    name = b"bert.encoder.layer.0.attention.self.query.weight"
+
+    def change(header):
+        values = json.loads(header)
+        values[name.decode()]["dtype"] = "I16"
+        made = json.dumps(values).encode()
+        return made + b" " * (-len(made) % 8)
+
+    _with_header(folder / "model.safetensors", change)
+    with pytest.raises(ModelError, match=r"query\.weight of .* as I16, where numbers with"):
+        load_model(folder)

@@ -267,8 +267,7 @@ def test_external_data_cut_short_or_not_fetched(variant, cached, tmp_path, monke
         load_model(folder)
     whole = shared.read_bytes()
     shared.write_bytes(whole[:-1])
-    size = f"has {len(whole) - 1:,} bytes"
-    with pytest.raises(ModelError, match=size if not cached else "cannot open .* with .*shared"):
+    with pytest.raises(ModelError, match=rf"has {len(whole) - 1:,} bytes, and .* up to byte"):
         load_model(folder)
     shared.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n")
     with pytest.raises(ModelError, match=r"shared\.data is a git-LFS pointer.*git lfs pull"):
