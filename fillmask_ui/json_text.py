@@ -18,7 +18,7 @@ def parse_json(content: str | bytes) -> Any:
     ValueError: it is nested too deeply
     """
     if isinstance(content, bytes):  # of which json would take UTF-16, too
-        content = content.decode("utf-8-sig", "surrogatepass")
+        content = content.decode("utf-8", "surrogatepass")
     try:
         return json.loads(content)
     except RecursionError:

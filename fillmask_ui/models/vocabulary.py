@@ -157,9 +157,8 @@ def _refuse_no_json(source: Path) -> None:
             try:
                 read_object(path)
             except ValueError as error:
-                raise ModelError(
-                    f"{path} cannot be read as JSON: {error}; fetch it again"
-                ) from error
+                why = f"{path} cannot be read as JSON: {error}; fetch it again"
+                raise ModelError(why) from error
 
 
 def _of_transformers(tokenizer: Any, name: str) -> TokenizerVocabulary:
@@ -213,9 +212,10 @@ def _probe(vocabulary: TokenizerVocabulary, name: str) -> None:
             f"the tokenizer of {name} knows no words, only special tokens: the file of its "
             "vocabulary (tokenizer.json, vocab.txt or the like) is missing or empty; fetch it again"
         )
-    if 2 * len(set(vocabulary.ids.values())) < len(vocabulary.ids):
+    words = [own for own in vocabulary.ids.values() if own not in vocabulary.special_ids]
+    if alike := len(words) - len(set(words)):
         raise ModelError(
-            f"the tokenizer of {name} gives most of its {len(vocabulary.ids):,} tokens an id that "
+            f"the tokenizer of {name} gives {alike:,} of its {len(words):,} words an id that "
             "others have, too: its vocabulary is damaged; fetch it again"
         )
     mask = vocabulary.mask_token

@@ -32,6 +32,11 @@ FORMAT = 1
 RUN_FILE = "run.json"
 _MOST_BYTES = 2**24  # a thousand times what it has
 RUNNING, DONE, STOPPED, FAILED = STATES = ("running", "done", "stopped", "failed")
+# Of `RunInfo.texts`; where they lie may change.
+_PLANNED_TEXTS = (
+    *("signature", "kind", "column", "config", "split", "samples", "shuffle", "seed", "by"),
+    *("encoding", "format"),
+)
 _LATER = ("engines", "cell")  # which older runs do not have
 
 
@@ -88,7 +93,7 @@ class RunInfo:
         models = [model and model["sha256"] for model in (self.model, self.baseline)]
         config = self.config
         options = [config.metric, *config.scheme.signature, config.seed, config.max_tokens]
-        plan = [*options, *models, self.texts.get("signature")]
+        plan = [*options, *models, *map(self.texts.get, _PLANNED_TEXTS)]
         return zlib.crc32(json.dumps(plan).encode("ascii"))
 
     @property

@@ -162,8 +162,8 @@ class RowsFile:
             other = not math.isclose(nats / tokens, was.mean_nll_nats, rel_tol=1e-6)
         if other:
             raise DataError(
-                f"the rows of run {self.run} are not those that it measured: {self.path} was "
-                "altered; delete the run"
+                f"the rows of run {self.run} are not those that it measured: {self.path} or its "
+                "run.json was altered; delete the run"
             )
 
     def __len__(self) -> int:

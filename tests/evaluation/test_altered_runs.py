@@ -212,7 +212,12 @@ def test_rows_of_another_run_are_refused(tmp_path):
 
 @pytest.mark.parametrize(
     ("part", "name", "value"),
-    [("config", "seed", 9), ("config", "max_tokens", 16), ("model", "sha256", "0" * 64)],
+    [
+        ("config", "seed", 9),
+        ("config", "max_tokens", 16),
+        ("model", "sha256", "0" * 64),
+        ("texts", "samples", 9),
+    ],
 )
 def test_rows_of_other_choices_are_refused(tmp_path, part, name, value):
     folder = _stopped(tmp_path, 1)

@@ -140,7 +140,7 @@ def test_every_error_names_its_file(tmp_path, shuffle):
     assert f"{bad}, line 1: no column 'text'" in said(tmp_path, column="text", shuffle=shuffle)
     bad.unlink()
     bad.symlink_to(tmp_path / "gone")
-    assert f"{bad} is not there" in said(tmp_path, shuffle=shuffle)
+    assert f"{bad} is a link that leads nowhere" in said(tmp_path, shuffle=shuffle)
 
 
 def test_a_folder_without_texts_says_what_is_wanted(tmp_path):
