@@ -6,7 +6,6 @@ nothing else: no traceback. Programming errors stay ordinary exceptions (`ValueE
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 
@@ -81,50 +80,76 @@ def first_line(error: BaseException, most: int = 300) -> str:
     return said[:most]
 
 
-# What libraries say where memory runs out, beside a MemoryError.
-_OUT_OF_MEMORY = ("bad_alloc", "cannot allocate memory", "failed to map segment", "allocate memory")
+# Kinds of things that come from outside, and what each fails as.
+_OPENED: dict[str, type[FillmaskError]] = {
+    "a model": ModelError,
+    "a tokenizer": ModelError,
+    "ONNX": ModelError,
+    "texts": DataError,
+    "a run": DataError,
+}
+# Which no library raises for a file that it cannot read.
+_PASSED = (FillmaskError, KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
-NO_MEMORY = (
-    "there is not enough memory: end other programs, raise the limit (ulimit -v) or take a smaller "
-    "model"
-)
+@contextmanager
+def opening(kind: str, name: object) -> Iterator[None]:
+    """While a named thing from outside is opened: what a library raises becomes one line.
 
+    Only calls of libraries belong inside, since a mistake of our own would be told as theirs. The
+    panics of libraries in Rust, which are no `Exception`, are told too.
 
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether it says that memory ran out, in the words of one library or another."""
-    said = first_line(error, 10_000).lower()
-    return isinstance(error, MemoryError) or any(words in said for words in _OUT_OF_MEMORY)
+    Args:
+        kind: what it is opened as, one of `_OPENED`.
+        name: of the file, folder, data set or model, as the user knows it.
 
+    Raises:
+        ModelError: for models and tokenizers.
+        DataError: for all else.
 
-def unexpected(error: BaseException) -> str:
-    """One line for what nothing has explained: what is missing here, or a fault of the program.
-
-    >>> unexpected(PermissionError(13, "Permission denied", "/srv/runs"))
-    '/srv/runs: Permission denied'
+    >>> with opening("texts", "a.json"):
+    ...     int("x")
+    Traceback (most recent call last):
+    fillmask_ui.errors.DataError: a.json cannot be read as texts: invalid literal for int() ...
     """
-    if is_out_of_memory(error):
-        return NO_MEMORY
-    said = first_line(error)
-    if "start new thread" in said:
-        return "no further thread can be started here: raise the limit (ulimit -u)"
-    if isinstance(error, ImportError):
-        return f"this installation cannot be used: {said}; reinstall fillmask-ui"
-    if isinstance(error, FileNotFoundError) and error.filename is None and not _is_here():
-        return "the folder in which this command was called is gone: change to another one"
+    try:
+        yield
+    except _PASSED:
+        raise
+    except BaseException as error:
+        said = error.strerror if isinstance(error, OSError) and error.strerror else None
+        why = said or first_line(error)
+        raise _OPENED[kind](f"{name} cannot be read as {kind}: {why}") from error
+
+
+BUG = 70  # exit code of a mistake of this program, EX_SOFTWARE of sysexits.h
+
+
+def explain(error: BaseException) -> tuple[str, int]:
+    """What a face says of an error, in one line, and the exit code of a command.
+
+    2 is wrong input, 1 a failure outside it (model, network, data, disk), `BUG` all that nothing
+    has foreseen.
+
+    >>> explain(OptionError("top k must be at least 1; it was 0"))
+    ('top k must be at least 1; it was 0', 2)
+    >>> explain(PermissionError(13, "Permission denied", "/srv/runs"))
+    ('/srv/runs: Permission denied', 1)
+    >>> explain(KeyError("rows"))[1]
+    70
+    """
+    if isinstance(error, FillmaskError):
+        return str(error), 2 if isinstance(error, OptionError | TextError) else 1
     if isinstance(error, OSError) and error.strerror:
         where = "" if error.filename is None else f"{error.filename}: "
-        return f"{where}{error.strerror}"
-    kind = type(error).__name__
-    return f"internal error: {kind}: {said}; set FILLMASK_UI_DEBUG=1 to see where, and report it"
-
-
-def _is_here() -> bool:
-    """Whether there is a current folder."""
-    try:
-        return bool(Path.cwd())
-    except OSError:
-        return False
+        return f"{where}{error.strerror}", 1
+    if isinstance(error, MemoryError):
+        return "there is not enough memory: end other programs, or take a smaller model", 1
+    said = f"{type(error).__name__}: {first_line(error)}"
+    return (
+        f"this is a bug of fillmask-ui: {said}; please report it with what --traceback shows",
+        BUG,
+    )
 
 
 @contextmanager

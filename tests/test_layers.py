@@ -23,6 +23,7 @@ ROOMS = [
     "texts",
     "models",
     "onnx_tools",
+    "schema",
     "evaluation",
     "intervals",
     "quantiles",
@@ -51,6 +52,8 @@ HEAVY = {
     "jinja2": ("show/render",),
     "onnxruntime": ("models/onnx", "onnx_tools/", "bench/products"),
     "torch": ("models/torch", "training/", "onnx_tools/", "runs/collator_masks", "bench/peers"),
+    "pydantic": ("schema",),
+    "platformdirs": ("assets",),
     "yaml": ("lessons/chapter",),
     "datasets": ("texts/",),
     "pyarrow": ("texts/", "runs/", "cluster/"),
@@ -142,4 +145,4 @@ def test_heavy_libraries_stay_in_their_rooms(module):
 
 @pytest.mark.parametrize("module", modules())
 def test_files_stay_small(module):
-    assert len((PACKAGE / module).read_text().splitlines()) <= 350
+    assert len((PACKAGE / module).read_text().splitlines()) <= 500

@@ -16,7 +16,7 @@ from typer.core import TyperCommand
 from fillmask_ui.cli.hub_settings import check_hub_settings
 from fillmask_ui.cli.serve import serve
 from fillmask_ui.cli.streams import open_streams
-from fillmask_ui.errors import FillmaskError, OptionError, TextError, unexpected
+from fillmask_ui.errors import explain
 from fillmask_ui.output import visible
 
 # Each in a module of its name, and what `--help` says of it: the modules load numpy, and more.
@@ -89,9 +89,12 @@ for _name, _help in _COMMANDS.items():
 def run() -> None:
     """Entry point of `fillmask-ui`.
 
-    Exit codes: 0 done, 1 a failure outside the input (model, network, data), 2 wrong input,
-    130 interrupted.
+    Exit codes: 0 done, 1 a failure outside the input (model, network, data, disk), 2 wrong input,
+    70 a mistake of this program, 130 interrupted. `--traceback` anywhere, or FILLMASK_UI_DEBUG=1,
+    shows where an error arose.
     """
+    traced = "--traceback" in sys.argv or bool(os.environ.get("FILLMASK_UI_DEBUG"))
+    sys.argv = [argument for argument in sys.argv if argument != "--traceback"]
     open_streams()
     # Nearly all that a command allocates at its start stays: to search it for cycles is in vain.
     gc.set_threshold(50_000)
@@ -102,9 +105,6 @@ def run() -> None:
             _call()
         finally:
             sys.stdout.flush()  # while its failure can still be told
-    except FillmaskError as error:
-        sys.stderr.write(f"error: {visible(str(error))}\n")
-        raise SystemExit(2 if isinstance(error, OptionError | TextError) else 1) from None
     except (SystemExit, BrokenPipeError) as end:
         # The reader has gone (`| head`), of which typer makes a 1: all is done where that is all.
         if isinstance(end, BrokenPipeError) or isinstance(end.__context__, BrokenPipeError):
@@ -114,10 +114,11 @@ def run() -> None:
         if _interrupted(error):
             sys.stderr.write("\ninterrupted\n")
             raise SystemExit(130) from None
-        if os.environ.get("FILLMASK_UI_DEBUG"):
+        said, code = explain(error)
+        if traced:
             traceback.print_exc()
-        sys.stderr.write(f"error: {unexpected(error)}\n")
-        raise SystemExit(1) from None
+        sys.stderr.write(f"error: {visible(said)}\n")
+        raise SystemExit(code) from None
     finally:
         # On its way out Python would search all that was imported for cycles, which takes longer
         # than a prediction.

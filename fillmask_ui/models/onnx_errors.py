@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from fillmask_ui.errors import NO_MEMORY, ModelError, ModelOutputError, first_line, is_out_of_memory
+from fillmask_ui.errors import ModelError, ModelOutputError, first_line
 
 # Of two arrays that do not fit, as "512 by 704".
 _SIDES = re.compile(r"\b(\d+) by (\d+)$")
@@ -17,11 +17,7 @@ def reason(error: Exception) -> str:
 
     >>> reason(ValueError("[Error] : 1 : FAIL : a failed:/src/g.cc:1 void g::f(int) no such node"))
     'a failed: no such node'
-    >>> reason(RuntimeError("[Error] : 6 : Exception during initialization: std::bad_alloc"))
-    'there is not enough memory: end other programs, ...'
     """
-    if is_out_of_memory(error):
-        return NO_MEMORY
     said = first_line(error, 10_000).split(" : ")[-1]
     return _SOURCE.sub(" ", said).strip()[:300]
 
