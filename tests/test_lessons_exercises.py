@@ -338,6 +338,9 @@ def test_vectors():
     for exercise, numbers in drawn("senses", 1):
         a, b = numbers[:3], numbers[3:]
         assert exercise.answer == pytest.approx(1 - cosine(a, b))
+        assert ("away from each other" in exercise.explanation) == (exercise.answer < 0)
+    assert min(exercise.answer for exercise, _ in drawn("senses", 1)) < 0
+    assert "−1 for opposite ones" in chapters()[8].steps[0].text
     for exercise, numbers in drawn("senses", 2):
         values, asked = numbers[:4], numbers[-1]
         assert exercise.answer == pytest.approx(zscore(values)[values.index(asked)])

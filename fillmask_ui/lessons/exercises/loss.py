@@ -122,6 +122,6 @@ def _units(rng: np.random.Generator) -> Choice:
             Option(answer(decimal, perplexity), "Dividing by ln 10 gives neither nats nor bits."),
         ],
         f"Bits: {written(nats)} / ln 2 = {written(nats)} / 0.693 = {written(bits)}.\n"
-        f"Perplexity: e^{written(nats)} = {perplexity}, as 2^{written(bits)} is: the model is as "
-        f"unsure as among {perplexity} equally probable words.",
+        f"Perplexity: e^{written(nats)} = {perplexity}, as 2^{written(bits)} is: as hard as a "
+        f"choice among {perplexity} equally probable words.",
     )
