@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -77,8 +77,8 @@ def rows_of(samples: Sequence[Samples]) -> tuple[Row, ...]:
         own = medians.get((one.work, one.subject))
         if own is None:
             if one.error is not None:
-                failed = (one.work, one.subject, None, one.unit, None, None, {})
-                rows.append(Row(*failed, error=one.error, peer=one.peer))
+                failed = Row(one.work, one.subject, None, one.unit, None, None, {})
+                rows.append(replace(failed, error=one.error, peer=one.peer))
             continue
         others = {
             subject: value
