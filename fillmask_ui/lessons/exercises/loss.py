@@ -12,14 +12,7 @@ from fillmask_ui.lessons.exercises.draws import (
     minus_ln,
     shares,
 )
-from fillmask_ui.lessons.exercises.exercise import (
-    Choice,
-    Exercise,
-    Numeric,
-    Option,
-    Slip,
-    written,
-)
+from fillmask_ui.lessons.exercises.exercise import Choice, Exercise, Numeric, Option, Slip, written
 from fillmask_ui.scoring import exponentials, nll_nats
 
 
