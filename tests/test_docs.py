@@ -71,9 +71,9 @@ def test_every_command_is_documented(name):
     assert name.count(" ") > 1 or f"\n## `{name}`\n" in text
 
 
-@pytest.mark.parametrize(
-    ("name", "option"),
-    sorted(
+def options():
+    """Every long option with its command."""
+    return sorted(
         {
             (name, option)
             for name, command in commands(PROGRAM)
@@ -81,8 +81,10 @@ def test_every_command_is_documented(name):
             for option in (*parameter.opts, *parameter.secondary_opts)
             if option.startswith("--") and option not in STANDARD
         }
-    ),
-)
+    )
+
+
+@pytest.mark.parametrize(("name", "option"), options())
 def test_every_option_is_documented_with_its_command(name, option):
     text = read("docs/command-line.md")
     own = section(text, f"`{' '.join(name.split()[:2])}`")
@@ -195,6 +197,8 @@ def test_what_a_public_page_promises_is_what_the_code_has():
     from fillmask_ui.ui.app import launch_options
     from fillmask_ui.ui.evaluate import desk, form, uploads
 
+    *first, last = (name for name, scheme in SCHEMES.items() if scheme.one_by_one)
+    one_by_one = f"{', '.join(first)} and {last}"
     promises = section(read("SECURITY.md"), "A page for strangers")
     options = launch_options(public=True)
     assert options["max_file_size"] == "20mb"
@@ -204,7 +208,7 @@ def test_what_a_public_page_promises_is_what_the_code_has():
         f"{session.MAX_WORDS} candidate words",
         f"{session.MAX_WORK:,} tokens",
         f"20 MB as sent; 20 MB and {uploads.PUBLIC_ROWS:,} lines",
-        f"{form.PUBLIC_TEXTS} texts ({form.PUBLIC_TEXTS_ONE_BY_ONE} for pseudo-perplexity)",
+        f"{form.PUBLIC_TEXTS} texts ({form.PUBLIC_TEXTS_ONE_BY_ONE} for {one_by_one})",
         f"cut at {form.PUBLIC_TOKENS} tokens",
         f"left alone for {desk.LEFT_SECONDS // 3600} hours",
         f"{options['max_threads']} threads",

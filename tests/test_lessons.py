@@ -42,3 +42,34 @@ def test_every_number_that_is_listed_stands_in_the_text(chapter):
     }
     listed = {value_of(number)[0] for number in [*chapter.numbers, *chapter.given]}
     assert listed <= said, f"not in the text: {sorted(listed - said)}"
+
+
+def test_sizes_of_known_models_are_those_of_transformers():
+    """The table of the last chapter: a network of its dimensions has so many parameters."""
+    import torch
+    from transformers import BertConfig, BertModel, XLMRobertaConfig, XLMRobertaModel
+
+    text = CHAPTERS[-1].steps[-1].text
+    rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]]
+        for line in text.splitlines()
+        if "|" in line
+    ]
+    names, *table = [row for row in rows if "---" not in row[0]]
+    assert names == ["model", "BERT-base", "XLM-R Large"]
+    kinds = (BertConfig, BertModel), (XLMRobertaConfig, XLMRobertaModel)
+    for column, (config, network) in enumerate(kinds, 1):
+        number = {row[0]: int(value_of(stated(row[column])[0])[0]) for row in table[:-1]}
+        with torch.device("meta"):
+            made = network(
+                config(
+                    vocab_size=number["tokens of the vocabulary"],
+                    max_position_embeddings=number["longest text in tokens"],
+                    hidden_size=number["dimensions of a vector"],
+                    intermediate_size=4 * number["dimensions of a vector"],
+                    num_hidden_layers=number["layers"],
+                    num_attention_heads=number["attention heads in each layer"],
+                )
+            )
+        millions = sum(parameter.numel() for parameter in made.parameters()) / 1e6
+        assert millions == pytest.approx(number["parameters"], rel=0.02)

@@ -133,12 +133,14 @@ def test_a_pair_is_the_evaluators():
 
 
 def test_the_text_is_right_about_the_shipped_models():
-    """Unchanged tokens flatter, masks are harder than the mean, seeds differ, pairs are narrow."""
+    """Unchanged tokens cost little, random ones most; seeds differ, pairs are narrow."""
     model, other = load_model("embedded"), load_model("embedded:int8")
     texts = shortest(list(open_texts(TextSource())), 20)
     for one in (model, other):
-        dice = throw_dice(one, texts, seeds=range(1, 5))
-        assert dice.shown_as["unchanged"] < 1 < dice.mean_nats < dice.shown_as["mask"]
+        dice = throw_dice(one, texts)
+        shown_as = dice.shown_as
+        assert 0.1 < shown_as["unchanged"] < 1 < dice.mean_nats < shown_as["mask"]
+        assert shown_as["mask"] < shown_as["random"]
         assert dice.spread_nats > 0.2
     found = pair(other, model, list(open_texts(TextSource(samples=40))))
     assert found.times_narrower > 10

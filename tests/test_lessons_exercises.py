@@ -31,7 +31,7 @@ from fillmask_ui.lessons.exercises.exercise import Item, Option, Slip, written
 
 pytestmark = pytest.mark.quick
 
-SEEDS = range(1, 201)
+SEEDS = range(1, 1001)
 drawn_once = cache(exercises_of)
 EACH_CHAPTER = pytest.mark.parametrize("chapter", EXERCISES)
 
@@ -98,7 +98,7 @@ def test_a_right_response_is_accepted_and_the_explanation_says_the_answer(chapte
 
 
 @EACH_CHAPTER
-def test_numeric_answers_hold_within_their_tolerance(chapter):
+def test_numeric_answers_hold_within_their_tolerance_and_no_slip_is_one(chapter):
     for seed in SEEDS:
         for exercise in drawn_once(chapter, seed):
             if not isinstance(exercise, Numeric):
@@ -109,13 +109,14 @@ def test_numeric_answers_hold_within_their_tolerance(chapter):
             assert exercise.check(rounded.replace(".", ",")).right is True
             for wrong in (answer - 1.1 * near, answer + 1.1 * near):
                 assert exercise.check(f"{wrong:.9f}").right is False
-            for slip in exercise.slips:
-                if abs(slip.value - answer) > 2 * near:
-                    assert exercise.check(f"{slip.value:.9f}").right is False
             assert exercise.slips
+            for slip in exercise.slips:
+                for digits in (exercise.decimals, exercise.decimals + 1, 9):
+                    feedback = exercise.check(f"{slip.value:.{digits}f}")
+                    assert feedback.right is False, (seed, exercise.text, slip)
+                    assert any(f" {own.text}" in feedback.text for own in exercise.slips)
             first = exercise.slips[0]
-            if abs(first.value - answer) > 2 * near:
-                assert first.text in exercise.check(f"{first.value:.9f}").text
+            assert first.text in exercise.check(f"{first.value:.9f}").text
 
 
 @EACH_CHAPTER
@@ -338,6 +339,9 @@ def test_vectors():
     for exercise, numbers in drawn("senses", 1):
         a, b = numbers[:3], numbers[3:]
         assert exercise.answer == pytest.approx(1 - cosine(a, b))
+        assert ("away from each other" in exercise.explanation) == (exercise.answer < 0)
+    assert min(exercise.answer for exercise, _ in drawn("senses", 1)) < 0
+    assert "−1 for opposite ones" in chapters()[8].steps[0].text
     for exercise, numbers in drawn("senses", 2):
         values, asked = numbers[:4], numbers[-1]
         assert exercise.answer == pytest.approx(zscore(values)[values.index(asked)])

@@ -19,6 +19,7 @@ from fillmask_ui.bench.process import Worker
 from fillmask_ui.bench.products import LIBRARIES, SHAPES
 from fillmask_ui.bench.report import Report, Row, Samples, rows_of
 from fillmask_ui.bench.subjects import OWN, Lineup, Subject, lineup
+from fillmask_ui.errors import FillmaskError
 from fillmask_ui.texts import open_texts
 
 LENGTHS = (8, 32, 128, 512)  # tokens of one sentence
@@ -58,10 +59,10 @@ class Entry:
 
 
 def run_bench(config: BenchConfig) -> Generator[Step]:
-    """Measure; the last step has the report.
+    """Measure; the last step has the report, in which what failed has rows that say why.
 
     Raises:
-        FillmaskError: if a model or the texts cannot be read.
+        FillmaskError: if a model or the texts cannot be read, or nothing can be measured.
     """
     subjects = lineup(config)
     with open_texts(config.source()) as source:
@@ -80,6 +81,7 @@ class Bench:
         self._texts, self._stack = texts, stack
         self._workers: dict[str, Worker] = {}
         self._samples: list[Samples] = []
+        self._errors: dict[str, str] = {}  # of the subjects that failed
         self._done, self._total = 0.0, 0
 
     def steps(self) -> Iterator[Step]:
@@ -110,7 +112,13 @@ class Bench:
         for number in range(1, self._effort.loads + 1):
             for subject, samples in zip(self._subjects, loading, strict=True):
                 yield self._step(f"loading {subject.name}")
-                worker = Worker(subject.name, subject.request(limits.get(subject.folder)))
+                if subject.name in self._errors:
+                    continue
+                try:
+                    worker = Worker(subject.name, subject.request(limits.get(subject.folder)))
+                except FillmaskError as error:
+                    samples.error = self._fail(subject.name, error)
+                    continue
                 samples.values.append(worker.loaded["seconds"])
                 limits.setdefault(subject.folder, worker.loaded["max_tokens"])
                 if number < self._effort.loads:
@@ -127,7 +135,7 @@ class Bench:
                 yield self._step(f"{entry.samples.work}: {entry.samples.subject}")
                 given = {"texts": longest if number == 0 else texts}
                 timing = self._ask(entry, {} if entry.task == "product" else given)
-                if number:
+                if number and timing:
                     _note(entry, timing)
             if number == 1 and entries[0].samples.work == CROSS_ENTROPY:
                 self._note_memory(entries)
@@ -135,8 +143,9 @@ class Bench:
     def _note_memory(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
             subject = next((own for own in self._subjects if own.name == entry.worker), None)
-            most = subject and self._workers[entry.worker].ask("peak_bytes")
-            if subject and most:
+            if not subject or subject.name in self._errors:
+                continue
+            if most := self._workers[subject.name].ask("peak_bytes"):
                 self._sample("peak memory", subject, "MB").values.append(most / 1e6)
 
     def _time_sentences(self, tokens: int, entries: Sequence[Entry]) -> Iterator[Step]:
@@ -152,10 +161,12 @@ class Bench:
         start = time.perf_counter()
         fraction = 0.0
         while able and fraction < 1:
-            for entry in able:
-                timing = self._ask(entry, {"runs": 1 + entry.calls})
-                _note(entry, {**timing, "seconds": timing["seconds"][1:]})
-            fewest = min(len(entry.samples.values) for entry in able)
+            for entry in able.copy():
+                if timing := self._ask(entry, {"runs": 1 + entry.calls}):
+                    _note(entry, {**timing, "seconds": timing["seconds"][1:]})
+                else:
+                    able.remove(entry)
+            fewest = min((len(entry.samples.values) for entry in able), default=effort.calls)
             spent = min(fewest / _LEAST_CALLS, (time.perf_counter() - start) / effort.seconds)
             fraction = min(1.0, max(fewest / effort.calls, spent))
             self._done = before + fraction * _SENTENCE_STEPS
@@ -163,7 +174,22 @@ class Bench:
         self._done = before + _SENTENCE_STEPS
 
     def _ask(self, entry: Entry, more: dict[str, Any]) -> Any:
-        return self._workers[entry.worker].ask(entry.task, **{**entry.arguments, **more})
+        """The answer of a contender; None if it has none, or has failed now or before."""
+        if entry.worker not in self._errors:
+            try:
+                return self._workers[entry.worker].ask(entry.task, **{**entry.arguments, **more})
+            except FillmaskError as error:
+                self._fail(entry.worker, error)
+        entry.samples.error = self._errors[entry.worker]
+        return None
+
+    def _fail(self, name: str, error: FillmaskError) -> str:
+        """Go on without a contender, unless nothing is measured and none is left."""
+        self._errors[name] = str(error)
+        measured = any(one.values for one in self._samples if one.unit not in ("s", "GFLOP/s"))
+        if name == PRODUCTS or (not measured and len(self._errors) == len(self._subjects)):
+            raise error
+        return str(error)
 
     def _evaluations(self, metric: str) -> list[Entry]:
         """All that evaluate; with the cross-entropy also the products that it is held against."""
@@ -214,7 +240,7 @@ class Bench:
 
     def _report(self, evaluated: Sequence[Entry]) -> Report:
         rows = rows_of(self._samples)
-        rate = max(row.median for row in rows if row.unit == "GFLOP/s")
+        rate = max(row.median for row in rows if row.median and row.unit == "GFLOP/s")
         for entry in evaluated:
             own = entry.samples
             if entry.operations:

@@ -71,7 +71,7 @@ class TokenizerVocabulary:
             return ()
         if not before:
             return self.split(word, False).ids
-        if before.isspace():
+        if before[-1].isspace():
             return self._behind_mask(f" {word}")
         # `(` stands in where the real neighbour merges with the word into one token.
         return self._after(before, word) or self._after("(", word) or self._behind_mask(word)
@@ -87,7 +87,7 @@ class TokenizerVocabulary:
         if any(span.start < border < span.end for span in encoding.spans):
             return ()
         pairs = zip(encoding.ids, encoding.spans, strict=True)
-        return tuple(own for own, span in pairs if border <= span.start < span.end)
+        return tuple(own for own, span in pairs if border <= span.start)
 
     def token(self, token_id: int) -> str:
         return self._tokens.get(token_id, f"[{token_id}]")

@@ -77,7 +77,9 @@ def _works(kind: str, rows: Sequence[Row]) -> Works:
     """The columns that any of the rows fills."""
     sizes = [row.work.removeprefix(kind) for row in rows]
     # Others are measured against: the peers, or where there are none the first subject.
-    rivals = dict.fromkeys(row.subject for row in rows if row.peer) or {rows[0].subject: None}
+    measured = [row for row in rows if row.median is not None]
+    rivals = dict.fromkeys([row.subject for row in measured if row.peer])
+    rivals = rivals or dict.fromkeys([row.subject for row in measured[:1]])
     unit = rows[0].unit
     columns: dict[str, list[str]] = {"size": sizes, "subject": [row.subject for row in rows]}
     columns[f"median ({unit})"] = [three_digits(row.median) for row in rows]
@@ -87,6 +89,7 @@ def _works(kind: str, rows: Sequence[Row]) -> Works:
     for rival in rivals:
         ratios = [row.ratios.get(rival) for row in rows]
         columns[f"against {rival}"] = ["" if own is None else f"{own:.2f}x" for own in ratios]
+    columns["failed"] = [row.error or "" for row in rows]
     filled = {name: cells for name, cells in columns.items() if any(cells)}
     table = Table(tuple(filled), tuple(zip(*filled.values(), strict=True)))
     title = {_SENTENCE: "one sentence, text in to records out"}.get(kind, kind.strip())
@@ -95,7 +98,7 @@ def _works(kind: str, rows: Sequence[Row]) -> Works:
 
 def _numbers(table: Table) -> Iterator[bool]:
     """For each column, whether it is read from the right."""
-    return (name not in ("size", "subject") for name in table.columns)
+    return (name not in ("size", "subject", "failed") for name in table.columns)
 
 
 def headings(table: Table) -> list[str]:

@@ -18,7 +18,7 @@ EXPLANATIONS = {
     "sub_tokens": "The tokens of the word, each with its share of the loss, given those before it.",
     "hidden_word": "The word behind the mask: what the model gives it, and what loss that costs.",
     "entropy": "How undecided the model is: the loss that it expects; 0 if it is sure of one word.",
-    "perplexity": "As many equally probable words are as hard to guess: e to the entropy in nats.",
+    "perplexity": "As undecided as among so many equally probable words: e to the entropy in nats.",
     "vocabulary": "How many different tokens the model can put here.",
     "joint_rank": "Place among the fillings found; 1 is the most probable.",
     "joint_probability": "Of all masks filled like this together: the product of the factors.",

@@ -75,6 +75,26 @@ def test_a_table_per_kind_of_work_against_the_peer(report):
     assert sentences.rows[0][-1] == f"{ratio:.2f}x"
 
 
+def test_what_failed_is_a_row_that_says_why(tmp_path):
+    samples = [
+        Samples("load time", "one", "s", values=[2.0]),
+        Samples("load time", "loop", "s", True, error="no <such> module"),
+        Samples("load time", "late", "s", True, [4.0], error="out of memory"),
+    ]
+    report = Report(MACHINE, rows_of(samples))
+    one, loop, late = report.to_dict()["rows"]
+    assert one["ratios"] == {"late": 2.0} and "error" not in one
+    assert (loop["median"], loop["ratios"], loop["error"]) == (None, {}, "no <such> module")
+    assert (late["median"], late["error"]) == (4.0, "out of memory")
+    (table,) = (kind.table for kind in works(report))
+    assert table.columns == ("subject", "median (s)", "against late", "failed")
+    assert table.rows[1] == ("loop", "", "", "no <such> module")
+    assert headings(table)[-1] == "failed"
+    assert "| loop |  |  | no <such> module |" in markdown(report)
+    write_page(report, tmp_path / "bench.html")
+    assert "no &lt;such&gt; module" in (tmp_path / "bench.html").read_text()
+
+
 def test_markdown_is_a_table_of_each(report):
     text = markdown(report)
     assert "### Cross-entropy" in text

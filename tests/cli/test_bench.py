@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fillmask_ui.bench import config, measure
+from fillmask_ui.bench import config, measure, process
 
 KEYS = {"work", "subject", "median", "unit", "spread", "loss", "ratios"}
 ROOT = Path(__file__).parent.parent.parent
@@ -50,6 +50,58 @@ def test_json_of_two_models(fillmask, tiny_models, tmp_path, monkeypatch):
     text = (ROOT / "docs" / "command-line.md").read_text("utf-8")
     own = text[text.index("\n## `fillmask-ui bench`") :].split("\n## ")[1]
     assert not [key for key in {*machine, *KEYS, "p95", "p99"} if f'"{key}"' not in own]
+
+
+def broken(subject, at_load, monkeypatch):
+    """The process of one subject ends with an error, at once or when it is to measure."""
+
+    class Broken(process.Worker):
+        def ask(self, task, **arguments):
+            ends = self.name.endswith(subject) and (at_load or task != "load")
+            return super().ask("nonsense" if ends else task, **arguments)
+
+    monkeypatch.setattr(measure, "Worker", Broken)
+
+
+def bench_of_broken(fillmask, tiny_models, tmp_path, monkeypatch, at_load, *more):
+    short = replace(config.QUICK, rounds=1, calls=2, seconds=0.1)
+    monkeypatch.setattr(config, "QUICK", short)
+    monkeypatch.setattr(measure, "SHAPES", ((64, 64, 64),))
+    broken("model.onnx", at_load, monkeypatch)
+    texts = tmp_path / "texts.txt"
+    texts.write_text("The cat sat on the mat.\nThe river runs under the old house.\n" * 4)
+    model = tiny_models.folder("bert") / "onnx" / "model.onnx"
+    return fillmask("bench", "--quick", "-m", model, *more, "--file", texts, "--json")
+
+
+@pytest.mark.parametrize("at_load", [False, True])
+def test_a_contender_that_fails_is_a_row_and_the_others_are_measured(
+    fillmask, tiny_models, tmp_path, monkeypatch, at_load
+):
+    folder = tiny_models.folder("bert")
+    done = bench_of_broken(fillmask, tiny_models, tmp_path, monkeypatch, at_load, "-m", folder)
+    assert done.returncode == 0, done.stderr
+    rows = {}
+    for row in done.json["rows"]:
+        rows.setdefault(row["subject"], {})[row["work"]] = row
+    works = {"cross-entropy", "pseudo-perplexity", "one sentence of 8 tokens"}
+    failed = rows[f"{folder}/onnx/model.onnx"]
+    assert (failed["load time"]["median"] is None) == at_load
+    assert "peak memory" not in failed
+    for work in works:
+        assert "ended with code 1" in failed[work]["error"]
+        assert "no attribute 'nonsense'" in failed[work]["error"]
+        assert failed[work]["median"] is None
+        own = rows[str(folder)][work]
+        assert own["median"] > 0
+        assert "error" not in own
+
+
+@pytest.mark.parametrize("at_load", [False, True])
+def test_if_all_fail_the_command_does(fillmask, tiny_models, tmp_path, monkeypatch, at_load):
+    done = bench_of_broken(fillmask, tiny_models, tmp_path, monkeypatch, at_load)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no attribute 'nonsense'" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_a_model_without_the_head(family, runtime, loaded):
     ids, mask = np.array([pair.encoding.ids]), np.ones((1, len(pair.encoding)), np.int64)
     with pytest.raises(ModelError, match="no head for next sentence"):
         model.pair_logits(ids[0], np.array(pair.segments), np.array([1]))
-    # The masked-LM loss is that of the pair as one text; the other is the reader's.
+    # The masked-LM loss is that of the pair as one segment; the other is the reader's.
     loss = pair_loss(model, pair, SEED, RANDOM, 0.7)
     hidden = hide_in_pair(model, pair, SEED)
     logits = model.logits_at(hidden.input_ids[None], mask, np.zeros_like(hidden.cols), hidden.cols)
@@ -131,23 +131,51 @@ def test_a_model_without_the_head(family, runtime, loaded):
     wanted = log_sums - exact[np.arange(len(exact)), hidden.true_ids]
     assert loss.masked_nats == pytest.approx(wanted.mean())
     assert loss.order_nats == pytest.approx(-np.log(0.3))
+    for name in ("sentence_pair", "pretraining_loss"):
+        assert "every token as of segment A" in shown(model, name)
+
+
+def test_without_the_head_segments_are_zeros_in_transformers_too(tiny_models):
+    """And with the segments that BERT is told the loss is another one."""
+    import torch
+    from transformers import AutoModelForMaskedLM
+
+    folder = tiny_models.folder("bert", onnx=False)
+    model = load_model(folder)
+    pair = sentence_pair(model, FIRST, SECOND)
+    hidden = hide_in_pair(model, pair, SEED)
+    ids, labels = torch.tensor(hidden.input_ids)[None], torch.full((1, len(pair.encoding)), -100)
+    labels[0, hidden.cols] = torch.tensor(hidden.true_ids)
+    with quiet(), torch.no_grad():
+        reference = AutoModelForMaskedLM.from_pretrained(folder).eval()
+        types = torch.tensor([pair.segments])
+        zeros, told = (
+            float(reference(input_ids=ids, token_type_ids=own, labels=labels).loss)
+            for own in (torch.zeros_like(types), types)
+        )
+    loss = pair_loss(model, pair, SEED, FOLLOWS, 0.7).masked_nats
+    assert loss == pytest.approx(zeros, abs=1e-4)
+    assert loss != pytest.approx(told, abs=1e-3)
+
+
+def shown(model, name):
+    """The first piece of a figure of the chapter."""
+    session = Session(ModelStore(loader=lambda choice, **_: model), "pretrained")
+    values = {"first": FIRST, "second": SECOND, "probability": "0.7", "seed": str(SEED)}
+    asked = Asked(session, values, model)
+    while isinstance(answer := sentences.FIGURES[name].show(asked), Waiting):
+        pass
+    return next(iter(answer.pieces.values()))
 
 
 def test_the_chapter_shows_what_the_head_says(pretrained):
     model = load_model(pretrained)
-    session = Session(ModelStore(loader=lambda choice, **_: model), "pretrained")
-    values = {"first": FIRST, "second": SECOND, "probability": "0.7", "seed": str(SEED)}
-
-    def shown(name: str) -> str:
-        asked = Asked(session, values, model)
-        while isinstance(answer := sentences.FIGURES[name].show(asked), Waiting):
-            pass
-        return next(iter(answer.pieces.values()))
-
     probability = next_probability(model, sentence_pair(model, FIRST, SECOND))
-    assert f"{100 * probability:.1f}%" in shown("next_sentence")
-    assert "fm-sentences-head" in shown("next_sentence")  # hides the slider
-    assert "reads the vector of <code>[CLS]</code>" in shown("sentence_pair")
+    assert f"{100 * probability:.1f}%" in shown(model, "next_sentence")
+    assert "fm-sentences-head" in shown(model, "next_sentence")  # hides the slider
+    assert "reads the vector of <code>[CLS]</code>" in shown(model, "sentence_pair")
     loss = pair_loss(model, sentence_pair(model, FIRST, SECOND), SEED, FOLLOWS, 0.7)
-    assert f"<td>{loss.total_nats:.3f}</td>" in shown("pretraining_loss")
-    assert "your slider" not in shown("pretraining_loss")
+    assert f"<td>{loss.total_nats:.3f}</td>" in shown(model, "pretraining_loss")
+    assert "your slider" not in shown(model, "pretraining_loss")
+    for name in ("sentence_pair", "pretraining_loss"):
+        assert "as of segment A" not in shown(model, name)

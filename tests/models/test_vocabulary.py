@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import warnings
+from functools import cache
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tiny_models import FAMILIES, quiet
 
@@ -45,6 +46,31 @@ def test_a_word_behind_a_blank_is_tokenized_as_in_running_text(vocabulary, word)
     left = vocabulary.encode("looked at the").ids
     whole = vocabulary.encode(f"looked at the {word}").ids
     assert whole == (*left[:-1], *vocabulary.encode_word(word, " "), left[-1])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    context=st.text(st.characters(exclude_categories=["Cs"]), max_size=3),
+    parts=st.lists(st.text("acdehiklnrstwy", min_size=1, max_size=6), min_size=1, max_size=3),
+)
+@example(context="-", parts=["new", "york"])
+@example(context="a ", parts=["new", "york"])
+def test_a_word_behind_any_context_decodes_to_itself(loaded, tiny_models, family, context, parts):
+    """As the decoder of transformers has it; blanks inside the word are kept."""
+    is_protein = family == "esm"  # its alphabet has capitals and no blank
+    word = "".join(parts).upper() if is_protein else " ".join(parts)
+    ids = loaded(family, "onnx").vocabulary.encode_word(word, context)
+    decoded = tokenizer_of(tiny_models.folder(family)).decode(ids)
+    assert decoded.removeprefix("##").strip() == (" ".join(word) if is_protein else word)
+
+
+@cache
+def tokenizer_of(folder):
+    from transformers import AutoTokenizer
+
+    with quiet():
+        return AutoTokenizer.from_pretrained(folder)
 
 
 @of(*BYTE_LEVEL)

@@ -70,4 +70,7 @@ def exercises_of(chapter: str, seed: int) -> tuple[Exercise, ...]:
     if not 1 <= seed <= MOST_SEED:
         raise OptionError(f"the seed of exercises lies between 1 and {MOST_SEED}; it was {seed}")
     rng = np.random.default_rng([seed, list(EXERCISES).index(chapter)])
-    return EXERCISES[chapter](rng, seed == COURSE_SEED)
+    while True:
+        drawn = EXERCISES[chapter](rng, seed == COURSE_SEED)
+        if all(own.refuses_slips for own in drawn if isinstance(own, Numeric)):
+            return drawn

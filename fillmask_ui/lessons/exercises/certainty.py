@@ -14,7 +14,7 @@ def exercises(rng: np.random.Generator, _in_course: bool) -> tuple[Exercise, ...
 
 def _change(rng: np.random.Generator) -> Numeric:
     baseline = int(rng.integers(150, 260)) / 100
-    model = round(baseline * (1 + int(rng.choice([-40, 25, 60, 75, 120, 180, 240])) / 1000), 2)
+    model = round(baseline * (1 + int(rng.choice([-40, 45, 60, 75, 120, 180, 240])) / 1000), 2)
     change = 100 * (model / baseline - 1)
     return Numeric(
         text=f"A baseline has a loss of {baseline:.2f} nats, its quantized copy {model:.2f} nats. "

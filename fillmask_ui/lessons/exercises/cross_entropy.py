@@ -116,7 +116,7 @@ def _divergence(rng: np.random.Generator) -> Numeric:
         explanation=f"Cross-entropy H(p, q) = −{terms} = {written(crossed)}.\n"
         f"Entropy H(p) = −{own} = {written(entropy)}.\n"
         f"KL = {written(crossed)} − {written(entropy)} = {written(divergence)} nats: what it costs "
-        "to expect q where p is true.",
+        "on average to expect q where p is true.",
     )
 
 

@@ -64,12 +64,18 @@ class Numeric(Exercise):
     answer: float
     unit: str = ""
     decimals: int = 2  # that are enough; an answer may be off by one in the last of them
-    slips: tuple[Slip, ...] = ()  # each further from the answer than that
+    slips: tuple[Slip, ...] = ()
 
     @property
     def tolerance(self) -> float:
         """How far a response may be off, in the unit of the answer."""
         return 10.0**-self.decimals
+
+    @property
+    def refuses_slips(self) -> bool:
+        """Whether no slip is taken for the answer, also when it is rounded to `decimals`."""
+        far = 1.5 * self.tolerance + 1e-9  # rounding moves a number by half of the tolerance
+        return all(abs(slip.value - self.answer) > far for slip in self.slips)
 
     @property
     def solution(self) -> str:

@@ -10,14 +10,7 @@ from fillmask_ui.lessons.exercises.draws import (
     minus_ln,
     shares,
 )
-from fillmask_ui.lessons.exercises.exercise import (
-    Choice,
-    Exercise,
-    Numeric,
-    Option,
-    Slip,
-    written,
-)
+from fillmask_ui.lessons.exercises.exercise import Choice, Exercise, Numeric, Option, Slip, written
 
 
 def exercises(rng: np.random.Generator, in_course: bool) -> tuple[Exercise, ...]:

@@ -12,14 +12,7 @@ from fillmask_ui.lessons.exercises.draws import (
     minus_ln,
     shares,
 )
-from fillmask_ui.lessons.exercises.exercise import (
-    Choice,
-    Exercise,
-    Numeric,
-    Option,
-    Slip,
-    written,
-)
+from fillmask_ui.lessons.exercises.exercise import Choice, Exercise, Numeric, Option, Slip, written
 from fillmask_ui.scoring import exponentials, nll_nats
 
 
@@ -122,6 +115,6 @@ def _units(rng: np.random.Generator) -> Choice:
             Option(answer(decimal, perplexity), "Dividing by ln 10 gives neither nats nor bits."),
         ],
         f"Bits: {written(nats)} / ln 2 = {written(nats)} / 0.693 = {written(bits)}.\n"
-        f"Perplexity: e^{written(nats)} = {perplexity}, as 2^{written(bits)} is: the model is as "
-        f"unsure as among {perplexity} equally probable words.",
+        f"Perplexity: e^{written(nats)} = {perplexity}, as 2^{written(bits)} is: as hard as a "
+        f"choice among {perplexity} equally probable words.",
     )

@@ -40,7 +40,7 @@ def _count(rng: np.random.Generator) -> Numeric:
         unit="tokens",
         decimals=1,
         slips=(
-            Slip(chosen, f"So many are chosen in all; only {100 * share:g} % of them are meant."),
+            Slip(chosen, f"That is all that are chosen; only {100 * share:g} % of them are meant."),
             Slip(
                 tokens * share,
                 f"The {100 * share:g} % are a share of the chosen tokens, not of all.",
@@ -101,5 +101,5 @@ def _special(rng: np.random.Generator) -> Choice:
         special,
         [Option(token, ordinary[token]) for token in others],
         f"{special} is a special token: the tokenizer adds it, there is nothing to predict. "
-        "Tokens of the text itself may all be chosen.",
+        "Ordinary tokens may all be chosen; this evaluator, unlike BERT, leaves out unknown words.",
     )

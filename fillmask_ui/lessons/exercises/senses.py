@@ -43,7 +43,8 @@ def _cosine_of_two(rng: np.random.Generator) -> Numeric:
         ),
         explanation=f"Dot product: {products} = {_whole(dot)}.\nLengths: √{int(a @ a)} = "
         f"{written(lengths[0])} and √{int(b @ b)} = {written(lengths[1])}.\nCosine: {_whole(dot)} "
-        f"/ ({written(lengths[0])} × {written(lengths[1])}) = {written(cosine)}.",
+        f"/ ({written(lengths[0])} × {written(lengths[1])}) = {written(cosine)}"
+        f"{': below 0, the vectors point away from each other' if cosine < 0 else ''}.",
     )
 
 

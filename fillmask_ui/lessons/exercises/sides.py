@@ -47,7 +47,7 @@ def _seen(rng: np.random.Generator, sides: _Sides) -> Choice:
     model = "causal model (it reads from left to right)" if causal else "bidirectional model"
     left, right = f"“{sides.left}” alone", f"“{sides.right}” alone"
     both = f"“{sides.left}” and “{sides.right}”"
-    causal_sees = "A causal model predicts each word from the words to its left."
+    causal_sees = "A causal model predicts each token from those to its left."
     bidirectional_sees = "A bidirectional model, as a masked one is, uses both sides of the gap."
     why = causal_sees if causal else bidirectional_sees
     return choice(
@@ -125,6 +125,6 @@ def _hidden(rng: np.random.Generator, sides: _Sides) -> Choice:
                 f"[CLS] [MASK] {sides.right} . [SEP]", "There the left side is gone, not the right."
             ),
         ],
-        f"Cut off: {cut_off}\nMasked: {masked}\n{length} A bidirectional model has rarely seen "
-        "a text that ends in its middle, so some of the loss is due to that.",
+        f"Cut off: {cut_off}\nMasked: {masked}\n{length} To the model the cut "
+        "is the end of a text, so some of the loss is due to that.",
     )

@@ -24,7 +24,10 @@ def bench_charts(report: Report) -> tuple[Chart, ...]:
 def bench_chart(rows: Sequence[Row], name: str) -> Chart:
     """The median of each subject at one work with its spread; peers have another colour."""
     work, unit = rows[0].work, rows[0].unit
-    told = ", ".join(f"{row.subject} {row.median:,.4g}" for row in rows)
+    told = ", ".join(
+        f"{row.subject} {'failed' if row.median is None else format(row.median, ',.4g')}"
+        for row in rows
+    )
     figure = new_figure(
         f"{work} in {unit}: {told}.",
         unit,
@@ -33,7 +36,7 @@ def bench_chart(rows: Sequence[Row], name: str) -> Chart:
         height=100 + _BAR_PIXELS * len(rows),
     )
     half = [(row.spread or 0.0) / 2 for row in rows]
-    below = [min(own, row.median) for own, row in zip(half, rows, strict=True)]
+    below = [min(own, row.median or 0.0) for own, row in zip(half, rows, strict=True)]
     figure.add_bar(
         x=[row.median for row in rows],
         y=[label(row.subject, _LABEL_CHARACTERS) for row in rows],
@@ -42,7 +45,9 @@ def bench_chart(rows: Sequence[Row], name: str) -> Chart:
         marker={"color": [SECOND if row.peer else ACCENT for row in rows]},
         hovertemplate="%{y}: %{x:,.4r} " + unit + "<extra></extra>",
     )
-    columns = ("subject", f"median ({unit})", "spread", "loss (nats)")
-    cells = tuple((row.subject, row.median, row.spread, row.loss) for row in rows)
+    columns = ("subject", f"median ({unit})", "spread", "loss (nats)", "failed")
+    cells = tuple((row.subject, row.median, row.spread, row.loss, row.error) for row in rows)
+    shown = 5 if any(row.error for row in rows) else 4
     note = "Bars are medians; the line on each is as long as the interquartile range."
-    return Chart(figure, Table(columns, cells), name=name, title=work, note=note)
+    table = Table(columns[:shown], tuple(row[:shown] for row in cells))
+    return Chart(figure, table, name=name, title=work, note=note)
