@@ -155,7 +155,6 @@ def test_standard_input_by_line(fillmask):
         (("--metric", "uniform", "--whole-word"), "belong to cross-entropy"),
         (("--seed", "-1"), "seed must be 0 or larger"),
         (("--pass-below", "0.2"), "border of PASS"),
-        (("--pass-below", "-1"), "range"),
     ],
 )
 def test_wrong_options_end_with_a_message_and_no_run(fillmask, tmp_path, arguments, message):

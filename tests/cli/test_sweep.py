@@ -162,7 +162,7 @@ def test_the_verdict_decides_the_exit_code(fillmask, file, damaged):
         assert result.returncode == expected
     file.write_text(file.read_text().replace("embedded:int8", str(damaged)))
     result = fillmask("sweep", file, "--fail-on", "regression", "--json")
-    assert {cell["verdict"] for cell in result.json["cells"]} == {None, "REGRESSION"}
+    assert "REGRESSION" in {cell["verdict"] for cell in result.json["cells"]}
     assert result.returncode == 3
     assert "int8, embedded, cross-entropy, seed 42: REGRESSION (--fail-on" in result.stderr
 
