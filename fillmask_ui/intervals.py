@@ -241,15 +241,10 @@ class Limits:
         OptionError: unless pass_below is smaller than risk_below.
     """
 
-    pass_below: float = option(0.05, "Relative change that is still PASS.", metavar="X")
-    risk_below: float = option(0.10, "Relative change that is still AT_RISK.", metavar="X")
+    pass_below: float = option(0.05, "Relative change that is still PASS.", metavar="X", least=0)
+    risk_below: float = option(0.10, "Relative change that is still AT_RISK.", metavar="X", least=0)
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.pass_below) and math.isfinite(self.risk_below)):
-            raise OptionError(
-                "the borders of PASS and AT_RISK must be numbers such as 0.05 and 0.1; they were "
-                f"{self.pass_below} and {self.risk_below}"
-            )
         check_options(self)
         if self.pass_below >= self.risk_below:
             raise OptionError(

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import stat
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from itertools import combinations
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
@@ -21,73 +18,52 @@ _OF_MODELS = re.compile(
 )
 
 
-def check_target(target: Path | None, *read: Path | str) -> None:
-    """Before anything is measured: whether a file can be written there, as far as that shows.
+def check_target(target: Path | None, *read: Path, folder: str | Path | None = None) -> None:
+    """Whether a file can be written, before anything is measured for it.
 
     Args:
-        target: the file; None for none.
-        read: files, and folders of them, that are read meanwhile.
+        target: the file; None if there is none to write.
+        read: files that are read meanwhile, or other files to be written.
+        folder: of texts that are read meanwhile, if it is one.
 
     Raises:
-        OptionError: where there is no folder for it, a folder of this name or no permission, and
-            where it would replace what is read, or a file of a model.
+        OptionError: if its folder is missing, it is a folder, may not be written, or would replace
+            what is read, a file of a model or a part of a stored run.
     """
     if target is None:
         return
     failed = f"{target} cannot be written"
-    if target.name == "-":
-        raise OptionError(f"{failed}: '-' is no name of a file; ./- names a file of this name")
-    try:
-        if any(_is_read(target, Path(own)) for own in read):
-            raise OptionError(f"{failed}: it is read by this command; name another file")
-        real = target.resolve()  # what a link leads to is written to
-        if _is_of_run(real):
-            raise OptionError(f"{failed}: it is part of a stored run; name another file")
-        if _OF_MODELS.fullmatch(real.name) and real.exists():
-            raise OptionError(f"{failed}: it is a file of a model; name another file")
+    real = target.resolve()  # a link is written to where it leads
+    if any(_same(target, Path(own)) for own in read):
+        raise OptionError(f"{failed}: it was named twice; name another file")
+    if folder and target.exists() and _same(real.parent, Path(folder)):
+        raise OptionError(f"{failed}: it is one of the texts; name another file")
+    if _is_of_run(real):
+        raise OptionError(f"{failed}: it is part of a stored run; name another file")
+    if _OF_MODELS.fullmatch(real.name) and real.exists():
+        raise OptionError(f"{failed}: it is a file of a model; name another file")
+    if not real.parent.is_dir():
         home = real.parent if target.is_symlink() else target.parent
-        if not home.is_dir():
-            raise OptionError(f"no folder {str(home)!r} to write {real.name!r} into: make it")
-        mode = target.parent.stat().st_mode
-        with suppress(FileNotFoundError):
-            mode = target.stat().st_mode
-            if stat.S_ISDIR(mode):
-                raise OptionError(f"{failed}: it is a folder; name a file in it")
-        # As `finished_file` writes: in place what is no regular file, else beside it.
-        regular = stat.S_ISREG(mode) and not target.is_symlink()
-        written = target.parent if regular or stat.S_ISDIR(mode) else target
-        if not os.access(written, os.W_OK):
-            raise OptionError(f"{failed}: no permission to write {written}")
-    except OSError as error:
-        raise OptionError(f"{failed}: {error.strerror or error}") from error
-
-
-def check_apart(*targets: Path | None) -> None:
-    """An `OptionError` where two files to be written are the same."""
-    for first, second in combinations(filter(None, targets), 2):
-        if _same(first, second):
-            raise OptionError(f"{first} was named for two outputs: name two files")
-
-
-def _is_read(target: Path, read: Path) -> bool:
-    folders = (target.parent, target.resolve().parent) if target.exists() else ()
-    return _same(target, read) or any(_same(folder, read) for folder in folders)
+        raise OptionError(f"no folder {str(home)!r} to write {real.name!r} into: make it")
+    if real.is_dir():
+        raise OptionError(f"{failed}: it is a folder; name a file in it")
+    # As `finished_file` writes: in place what is not a regular file, else beside it.
+    own = real if real.exists() and (target.is_symlink() or not real.is_file()) else real.parent
+    if not os.access(own, os.W_OK):
+        raise OptionError(f"{failed}: no permission to write {own}")
 
 
 def _same(first: Path, second: Path) -> bool:
     try:
         return first.samefile(second)
-    except (OSError, ValueError):  # one of them is not there
+    except (OSError, ValueError):  # one of them does not exist
         return first.absolute() == second.absolute()
 
 
 # Characters that a terminal or a browser obeys instead of showing: controls, marks of direction.
 _SHOWN = {code: chr(0x2400 + code) for code in range(32)} | {127: "␡"}
-_SHOWN |= {
-    code: f"⟨U+{code:04X}⟩"
-    for code in (*range(0x80, 0xA0), 0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F))
-}
-_SHOWN |= {code: f"⟨U+{code:04X}⟩" for code in (*range(0x2066, 0x206A), 0xFEFF)}
+_HIDDEN = (*range(0x80, 0xA0), 0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F))
+_SHOWN |= {code: f"⟨U+{code:04X}⟩" for code in (*_HIDDEN, *range(0x2066, 0x206A), 0xFEFF)}
 _SHOWN_IN_LINES = {code: shown for code, shown in _SHOWN.items() if chr(code) not in "\n\t"}
 
 
@@ -114,46 +90,45 @@ def visible(text: str, *, lines: bool = False) -> str:
 
 
 # Files in the folder of a run, which no export, report or the like may replace.
-_OF_RUNS = ("run.json", "rows.jsonl", "lock", "lock.pid")
+_OF_RUNS = ("run.json", "rows.jsonl")
 
 
 def _is_of_run(target: Path) -> bool:
-    return target.name in _OF_RUNS and all((target.parent / n).is_file() for n in _OF_RUNS[:2])
+    return target.name in _OF_RUNS and all((target.parent / own).is_file() for own in _OF_RUNS)
 
 
 @contextmanager
 def finished_file(target: Path) -> Iterator[Path]:
-    """A path to write to, which becomes `target` at the end; nothing is left where that fails.
+    """A path to write to, which becomes `target` at the end; a failure leaves nothing behind.
 
-    What is no regular file (a pipe, a device) or a link (`/dev/stdout`) is written to as it is.
+    What is not a regular file (a pipe, a device), and a link, is written to directly.
 
     Raises:
         DataError: if it cannot be written, or is part of a stored run; an `OSError` raised inside
             is taken for the first.
     """
-    if _is_of_run(Path(os.path.realpath(target))):
+    if _is_of_run(target.resolve()):
         raise DataError(f"{target} is part of a stored run: name another file")
     try:
         if target.is_symlink() or (target.exists() and not target.is_file()):
             yield target
             return
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=".", suffix=target.suffix)
-        os.close(handle)
-        fresh = Path(name)
+        # Not `tempfile`, whose files are for their owner alone whatever the umask says.
+        fresh = target.with_name(f".{os.getpid()}-{target.name}")
         try:
             yield fresh
-            fresh.chmod(target.stat().st_mode if target.exists() else 0o666 & ~_umask())
+            if target.exists():
+                fresh.chmod(target.stat().st_mode)
             fresh.replace(target)
         finally:
-            with suppress(OSError):
-                fresh.unlink()
+            fresh.unlink(missing_ok=True)
     except OSError as error:
         raise DataError(f"{target} cannot be written: {error.strerror or error}") from error
 
 
 @contextmanager
 def text_file(target: Path) -> Iterator[TextIO]:
-    r"""A UTF-8 file to write, as `finished_file`; what UTF-8 cannot hold is escaped (`\udcff`)."""
+    r"""A UTF-8 file to write, as `finished_file`; lone surrogates are escaped (`\udcff`)."""
     with (
         finished_file(target) as fresh,
         fresh.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
@@ -165,10 +140,3 @@ def write_text(text: str, target: Path) -> None:
     """Write a file, as `text_file`."""
     with text_file(target) as file:
         file.write(text)
-
-
-def _umask() -> int:
-    """The process's mask of permissions, which can only be read by setting it."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask

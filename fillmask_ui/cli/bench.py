@@ -16,7 +16,6 @@ from fillmask_ui.bench.report import Report
 from fillmask_ui.cli.options import file_option, option, with_options
 from fillmask_ui.cli.terminal import print_json, print_line, print_table, progress_bar, say, tell
 from fillmask_ui.errors import OptionError
-from fillmask_ui.output import check_target
 from fillmask_ui.show.bench import headings, machine_line, markdown, works, write_page
 
 
@@ -42,7 +41,6 @@ def bench(
     """Measure this machine's speed, also of what is usually used instead."""
     if as_json and as_markdown:
         raise OptionError("--json and --markdown were both given: choose one")
-    check_target(plot)
     report = _measured(replace(config, models=tuple(model or DEFAULT_MODELS)))
     for note in report.notes:
         tell(note)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fillmask_ui.cli.options import file_option, option, with_options
+from fillmask_ui.cli.options import option, with_options
 from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, progress_bar, tell
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig
@@ -58,9 +58,7 @@ def diagnose(
     ] = 12,
     apply: Annotated[
         Path | None,
-        file_option(
-            "Write the model with the listed parts in full precision.", metavar="FILE.onnx"
-        ),
+        option("Write the model with the listed parts in full precision.", metavar="FILE.onnx"),
     ] = None,
     as_json: Annotated[bool, option("Print one JSON object.", "--json")] = False,
 ) -> None:

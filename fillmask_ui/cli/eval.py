@@ -19,7 +19,7 @@ from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.intervals import Limits
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.options import options_of
-from fillmask_ui.output import check_target, write_text
+from fillmask_ui.output import write_text
 from fillmask_ui.runs import Plan, perform, perform_rest
 from fillmask_ui.texts import TextChoice
 
@@ -58,7 +58,6 @@ def evaluate(
         raise OptionError(unknown("verdict to fail on", fail_on, FAILING))
     if fail_on is not None and baseline is None and resume is None:
         raise OptionError("--fail-on needs a --baseline: without one there is no verdict")
-    check_target(output, texts.dataset)
     if resume is None:
         second = None if baseline is None else model.second(baseline)
         plan = Plan(model, second, config, texts.source(), limits)

@@ -6,16 +6,16 @@ import gc
 import os
 import sys
 import traceback
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Any
 
 import typer
 from typer.core import TyperCommand
 
-from fillmask_ui.cli.hub_settings import check_hub_settings
 from fillmask_ui.cli.serve import serve
-from fillmask_ui.cli.streams import open_streams
 from fillmask_ui.errors import explain
 from fillmask_ui.output import visible
 
@@ -42,11 +42,7 @@ _COMMANDS = {
 # Those that do nothing but print.
 _PRINTING = ("predict", "surprise", "differ", "unmask", "models", "runs")
 
-# Of address space, with which numpy, a tokenizer and a small model can be loaded.
-_LEAST_BYTES = 400 << 20
-
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
-_SHORT = {"-h", "--help", "--version"}  # with these nothing is done
 
 
 @cache
@@ -95,34 +91,45 @@ def run() -> None:
     """
     traced = "--traceback" in sys.argv or bool(os.environ.get("FILLMASK_UI_DEBUG"))
     sys.argv = [argument for argument in sys.argv if argument != "--traceback"]
-    open_streams()
+    for stream in (sys.stdout, sys.stderr):
+        # A pipe on Windows or in a C locale is not UTF-8, and words are not ASCII.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     # Nearly all that a command allocates at its start stays: to search it for cycles is in vain.
     gc.set_threshold(50_000)
     try:
         try:
-            if not _SHORT & set(sys.argv):
-                check_hub_settings(os.environ)
             _call()
         finally:
             sys.stdout.flush()  # while its failure can still be told
     except (SystemExit, BrokenPipeError) as end:
-        # The reader has gone (`| head`), of which typer makes a 1: all is done where that is all.
+        # The reader has gone (`| head`), of which typer makes a 1: all is done if the command
+        # only prints.
         if isinstance(end, BrokenPipeError) or isinstance(end.__context__, BrokenPipeError):
+            _drop_output()
             raise SystemExit(int("".join(sys.argv[1:2]) not in _PRINTING)) from None
         raise
     except BaseException as error:  # noqa: BLE001 - a panic of a Rust library is no `Exception`
         if _interrupted(error):
             sys.stderr.write("\ninterrupted\n")
             raise SystemExit(130) from None
-        said, code = explain(error)
         if traced:
             traceback.print_exc()
+        if isinstance(error, OSError):
+            _drop_output()
+        said, code = explain(error)
         sys.stderr.write(f"error: {visible(said)}\n")
         raise SystemExit(code) from None
     finally:
         # On its way out Python would search all that was imported for cycles, which takes longer
         # than a prediction.
         gc.freeze()
+
+
+def _drop_output() -> None:
+    """Send what is left in the buffers nowhere, or Python fails on it again as it ends."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _interrupted(error: BaseException | None) -> bool:
@@ -132,19 +139,9 @@ def _interrupted(error: BaseException | None) -> bool:
     return error is not None
 
 
-def _check_memory() -> None:
-    """A `MemoryError` where libraries would end the process, as those in Rust do."""
-    if sys.platform != "win32":
-        import resource
-
-        if 0 <= resource.getrlimit(resource.RLIMIT_AS)[0] < _LEAST_BYTES:
-            raise MemoryError
-
-
 def _call() -> None:
     """The command of the command line; it ends with `SystemExit`."""
     if (name := "".join(sys.argv[1:2])) in _COMMANDS:
-        _check_memory()
         # Nothing is left for the page's own options, which take a while to be read.
         _loaded(name)(sys.argv[2:], prog_name=f"fillmask-ui {name}", **_SETTINGS)
     else:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING
 from functools import wraps
 from inspect import Parameter, Signature, signature
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ import typer
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.options import Option, configured, own_options
+from fillmask_ui.output import check_target
 
 
 def option(help: str, *flags: str, **shown: Any) -> Any:
@@ -22,17 +24,20 @@ def option(help: str, *flags: str, **shown: Any) -> Any:
 
 
 def file_option(help: str, *flags: str, metavar: str = "FILE") -> Any:
-    """An `option` that names a file to write; an `OptionError` for what ends as a folder does."""
+    """An `option` that names a file to write; `with_options` checks it before anything is done."""
     return option(help, *flags, metavar=metavar, parser=_file)
 
 
 def _file(given: str | Path) -> Path:
     text = str(given)  # a default is parsed, too
-    if not text:
-        raise OptionError("the name of a file to write is empty")
-    if text.endswith(("/", os.sep)):
-        raise OptionError(f"{text} is the name of a folder: name a file, such as {text}out")
+    if not text or text == "-" or text.endswith(("/", os.sep)):
+        raise OptionError(f"{text!r} does not name a file to write: name one, such as ./out")
     return Path(text)
+
+
+def _is_file_option(parameter: Parameter) -> bool:
+    shown = getattr(parameter.annotation, "__metadata__", ())
+    return any(getattr(own, "parser", None) is _file for own in shown)
 
 
 Json = Annotated[bool, option("Print JSON, one object a line.", "--json")]
@@ -59,11 +64,14 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     own = signature(command, eval_str=True).parameters
     parameters: list[Parameter] = []
     configurations: dict[str, Any] = {}
+    written: list[str] = []
     for name, parameter in own.items():
         derived = list(_derived(parameter.annotation))
         if derived:
             configurations[name] = parameter.annotation
         else:
+            if _is_file_option(parameter):
+                written.append(name)
             # Only by name, as an option without a default may stand behind one with it.
             derived = [
                 parameter.replace(annotation=parameter.annotation, kind=Parameter.KEYWORD_ONLY)
@@ -72,6 +80,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def call(**values: Any) -> None:
+        _check_written(written, values)
         made = {name: configured(kind, values) for name, kind in configurations.items()}
         command(**made, **values)
 
@@ -79,6 +88,15 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return call
+
+
+def _check_written(written: Collection[str], values: Mapping[str, Any]) -> None:
+    """Hold the files that a command is to write against all else that was named on its line."""
+    for name in written:
+        others = [own for other, own in values.items() if other != name]
+        named = chain.from_iterable(own if isinstance(own, list) else [own] for own in others)
+        read = [Path(own) for own in named if isinstance(own, str | Path) and str(own)]
+        check_target(values[name], *read, folder=values.get("dataset"))
 
 
 def typer_option(own: Option, *, on: bool = False) -> Any:

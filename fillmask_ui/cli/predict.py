@@ -34,7 +34,9 @@ def predict(
     *,
     model: ModelChoice,
     top_k: Annotated[str, option("1 to 100, or all.", "--top-k", "-k", metavar="K")] = "5",
-    candidates: Annotated[str, option("Words to score at each mask.", metavar='"A,B"')] = "",
+    candidates: Annotated[
+        str | None, option("Words to score at each mask.", metavar='"A,B"')
+    ] = None,
     joint: Annotated[
         int, option("Joint fillings of several masks; 0 for none.", min=0, max=100)
     ] = 5,
@@ -53,8 +55,8 @@ def predict(
     from fillmask_ui.filling import fill, split_words
 
     k = parse_top_k(top_k)
-    words = split_words(candidates)
-    if candidates.strip() and not words:
+    words = split_words(candidates or "")
+    if candidates is not None and not words:
         raise OptionError(f"--candidates {candidates!r} has no word: write them as in: cat, dog")
     given = texts or []
     if not given and file is None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from fillmask_ui.cli.options import file_option
+from fillmask_ui.cli.options import file_option, with_options
 from fillmask_ui.cli.runs import RunName, store
 from fillmask_ui.cli.terminal import say
-from fillmask_ui.output import check_target
 
 
+@with_options
 def report(
     run: RunName,
+    *,
     output: Annotated[Path, file_option("The page to write.", "--output", "-o")] = Path(
         "report.html"
     ),
@@ -20,7 +21,6 @@ def report(
     """Write a run as one HTML page: figures, charts with their tables, worst tokens."""
     from fillmask_ui.show.report import write_report
 
-    check_target(output)
     opened = store().open(run)
     write_report(opened, output)
     say(f"{output} ({output.stat().st_size / 1e6:.1f} MB), run {opened.info.name}")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fillmask_ui.assets import home
-from fillmask_ui.cli.options import Json, file_option, option
+from fillmask_ui.cli.options import Json, file_option, option, with_options
 from fillmask_ui.cli.terminal import print_json, print_line, print_table, say, tell
 from fillmask_ui.errors import FillmaskError, OptionError
-from fillmask_ui.output import check_target, visible
+from fillmask_ui.output import visible
 
 if TYPE_CHECKING:
     from fillmask_ui.runs import RunInfo, RunStore
@@ -144,8 +144,10 @@ def delete(
 
 
 @runs.command()
+@with_options
 def export(
     run: RunName,
+    *,
     output: Annotated[
         Path | None, file_option("Where to; standard output if none.", "--output", "-o")
     ] = None,
@@ -158,7 +160,6 @@ def export(
     from fillmask_ui.runs.export import FORMATS, write_text
     from fillmask_ui.runs.export import export as export_rows
 
-    check_target(output)
     opened = store().open(run)
     if output is not None:
         count = export_rows(opened, output, file_format)

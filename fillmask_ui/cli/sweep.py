@@ -18,7 +18,7 @@ from fillmask_ui.cli.sweep_output import print_sweep
 from fillmask_ui.cli.terminal import load, print_json, tell
 from fillmask_ui.cluster import EngineChoice, open_engine
 from fillmask_ui.errors import OptionError, unknown
-from fillmask_ui.output import check_apart, check_target, write_text
+from fillmask_ui.output import check_target, write_text
 from fillmask_ui.show.sweep import csv_text, page
 from fillmask_ui.sweeps import Step, Sweep, perform_sweep, read_sweep, sweep_table
 from fillmask_ui.sweeps.perform import BEGUN, FAILED, KEPT, MEASURING
@@ -52,8 +52,7 @@ def sweep(
     texts = {cell.texts.value for cell in chosen.cells}
     read = [own.where for own in texts if own.kind in ("file", "folder")]
     for target in (csv, html):
-        check_target(target, file, *read)
-    check_apart(csv, html)
+        check_target(target, *map(Path, read))
     if table_only:
         table = sweep_table(chosen, store())
     else:

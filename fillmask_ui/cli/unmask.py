@@ -14,7 +14,7 @@ from fillmask_ui.cli.options import Json, file_option, option, with_options
 from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, tell, wide_console
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.models.choice import ModelChoice
-from fillmask_ui.output import check_target, text_file, visible
+from fillmask_ui.output import text_file, visible
 from fillmask_ui.unmasking.config import UnmaskingConfig
 
 if TYPE_CHECKING:
@@ -59,7 +59,6 @@ def unmask(
         check_file(file)
     if history is not None and (file is not None or len(given) > 1):
         raise OptionError("--history keeps one text: give one, without --file")
-    check_target(history)
     loaded = load(model)
     if prompted is not None:
         given = [_prompt(loaded, prompted, prefix, suffix)]

@@ -2,11 +2,13 @@
 
 import io
 import json
+import shutil
 import sys
 from dataclasses import dataclass
 
 import pytest
 
+from fillmask_ui.assets import asset
 from fillmask_ui.cli.main import run
 
 
@@ -39,3 +41,18 @@ def fillmask(monkeypatch, capsys, tmp_path):
         return Result(exit_.value.code or 0, captured.out, captured.err)
 
     return call
+
+
+@pytest.fixture(scope="session")
+def damaged(tmp_path_factory):
+    """The embedded model with word vectors of zeros, which is much worse."""
+    folder = tmp_path_factory.mktemp("damaged") / "model"
+    shutil.copytree(asset("model"), folder)
+    with (folder / "model.safetensors").open("r+b") as file:
+        size = int.from_bytes(file.read(8), "little")
+        tensors = json.loads(file.read(size))
+        name = "bert.embeddings.word_embeddings.weight"
+        start, end = tensors[name]["data_offsets"]
+        file.seek(8 + size + start)
+        file.write(bytes(end - start))
+    return folder

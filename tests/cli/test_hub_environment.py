@@ -13,11 +13,9 @@ MODEL = ("predict", "-m", "org/model", "A [MASK].")
 @pytest.mark.parametrize(
     ("variables", "arguments", "words"),
     [
-        ({"HF_HUB_DOWNLOAD_TIMEOUT": "abc"}, MODEL, "HF_HUB_DOWNLOAD_TIMEOUT is 'abc'"),
         ({"HF_TOKEN": "hf_é"}, MODEL, "a token is plain ASCII"),
         ({"HF_HUB_CACHE": "{}/file"}, ("models",), "cannot be read"),
         ({"HF_HOME": "{}/file"}, MODEL, "Not a directory"),
-        ({"HF_ENDPOINT": "http://[::"}, MODEL, "no address of a hub"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
 )

@@ -153,18 +153,18 @@ def test_a_failing_cell_stands_in_the_table_and_in_the_exit_code(fillmask, file,
     assert states == ["done", "done", "failed", "failed"] * 2 + ["failed"] * 4
 
 
-def test_the_verdict_decides_the_exit_code(fillmask, file):
+def test_the_verdict_decides_the_exit_code(fillmask, file, damaged):
     for name, code in (("regression", 0), ("inconclusive", 3)):
         result = fillmask("sweep", file, "--fail-on", name, "--json")
         verdicts = {cell["verdict"] for cell in result.json["cells"]}
         assert "REGRESSION" not in verdicts
         expected = code if verdicts & {"INCONCLUSIVE", "AT_RISK"} else 0
         assert result.returncode == expected
-    file.write_text("pass_below = -0.9\nrisk_below = -0.8\n" + file.read_text())
+    file.write_text(file.read_text().replace("embedded:int8", str(damaged)))
     result = fillmask("sweep", file, "--fail-on", "regression", "--json")
-    assert {cell["verdict"] for cell in result.json["cells"]} == {None, "REGRESSION"}
+    assert "REGRESSION" in {cell["verdict"] for cell in result.json["cells"]}
     assert result.returncode == 3
-    assert "int8, embedded, cross-entropy, seed 42: REGRESSION (--fail-on" in result.stderr
+    assert ": REGRESSION (--fail-on regression)" in result.stderr
 
 
 def test_columns_stand_below_each_other_where_they_do_not_fit(fillmask, file):

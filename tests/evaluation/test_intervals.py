@@ -225,6 +225,8 @@ def test_no_interval_is_inconclusive():
 def test_limits_in_the_wrong_order():
     with pytest.raises(OptionError, match=r"they were 10.0% and 5.0%"):
         Limits(0.10, 0.05)
+    with pytest.raises(OptionError, match="pass below must be at least 0"):
+        Limits(-1.0, 0.05)
 
 
 @pytest.mark.parametrize(("count", "total"), [(0, 1), (0, 20), (1, 12), (150, 300), (20, 20)])
