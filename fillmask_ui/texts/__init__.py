@@ -10,7 +10,7 @@
 - Memory does not grow with the size of a text, nor of the data beyond 8 bytes per row while an
   order is drawn and 24 bytes per text asked for; shuffled texts wait in a temporary file.
 - Nothing is dropped in silence: blank texts are passed on (an evaluation counts them), texts cut
-  at `MAX_CHARACTERS` are counted in the report, all else is an error with its place and a remedy.
+  at `MAX_CHARACTERS` are counted in the report, all else is an error with its place.
 
 Importing this package loads neither `datasets` nor `pyarrow`.
 """

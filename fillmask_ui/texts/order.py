@@ -77,7 +77,6 @@ def spooled() -> Iterator[IO[bytes]]:
             yield file
     except OSError as error:
         raise DataError(
-            "shuffled texts are copied to a temporary file, which failed "
-            f"({error.strerror or error}); free space in {tempfile.gettempdir()}, set TMPDIR to "
-            "another folder, ask for fewer samples, or keep the order (--no-shuffle)"
+            f"texts cannot be copied to a temporary file in {tempfile.gettempdir()} "
+            f"({error.strerror}): free space, set TMPDIR, or keep the order (--no-shuffle)"
         ) from error

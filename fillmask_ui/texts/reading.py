@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+import shutil
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, count, islice
 from typing import IO, final
 
 from fillmask_ui.assets import asset
-from fillmask_ui.errors import DataError
+from fillmask_ui.errors import DataError, opening
 from fillmask_ui.records import Example
-from fillmask_ui.texts.lines import (
-    ByteSource,
-    explained,
-    file_bytes,
-    is_pipe,
-    read_block,
-    standard_input,
-)
+from fillmask_ui.texts.lines import ByteSource, file_bytes, standard_input
 from fillmask_ui.texts.order import OrderedRows, pick, shuffled_positions, spooled
 from fillmask_ui.texts.rows import MAX_CHARACTERS, read_rows
 from fillmask_ui.texts.shards import count_texts, file_texts, files_of
@@ -37,7 +31,6 @@ class SourceReport:
     given: int = 0  # examples yielded
     blank: int = 0  # of those, empty or of white space alone
     cut: int = 0  # of those, cut at `MAX_CHARACTERS` characters
-    returns: int = 0  # of those, with carriage returns inside
 
     @property
     def expected(self) -> int | None:
@@ -59,11 +52,6 @@ class SourceReport:
                 f"{self.cut:,} text{'s were' if self.cut > 1 else ' was'} longer than "
                 f"{MAX_CHARACTERS:,} characters; only the beginning is used"
             )
-        if self.returns:
-            notes.append(
-                f"{self.returns:,} text{'s hold' if self.returns > 1 else ' holds'} carriage "
-                "returns (CR), which end no line: save a file of lines with LF"
-            )
         return tuple(notes)
 
     def counted(self, example: Example) -> Example:
@@ -71,7 +59,6 @@ class SourceReport:
         self.given += 1
         self.blank += not example.text.strip()
         self.cut += len(example.text) > MAX_CHARACTERS
-        self.returns += "\r" in example.text and "\n" not in example.text
         return Example(example.id, example.text[:MAX_CHARACTERS])
 
     def check(self, where: str) -> None:
@@ -152,7 +139,7 @@ def open_texts(source: TextSource, *, stdin: IO[bytes] | None = None) -> Texts:
             from fillmask_ui.texts.hub import open_dataset
 
             rows = open_dataset(source)
-        elif source.kind in (FILE, FOLDER) and not is_pipe(source.where):
+        elif source.kind in (FILE, FOLDER):
             files = files_of(source)
             rows = _ordered(
                 source,
@@ -166,21 +153,21 @@ def open_texts(source: TextSource, *, stdin: IO[bytes] | None = None) -> Texts:
 
 
 def _bytes(source: TextSource, stdin: IO[bytes] | None, resources: ExitStack) -> ByteSource:
-    """The embedded texts; a pipe as it comes, or where it is read twice, a copy of it."""
+    """The embedded texts, or standard input as it comes; a copy of it where it is read twice."""
     if source.kind == EMBEDDED:
         return file_bytes(str(asset("texts") / "embedded.jsonl"))
-    if source.kind == FILE:
-        given = file_bytes(source.where, compressed=source.compressed)
-    else:
-        given = standard_input(stdin)
+    given = standard_input(stdin)
     if not source.shuffle:
         return given
     copy = resources.enter_context(spooled())
-    with explained(given.name):
-        stream = resources.enter_context(given.open())
-    while block := read_block(stream, given.name):
-        copy.write(block)
-    return replace(standard_input(copy, again=True), name=given.name)
+    with opening("texts", given.name), given.open() as stream:
+        shutil.copyfileobj(stream, copy)
+
+    def again() -> AbstractContextManager[IO[bytes]]:
+        copy.seek(0)
+        return nullcontext(copy)
+
+    return ByteSource(given.name, again)
 
 
 def _ordered(

@@ -33,36 +33,26 @@ def files_of(source: TextSource) -> tuple[TextSource, ...]:
     whole = replace(source, samples=None, shuffle=False)
     if source.kind == FILE:
         return (whole,)
-    paths = text_files(source.where)
-    files = tuple(replace(whole, kind=FILE, where=str(path)) for path in paths)
-    first = files[0]
+    files = [replace(whole, kind=FILE, where=str(path)) for path in text_files(source.where)]
     for file in files:
-        if file.layout != first.layout:
+        if file.layout != files[0].layout:
             raise DataError(
-                f"the files of a folder must be of one layout; {first.where} is {first.layout}, "
-                f"{file.where} is {file.layout}: keep one kind in the folder, or give the "
-                "format of all (--format)"
+                f"the files of a folder must be of one layout; {files[0].where} is "
+                f"{files[0].layout}, {file.where} is {file.layout}: keep one kind in the folder, "
+                "or give the format of all (--format)"
             )
-    return files
+    return tuple(files)
 
 
 def file_texts(file: TextSource) -> Iterator[str]:
-    """All texts of a file in its own order, as they stand; none of an empty file.
-
-    Raises:
-        DataError: with the name of the file, if it cannot be read or lacks the column.
-    """
+    """All texts of a file in its own order; a `DataError` with its name if it cannot be read."""
     if file.layout == "parquet":
         return read_parquet(file.where, file.column)
     return read_rows(file, file_bytes(file.where, compressed=file.compressed))
 
 
 def count_texts(file: TextSource) -> int:
-    """How many `file_texts` there are: for parquet from its metadata, else by reading past them.
-
-    Raises:
-        DataError: as `file_texts`.
-    """
+    """How many `file_texts` there are: for parquet from its metadata, else by reading past them."""
     if file.layout == "parquet":
         return count_parquet(file.where)
     return sum(1 for _ in file_texts(file))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from fillmask_ui.assets import expanded
-from fillmask_ui.errors import OptionError, unknown, written
+from fillmask_ui.errors import OptionError, unknown
 from fillmask_ui.masking import check_seed
 from fillmask_ui.options import option
 from fillmask_ui.texts.folders import ENDINGS, FORMATS, ending, is_data_set
@@ -55,36 +54,24 @@ class TextSource:
         ):
             if value is not None and value not in known:
                 raise OptionError(unknown(what, value, known))
-        if self.kind in (FILE, FOLDER, DATASET) and not self.where:
-            raise OptionError(f"texts from a {self.kind} need its name; it was empty")
-        if self.samples is not None and not 1 <= self.samples < 2**63:  # as run.json holds it
-            wanted = "1 or more" if self.samples < 1 else "less than 2^63"
+        if self.samples is not None and self.samples < 1:
             raise OptionError(
-                f"the number of samples must be {wanted}; it was {written(self.samples)} "
+                f"the number of samples must be 1 or more; it was {self.samples:,} "
                 "(leave it out for all texts)"
             )
         check_seed(self.seed)
         try:
             "a".encode(self.encoding)  # refuses codecs that are not for text, such as `hex`
-            codecs.getincrementaldecoder(self.encoding)
-            if codecs.lookup(self.encoding).name in ("idna", "punycode"):
-                raise LookupError  # for names of hosts, not for texts of many lines
         except (LookupError, ValueError) as error:
             raise OptionError(
                 f"unknown encoding {self.encoding!r}; common ones: utf-8, utf-16, latin-1, "
                 "cp1252, shift_jis, gb18030"
             ) from error
-        layout = self.layout
-        # What does not fit the files of a folder is said when they are listed.
-        known_later = self.kind == FOLDER and layout is None
-        if self.by == PARAGRAPH and layout != "txt" and not known_later:
+        layout = self.layout or ("a data set" if self.kind == DATASET else None)
+        if self.by == PARAGRAPH and layout not in ("txt", None):
             raise OptionError(
-                "only plain text is read by paragraph; rows of "
-                f"{layout or 'a data set'} are one text each: leave the unit at 'line'"
-            )
-        if self.compressed and layout == "parquet":
-            raise OptionError(
-                f"{self.where}: parquet is compressed in itself and not read as .gz; decompress it"
+                f"only plain text is read by paragraph; rows of {layout} are one text each: leave "
+                "the unit at 'line'"
             )
         if self.kind == STDIN and layout == "parquet":
             raise OptionError("parquet cannot be read from standard input; give it as a file")
@@ -98,23 +85,20 @@ class TextSource:
     def layout(self) -> str | None:
         """The format that applies: the one asked for, else what the name says.
 
-        None for a data set, and for a folder whose files say it.
+        None for a data set, and for a folder, whose files say it.
 
-        >>> TextSource("file", "news.csv.gz").layout
-        'csv'
+        >>> TextSource("file", "news.csv.gz").layout, TextSource("file", "notes").layout
+        ('csv', 'txt')
         """
         if self.kind in (EMBEDDED, DATASET):
             return "jsonl" if self.kind == EMBEDDED else None
-        if self.format is not None or self.kind == STDIN:
-            return self.format or "txt"
-        if self.kind == FOLDER:
-            return None
-        named = ending(self.where)
+        if self.format is not None or self.kind == FOLDER:
+            return self.format
+        named = ending(self.where) or "txt"
         if named not in ENDINGS:
-            hint = "; a .json file with one object a line is called .jsonl"
             raise OptionError(
                 f"{self.where}: {unknown('kind of file', named, ENDINGS)} (also .gz of the text "
-                f"ones){hint if named == 'json' else ''}; rename the file or say its format"
+                "ones); rename the file or say its format (--format)"
             )
         return ENDINGS[named]
 
@@ -214,9 +198,7 @@ class TextChoice:
                 )
             given["column"] = name.strip()
         if not reference.strip():
-            raise OptionError(
-                "the data set has no name: give embedded, a file, a folder or a hub id"
-            )
+            raise OptionError("the data set has no name: give embedded, a file, folder or hub id")
         fetched = [name for name in _OF_DATA_SETS if getattr(self, name)]
         if reference in (EMBEDDED, "-"):
             _refuse_options(fetched, reference)
