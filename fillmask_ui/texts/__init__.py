@@ -8,7 +8,8 @@
   that is streamed and shuffled it is the place in the shuffled stream, see `texts/hub.py`.)
 - Shuffling with a seed gives the order of `datasets.Dataset.shuffle(seed=seed)`.
 - Memory does not grow with the size of a text, nor of the data beyond 8 bytes per row while an
-  order is drawn and 24 bytes per text asked for; shuffled texts wait in a temporary file.
+  order is drawn and 24 bytes per text asked for; shuffled texts wait in a temporary file. (A row
+  of JSON or CSV is held as a whole, and so is a JSON array: JSON lines suit large data better.)
 - Nothing is dropped in silence: blank texts are passed on (an evaluation counts them), texts cut
   at `MAX_CHARACTERS` are counted in the report, all else is an error with its place.
 

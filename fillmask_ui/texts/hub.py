@@ -21,7 +21,7 @@ from fillmask_ui.errors import DataError, NetworkError, OptionError, first_line,
 from fillmask_ui.records import Example
 from fillmask_ui.texts.lines import is_folder
 from fillmask_ui.texts.order import OrderedRows
-from fillmask_ui.texts.rows import as_text, choose_column, text_column
+from fillmask_ui.texts.rows import as_text, choose_column, optional_library, text_column
 from fillmask_ui.texts.source import TextSource
 
 if TYPE_CHECKING:
@@ -36,13 +36,7 @@ _POSITION = "__row_of_the_split__"
 
 def open_dataset(source: TextSource) -> OrderedRows:
     """Examples of a data set on the hub, or of a folder that the datasets library can load."""
-    try:
-        import datasets
-    except ImportError as error:
-        raise DataError(
-            f"reading the data set {source.where} needs the datasets library: "
-            'pip install "fillmask-ui[hub]"'
-        ) from error
+    datasets = optional_library("datasets")
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
     # It says of every data set without a card that it has none.
@@ -74,8 +68,7 @@ def _builder(source: TextSource) -> datasets.DatasetBuilder:
             ) from error
         except datasets.exceptions.DatasetNotFoundError as error:
             raise DataError(
-                f"{first_line(error)} Check the name (OWNER/NAME, or the path of a file or "
-                "folder); of a private or gated data set, log in with: hf auth login"
+                f"{first_line(error)} Check the name; if it is private or gated: hf auth login"
             ) from error
         except ValueError as error:  # says which configurations there are in its second line
             said = " ".join(str(error).splitlines()[:2])
@@ -89,11 +82,9 @@ def _silence(source: TextSource) -> str:
     from huggingface_hub import HfApi, errors
 
     try:
-        HfApi().dataset_info(
-            source.where, revision=source.revision, expand=["sha"], timeout=ANSWER_SECONDS
-        )
+        HfApi().dataset_info(source.where, expand=["sha"], timeout=ANSWER_SECONDS)
     except errors.HfHubHTTPError as error:
-        return f"the hub failed: {first_line(error)}" if error.response.status_code >= 500 else ""
+        return first_line(error) if error.response.status_code >= 500 else ""
     except (errors.HTTPError, OSError) as error:
         return f"the hub cannot be reached: {first_line(error)}"
     except ValueError:  # not the name of a data set, which the library says
@@ -108,11 +99,6 @@ def _check_split(builder: datasets.DatasetBuilder, source: TextSource) -> None:
     asked = {part.split("[")[0].strip() for part in source.split.split("+")}
     if known and (missing := sorted(asked - known - {"all"})):
         raise OptionError(f"{unknown(f'split of {source.where}', missing[0], known)} (--split)")
-    if source.streaming and "[" in source.split:
-        raise OptionError(
-            f"the split {source.split!r} is a slice, which a streamed data set cannot give; take "
-            "the whole split with a number of samples, or do not stream"
-        )
 
 
 def _rows(builder: datasets.DatasetBuilder, source: TextSource) -> OrderedRows:

@@ -9,7 +9,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +26,7 @@ _NO_TEXT = re.compile("[\0\udc80-\udcff]")
 
 def is_file(path: str | Path) -> bool:
     """Whether there is such a file; False for a name that no file can have, as one too long."""
-    return os.path.exists(path) and not os.path.isdir(path)  # noqa: PTH110, PTH112 - Path raises
+    return os.path.exists(path) and not is_folder(path)  # noqa: PTH110 - Path raises
 
 
 def is_folder(path: str | Path) -> bool:
@@ -42,56 +42,40 @@ class ByteSource:
     # gives a binary stream from its beginning, closed at the end of the block
     open: Callable[[], AbstractContextManager[Any]]
 
-    def pieces(self, encoding: str = "utf-8") -> Iterator[str]:
-        """The text without a byte order mark, in pieces that end with a line or are 64 Ki long.
-
-        Raises:
-            DataError: if the bytes cannot be read or decompressed, or are not text.
-        """
-        number, mark = 1, "\ufeff"
-        with opening("texts", self.name), self.open() as stream:
-            text = io.TextIOWrapper(stream, encoding, "surrogateescape", newline="\n")
-            try:
-                for piece in iter(partial(text.readline, _PIECE_CHARACTERS), ""):
-                    if _NO_TEXT.search(piece):
-                        raise DataError(
-                            f"line {number} of {self.name} is not {encoding.upper()} text: it is a "
-                            "binary file or of another encoding; save it as UTF-8, or give its "
-                            "encoding (--encoding utf-16, latin-1 or cp1252)"
-                        )
-                    if whole := piece.removeprefix(mark):
-                        yield whole
-                    number, mark = number + piece.endswith("\n"), ""
-            finally:
-                text.detach()  # else it closes what it was given
-
     def lines(self, encoding: str = "utf-8", keep: int | None = None) -> Iterator[str]:
-        r"""The lines without their endings, each as soon as it is there.
+        r"""The lines without their endings and a byte order mark, each as soon as it is there.
 
         Args:
             encoding: of the bytes.
             keep: characters of a line that are kept, the rest is read past; None for all.
 
         Raises:
-            DataError: as of `pieces`.
+            DataError: if the bytes cannot be read or decompressed, or are not text.
 
         >>> list(ByteSource("example", lambda: io.BytesIO(b"one\r\ntwo\n\nfour")).lines())
         ['one', 'two', '', 'four']
         """
-        return joined(self.pieces(encoding), keep)
-
-
-def joined(pieces: Iterable[str], keep: int | None = None) -> Iterator[str]:
-    """The lines of `ByteSource.pieces`, of each of which at most `keep` characters are held."""
-    most = sys.maxsize if keep is None else keep + 2  # the ending of a line
-    line: str | None = None
-    for piece in pieces:
-        line = (line or "") + piece[: most - len(line or "")]
-        if piece.endswith("\n"):
-            yield line.removesuffix("\n").removesuffix("\r")[:keep]
-            line = None
-    if line is not None:
-        yield line.removesuffix("\r")[:keep]
+        most = sys.maxsize if keep is None else keep + 3  # the mark, the ending
+        line, number = "", 1
+        with opening("texts", self.name), self.open() as stream:
+            text = io.TextIOWrapper(stream, encoding, "surrogateescape", newline="\n")
+            try:
+                while piece := text.readline(_PIECE_CHARACTERS):
+                    if _NO_TEXT.search(piece):
+                        raise DataError(
+                            f"line {number} of {self.name} is not {encoding.upper()} text: it is a "
+                            "binary file or of another encoding; save it as UTF-8, or give its "
+                            "encoding (--encoding utf-16, latin-1 or cp1252)"
+                        )
+                    piece = piece.removeprefix("\ufeff") if number == 1 and not line else piece
+                    line += piece[: most - len(line)]
+                    if piece.endswith("\n"):
+                        yield line.removesuffix("\n").removesuffix("\r")[:keep]
+                        line, number = "", number + 1
+                if line:
+                    yield line.removesuffix("\r")[:keep]
+            finally:
+                text.detach()  # else it closes what it was given
 
 
 def file_bytes(path: str, *, compressed: bool = False, name: str | None = None) -> ByteSource:

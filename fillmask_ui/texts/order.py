@@ -32,9 +32,8 @@ def shuffled_positions(rows: int, seed: int, samples: int | None = None) -> np.n
     >>> shuffled_positions(5, seed=42)
     array([4, 2, 3, 1, 0])
     """
-    order = np.random.default_rng(seed).permutation(rows)
     # A copy, so that the whole permutation can be freed.
-    return order if samples is None or samples >= rows else order[:samples].copy()
+    return np.random.default_rng(seed).permutation(rows)[:samples].copy()
 
 
 def pick(texts: Iterator[str], positions: np.ndarray) -> Iterator[Example]:
@@ -56,10 +55,7 @@ def pick(texts: Iterator[str], positions: np.ndarray) -> Iterator[Example]:
             text = next(islice(texts, position - read, None), None)
             read = position + 1
             if text is None:
-                raise DataError(
-                    f"the data had {int(ascending[-1]) + 1:,} rows or more when they were counted "
-                    "and fewer when they were read; it must not change in between"
-                )
+                raise DataError("the data became shorter while it was read; it must not change")
             # Lone surrogates, which JSON can write, come through as they are.
             ends[index + 1] = ends[index] + spool.write(text.encode("utf-8", "surrogatepass"))
         for position in map(int, positions):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 import shutil
-from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, count, islice
 from typing import IO, final
@@ -13,11 +13,11 @@ from typing import IO, final
 from fillmask_ui.assets import asset
 from fillmask_ui.errors import DataError, opening
 from fillmask_ui.records import Example
+from fillmask_ui.texts.folders import text_files
 from fillmask_ui.texts.lines import ByteSource, file_bytes, standard_input
 from fillmask_ui.texts.order import OrderedRows, pick, shuffled_positions, spooled
-from fillmask_ui.texts.rows import MAX_CHARACTERS, read_rows
-from fillmask_ui.texts.shards import count_texts, file_texts, files_of
-from fillmask_ui.texts.source import DATASET, EMBEDDED, FILE, FOLDER, TextSource
+from fillmask_ui.texts.rows import MAX_CHARACTERS, count_parquet, read_parquet, read_rows
+from fillmask_ui.texts.source import DATASET, EMBEDDED, FILE, FOLDER, STDIN, TextSource
 
 
 @dataclass
@@ -25,8 +25,7 @@ class SourceReport:
     """What a source gave so far; complete when its texts have been read to the end."""
 
     samples: int | None  # texts asked for; None for all
-    # rows in the data; None while that is not known, as in its own order it is read no further
-    # than asked
+    # rows in the data; None while unknown: in its own order it is read no further than asked
     available: int | None
     given: int = 0  # examples yielded
     blank: int = 0  # of those, empty or of white space alone
@@ -39,11 +38,7 @@ class SourceReport:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences that whoever reads the result should see.
-
-        >>> SourceReport(samples=500, available=300, given=300).notes
-        ('500 texts were asked for; the data has 300',)
-        """
+        """Sentences that a reader of the result should see."""
         notes = []
         if self.samples and self.available is not None and self.available < self.samples:
             notes.append(f"{self.samples:,} texts were asked for; the data has {self.available:,}")
@@ -62,7 +57,7 @@ class SourceReport:
         return Example(example.id, example.text[:MAX_CHARACTERS])
 
     def check(self, where: str) -> None:
-        """Refuse data that was read to its end and holds no text: a `DataError`."""
+        """A `DataError` if data that was read to its end holds no text."""
         if not self.given:
             raise DataError(f"{where} is empty: it has no texts; give data with at least one")
         if self.blank == self.given:
@@ -73,49 +68,33 @@ class SourceReport:
 
 
 @final
-class Texts(Iterator[Example]):
+class Texts(ExitStack, Iterator[Example]):
     """Examples of one source; close it, or use it in a `with` block, when stopping early.
 
     The first one is read at once: a wrong column or an empty file shows before a model is loaded.
-
-    Raises:
-        DataError: if the data cannot be read, or holds no text at all.
     """
 
     def __init__(self, source: TextSource, rows: OrderedRows, resources: ExitStack) -> None:
+        super().__init__()
         self.source = source
         self.report = SourceReport(source.samples, rows.available)  # on what came so far
-        self._resources = resources
         first = list(islice(rows.examples, 1))
         self._examples = self._counted(chain(first, rows.examples))
+        self.enter_context(resources)
+        self.callback(self._examples.close)
         if not first:
-            self._finish()
+            next(self, None)
 
     def _counted(self, examples: Iterator[Example]) -> Iterator[Example]:
         for example in examples:
             yield self.report.counted(example)
-        self._finish()
-
-    def _finish(self) -> None:
-        self.close()
-        report, where = self.report, self.source.where or self.source.kind
+        report = self.report
         if report.samples is None or report.given < report.samples:
             report.available = report.given
-        report.check(where)
+        report.check(self.source.where or self.source.kind)
 
     def __next__(self) -> Example:
         return next(self._examples)
-
-    def close(self) -> None:
-        """Close files and remove temporary ones."""
-        self._examples = iter(())
-        self._resources.close()
-
-    def __enter__(self) -> Texts:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def open_texts(source: TextSource, *, stdin: IO[bytes] | None = None) -> Texts:
@@ -139,23 +118,21 @@ def open_texts(source: TextSource, *, stdin: IO[bytes] | None = None) -> Texts:
             from fillmask_ui.texts.hub import open_dataset
 
             rows = open_dataset(source)
-        elif source.kind in (FILE, FOLDER):
+        elif source.kind == STDIN:
+            texts = partial(read_rows, source, _piped(source, stdin, resources))
+            rows = _ordered(source, texts, lambda: sum(1 for _ in texts()))
+        else:
             files = files_of(source)
             rows = _ordered(
                 source,
                 lambda: chain.from_iterable(map(file_texts, files)),
                 lambda: sum(map(count_texts, files)),
             )
-        else:
-            texts = partial(read_rows, source, _bytes(source, stdin, resources))
-            rows = _ordered(source, texts, lambda: sum(1 for _ in texts()))
         return Texts(source, rows, resources.pop_all())
 
 
-def _bytes(source: TextSource, stdin: IO[bytes] | None, resources: ExitStack) -> ByteSource:
-    """The embedded texts, or standard input as it comes; a copy of it where it is read twice."""
-    if source.kind == EMBEDDED:
-        return file_bytes(str(asset("texts") / "embedded.jsonl"))
+def _piped(source: TextSource, stdin: IO[bytes] | None, resources: ExitStack) -> ByteSource:
+    """Standard input as it comes; a copy of it where it is read twice."""
     given = standard_input(stdin)
     if not source.shuffle:
         return given
@@ -163,7 +140,7 @@ def _bytes(source: TextSource, stdin: IO[bytes] | None, resources: ExitStack) ->
     with opening("texts", given.name), given.open() as stream:
         shutil.copyfileobj(stream, copy)
 
-    def again() -> AbstractContextManager[IO[bytes]]:
+    def again() -> nullcontext[IO[bytes]]:
         copy.seek(0)
         return nullcontext(copy)
 
@@ -179,3 +156,50 @@ def _ordered(
         positions = shuffled_positions(available, source.seed, source.samples)
         return OrderedRows(pick(texts(), positions), available)
     return OrderedRows(islice(map(Example, count(), texts()), source.samples), None)
+
+
+def shards(source: TextSource) -> tuple[TextSource, ...]:
+    """The files of a folder that is read in its own order, each as a source; others as they are.
+
+    The texts of all files (`file_texts`), one file after another, are those of the folder, and
+    their places in that stream their ids. `samples` of the folder is not kept: it is for the whole.
+    """
+    return files_of(source) if source.kind == FOLDER and not source.shuffle else (source,)
+
+
+def files_of(source: TextSource) -> tuple[TextSource, ...]:
+    """The files of a source, in the order of their names: whole, not shuffled.
+
+    Raises:
+        DataError: if a folder cannot be read, has no file of texts, or files of two layouts.
+        OptionError: for a unit or column that the layout of its files does not have.
+    """
+    paths = [source.where]
+    if source.kind == EMBEDDED:
+        paths = [str(asset("texts") / "embedded.jsonl")]
+    elif source.kind == FOLDER:
+        paths = list(map(str, text_files(source.where)))
+    whole = partial(replace, source, kind=FILE, samples=None, shuffle=False)
+    files = tuple(whole(where=path) for path in paths)
+    for file in files:
+        if file.layout != files[0].layout:
+            raise DataError(
+                f"the files of a folder must be of one layout; {files[0].where} is "
+                f"{files[0].layout}, {file.where} is {file.layout}: keep one kind in the folder, "
+                "or give the format of all (--format)"
+            )
+    return files
+
+
+def file_texts(file: TextSource) -> Iterator[str]:
+    """All texts of a file in its own order."""
+    if file.layout == "parquet":
+        return read_parquet(file.where, file.column)
+    return read_rows(file, file_bytes(file.where, compressed=file.compressed))
+
+
+def count_texts(file: TextSource) -> int:
+    """How many `file_texts` there are: for parquet from its metadata, else by reading past them."""
+    if file.layout == "parquet":
+        return count_parquet(file.where)
+    return sum(1 for _ in file_texts(file))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -15,7 +15,6 @@ from fillmask_ui.texts.lines import is_file, is_folder
 
 EMBEDDED, FILE, FOLDER = "embedded", "file", "folder"
 STDIN, DATASET = "stdin", "dataset"
-KINDS = (EMBEDDED, FILE, FOLDER, STDIN, DATASET)
 LINE, PARAGRAPH = "line", "paragraph"
 UNITS = (LINE, PARAGRAPH)
 # Options of `TextChoice` that only data sets have.
@@ -24,11 +23,7 @@ _OF_DATA_SETS = ("dataset_name", "split", "revision", "streaming")
 
 @dataclass(frozen=True)
 class TextSource:
-    """Which texts to read, in which order; run.json keeps it under these names.
-
-    Raises:
-        OptionError: for values that are not known or out of range.
-    """
+    """Which texts to read, in which order; run.json keeps it under these names."""
 
     kind: str = EMBEDDED  # `embedded`, `file`, `folder` (of files), `stdin` or `dataset`
     # path of a file or folder, id (or folder) of a Hugging Face data set; else empty
@@ -47,45 +42,30 @@ class TextSource:
     format: str | None = None
 
     def __post_init__(self) -> None:
-        for what, value, known in (
-            ("kind of texts", self.kind, KINDS),
-            ("unit of text", self.by, UNITS),
-            ("format", self.format, FORMATS),
-        ):
-            if value is not None and value not in known:
-                raise OptionError(unknown(what, value, known))
+        if self.by not in UNITS:
+            raise OptionError(unknown("unit of text", self.by, UNITS))
+        if self.format is not None and self.format not in FORMATS:
+            raise OptionError(unknown("format", self.format, FORMATS))
         if self.samples is not None and self.samples < 1:
             raise OptionError(
-                f"the number of samples must be 1 or more; it was {self.samples:,} "
+                f"the number of samples must be 1 or more; it was {self.samples} "
                 "(leave it out for all texts)"
             )
         check_seed(self.seed)
-        try:
-            "a".encode(self.encoding)  # refuses codecs that are not for text, such as `hex`
-        except (LookupError, ValueError) as error:
-            raise OptionError(
-                f"unknown encoding {self.encoding!r}; common ones: utf-8, utf-16, latin-1, "
-                "cp1252, shift_jis, gb18030"
-            ) from error
-        layout = self.layout or ("a data set" if self.kind == DATASET else None)
+        layout = "a data set" if self.kind == DATASET else self.layout
         if self.by == PARAGRAPH and layout not in ("txt", None):
-            raise OptionError(
-                f"only plain text is read by paragraph; rows of {layout} are one text each: leave "
-                "the unit at 'line'"
-            )
+            raise OptionError(f"only plain text is read by paragraph; leave it out for {layout}")
         if self.kind == STDIN and layout == "parquet":
             raise OptionError("parquet cannot be read from standard input; give it as a file")
         if self.column is not None and layout == "txt":
             raise OptionError(
-                f"plain text has no columns, but column {self.column!r} was asked for; leave it "
-                "out or say which format it is (csv, tsv or jsonl)"
+                f"plain text has no column {self.column!r}: leave it out, or say the format "
+                "(--format csv, tsv or jsonl)"
             )
 
     @property
     def layout(self) -> str | None:
-        """The format that applies: the one asked for, else what the name says.
-
-        None for a data set, and for a folder, whose files say it.
+        """The format asked for, else what the name says; None for a data set and for a folder.
 
         >>> TextSource("file", "news.csv.gz").layout, TextSource("file", "notes").layout
         ('csv', 'txt')
@@ -104,11 +84,9 @@ class TextSource:
 
     @property
     def compressed(self) -> bool:
-        """Whether a file is read through gzip."""
         return self.kind == FILE and self.where.lower().endswith(".gz")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values."""
         return asdict(self)
 
     @classmethod
@@ -173,14 +151,11 @@ class TextChoice:
     def source(self) -> TextSource:
         """What is meant: a file that exists or is named like one, a folder of files, or a data set.
 
-        A folder is what the options given are for: `dataset_name`, `split`, `revision` and
-        `streaming` a data set, else `by`, `format` and `encoding` files. Without any of them it is
-        a data set if it is laid out as one (`folders.is_data_set`).
-
-        A column is written `input_column=NAME`, as the published command has it, or just `NAME`.
+        A folder is a data set if options of data sets are given, or if it is laid out as one
+        (`folders.is_data_set`) and no option of files is given.
 
         Raises:
-            OptionError: for values that are not known or out of range, or another role.
+            OptionError: for values that are not known, or that say nothing of such texts.
             DataError: if a folder cannot be read.
 
         >>> TextChoice("reviews.csv", column="input_column=body").source().column
@@ -200,24 +175,18 @@ class TextChoice:
         if not reference.strip():
             raise OptionError("the data set has no name: give embedded, a file, folder or hub id")
         fetched = [name for name in _OF_DATA_SETS if getattr(self, name)]
-        if reference in (EMBEDDED, "-"):
-            _refuse_options(fetched, reference)
-            return TextSource(STDIN if reference == "-" else EMBEDDED, **given)
         path = expanded(reference)
-        if is_folder(path):
+        if reference in (EMBEDDED, "-"):
+            source = TextSource(STDIN if reference == "-" else EMBEDDED, **given)
+        elif is_folder(path):
             of_files = self.by or self.format or self.encoding
             kind = DATASET if fetched or (not of_files and is_data_set(path)) else FOLDER
-            return TextSource(kind, str(path), **given)
-        if is_file(path) or ending(reference) in ENDINGS:
-            _refuse_options(fetched, reference)
-            return TextSource(FILE, str(path), **given)
-        return TextSource(DATASET, reference, **given)
-
-
-def _refuse_options(given: Sequence[str], reference: str) -> None:
-    """An `OptionError` for options of data sets where none is read."""
-    if given:
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise OptionError(
-            f"{reference} is no data set of the hub, and {names} is for these: leave it out"
-        )
+            source = TextSource(kind, str(path), **given)
+        elif is_file(path) or ending(reference) in ENDINGS:
+            source = TextSource(FILE, str(path), **given)
+        else:
+            source = TextSource(DATASET, reference, **given)
+        if fetched and source.kind != DATASET:
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in fetched)
+            raise OptionError(f"{reference} is no data set of the hub; leave out {names}")
+        return source

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.texts import TextChoice, TextSource, open_texts
-from fillmask_ui.texts.shards import count_texts, file_texts, shards
+from fillmask_ui.texts.reading import count_texts, file_texts, shards
 
 LAYOUTS = ["txt", "txt.gz", "csv", "csv.gz", "tsv", "jsonl", "jsonl.gz", "parquet"]
 
