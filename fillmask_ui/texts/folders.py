@@ -1,7 +1,6 @@
 """Which files hold texts, and which folders are data sets for the datasets library."""
 
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,7 +33,7 @@ def ending(name: str) -> str:
 
 
 def text_files(folder: str | Path) -> list[Path]:
-    """The files of a known ending in a folder, or if it has none, in the folders inside it.
+    """The files of a known ending in a folder, or if it has none, those of the folders in it.
 
     They are sorted by name, folder by folder; hidden ones are left out.
 
@@ -50,48 +49,36 @@ def text_files(folder: str | Path) -> list[Path]:
     return found
 
 
-def is_data_set(folder: str | Path) -> bool:
+def is_data_set(folder: Path) -> bool:
     """Whether a folder is laid out for the datasets library, not just one of files.
 
     So it is if something in it is named after a split (`test.csv`, `test-00000-of-00002.parquet`,
     `train/`), if it holds the library's own files or a card that describes the data, or if it has
     folders and none of the files that `text_files` would find.
-
-    Raises:
-        DataError: if it cannot be read.
     """
-    top, files = list(_entries(Path(folder))), _found(Path(folder))
+    top, files = _entries(folder), _found(folder)
     folders = [path.name for path in top if is_folder(path)]
     names = [*folders, *(part for path in files for part in path.relative_to(folder).parts)]
     return (
         any(path.name in _MARKS for path in top)
         or any(map(_SPLIT.search, names))
         or (not files and bool(folders))
-        or _describes_data(Path(folder) / "README.md")
+        or _describes_data(folder / "README.md")
     )
 
 
-def _found(folder: Path) -> list[Path]:
-    top = [path for path in _entries(folder) if _holds_texts(path)]
-    return top or [path for path in _below(folder) if _holds_texts(path)]
-
-
-def _entries(folder: Path) -> Iterator[Path]:
+def _entries(folder: Path) -> list[Path]:
     with opening("texts", folder):
-        paths = sorted(folder.iterdir(), key=lambda path: path.name)
-    return (path for path in paths if not path.name.startswith("."))
+        visible = (path for path in folder.iterdir() if not path.name.startswith("."))
+        return sorted(visible, key=lambda path: path.name)
 
 
-def _below(folder: Path) -> Iterator[Path]:
-    for path in _entries(folder):
-        if not is_folder(path):
-            yield path
-        elif not path.is_symlink():  # which may lead back
-            yield from _below(path)
-
-
-def _holds_texts(path: Path) -> bool:
-    return ending(path.name) in _IN_FOLDERS and not is_folder(path)
+def _found(folder: Path) -> list[Path]:
+    paths = _entries(folder)
+    files = [path for path in paths if ending(path.name) in _IN_FOLDERS and not is_folder(path)]
+    # A link may lead back.
+    inner = (path for path in paths if is_folder(path) and not path.is_symlink())
+    return files or [file for path in inner for file in _found(path)]
 
 
 def _describes_data(card: Path) -> bool:

@@ -21,7 +21,7 @@ from fillmask_ui.errors import DataError, NetworkError, OptionError, first_line,
 from fillmask_ui.records import Example
 from fillmask_ui.texts.lines import is_folder
 from fillmask_ui.texts.order import OrderedRows
-from fillmask_ui.texts.rows import as_text, choose_column, optional_library, text_column
+from fillmask_ui.texts.rows import as_text, choose_column, optional_library
 from fillmask_ui.texts.source import TextSource
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _POSITION = "__row_of_the_split__"
 
 
 def open_dataset(source: TextSource) -> OrderedRows:
-    """Examples of a data set on the hub, or of a folder that the datasets library can load."""
+    """Examples of a data set on the hub, or of a folder that the library can load."""
     datasets = optional_library("datasets")
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
@@ -111,12 +111,9 @@ def _rows(builder: datasets.DatasetBuilder, source: TextSource) -> OrderedRows:
         builder.download_and_prepare()
         rows = builder.as_dataset(split=source.split)
         available = len(rows)
-    if rows.features is not None:
-        column = text_column(rows.features.arrow_schema, source.column, source.where)
-    elif (first := next(iter(rows), None)) is not None:
-        column = choose_column(first, source.column, source.where)
-    else:
-        return OrderedRows(iter(()), 0)
+    # Streams know their columns by their first row alone.
+    columns = rows.column_names or next(iter(rows), {})
+    column = choose_column(columns, source.column, source.where)
     rows = rows.select_columns([column])
     if source.shuffle:
         if not source.streaming:

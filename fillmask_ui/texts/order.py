@@ -46,23 +46,21 @@ def pick(texts: Iterator[str], positions: np.ndarray) -> Iterator[Example]:
     >>> [example.text for example in pick(iter("abcde"), np.array([3, 0]))]
     ['d', 'a']
     """
-    ascending = np.sort(positions)
-    # Where each text ends in the temporary file, in the order of `ascending`.
-    ends = np.zeros(len(positions) + 1, dtype=np.int64)
+    places = np.zeros((len(positions), 2), dtype=np.int64)  # of each text: its start and size
     with spooled() as spool:
-        read = 0
-        for index, position in enumerate(map(int, ascending)):
-            text = next(islice(texts, position - read, None), None)
-            read = position + 1
+        read = start = 0
+        for index in map(int, np.argsort(positions)):
+            text = next(islice(texts, int(positions[index]) - read, None), None)
             if text is None:
                 raise DataError("the data became shorter while it was read; it must not change")
+            read = int(positions[index]) + 1
             # Lone surrogates, which JSON can write, come through as they are.
-            ends[index + 1] = ends[index] + spool.write(text.encode("utf-8", "surrogatepass"))
-        for position in map(int, positions):
-            index = int(np.searchsorted(ascending, position))
-            start, end = ends[index : index + 2].tolist()
+            size = spool.write(text.encode("utf-8", "surrogatepass"))
+            places[index] = start, size
+            start += size
+        for position, (start, size) in zip(positions, places, strict=True):
             spool.seek(start)
-            yield Example(position, spool.read(end - start).decode("utf-8", "surrogatepass"))
+            yield Example(int(position), spool.read(size).decode("utf-8", "surrogatepass"))
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,7 +16,7 @@ from fillmask_ui.records import Example
 from fillmask_ui.texts.folders import text_files
 from fillmask_ui.texts.lines import ByteSource, file_bytes, standard_input
 from fillmask_ui.texts.order import OrderedRows, pick, shuffled_positions, spooled
-from fillmask_ui.texts.rows import MAX_CHARACTERS, count_parquet, read_parquet, read_rows
+from fillmask_ui.texts.rows import MAX_CHARACTERS, read_parquet, read_rows
 from fillmask_ui.texts.source import DATASET, EMBEDDED, FILE, FOLDER, STDIN, TextSource
 
 
@@ -43,10 +43,7 @@ class SourceReport:
         if self.samples and self.available is not None and self.available < self.samples:
             notes.append(f"{self.samples:,} texts were asked for; the data has {self.available:,}")
         if self.cut:
-            notes.append(
-                f"{self.cut:,} text{'s were' if self.cut > 1 else ' was'} longer than "
-                f"{MAX_CHARACTERS:,} characters; only the beginning is used"
-            )
+            notes.append(f"texts cut at {MAX_CHARACTERS:,} characters: {self.cut:,}")
         return tuple(notes)
 
     def counted(self, example: Example) -> Example:
@@ -61,10 +58,7 @@ class SourceReport:
         if not self.given:
             raise DataError(f"{where} is empty: it has no texts; give data with at least one")
         if self.blank == self.given:
-            raise DataError(
-                f"{where}: all {self.given:,} texts that were read are blank; check the file, "
-                "the column or the encoding"
-            )
+            raise DataError(f"{where}: all {self.given:,} texts that were read are blank")
 
 
 @final
@@ -118,16 +112,12 @@ def open_texts(source: TextSource, *, stdin: IO[bytes] | None = None) -> Texts:
             from fillmask_ui.texts.hub import open_dataset
 
             rows = open_dataset(source)
-        elif source.kind == STDIN:
-            texts = partial(read_rows, source, _piped(source, stdin, resources))
-            rows = _ordered(source, texts, lambda: sum(1 for _ in texts()))
         else:
-            files = files_of(source)
-            rows = _ordered(
-                source,
-                lambda: chain.from_iterable(map(file_texts, files)),
-                lambda: sum(map(count_texts, files)),
-            )
+            if source.kind == STDIN:
+                texts = partial(read_rows, source, _piped(source, stdin, resources))
+            else:
+                texts = partial(_chained, files_of(source))
+            rows = _ordered(source, texts)
         return Texts(source, rows, resources.pop_all())
 
 
@@ -147,12 +137,14 @@ def _piped(source: TextSource, stdin: IO[bytes] | None, resources: ExitStack) ->
     return ByteSource(given.name, again)
 
 
-def _ordered(
-    source: TextSource, texts: Callable[[], Iterator[str]], rows: Callable[[], int]
-) -> OrderedRows:
-    """Examples of texts that are read from the beginning at each call, and counted by `rows`."""
+def _chained(files: Iterable[TextSource]) -> Iterator[str]:
+    return chain.from_iterable(map(file_texts, files))
+
+
+def _ordered(source: TextSource, texts: Callable[[], Iterator[str]]) -> OrderedRows:
+    """Examples of texts that are read from the beginning at each call."""
     if source.shuffle:
-        available = rows()
+        available = sum(1 for _ in texts())
         positions = shuffled_positions(available, source.seed, source.samples)
         return OrderedRows(pick(texts(), positions), available)
     return OrderedRows(islice(map(Example, count(), texts()), source.samples), None)
@@ -184,9 +176,8 @@ def files_of(source: TextSource) -> tuple[TextSource, ...]:
     for file in files:
         if file.layout != files[0].layout:
             raise DataError(
-                f"the files of a folder must be of one layout; {files[0].where} is "
-                f"{files[0].layout}, {file.where} is {file.layout}: keep one kind in the folder, "
-                "or give the format of all (--format)"
+                f"{files[0].where} is {files[0].layout}, {file.where} is {file.layout}: keep one "
+                "kind in a folder, or give the format of all (--format)"
             )
     return files
 
@@ -199,7 +190,5 @@ def file_texts(file: TextSource) -> Iterator[str]:
 
 
 def count_texts(file: TextSource) -> int:
-    """How many `file_texts` there are: for parquet from its metadata, else by reading past them."""
-    if file.layout == "parquet":
-        return count_parquet(file.where)
+    """How many `file_texts` there are."""
     return sum(1 for _ in file_texts(file))

@@ -5,18 +5,13 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from itertools import chain, groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fillmask_ui.errors import DataError, opening
 from fillmask_ui.texts.lines import ByteSource
 from fillmask_ui.texts.source import PARAGRAPH, TextSource
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
 
 # A text is used up to here (`reading.py` counts those that are longer): a hundred times what the
 # longest contexts hold, and little enough that no single line fills the memory.
@@ -26,16 +21,10 @@ _MAX_FIELD_CHARACTERS = 16_000_000
 _PARQUET_ROWS_AT_ONCE = 64
 # Column chunks are read through a buffer of this size instead of whole.
 _PARQUET_BUFFER_BYTES = 1 << 20
-# A column of nulls alone is one of empty texts.
-_ARROW_TEXTS = ("string", "large_string", "string_view", "null")
 
 
 def read_rows(source: TextSource, data: ByteSource) -> Iterator[str]:
-    """One text per row of a text file or stream, one row held at a time.
-
-    Blank lines are rows of plain text alone; null values are empty texts. What is not text of this
-    layout, or lacks the column, is a `DataError`.
-    """
+    """One text per row of a text file or stream; blank lines are rows of plain text alone."""
     if source.layout == "txt":
         # One more than is used, so that a cut can be seen.
         lines = data.lines(source.encoding, MAX_CHARACTERS + 1)
@@ -105,29 +94,17 @@ def _table_values(source: TextSource, data: ByteSource) -> Iterator[str]:
         raise DataError(f"{data.name}, line {reader.line_num}: {error}") from error
 
 
-def count_parquet(path: str) -> int:
-    """Number of rows, of which none is read."""
-    with _parquet(path) as file:
-        return file.metadata.num_rows
-
-
-def read_parquet(path: str, column: str | None) -> Iterator[str]:
-    """One text per row, null as an empty text."""
-    with _parquet(path) as file:
-        chosen = text_column(file.schema_arrow, column, path)
-        for batch in file.iter_batches(_PARQUET_ROWS_AT_ONCE, columns=[chosen], use_threads=False):
-            for value in batch.column(0).to_pylist():
-                yield value or ""
-
-
-@contextmanager
-def _parquet(path: str) -> Iterator[pq.ParquetFile]:
+def read_parquet(path: str, asked: str | None) -> Iterator[str]:
+    """One text per row."""
     opened = optional_library("pyarrow.parquet").ParquetFile
     with (
         opening("texts", path),
         opened(path, buffer_size=_PARQUET_BUFFER_BYTES, pre_buffer=False) as file,
     ):
-        yield file
+        column = choose_column(file.schema_arrow.names, asked, path)
+        for batch in file.iter_batches(_PARQUET_ROWS_AT_ONCE, columns=[column], use_threads=False):
+            for value in batch.column(0).to_pylist():
+                yield as_text(value, column, path)
 
 
 def optional_library(name: str) -> Any:
@@ -135,28 +112,15 @@ def optional_library(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise DataError(
-            f'such texts need the library {name}: pip install "fillmask-ui[hub]"'
-        ) from error
-
-
-def text_column(schema: pa.Schema, asked: str | None, place: str) -> str:
-    """The column that holds the texts, as `choose_column` does; `DataError` if it holds no text."""
-    column = choose_column(schema.names, asked, place)
-    kind = schema.field(column).type
-    kind = getattr(kind, "value_type", kind) if str(kind).startswith("dictionary") else kind
-    if str(kind) not in _ARROW_TEXTS:
-        raise _no_text(str(kind), column, place)
-    return column
+        needed = 'pip install "fillmask-ui[hub]"'
+        raise DataError(f"such texts need the library {name}: {needed}") from error
 
 
 def choose_column(columns: Collection[str], asked: str | None, place: str) -> str:
     """The column that holds the texts: the one asked for, else `text`, else the only one.
 
-    Where none is called just so, one that differs in case or in spaces around it is meant.
-
-    Raises:
-        DataError: if it is not there, or several could be meant; the known ones are listed.
+    Where none is called just so, one that differs in case or in spaces around it is meant. A
+    `DataError` if there is none or several could be meant.
 
     >>> choose_column(["label", " Text"], None, "example")
     ' Text'
@@ -178,11 +142,5 @@ def as_text(value: object, column: str, place: str) -> str:
     """A value as a text; null is an empty text, anything else a `DataError`."""
     if isinstance(value, str) or value is None:
         return value or ""
-    raise _no_text(type(value).__name__, column, place)
-
-
-def _no_text(kind: str, column: str, place: str) -> DataError:
-    return DataError(
-        f"{place}: column {column!r} holds {kind}, text was wanted; choose another column "
-        "(--column input_column=NAME)"
-    )
+    kind = type(value).__name__
+    raise DataError(f"{place}: column {column!r} holds {kind}, text was wanted (--column)")
