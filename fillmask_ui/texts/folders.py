@@ -9,7 +9,12 @@ from fillmask_ui.texts.lines import is_folder
 
 FORMATS = ("txt", "csv", "tsv", "jsonl", "parquet")
 # Other endings under which the same formats are found.
-_IN_FOLDERS = {**{name: name for name in FORMATS}, "text": "txt", "ndjson": "jsonl", "pq": "parquet"}
+_IN_FOLDERS = {
+    **{name: name for name in FORMATS},
+    "text": "txt",
+    "ndjson": "jsonl",
+    "pq": "parquet",
+}
 # Beside texts such files say something else, so that they count only where they are named.
 ENDINGS = {**_IN_FOLDERS, "json": "jsonl", "log": "txt"}
 # Files of the datasets library: of a data set that it wrote, or that has a loading description.
@@ -35,10 +40,7 @@ def ending(name: str) -> str:
 def text_files(folder: str | Path) -> list[Path]:
     """The files of a known ending in a folder, or if it has none, those of the folders in it.
 
-    They are sorted by name, folder by folder; hidden ones are left out.
-
-    Raises:
-        DataError: if a folder cannot be read, or there is no such file.
+    They are sorted by name, folder by folder; hidden ones are left out. A `DataError` without any.
     """
     found = _found(Path(folder))
     if not found:

@@ -39,7 +39,6 @@ def open_dataset(source: TextSource) -> OrderedRows:
     datasets = optional_library("datasets")
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
-    # It says of every data set without a card that it has none.
     logging.getLogger("huggingface_hub.repocard").setLevel(logging.ERROR)
     with opening("texts", source.where):
         builder = _builder(source)
@@ -62,9 +61,10 @@ def _builder(source: TextSource) -> datasets.DatasetBuilder:
                 source.where, source.config, revision=source.revision
             )
         except ConnectionError as error:
+            why = silence or first_line(error)
             raise NetworkError(
-                f"the data set {source.where} cannot be fetched ({silence or first_line(error)}) "
-                "and is not in the cache; check the connection, or use the embedded texts or a file"
+                f"{source.where} is not in the cache and cannot be fetched ({why}): check the "
+                "connection, or use the embedded texts or a file"
             ) from error
         except datasets.exceptions.DatasetNotFoundError as error:
             raise DataError(

@@ -25,12 +25,12 @@ _NO_TEXT = re.compile("[\0\udc80-\udcff]")
 
 
 def is_file(path: str | Path) -> bool:
-    """Whether there is such a file; False for a name that no file can have, as one too long."""
+    """Whether there is such a file."""
     return os.path.exists(path) and not is_folder(path)  # noqa: PTH110 - Path raises
 
 
 def is_folder(path: str | Path) -> bool:
-    """Whether there is such a folder; False for a name that no folder can have."""
+    """Whether there is such a folder."""
     return os.path.isdir(path)  # noqa: PTH112 - Path raises
 
 
@@ -45,12 +45,8 @@ class ByteSource:
     def lines(self, encoding: str = "utf-8", keep: int | None = None) -> Iterator[str]:
         r"""The lines without their endings and a byte order mark, each as soon as it is there.
 
-        Args:
-            encoding: of the bytes.
-            keep: characters of a line that are kept, the rest is read past; None for all.
-
-        Raises:
-            DataError: if the bytes cannot be read or decompressed, or are not text.
+        Of a line `keep` characters are kept, all if it is None; the rest is read past. A
+        `DataError` if the bytes cannot be read or decompressed, or are not text.
 
         >>> list(ByteSource("example", lambda: io.BytesIO(b"one\r\ntwo\n\nfour")).lines())
         ['one', 'two', '', 'four']
@@ -63,9 +59,8 @@ class ByteSource:
                 while piece := text.readline(_PIECE_CHARACTERS):
                     if _NO_TEXT.search(piece):
                         raise DataError(
-                            f"line {number} of {self.name} is not {encoding.upper()} text: it is a "
-                            "binary file or of another encoding; save it as UTF-8, or give its "
-                            "encoding (--encoding utf-16, latin-1 or cp1252)"
+                            f"line {number} of {self.name} is not {encoding.upper()}: save a text "
+                            "as UTF-8, or give --encoding utf-16, latin-1, cp1252, ..."
                         )
                     piece = piece.removeprefix("\ufeff") if number == 1 and not line else piece
                     line += piece[: most - len(line)]

@@ -1,8 +1,7 @@
 """A seeded order of rows, in bounded memory: rows that can only be read from the beginning.
 
 The order is that of `datasets.Dataset.shuffle(seed)`: numpy's PCG64 generator, `permutation(n)`
-(Source: Hugging Face datasets, `arrow_dataset.py`, the same in versions 1 to 5). Rows are counted
-in a first pass, those asked for copied to a temporary file in a second, and yielded from there.
+(Source: Hugging Face datasets, `arrow_dataset.py`, the same in versions 1 to 5).
 """
 
 import tempfile
@@ -39,9 +38,7 @@ def shuffled_positions(rows: int, seed: int, samples: int | None = None) -> np.n
 def pick(texts: Iterator[str], positions: np.ndarray) -> Iterator[Example]:
     """The texts at some positions of a stream, in the order of the positions.
 
-    Args:
-        texts: read once, up to the last position asked for.
-        positions: int64 [N], all different.
+    They wait in a temporary file. No text after the last position [N] is read.
 
     >>> [example.text for example in pick(iter("abcde"), np.array([3, 0]))]
     ['d', 'a']

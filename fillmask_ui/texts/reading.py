@@ -94,10 +94,6 @@ class Texts(ExitStack, Iterator[Example]):
 def open_texts(source: TextSource, *, stdin: IO[bytes] | None = None) -> Texts:
     """Start to read texts; shuffled ones are counted and collected here, others as they are asked.
 
-    Args:
-        source: which texts.
-        stdin: the bytes of standard input; None for the process's own.
-
     Raises:
         DataError: if the data is missing, empty, damaged, or lacks the column.
         OptionError: for a split or configuration that the data set does not have.
@@ -153,19 +149,13 @@ def _ordered(source: TextSource, texts: Callable[[], Iterator[str]]) -> OrderedR
 def shards(source: TextSource) -> tuple[TextSource, ...]:
     """The files of a folder that is read in its own order, each as a source; others as they are.
 
-    The texts of all files (`file_texts`), one file after another, are those of the folder, and
-    their places in that stream their ids. `samples` of the folder is not kept: it is for the whole.
+    The texts of all files, one file after another, are those of the folder. `samples` is not kept.
     """
     return files_of(source) if source.kind == FOLDER and not source.shuffle else (source,)
 
 
 def files_of(source: TextSource) -> tuple[TextSource, ...]:
-    """The files of a source, in the order of their names: whole, not shuffled.
-
-    Raises:
-        DataError: if a folder cannot be read, has no file of texts, or files of two layouts.
-        OptionError: for a unit or column that the layout of its files does not have.
-    """
+    """The files of a source, in the order of their names: whole, not shuffled, of one layout."""
     paths = [source.where]
     if source.kind == EMBEDDED:
         paths = [str(asset("texts") / "embedded.jsonl")]

@@ -47,10 +47,7 @@ class TextSource:
         if self.format is not None and self.format not in FORMATS:
             raise OptionError(unknown("format", self.format, FORMATS))
         if self.samples is not None and self.samples < 1:
-            raise OptionError(
-                f"the number of samples must be 1 or more; it was {self.samples} "
-                "(leave it out for all texts)"
-            )
+            raise OptionError(f"the number of samples must be 1 or more; it was {self.samples}")
         check_seed(self.seed)
         layout = "a data set" if self.kind == DATASET else self.layout
         if self.by == PARAGRAPH and layout not in ("txt", None):
@@ -58,10 +55,7 @@ class TextSource:
         if self.kind == STDIN and layout == "parquet":
             raise OptionError("parquet cannot be read from standard input; give it as a file")
         if self.column is not None and layout == "txt":
-            raise OptionError(
-                f"plain text has no column {self.column!r}: leave it out, or say the format "
-                "(--format csv, tsv or jsonl)"
-            )
+            raise OptionError(f"plain text has no column {self.column!r} (--format csv, ...)")
 
     @property
     def layout(self) -> str | None:
@@ -76,10 +70,7 @@ class TextSource:
             return self.format
         named = ending(self.where) or "txt"
         if named not in ENDINGS:
-            raise OptionError(
-                f"{self.where}: {unknown('kind of file', named, ENDINGS)} (also .gz of the text "
-                "ones); rename the file or say its format (--format)"
-            )
+            raise OptionError(f"{unknown('kind of file', named, ENDINGS)}; or say it (--format)")
         return ENDINGS[named]
 
     @property
@@ -115,7 +106,7 @@ class TextSource:
             "shuffle": str(self.seed) if self.shuffle else "no",
         }
         return "|".join(
-            name if value is True else f"{name}:{value}" for name, value in parts.items() if value
+            n if value is True else f"{n}:{value}" for n, value in parts.items() if value
         )
 
 
@@ -154,10 +145,6 @@ class TextChoice:
         A folder is a data set if options of data sets are given, or if it is laid out as one
         (`folders.is_data_set`) and no option of files is given.
 
-        Raises:
-            OptionError: for values that are not known, or that say nothing of such texts.
-            DataError: if a folder cannot be read.
-
         >>> TextChoice("reviews.csv", column="input_column=body").source().column
         'body'
         """
@@ -167,10 +154,7 @@ class TextChoice:
             typed = self.column if "=" in self.column else f"input_column={self.column}"
             role, name = typed.split("=", 1)
             if role.strip() != "input_column" or not name.strip():
-                raise OptionError(
-                    "the column must be given as input_column=NAME (or just NAME); it was "
-                    f"{self.column!r}"
-                )
+                raise OptionError(f"the column {self.column!r} is not input_column=NAME, or NAME")
             given["column"] = name.strip()
         if not reference.strip():
             raise OptionError("the data set has no name: give embedded, a file, folder or hub id")
