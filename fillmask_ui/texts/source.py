@@ -49,6 +49,10 @@ class TextSource:
         if self.samples is not None and self.samples < 1:
             raise OptionError(f"the number of samples must be 1 or more; it was {self.samples}")
         check_seed(self.seed)
+        try:
+            "a".encode(self.encoding)
+        except (LookupError, ValueError) as error:
+            raise OptionError(f"unknown encoding {self.encoding!r}") from error
         layout = "a data set" if self.kind == DATASET else self.layout
         if self.by == PARAGRAPH and layout not in ("txt", None):
             raise OptionError(f"only plain text is read by paragraph; leave it out for {layout}")
