@@ -51,7 +51,7 @@ def _json_values(source: TextSource, data: ByteSource) -> Iterator[str]:
             raise DataError(f'{place}: an object such as {{"text": "..."}} was wanted')
         if column not in record:
             column = choose_column(record, column, place)
-        yield as_text(record[column], column, place)
+        yield as_text(record[column], str(column), place)
 
 
 def _records(lines: Iterator[str], name: str) -> Iterator[tuple[str, object]]:

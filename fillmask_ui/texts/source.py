@@ -48,6 +48,8 @@ class TextSource:
             raise OptionError(unknown("format", self.format, FORMATS))
         if self.samples is not None and self.samples < 1:
             raise OptionError(f"the number of samples must be 1 or more; it was {self.samples}")
+        if self.samples is not None and self.samples >= 2**63:  # as run.json holds it
+            raise OptionError("the number of samples must be less than 2^63")
         check_seed(self.seed)
         try:
             "a".encode(self.encoding)
