@@ -25,8 +25,7 @@ from fillmask_ui.errors import FillmaskError
 from fillmask_ui.evaluation import BLOCK_TEXTS
 from fillmask_ui.records import Example
 from fillmask_ui.texts import TextSource, open_texts
-from fillmask_ui.texts.reading import SourceReport
-from fillmask_ui.texts.shards import file_texts
+from fillmask_ui.texts.reading import SourceReport, file_texts
 
 # After so many units it is asked whether the rest is still wanted.
 _ASKS_EVERY = 16

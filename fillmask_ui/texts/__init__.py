@@ -1,18 +1,11 @@
 """Where texts come from: embedded, files, folders of files, standard input, Hugging Face data sets.
 
-`TextChoice(reference, ...).source()` says which texts; `open_texts(source)` yields them as
-`Example`s and reports how many there were. Every way keeps four promises:
-
-- The id of an example is its position in the data before any shuffling, from 0, so that masks
-  drawn from (seed, id) do not change with `samples` or `shuffle`. (One exception: in a data set
-  that is streamed and shuffled it is the place in the shuffled stream, see `texts/hub.py`.)
-- Shuffling with a seed gives the order of `datasets.Dataset.shuffle(seed=seed)`.
-- Memory does not grow with the size of a text, nor of the data beyond 8 bytes per row while an
-  order is drawn and 24 bytes per text asked for; shuffled texts wait in a temporary file.
-- Nothing is dropped in silence: blank texts are passed on (an evaluation counts them), texts cut
-  at `MAX_CHARACTERS` are counted in the report, all else is an error with its place and a remedy.
-
-Importing this package loads neither `datasets` nor `pyarrow`.
+`TextChoice(reference, ...).source()` says which texts; `open_texts(source)` yields `Example`s.
+The id of an example is its place in the data before any shuffling, from 0, so that masks drawn
+from (seed, id) do not change with `samples` or `shuffle` (but see `texts/hub.py` for streams). The
+order of a seed is that of `datasets.Dataset.shuffle(seed=seed)`. Memory grows by 8 bytes per row
+while an order is drawn and 32 per text asked for, not with the data; a JSON array is held whole.
+Nothing is dropped in silence. Importing this package loads neither `datasets` nor `pyarrow`.
 """
 
 from fillmask_ui.texts.reading import MAX_CHARACTERS, SourceReport, Texts, open_texts

@@ -1,8 +1,7 @@
 """A seeded order of rows, in bounded memory: rows that can only be read from the beginning.
 
 The order is that of `datasets.Dataset.shuffle(seed)`: numpy's PCG64 generator, `permutation(n)`
-(Source: Hugging Face datasets, `arrow_dataset.py`, the same in versions 1 to 5). Rows are counted
-in a first pass, those asked for copied to a temporary file in a second, and yielded from there.
+(Source: Hugging Face datasets, `arrow_dataset.py`, the same in versions 1 to 5).
 """
 
 import tempfile
@@ -32,41 +31,33 @@ def shuffled_positions(rows: int, seed: int, samples: int | None = None) -> np.n
     >>> shuffled_positions(5, seed=42)
     array([4, 2, 3, 1, 0])
     """
-    order = np.random.default_rng(seed).permutation(rows)
     # A copy, so that the whole permutation can be freed.
-    return order if samples is None or samples >= rows else order[:samples].copy()
+    return np.random.default_rng(seed).permutation(rows)[:samples].copy()
 
 
 def pick(texts: Iterator[str], positions: np.ndarray) -> Iterator[Example]:
     """The texts at some positions of a stream, in the order of the positions.
 
-    Args:
-        texts: read once, up to the last position asked for.
-        positions: int64 [N], all different.
+    They wait in a temporary file. No text after the last position [N] is read.
 
     >>> [example.text for example in pick(iter("abcde"), np.array([3, 0]))]
     ['d', 'a']
     """
-    ascending = np.sort(positions)
-    # Where each text ends in the temporary file, in the order of `ascending`.
-    ends = np.zeros(len(positions) + 1, dtype=np.int64)
+    places = np.zeros((len(positions), 2), dtype=np.int64)  # of each text: its start and size
     with spooled() as spool:
-        read = 0
-        for index, position in enumerate(map(int, ascending)):
-            text = next(islice(texts, position - read, None), None)
-            read = position + 1
+        read = start = 0
+        for index in map(int, np.argsort(positions)):
+            text = next(islice(texts, int(positions[index]) - read, None), None)
             if text is None:
-                raise DataError(
-                    f"the data had {int(ascending[-1]) + 1:,} rows or more when they were counted "
-                    "and fewer when they were read; it must not change in between"
-                )
+                raise DataError("the data became shorter while it was read; it must not change")
+            read = int(positions[index]) + 1
             # Lone surrogates, which JSON can write, come through as they are.
-            ends[index + 1] = ends[index] + spool.write(text.encode("utf-8", "surrogatepass"))
-        for position in map(int, positions):
-            index = int(np.searchsorted(ascending, position))
-            start, end = ends[index : index + 2].tolist()
+            size = spool.write(text.encode("utf-8", "surrogatepass"))
+            places[index] = start, size
+            start += size
+        for position, (start, size) in zip(positions, places, strict=True):
             spool.seek(start)
-            yield Example(position, spool.read(end - start).decode("utf-8", "surrogatepass"))
+            yield Example(int(position), spool.read(size).decode("utf-8", "surrogatepass"))
 
 
 @contextmanager
@@ -77,7 +68,6 @@ def spooled() -> Iterator[IO[bytes]]:
             yield file
     except OSError as error:
         raise DataError(
-            "shuffled texts are copied to a temporary file, which failed "
-            f"({error.strerror or error}); free space in {tempfile.gettempdir()}, set TMPDIR to "
-            "another folder, ask for fewer samples, or keep the order (--no-shuffle)"
+            f"texts cannot be copied to a temporary file in {tempfile.gettempdir()} "
+            f"({error.strerror}): free space, set TMPDIR, or keep the order (--no-shuffle)"
         ) from error

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, count, islice
 from typing import IO, final
 
 from fillmask_ui.assets import asset
-from fillmask_ui.errors import DataError
+from fillmask_ui.errors import DataError, opening
 from fillmask_ui.records import Example
-from fillmask_ui.texts.lines import (
-    ByteSource,
-    explained,
-    file_bytes,
-    is_pipe,
-    read_block,
-    standard_input,
-)
+from fillmask_ui.texts.folders import text_files
+from fillmask_ui.texts.lines import ByteSource, file_bytes, standard_input
 from fillmask_ui.texts.order import OrderedRows, pick, shuffled_positions, spooled
-from fillmask_ui.texts.rows import MAX_CHARACTERS, read_rows
-from fillmask_ui.texts.shards import count_texts, file_texts, files_of
-from fillmask_ui.texts.source import DATASET, EMBEDDED, FILE, FOLDER, TextSource
+from fillmask_ui.texts.rows import MAX_CHARACTERS, read_parquet, read_rows
+from fillmask_ui.texts.source import DATASET, EMBEDDED, FILE, FOLDER, STDIN, TextSource
 
 
 @dataclass
@@ -31,13 +25,11 @@ class SourceReport:
     """What a source gave so far; complete when its texts have been read to the end."""
 
     samples: int | None  # texts asked for; None for all
-    # rows in the data; None while that is not known, as in its own order it is read no further
-    # than asked
+    # rows in the data; None while unknown: in its own order it is read no further than asked
     available: int | None
     given: int = 0  # examples yielded
     blank: int = 0  # of those, empty or of white space alone
     cut: int = 0  # of those, cut at `MAX_CHARACTERS` characters
-    returns: int = 0  # of those, with carriage returns inside
 
     @property
     def expected(self) -> int | None:
@@ -46,24 +38,12 @@ class SourceReport:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences that whoever reads the result should see.
-
-        >>> SourceReport(samples=500, available=300, given=300).notes
-        ('500 texts were asked for; the data has 300',)
-        """
+        """Sentences that a reader of the result should see."""
         notes = []
         if self.samples and self.available is not None and self.available < self.samples:
             notes.append(f"{self.samples:,} texts were asked for; the data has {self.available:,}")
         if self.cut:
-            notes.append(
-                f"{self.cut:,} text{'s were' if self.cut > 1 else ' was'} longer than "
-                f"{MAX_CHARACTERS:,} characters; only the beginning is used"
-            )
-        if self.returns:
-            notes.append(
-                f"{self.returns:,} text{'s hold' if self.returns > 1 else ' holds'} carriage "
-                "returns (CR), which end no line: save a file of lines with LF"
-            )
+            notes.append(f"texts cut at {MAX_CHARACTERS:,} characters: {self.cut:,}")
         return tuple(notes)
 
     def counted(self, example: Example) -> Example:
@@ -71,72 +51,48 @@ class SourceReport:
         self.given += 1
         self.blank += not example.text.strip()
         self.cut += len(example.text) > MAX_CHARACTERS
-        self.returns += "\r" in example.text and "\n" not in example.text
         return Example(example.id, example.text[:MAX_CHARACTERS])
 
     def check(self, where: str) -> None:
-        """Refuse data that was read to its end and holds no text: a `DataError`."""
+        """A `DataError` if data that was read to its end holds no text."""
         if not self.given:
             raise DataError(f"{where} is empty: it has no texts; give data with at least one")
         if self.blank == self.given:
-            raise DataError(
-                f"{where}: all {self.given:,} texts that were read are blank; check the file, "
-                "the column or the encoding"
-            )
+            raise DataError(f"{where}: all {self.given:,} texts that were read are blank")
 
 
 @final
-class Texts(Iterator[Example]):
+class Texts(ExitStack, Iterator[Example]):
     """Examples of one source; close it, or use it in a `with` block, when stopping early.
 
     The first one is read at once: a wrong column or an empty file shows before a model is loaded.
-
-    Raises:
-        DataError: if the data cannot be read, or holds no text at all.
     """
 
     def __init__(self, source: TextSource, rows: OrderedRows, resources: ExitStack) -> None:
+        super().__init__()
         self.source = source
         self.report = SourceReport(source.samples, rows.available)  # on what came so far
-        self._resources = resources
         first = list(islice(rows.examples, 1))
         self._examples = self._counted(chain(first, rows.examples))
+        self.enter_context(resources)
+        self.callback(self._examples.close)
         if not first:
-            self._finish()
+            next(self, None)
 
     def _counted(self, examples: Iterator[Example]) -> Iterator[Example]:
         for example in examples:
             yield self.report.counted(example)
-        self._finish()
-
-    def _finish(self) -> None:
-        self.close()
-        report, where = self.report, self.source.where or self.source.kind
+        report = self.report
         if report.samples is None or report.given < report.samples:
             report.available = report.given
-        report.check(where)
+        report.check(self.source.where or self.source.kind)
 
     def __next__(self) -> Example:
         return next(self._examples)
 
-    def close(self) -> None:
-        """Close files and remove temporary ones."""
-        self._examples = iter(())
-        self._resources.close()
-
-    def __enter__(self) -> Texts:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 def open_texts(source: TextSource, *, stdin: IO[bytes] | None = None) -> Texts:
     """Start to read texts; shuffled ones are counted and collected here, others as they are asked.
-
-    Args:
-        source: which texts.
-        stdin: the bytes of standard input; None for the process's own.
 
     Raises:
         DataError: if the data is missing, empty, damaged, or lacks the column.
@@ -152,43 +108,77 @@ def open_texts(source: TextSource, *, stdin: IO[bytes] | None = None) -> Texts:
             from fillmask_ui.texts.hub import open_dataset
 
             rows = open_dataset(source)
-        elif source.kind in (FILE, FOLDER) and not is_pipe(source.where):
-            files = files_of(source)
-            rows = _ordered(
-                source,
-                lambda: chain.from_iterable(map(file_texts, files)),
-                lambda: sum(map(count_texts, files)),
-            )
         else:
-            texts = partial(read_rows, source, _bytes(source, stdin, resources))
-            rows = _ordered(source, texts, lambda: sum(1 for _ in texts()))
+            if source.kind == STDIN:
+                texts = partial(read_rows, source, _piped(source, stdin, resources))
+            else:
+                texts = partial(_chained, files_of(source))
+            rows = _ordered(source, texts)
         return Texts(source, rows, resources.pop_all())
 
 
-def _bytes(source: TextSource, stdin: IO[bytes] | None, resources: ExitStack) -> ByteSource:
-    """The embedded texts; a pipe as it comes, or where it is read twice, a copy of it."""
-    if source.kind == EMBEDDED:
-        return file_bytes(str(asset("texts") / "embedded.jsonl"))
-    if source.kind == FILE:
-        given = file_bytes(source.where, compressed=source.compressed)
-    else:
-        given = standard_input(stdin)
+def _piped(source: TextSource, stdin: IO[bytes] | None, resources: ExitStack) -> ByteSource:
+    """Standard input as it comes; a copy of it where it is read twice."""
+    given = standard_input(stdin)
     if not source.shuffle:
         return given
     copy = resources.enter_context(spooled())
-    with explained(given.name):
-        stream = resources.enter_context(given.open())
-    while block := read_block(stream, given.name):
-        copy.write(block)
-    return replace(standard_input(copy, again=True), name=given.name)
+    with opening("texts", given.name), given.open() as stream:
+        shutil.copyfileobj(stream, copy)
+
+    def again() -> nullcontext[IO[bytes]]:
+        copy.seek(0)
+        return nullcontext(copy)
+
+    return ByteSource(given.name, again)
 
 
-def _ordered(
-    source: TextSource, texts: Callable[[], Iterator[str]], rows: Callable[[], int]
-) -> OrderedRows:
-    """Examples of texts that are read from the beginning at each call, and counted by `rows`."""
+def _chained(files: Iterable[TextSource]) -> Iterator[str]:
+    return chain.from_iterable(map(file_texts, files))
+
+
+def _ordered(source: TextSource, texts: Callable[[], Iterator[str]]) -> OrderedRows:
+    """Examples of texts that are read from the beginning at each call."""
     if source.shuffle:
-        available = rows()
+        available = sum(1 for _ in texts())
         positions = shuffled_positions(available, source.seed, source.samples)
         return OrderedRows(pick(texts(), positions), available)
     return OrderedRows(islice(map(Example, count(), texts()), source.samples), None)
+
+
+def shards(source: TextSource) -> tuple[TextSource, ...]:
+    """The files of a folder that is read in its own order, each as a source; others as they are.
+
+    The texts of all files, one file after another, are those of the folder. `samples` is not kept.
+    """
+    return files_of(source) if source.kind == FOLDER and not source.shuffle else (source,)
+
+
+def files_of(source: TextSource) -> tuple[TextSource, ...]:
+    """The files of a source, in the order of their names: whole, not shuffled, of one layout."""
+    paths = [source.where]
+    if source.kind == EMBEDDED:
+        paths = [str(asset("texts") / "embedded.jsonl")]
+    elif source.kind == FOLDER:
+        paths = list(map(str, text_files(source.where)))
+    whole = partial(replace, source, kind=FILE, samples=None, shuffle=False)
+    files = tuple(whole(where=path) for path in paths)
+    for file in files:
+        if file.layout != files[0].layout:
+            raise DataError(
+                f"{files[0].where} is {files[0].layout}, {file.where} is {file.layout}: keep one "
+                "kind in a folder, or give the format of all (--format)"
+            )
+    return files
+
+
+def file_texts(file: TextSource) -> Iterator[str]:
+    """All texts of a file in its own order."""
+    if file.layout == "parquet":
+        return read_parquet(file.where, file.column)
+    return read_rows(file, file_bytes(file.where, compressed=file.compressed))
+
+
+def count_texts(file: TextSource) -> int:
+    """How many `file_texts` there are."""
+    return sum(1 for _ in file_texts(file))

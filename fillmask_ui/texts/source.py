@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import codecs
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from fillmask_ui.assets import expanded
-from fillmask_ui.errors import OptionError, unknown, written
+from fillmask_ui.errors import OptionError, unknown
 from fillmask_ui.masking import check_seed
 from fillmask_ui.options import option
 from fillmask_ui.texts.folders import ENDINGS, FORMATS, ending, is_data_set
@@ -16,7 +15,6 @@ from fillmask_ui.texts.lines import is_file, is_folder
 
 EMBEDDED, FILE, FOLDER = "embedded", "file", "folder"
 STDIN, DATASET = "stdin", "dataset"
-KINDS = (EMBEDDED, FILE, FOLDER, STDIN, DATASET)
 LINE, PARAGRAPH = "line", "paragraph"
 UNITS = (LINE, PARAGRAPH)
 # Options of `TextChoice` that only data sets have.
@@ -25,11 +23,7 @@ _OF_DATA_SETS = ("dataset_name", "split", "revision", "streaming")
 
 @dataclass(frozen=True)
 class TextSource:
-    """Which texts to read, in which order; run.json keeps it under these names.
-
-    Raises:
-        OptionError: for values that are not known or out of range.
-    """
+    """Which texts to read, in which order; run.json keeps it under these names."""
 
     kind: str = EMBEDDED  # `embedded`, `file`, `folder` (of files), `stdin` or `dataset`
     # path of a file or folder, id (or folder) of a Hugging Face data set; else empty
@@ -48,83 +42,48 @@ class TextSource:
     format: str | None = None
 
     def __post_init__(self) -> None:
-        for what, value, known in (
-            ("kind of texts", self.kind, KINDS),
-            ("unit of text", self.by, UNITS),
-            ("format", self.format, FORMATS),
-        ):
-            if value is not None and value not in known:
-                raise OptionError(unknown(what, value, known))
-        if self.kind in (FILE, FOLDER, DATASET) and not self.where:
-            raise OptionError(f"texts from a {self.kind} need its name; it was empty")
-        if self.samples is not None and not 1 <= self.samples < 2**63:  # as run.json holds it
-            wanted = "1 or more" if self.samples < 1 else "less than 2^63"
-            raise OptionError(
-                f"the number of samples must be {wanted}; it was {written(self.samples)} "
-                "(leave it out for all texts)"
-            )
+        if self.by not in UNITS:
+            raise OptionError(unknown("unit of text", self.by, UNITS))
+        if self.format is not None and self.format not in FORMATS:
+            raise OptionError(unknown("format", self.format, FORMATS))
+        if self.samples is not None and self.samples < 1:
+            raise OptionError(f"the number of samples must be 1 or more; it was {self.samples}")
+        if self.samples is not None and self.samples >= 2**63:  # as run.json holds it
+            raise OptionError("the number of samples must be less than 2^63")
         check_seed(self.seed)
         try:
-            "a".encode(self.encoding)  # refuses codecs that are not for text, such as `hex`
-            codecs.getincrementaldecoder(self.encoding)
-            if codecs.lookup(self.encoding).name in ("idna", "punycode"):
-                raise LookupError  # for names of hosts, not for texts of many lines
+            "a".encode(self.encoding)
         except (LookupError, ValueError) as error:
-            raise OptionError(
-                f"unknown encoding {self.encoding!r}; common ones: utf-8, utf-16, latin-1, "
-                "cp1252, shift_jis, gb18030"
-            ) from error
-        layout = self.layout
-        # What does not fit the files of a folder is said when they are listed.
-        known_later = self.kind == FOLDER and layout is None
-        if self.by == PARAGRAPH and layout != "txt" and not known_later:
-            raise OptionError(
-                "only plain text is read by paragraph; rows of "
-                f"{layout or 'a data set'} are one text each: leave the unit at 'line'"
-            )
-        if self.compressed and layout == "parquet":
-            raise OptionError(
-                f"{self.where}: parquet is compressed in itself and not read as .gz; decompress it"
-            )
+            raise OptionError(f"unknown encoding {self.encoding!r}") from error
+        layout = "a data set" if self.kind == DATASET else self.layout
+        if self.by == PARAGRAPH and layout not in ("txt", None):
+            raise OptionError(f"only plain text is read by paragraph; leave it out for {layout}")
         if self.kind == STDIN and layout == "parquet":
             raise OptionError("parquet cannot be read from standard input; give it as a file")
         if self.column is not None and layout == "txt":
-            raise OptionError(
-                f"plain text has no columns, but column {self.column!r} was asked for; leave it "
-                "out or say which format it is (csv, tsv or jsonl)"
-            )
+            raise OptionError(f"plain text has no column {self.column!r} (--format csv, ...)")
 
     @property
     def layout(self) -> str | None:
-        """The format that applies: the one asked for, else what the name says.
+        """The format asked for, else what the name says; None for a data set and for a folder.
 
-        None for a data set, and for a folder whose files say it.
-
-        >>> TextSource("file", "news.csv.gz").layout
-        'csv'
+        >>> TextSource("file", "news.csv.gz").layout, TextSource("file", "notes").layout
+        ('csv', 'txt')
         """
         if self.kind in (EMBEDDED, DATASET):
             return "jsonl" if self.kind == EMBEDDED else None
-        if self.format is not None or self.kind == STDIN:
-            return self.format or "txt"
-        if self.kind == FOLDER:
-            return None
-        named = ending(self.where)
+        if self.format is not None or self.kind == FOLDER:
+            return self.format
+        named = ending(self.where) or "txt"
         if named not in ENDINGS:
-            hint = "; a .json file with one object a line is called .jsonl"
-            raise OptionError(
-                f"{self.where}: {unknown('kind of file', named, ENDINGS)} (also .gz of the text "
-                f"ones){hint if named == 'json' else ''}; rename the file or say its format"
-            )
+            raise OptionError(f"{unknown('kind of file', named, ENDINGS)}; or say it (--format)")
         return ENDINGS[named]
 
     @property
     def compressed(self) -> bool:
-        """Whether a file is read through gzip."""
         return self.kind == FILE and self.where.lower().endswith(".gz")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values."""
         return asdict(self)
 
     @classmethod
@@ -153,7 +112,7 @@ class TextSource:
             "shuffle": str(self.seed) if self.shuffle else "no",
         }
         return "|".join(
-            name if value is True else f"{name}:{value}" for name, value in parts.items() if value
+            n if value is True else f"{n}:{value}" for n, value in parts.items() if value
         )
 
 
@@ -189,15 +148,8 @@ class TextChoice:
     def source(self) -> TextSource:
         """What is meant: a file that exists or is named like one, a folder of files, or a data set.
 
-        A folder is what the options given are for: `dataset_name`, `split`, `revision` and
-        `streaming` a data set, else `by`, `format` and `encoding` files. Without any of them it is
-        a data set if it is laid out as one (`folders.is_data_set`).
-
-        A column is written `input_column=NAME`, as the published command has it, or just `NAME`.
-
-        Raises:
-            OptionError: for values that are not known or out of range, or another role.
-            DataError: if a folder cannot be read.
+        A folder is a data set if options of data sets are given, or if it is laid out as one
+        (`folders.is_data_set`) and no option of files is given.
 
         >>> TextChoice("reviews.csv", column="input_column=body").source().column
         'body'
@@ -208,34 +160,23 @@ class TextChoice:
             typed = self.column if "=" in self.column else f"input_column={self.column}"
             role, name = typed.split("=", 1)
             if role.strip() != "input_column" or not name.strip():
-                raise OptionError(
-                    "the column must be given as input_column=NAME (or just NAME); it was "
-                    f"{self.column!r}"
-                )
+                raise OptionError(f"the column {self.column!r} is not input_column=NAME, or NAME")
             given["column"] = name.strip()
         if not reference.strip():
-            raise OptionError(
-                "the data set has no name: give embedded, a file, a folder or a hub id"
-            )
+            raise OptionError("the data set has no name: give embedded, a file, folder or hub id")
         fetched = [name for name in _OF_DATA_SETS if getattr(self, name)]
-        if reference in (EMBEDDED, "-"):
-            _refuse_options(fetched, reference)
-            return TextSource(STDIN if reference == "-" else EMBEDDED, **given)
         path = expanded(reference)
-        if is_folder(path):
+        if reference in (EMBEDDED, "-"):
+            source = TextSource(STDIN if reference == "-" else EMBEDDED, **given)
+        elif is_folder(path):
             of_files = self.by or self.format or self.encoding
             kind = DATASET if fetched or (not of_files and is_data_set(path)) else FOLDER
-            return TextSource(kind, str(path), **given)
-        if is_file(path) or ending(reference) in ENDINGS:
-            _refuse_options(fetched, reference)
-            return TextSource(FILE, str(path), **given)
-        return TextSource(DATASET, reference, **given)
-
-
-def _refuse_options(given: Sequence[str], reference: str) -> None:
-    """An `OptionError` for options of data sets where none is read."""
-    if given:
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise OptionError(
-            f"{reference} is no data set of the hub, and {names} is for these: leave it out"
-        )
+            source = TextSource(kind, str(path), **given)
+        elif is_file(path) or ending(reference) in ENDINGS:
+            source = TextSource(FILE, str(path), **given)
+        else:
+            source = TextSource(DATASET, reference, **given)
+        if fetched and source.kind != DATASET:
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in fetched)
+            raise OptionError(f"{reference} is no data set of the hub; leave out {names}")
+        return source

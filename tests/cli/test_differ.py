@@ -86,7 +86,7 @@ def test_stopped_it_shows_what_it_has_found(fillmask, file, monkeypatch):
         (("--compare", "embedded", "--words", "0"), 2, "--words"),
         (("--compare", "no/such", "--sentences", "1"), 1, "no/such"),
         (("--compare", "embedded", "--dataset", "-", "--no-shuffle"), 1, "no sentence could be"),
-        (("--compare", "embedded", "--dataset", "gone.txt"), 1, "gone.txt is not there"),
+        (("--compare", "embedded", "--dataset", "gone.txt"), 1, "gone.txt cannot be read as texts"),
     ],
 )
 def test_wrong_input_gets_a_message_and_a_code(fillmask, monkeypatch, arguments, code, message):

@@ -170,7 +170,7 @@ def test_wrong_options_end_with_a_message_and_no_run(fillmask, tmp_path, argumen
     [
         ("empty.txt", b"", "is empty"),
         ("blank.txt", b"\n\n  \n", "blank"),
-        ("latin.txt", "caf\u00e9 au lait\n".encode("latin-1"), "utf-8"),
+        ("latin.txt", "caf\u00e9 au lait\n".encode("latin-1"), "UTF-8"),
         ("binary.txt", bytes(range(256)) * 8, "binary.txt"),
         ("table.csv", b"id,body\n1,hello\n2,you\n", "body"),
     ],

@@ -1,14 +1,25 @@
-"""Data that cannot be used as it is: each message says what came, where, and what to do."""
+"""Data that cannot be used as it is, and data that looks odd and can."""
 
 import gzip
-import re
+import json
 import subprocess
 import sys
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.texts import TextChoice, open_texts
+
+
+def read(path, **choices):
+    return list(open_texts(TextChoice(str(path), **{"shuffle": False, **choices}).source()))
+
+
+def texts(path, content, **choices):
+    path.write_bytes(content)
+    return [example.text for example in read(path, **choices)]
 
 
 def said(path, content=None, **choices):
@@ -16,16 +27,9 @@ def said(path, content=None, **choices):
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(DataError) as caught:
-        list(open_texts(TextChoice(str(path), **choices).source()))
+        read(path, **choices)
     assert "\n" not in str(caught.value)
     return str(caught.value)
-
-
-def test_a_name_that_no_file_can_have():
-    for name in ("a" * 300, "a\0b"):
-        assert TextChoice(name).source().kind == "dataset"
-        with pytest.raises(DataError, match="is not there"):
-            list(open_texts(TextChoice(name + ".txt").source()))
 
 
 @pytest.mark.parametrize("shuffle", [True, False])
@@ -33,10 +37,10 @@ def test_a_name_that_no_file_can_have():
     ("name", "content"),
     [
         ("a.txt", b""),
-        ("a.txt", b"\xef\xbb\xbf"),
         ("a.csv", b""),
         ("a.csv", b"text,label\n"),
         ("a.jsonl", b"\n\n"),
+        ("a.json", b"[]"),
         ("a.txt.gz", gzip.compress(b"", mtime=0)),
     ],
 )
@@ -45,195 +49,108 @@ def test_a_source_that_yields_nothing_is_an_error(tmp_path, shuffle, name, conte
 
 
 @pytest.mark.parametrize("shuffle", [True, False])
-def test_only_blank_texts_are_an_error_at_the_end(tmp_path, shuffle):
+def test_blank_texts_alone_are_an_error_at_the_end_and_some_are_counted(tmp_path, shuffle):
     message = said(tmp_path / "a.txt", b"\n  \n\t\r\n", shuffle=shuffle)
     assert "all 3 texts that were read are blank" in message
-
-
-def test_only_blank_paragraphs_are_no_paragraphs(tmp_path):
-    assert "has no texts" in said(tmp_path / "a.txt", b"\n  \n\t\n", by="paragraph")
-
-
-def test_some_blank_texts_are_passed_on_and_counted(tmp_path):
     (tmp_path / "a.txt").write_text("one\n\ntwo\n")
-    texts = open_texts(TextChoice(str(tmp_path / "a.txt")).source())
-    assert len(list(texts)) == 3
-    assert texts.report.blank == 1
+    opened = open_texts(TextChoice(str(tmp_path / "a.txt"), shuffle=shuffle).source())
+    assert len(list(opened)) == 3
+    assert opened.report.blank == 1
 
 
-def test_a_file_that_is_not_there_or_is_a_folder(tmp_path):
-    assert "is not there; check the path" in said(tmp_path / "none.txt")
-    (tmp_path / "folder.txt").mkdir()
-    from fillmask_ui.texts import TextSource
-
-    with pytest.raises(DataError, match="is a folder, not a file"):
-        open_texts(TextSource("file", str(tmp_path / "folder.txt")))
-    assert "not a file" in said(tmp_path / "none.parquet")
+GZIP = gzip.compress(b"some text that is long enough\n" * 1000, mtime=0)
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
+    ("name", "content", "what"),
     [
-        ("a.csv", b"title,body\nx,y\n"),
-        ("a.tsv", b"title\tbody\nx\ty\n"),
-        ("a.jsonl", b'{"title": "x", "body": "y"}\n'),
+        ("a.txt", b"fine\ncaf\xe9\n", "line 2 of"),
+        ("a.txt", b"fine\n" + "ab猫".encode()[:-1], "line 2 of"),
+        ("a.txt", "text".encode("utf-16"), "--encoding utf-16"),
+        ("a.txt", "text".encode("utf-16-le"), "--encoding utf-16"),
+        ("a.txt", b"\x7fELF\x02\x01\0\n", "not UTF-8"),
+        ("a.txt", GZIP, "not UTF-8"),
+        ("a.txt.gz", GZIP[: len(GZIP) // 2], "cannot be read as texts: Compressed file ended"),
+        ("a.txt.gz", b"plain text\n", "cannot be read as texts: Not a gzipped file"),
+        ("a.txt.gz", GZIP[:20] + b"\xff" * 30, "cannot be read as texts: Error -3"),
+        ("a.csv", b"title,body\nx,y\n", "no column 'text'; it has 'title', 'body'"),
+        ("a.csv", b"text,text\nx,y\n", "2 columns are called 'text'"),
+        ("a.csv", b"Text,TEXT\nx,y\n", "2 columns are called 'text'"),
+        ("a.csv", b"n,text\n1,fine\nonly one\n", "line 3: 1 values where the header has 2"),
+        ("a.csv", b'n,text\n1,"never closed\n2,x\n', "line 3: "),
+        ("a.csv", b'text\n"' + b"x" * 16_000_001, "field larger than field limit"),
+        ("a.csv", b"id,text\r1,a\r", "new-line character"),
+        ("a.jsonl", b'{"text": "a"}\n\njust words\n', "line 3 cannot be read as texts: "),
+        ("a.jsonl", b'{"text": "a"}\n7\n', "line 2: an object"),
+        ("a.jsonl", b'{"text": "a"}\n{"body": "b"}\n', "line 2: no column 'text'; it has 'body'"),
+        ("a.jsonl", b'{"text": ["a"]}\n', "column 'text' holds list"),
+        ("a.jsonl", b"[" * 100_000, "cannot be read as texts"),
+        ("a.json", b'[{"text": "a"}, "b"]', "element 2: an object"),
+        ("a.json", b'[{"text": "a"}]\n[{"text": "b"}]', "cannot be read as texts: Extra data"),
+        ("a.parquet", b"PAR1 and then nothing", "cannot be read as texts: Parquet"),
     ],
 )
-def test_a_missing_column_lists_the_known_ones(tmp_path, name, content):
-    message = said(tmp_path / name, content, column="text")
-    assert "no column 'text'" in message
-    assert "'title', 'body'" in message
-    assert "--column input_column=NAME" in message
-    assert "which column holds the texts? It has 'title', 'body'" in said(tmp_path / name)
-
-
-def test_a_wrong_encoding_gives_the_offset_of_the_byte(tmp_path):
-    # Reading is done in pieces of 64 KiB; the offset counts from the beginning of the file.
-    for offset in (3, 65_535, 65_536, 200_000):
-        content = b"x" * offset + b"\xe9t\xe9\n"
-        message = said(tmp_path / "a.txt", content)
-        assert f"not utf-8 text: byte 0xe9 at offset {offset:,} " in message
-        assert "--encoding latin-1" in message
-
-
-@pytest.mark.parametrize(
-    ("encoding", "text", "bad"),
-    [("utf-8", "猫é", b"\xff"), ("gb18030", "猫", b"\xff"), ("shift_jis", "猫", b"\xff")],
-)
-def test_offsets_hold_where_a_character_spans_two_reads(tmp_path, encoding, text, bad):
-    for padding in range(65_530, 65_540):
-        before = b"a" * padding + text.encode(encoding)
-        content = before + bad + b" rest\n"
-        message = said(tmp_path / "a.txt", content, encoding=encoding)
-        offset = int(re.search(r"at offset ([\d,]+)", message)[1].replace(",", ""))
-        assert offset == len(before), (padding, message)
-
-
-def test_a_byte_order_mark_does_not_move_the_offset(tmp_path):
-    assert "at offset 5 " in said(tmp_path / "a.txt", b"\xef\xbb\xbfab\xe9\n")
-
-
-def test_text_cut_inside_a_character_is_no_text(tmp_path):
-    assert "at offset 2 " in said(tmp_path / "a.txt", "ab猫".encode()[:-1])
-
-
-@pytest.mark.parametrize(
-    ("content", "what"),
-    [
-        (b"\x7fELF\x02\x01\x01\0\0\0", "binary file (a zero byte at offset 7)"),
-        (b"PAR1....", "a parquet file; name it .parquet"),
-        (gzip.compress(b"text", mtime=0), "compressed with gzip; name it with .gz"),
-        (b"PK\x03\x04...", "a zip archive or an office document"),
-        (b"%PDF-1.7\n", "a PDF"),
-        ("text".encode("utf-16"), "--encoding utf-16"),
-        ("text".encode("utf-16-le"), "--encoding utf-16-le"),
-        ("text".encode("utf-16-be"), "--encoding utf-16-be"),
-    ],
-)
-def test_binary_files_are_named_for_what_they_are(tmp_path, content, what):
-    assert what in said(tmp_path / "a.txt", content)
-
-
-@pytest.mark.parametrize(
-    ("written", "asked"),
-    [
-        ("utf-16", "utf-8"),
-        ("utf-16-le", "utf-8"),
-        ("utf-16-be", "utf-8"),
-        ("utf-16-le", "utf-16"),
-        ("utf-16-be", "UTF16"),
-        ("latin-1", "utf-8"),
-    ],
-)
-def test_the_encoding_that_a_message_names_is_right(tmp_path, written, asked):
-    # The Chinese letter has its zero byte where a Latin one has its other byte.
-    lines = ["\u00e9t\u00e9"] if written == "latin-1" else ["\u4e00", "caf\u00e9 au lait"]
-    message = said(tmp_path / "a.txt", "\n".join(lines).encode(written), encoding=asked)
-    named = re.search(r"--encoding ([\w-]+)", message)[1]
-    texts = open_texts(TextChoice(str(tmp_path / "a.txt"), encoding=named, shuffle=False).source())
-    assert [example.text for example in texts] == lines
-
-
-def test_an_empty_file_has_no_encoding(tmp_path):
-    assert "has no texts" in said(tmp_path / "a.txt", b"", encoding="utf-16")
-
-
-def test_damaged_gzip_is_told_from_text_that_is_not_gzip(tmp_path):
-    whole = gzip.compress(b"some text that is long enough\n" * 1000)
-    for content in (whole[: len(whole) // 2], b"plain text\n", whole[:20] + b"\xff" * 30):
-        message = said(tmp_path / "a.txt.gz", content)
-        assert "cannot be decompressed" in message
-        assert "drop .gz from its name" in message
-
-
-@pytest.mark.parametrize(
-    ("line", "what"),
-    [
-        (b'{"text": "a"', "not JSON"),
-        (b"just words", "not JSON"),
-        (b'"a string"', "it is a string"),
-        (b"[1, 2]", "it is a list"),
-        (b'{"body": "b"}', "no column 'text'; it has 'body'"),
-        (b'{"text": 7}', "column 'text' holds a number"),
-        (b'{"text": ["a"]}', "column 'text' holds a list"),
-        (b"[" * 100_000, "nested too deeply"),
-    ],
-)
-def test_a_malformed_json_line_has_its_number(tmp_path, line, what):
-    message = said(tmp_path / "a.jsonl", b'{"text": "a"}\n\n' + line + b'\n{"text": "b"}\n')
-    assert "a.jsonl, line 3: " in message
+def test_what_cannot_be_read_is_said_with_its_place(tmp_path, name, content, what):
+    message = said(tmp_path / name, content)
+    assert f"{tmp_path / name}" in message
     assert what in message
 
 
-def test_a_number_beside_the_text_may_have_any_length(tmp_path):
-    digits = "9" * 5000
-    (tmp_path / "a.jsonl").write_text(f'{{"text": "one", "n": {digits}}}\n')
-    assert [
-        example.text for example in open_texts(TextChoice(str(tmp_path / "a.jsonl")).source())
-    ] == ["one"]
-    message = said(tmp_path / "b.jsonl", f'{{"text": {digits}}}\n'.encode())
-    assert "line 1: column 'text' holds a number" in message
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    for name in ("none.txt", "none.parquet", "a" * 300 + ".csv"):
+        assert f"{name} cannot be read as texts: " in said(tmp_path / name)
 
 
-@pytest.mark.parametrize(
-    ("row", "what"),
-    [
-        (b"only one", "line 3: 1 values where the header has 2"),
-        (b"one,two,three", "line 3: 3 values where the header has 2; put values that hold commas"),
-        (b'1,"a" b', "line 3 (row begun at line 3): not comma-separated values"),
-        (b'1,"never closed', "line 4 (row begun at line 3): not comma-separated values"),
-    ],
-)
-def test_a_malformed_csv_row_has_its_line(tmp_path, row, what):
-    assert what in said(tmp_path / "a.csv", b"n,text\n1,fine\n" + row + b"\n2,fine\n")
-
-
-def test_a_row_too_long_to_be_parsed_is_an_error_with_its_line(tmp_path):
-    row = b'{"text": "' + b"x" * 16_000_001 + b'"}\n'
-    message = said(tmp_path / "a.jsonl", b'{"text": "a"}\n' + row)
-    assert "line 2: longer than 16,000,000 characters" in message
-
-
-def test_parquet_that_is_none_and_columns_that_hold_no_text(tmp_path):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    assert "cannot be read as parquet" in said(tmp_path / "a.parquet", b"PAR1 and then nothing")
-    pq.write_table(pa.table({"n": [1, 2], "text": ["a", None]}), tmp_path / "b.parquet")
-    assert "column 'n' holds int64" in said(tmp_path / "b.parquet", column="n")
-    assert "no column 'x'; it has 'n', 'text'" in said(tmp_path / "b.parquet", column="x")
-    texts = open_texts(TextChoice(str(tmp_path / "b.parquet"), shuffle=False).source())
-    assert [example.text for example in texts] == ["a", ""]
+def test_columns_of_parquet_that_hold_no_text(tmp_path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"n": [1, 2], "text": ["a", None]}), path)
+    assert "column 'n' holds int" in said(path, column="n")
+    assert "no column 'x'; it has 'n', 'text'" in said(path, column="x")
+    assert [example.text for example in read(path)] == ["a", ""]
     odd = pa.array([b"a cat", b"bad \xff\xfe"], pa.binary())
     text = pa.Array.from_buffers(pa.string(), 2, odd.buffers())  # which nobody checks
-    pq.write_table(pa.table({"text": text}), tmp_path / "d.parquet")
-    assert "column 'text' holds bytes that are not UTF-8" in said(tmp_path / "d.parquet")
-    pq.write_table(pa.table({"text": pa.array([], pa.string())}), tmp_path / "c.parquet")
-    assert "has no texts" in said(tmp_path / "c.parquet")
+    pq.write_table(pa.table({"text": text}), path)
+    assert "cannot be read as texts: 'utf-8' codec" in said(path)
+
+
+ROWS = [{"text": "a, [b]"}, {"text": "two\nlines", "n": [1]}, {"text": None}, {"text": "ünï"}]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_a_json_array_gives_what_the_same_objects_a_line_give(tmp_path, indent, shuffle):
+    (tmp_path / "a.json").write_text(json.dumps(ROWS, indent=indent))
+    (tmp_path / "b.json").write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
+    one = read(tmp_path / "a.json", shuffle=shuffle)
+    assert one == read(tmp_path / "b.json", shuffle=shuffle)
+    assert {e.id: e.text for e in one} == {0: "a, [b]", 1: "two\nlines", 2: "", 3: "ünï"}
+
+
+@pytest.mark.parametrize("name", ["server.log", "corpus", "corpus.gz", "Old.LOG"])
+def test_logs_and_files_without_an_ending_are_plain_text(tmp_path, name):
+    content = b"one\ntwo, three\n"
+    content = gzip.compress(content) if name.endswith(".gz") else content
+    assert texts(tmp_path / name, content) == ["one", "two, three"]
 
 
 @pytest.mark.parametrize(
-    ("missing", "reference"), [("datasets", "org/name"), ("pyarrow", "rows.parquet")]
+    ("header", "asked"),
+    [("id, Text ", None), ("id,TEXT", "text"), ("text,Body", "body"), ("text, body", "BODY")],
+)
+def test_a_column_may_differ_by_case_and_spaces(tmp_path, header, asked):
+    (tmp_path / "a.csv").write_text(f"{header}\n1,found\n")
+    assert [example.text for example in read(tmp_path / "a.csv", column=asked)] == ["found"]
+    names = header.split(",")
+    pq.write_table(pa.table({names[0]: ["1"], names[1]: ["found"]}), tmp_path / "a.parquet")
+    assert [example.text for example in read(tmp_path / "a.parquet", column=asked)] == ["found"]
+
+
+def test_of_two_columns_the_one_that_is_spelled_so_is_taken(tmp_path):
+    assert texts(tmp_path / "a.csv", b"Text,text\nno,yes\n") == ["yes"]
+
+
+@pytest.mark.parametrize(
+    ("missing", "reference"), [("datasets", "org/name"), ("pyarrow.parquet", "rows.parquet")]
 )
 def test_a_missing_package_is_named_with_its_remedy(tmp_path, missing, reference):
     (tmp_path / "rows.parquet").write_bytes(b"PAR1")
@@ -250,7 +167,7 @@ def test_a_missing_package_is_named_with_its_remedy(tmp_path, missing, reference
     run = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True
     )
-    assert f"needs {'the datasets library' if missing == 'datasets' else 'pyarrow'}" in run.stdout
+    assert f"need the library {missing}" in run.stdout
     assert 'pip install "fillmask-ui[hub]"' in run.stdout
 
 

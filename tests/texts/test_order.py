@@ -42,7 +42,7 @@ def test_the_stream_is_read_no_further_than_the_last_text_asked_for():
 
 
 def test_data_that_shrank_between_counting_and_reading_is_an_error():
-    with pytest.raises(DataError, match="must not change in between"):
+    with pytest.raises(DataError, match="became shorter while it was read"):
         list(pick(iter(["only one"]), np.array([0, 5])))
 
 

@@ -18,6 +18,8 @@ from fillmask_ui.texts import TextChoice, TextSource
         ("Notes.TXT.GZ", "file", "txt", True),
         ("a/b.tsv", "file", "tsv", False),
         ("rows.ndjson", "file", "jsonl", False),
+        ("rows.json.gz", "file", "jsonl", True),
+        ("server.log", "file", "txt", False),
         ("rows.parquet", "file", "parquet", False),
         ("Salesforce/wikitext", "dataset", None, False),
         ("imdb", "dataset", None, False),
@@ -48,7 +50,7 @@ def test_options_left_out_keep_their_defaults():
         ({"encoding": "utf-9"}, "unknown encoding 'utf-9'"),
         ({"encoding": "hex"}, "unknown encoding 'hex'"),
         ({"format": "xml"}, "known: csv, jsonl, parquet, tsv, txt"),
-        ({"column": "body"}, "plain text has no columns"),
+        ({"column": "body"}, "plain text has no column"),
         ({"format": "csv", "by": "paragraph"}, "only plain text is read by paragraph"),
     ],
 )
@@ -60,12 +62,9 @@ def test_options_out_of_range_say_what_was_wanted(choices, said):
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ({"kind": "web"}, "known: dataset, embedded, file, folder, stdin"),
-        ({"kind": "file"}, "its name; it was empty"),
         ({"kind": "stdin", "format": "parquet"}, "give it as a file"),
         ({"kind": "file", "where": "a.docx"}, "unknown kind of file 'docx'; known: csv"),
-        ({"kind": "file", "where": "a.json"}, "one object a line is called .jsonl"),
-        ({"kind": "dataset", "where": "a/b", "by": "paragraph"}, "rows of a data set"),
+        ({"kind": "dataset", "where": "a/b", "by": "paragraph"}, "leave it out for a data set"),
     ],
 )
 def test_impossible_sources_are_refused(source, said):

@@ -170,7 +170,7 @@ def test_a_second_job_of_one_visitor_stops_the_first(tmp_path):
         (["a cat"], {"max_tokens": 1000}, "the model takes at most 64"),
         (["a cat"], {"baseline": "letters"}, "different tokenizers"),
         (["zzz", "qqq"], {}, "no text could be measured"),
-        (["a cat"], {"column": "text"}, "plain text has no columns"),
+        (["a cat"], {"column": "text"}, "plain text has no column"),
     ],
 )
 def test_bad_input_is_said_and_leaves_nothing_behind(tmp_path, texts, choices, said):

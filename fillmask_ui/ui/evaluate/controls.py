@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from fillmask_ui.ui.session import Session
 
 PLACES = {EMBEDDED: "Embedded", PASTE: "Paste", UPLOAD: "Upload", DATASET: "Data set"}
-FILES = (".txt", ".csv", ".tsv", ".jsonl", ".gz")
+FILES = (".txt", ".csv", ".tsv", ".jsonl", ".json", ".log", ".gz")
 ENGINES = {LOCAL: "This process", RAY: "Ray"}
 _METRIC = next(iter(SCHEMES))
 # Components by the names that `plan_of` reads.

@@ -13,7 +13,7 @@ from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.options import kind_of, options_of
 from fillmask_ui.runs import Plan
 from fillmask_ui.texts import TextChoice, TextSource
-from fillmask_ui.texts.shards import files_of
+from fillmask_ui.texts.reading import files_of
 from fillmask_ui.ui.evaluate.uploads import check_public_upload, keep_pasted, keep_upload
 from fillmask_ui.ui.sent import text_of
 

@@ -8,11 +8,10 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from fillmask_ui.errors import DataError, OptionError
+from fillmask_ui.errors import DataError, OptionError, opening
 from fillmask_ui.runs import RunStore
 from fillmask_ui.runs.store import RUN_FILE
 from fillmask_ui.texts import TextSource
-from fillmask_ui.texts.lines import read_block
 
 # What a stranger may upload to a public page, once decompressed: to draw a sample, all rows are
 # read and counted.
@@ -39,15 +38,12 @@ def check_public_upload(path: Path) -> None:
             "this public page reads no parquet: upload the texts as .txt, .csv or .jsonl (also .gz)"
         )
     size = rows = 0
-    try:
-        opened: Any = gzip.open if source.compressed else Path.open
-        with opened(path, "rb") as file:
-            while block := read_block(file, path.name):
-                size += len(block)
-                rows += block.count(b"\n")
-                _check_size(size, rows, path.name)
-    except OSError as error:
-        raise _gone(path, error) from error
+    opened: Any = gzip.open if source.compressed else Path.open
+    with opening("texts", path.name), opened(path, "rb") as file:
+        while block := file.read(1 << 16):
+            size += len(block)
+            rows += block.count(b"\n")
+            _check_size(size, rows, path.name)
 
 
 def _check_size(size: int, rows: int, name: str) -> None:

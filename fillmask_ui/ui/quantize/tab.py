@@ -26,7 +26,7 @@ from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.widgets import QUIET, error_html, notice_html
 
 CHARTS = ("size", "speed")
-_FILES = [".txt", ".csv", ".tsv", ".jsonl", ".gz", ".parquet"]
+_FILES = [".txt", ".csv", ".tsv", ".jsonl", ".json", ".log", ".gz", ".parquet"]
 _BROKEN = "The page failed at this; the log of the server says why. What was done is kept."
 _WAITING = "Waiting for another run to end…"
 
