@@ -1,7 +1,11 @@
 """The course: its chapters are complete, and every number that they state is right."""
 
+import re
+from pathlib import Path
+
 import pytest
 
+import fillmask_ui
 from fillmask_ui.lessons import chapters
 from fillmask_ui.lessons.numbers import computed, stated, value_of
 
@@ -42,3 +46,14 @@ def test_every_number_that_is_listed_stands_in_the_text(chapter):
     }
     listed = {value_of(number)[0] for number in [*chapter.numbers, *chapter.given]}
     assert listed <= said, f"not in the text: {sorted(listed - said)}"
+
+
+def test_bert_base_has_the_parameters_that_the_table_states():
+    """Counted by transformers, whose default configuration is that of BERT-base."""
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    with torch.device("meta"):
+        count = transformers.BertModel(transformers.BertConfig()).num_parameters()
+    texts = Path(fillmask_ui.__file__).parent / "lessons" / "texts"
+    chapter = (texts / "10-next-sentence.md").read_text("utf-8")
+    (row,) = re.findall(r"^\| parameters \| (\d+) million \|", chapter, re.MULTILINE)
+    assert int(row) == round(count / 1e7) * 10
