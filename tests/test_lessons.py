@@ -1,5 +1,6 @@
 """The course: its chapters are complete, and every number that they state is right."""
 
+
 import pytest
 
 from fillmask_ui.lessons import chapters

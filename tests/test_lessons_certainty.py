@@ -1,6 +1,8 @@
 """Chapter 8: seeds, intervals, published changes and pairing, by hand and against scipy."""
 
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from fillmask_ui.lessons.pairing import difference_of, pair
 from fillmask_ui.lessons.published import PUBLISHED, Change
 from fillmask_ui.models import load_model
 from fillmask_ui.records import Example
+from fillmask_ui.show.render import render
 from fillmask_ui.texts import TextSource, open_texts
 
 TEXTS = [Example(*item) for item in enumerate(sample_texts(60))]
@@ -100,6 +103,17 @@ def test_published_changes_by_hand():
     assert [f"{row.printed_percent:+g}" for row in PUBLISHED] == [
         *("+2.8", "+2.7", "+0.2", "+1.6", "-0.5", "+1.4", "+4", "+259.1")
     ]
+
+
+def test_losses_that_are_shown_give_the_change_that_is_stated():
+    """2.16 / 2.10 is +2.9 %, so the losses stand with all their digits."""
+    read = (Path(__file__).parent.parent / "docs" / "learn.md").read_text("utf-8")
+    ((loss, baseline, stated),) = re.findall(r"why ([\d.]+) against ([\d.]+) is ([+\d.]+) %", read)
+    assert f"{100 * Change(float(loss), float(baseline)).relative_change:+.1f}" == stated == "+2.8"
+    # What the figure of the chapter begins with, below its heading of +2.8 %.
+    controls = render("page/learn/published_changes.html")
+    typed = dict(re.findall(r'name="(loss|baseline)"[^>]* value="([\d.]+)"', controls))
+    assert typed == {"loss": loss, "baseline": baseline}
 
 
 @pytest.mark.parametrize(

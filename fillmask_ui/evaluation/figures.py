@@ -57,9 +57,10 @@ def model_figures(tally: ModelTally, order: np.ndarray, quick: bool) -> ModelFig
     means |= {"mean_nll_nats": nll / tokens, "mean_entropy_nats": math.fsum(entropy) / tokens}
     mean_interval = _of_losses(x, n, quick)
     by_token = np.array_equal(units, n)
-    metric_interval = mean_interval if by_token else _of_losses(x, units, quick)
+    counted = x * units / n if scheme.scaled else x
+    metric_interval = mean_interval if by_token else _of_losses(counted, units, quick)
     return ModelFigures(
-        metric=scheme.figure(nll / (tokens if by_token else math.fsum(units))),
+        metric=scheme.figure(_total(counted) / math.fsum(units)),
         metric_interval=metric_interval and metric_interval.map(scheme.figure),
         tokens=tokens,
         effective_texts=effective_number(n),
@@ -109,7 +110,7 @@ def comparison_figures(
     limits: Limits | None,
 ) -> Comparison:
     """Figures of two models; `pair` is None where their tokenizers differ."""
-    x, tokens, _, characters, _ = own.text_columns(order)
+    x, tokens, own_units, characters, _ = own.text_columns(order)
     y, _, base_units, _, _ = base.text_columns(order)
     gaps = gap(x, y)
     units = tokens if pair else characters
@@ -120,9 +121,12 @@ def comparison_figures(
         difference = _interval(gaps, base_units, quick)
         change_interval = difference and difference.map(_expm1)
     else:
-        whole = _total(y)
-        change = _total(gaps) / whole if 0 < whole < math.inf else math.nan
-        change_interval = _interval(gaps, y, quick)
+        # One tokenizer where the metric is scaled, so that both models have the same weights.
+        weights = own_units / tokens if own.scheme.scaled else np.ones(len(order))
+        apart, base_loss = weights * gaps, weights * y
+        whole = _total(base_loss)
+        change = _total(apart) / whole if 0 < whole < math.inf else math.nan
+        change_interval = _interval(apart, base_loss, quick)
     return Comparison(
         unit="token" if pair else "character",
         texts=len(order),

@@ -79,6 +79,7 @@ def prepare(
         characters=_spelled(encoding, can_hide) if whole else len(covered(encoding.text, spans)),
         truncated=truncated,
         left_out=encoding.special.count(False) - int(can_hide.sum()),
+        can_hide=int(can_hide.sum()),
         ids=hidden.ids,
         cols=hidden.cols,
         tokens=tuple(vocabulary.token(int(index)) for index in hidden.true_ids),

@@ -93,12 +93,17 @@ class Count(Stored):
     """A whole number that is not negative."""
 
     most: Any  # a number, or the name of one of `Sizes`
+    least: Any = 0  # as `most`
 
     def fits(self, value: Any, sizes: Sizes) -> bool:
-        return type(value) is int and 0 <= value <= sizes.get(self.most, self.most)
+        least, most = self._bounds(sizes)
+        return type(value) is int and least <= value <= most
 
     def wanted(self, sizes: Sizes) -> str:
-        return f"a whole number from 0 to {sizes.get(self.most, self.most):,}"
+        return "a whole number from {:,} to {:,}".format(*self._bounds(sizes))
+
+    def _bounds(self, sizes: Sizes) -> tuple[int, int]:
+        return sizes.get(self.least, self.least), sizes.get(self.most, self.most)
 
 
 @dataclass(frozen=True)

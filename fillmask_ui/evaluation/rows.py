@@ -13,6 +13,7 @@ import numpy as np
 
 from fillmask_ui.evaluation.row_values import (
     CHARACTERS,
+    HIDDEN,
     LAST_ID,
     LAST_TOKEN,
     TOKENS,
@@ -83,6 +84,7 @@ class MaskedText:
     characters: int
     truncated: bool  # whether the text was longer than the model takes
     left_out: int  # tokens that cannot be hidden: unknown words, special tokens that stand in it
+    can_hide: int  # tokens that can be hidden, M or more
     ids: np.ndarray  # int64 [T]
     cols: np.ndarray  # int64 [M], hidden positions
     tokens: tuple[str, ...]  # M vocabulary strings of the tokens to be found
@@ -173,7 +175,11 @@ def _masked(
         len(cols) if isinstance(cols, list) else 0,
         vocabulary,
     )
-    return _read(MaskedText, row, sizes, within), sizes
+    own = _read(MaskedText, {"can_hide": sizes[HIDDEN]} | {**row}, sizes, within)
+    if "can_hide" not in row:
+        # Older rows lack it; the tokenizers of all tested families add a token at each end.
+        own["can_hide"] = max(sizes[HIDDEN], sizes[TOKENS] - own["left_out"] - 2)
+    return own, sizes
 
 
 def _scores(row: Mapping[str, Any], sizes: Sizes, unmasked: bool, within: str = "") -> TokenScores:
@@ -213,6 +219,7 @@ _FIELDS: dict[type, dict[str, Stored]] = {
         "characters": Count(CHARACTERS),
         "truncated": Flag(),
         "left_out": Count(TOKENS),
+        "can_hide": Count(TOKENS, least=HIDDEN),
         "ids": Whole(TOKENS, most=LAST_ID),
         "cols": Whole(most=LAST_TOKEN),
         "tokens": Strings(),

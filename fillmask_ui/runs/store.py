@@ -35,6 +35,10 @@ class Run:
         self.folder = folder
         self.info = read_info(folder)
         self.lines = rows_file(folder, self.info)  # as they are stored
+        key, result = self.info.config.scheme.figure_key, self.info.result
+        if result is not None and key not in result and not self.lacks_rows:
+            # As of older runs by `uniform`, whose figure was the mean over hidden tokens.
+            self.info = replace(self.info, result=self.summary().to_dict())
 
     @property
     def state(self) -> str:

@@ -60,7 +60,10 @@ def _pair(summary: Summary, labels: tuple[str, ...]) -> str:
     first, second = labels
     if pair is None or base is None or not math.isfinite(pair.difference_nats):
         return f"{first} and {second} cannot be compared: a mean loss is infinite."
-    gap = pair.difference_nats
+    gap, loss = pair.difference_nats, summary.model.mean_nll_nats
+    if summary.scheme.scaled:  # the verdict is about the metric, not about the mean
+        loss = summary.model.metric
+        gap = loss - base.metric
     if gap == 0:
         return f"{first} and {second} have the same loss."
     which, size = ("worse", "larger") if gap > 0 else ("better", "smaller")
@@ -70,7 +73,7 @@ def _pair(summary: Summary, labels: tuple[str, ...]) -> str:
         return f"{said} is {_size(gap)} nats a {pair.unit} {size}. {chance}"
     own, other = summary.model.mean_nll_nats, base.mean_nll_nats
     return (
-        f"{said} of {own:.3f} nats is {_size(gap)} {size}. {chance} It gave the "
+        f"{said} of {loss:.3f} nats is {_size(gap)} {size}. {chance} It gave the "
         f"{summary.model.tokens:,} {_HIDDEN} {percent(exp(-own))} on average (the geometric mean), "
         f"the other {percent(exp(-other))}."
     )

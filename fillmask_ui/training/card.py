@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,12 @@ class Package:
     @property
     def size_bytes(self) -> int:
         return sum(self.files.values())
+
+    @property
+    def parity_text(self) -> str:
+        """`parity` rounded up to two digits, as no difference may lie above what the card says."""
+        digits = Context(prec=2, rounding=ROUND_CEILING)
+        return f"{float(digits.create_decimal(self.parity)):.1e}"
 
 
 def history_of(source: Path, asked: dict[str, Any]) -> dict[str, Any]:

@@ -7,16 +7,24 @@ import pytest
 
 from fillmask_ui import load_model
 from fillmask_ui.assets import asset
+from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
+from fillmask_ui.models.parity import check_parity
+from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.training.measure import measure_cloze, read_cloze
 
 ITEMS = read_cloze(Path(__file__).with_name("cloze.jsonl"))
 
 
 def on_the_card(name: str) -> list[float]:
+    """Percentages of a row of the card's table, as shares."""
+    return [float(cell.rstrip("%")) / 100 for cell in row_of(name)]
+
+
+def row_of(name: str) -> list[str]:
     """A row of the card's table: start, full precision, int8."""
     card = (asset("model") / "README.md").read_text(encoding="utf-8")
     (row,) = re.findall(rf"^\| {re.escape(name)} \|(.*)\|$", card, re.MULTILINE)
-    return [float(cell.strip().rstrip("%")) / 100 for cell in row.split("|")]
+    return [cell.strip() for cell in row.split("|")]
 
 
 @pytest.mark.parametrize(("reference", "column"), [("embedded", 1), ("embedded:int8", 2)])
@@ -38,3 +46,61 @@ def test_the_embedded_model_learned_since_its_start():
     assert full >= start + 0.15
     start, full, _ = on_the_card("cloze top-5")
     assert full >= start + 0.15
+
+
+def test_the_card_bounds_the_pipeline_in_half_precision():
+    """Of transformers by itself, as the card's example calls it, on the cloze list."""
+    transformers, torch = pytest.importorskip("transformers"), pytest.importorskip("torch")
+    half, full = (
+        transformers.pipeline("fill-mask", model=str(asset("model")), **options)
+        for options in ({}, {"dtype": torch.float32})
+    )
+    assert half.model.dtype == torch.float16
+    largest = 0.0
+    for item in ITEMS[::5]:
+        own, other = (
+            {guess["token"]: guess["score"] for guess in each(item.text, top_k=20)}
+            for each in (half, full)
+        )
+        largest = max(largest, *(abs(own[token] - other[token]) for token in own.keys() & other))
+    card = (asset("model") / "README.md").read_text(encoding="utf-8")
+    (stated,) = re.findall(r"by up to (\S+) \(the 150 sentences", " ".join(card.split()))
+    # A fifth of the sentences; sums of other processors round otherwise.
+    assert float(stated) / 5 < largest < 1.5 * float(stated)
+
+
+def test_the_card_bounds_the_difference_of_onnx_and_pytorch():
+    parity = check_parity(load_model("embedded"), load_model("embedded:torch"))
+    card = (asset("model") / "README.md").read_text(encoding="utf-8")
+    (stated,) = re.findall(r"ONNX in full precision and PyTorch differ by at most (\S+) in", card)
+    # Sums of other processors round otherwise.
+    assert parity < 1.5 * float(stated)
+    assert float(stated) >= 1.14e-5  # as measured on AVX-512
+
+
+def test_the_card_names_the_order_of_its_texts_and_docs_that_of_theirs():
+    """The first 200 embedded texts are others once they are shuffled, and so are the figures."""
+    model, config = load_model("embedded"), EvaluationConfig()
+    card = " ".join((asset("model") / "README.md").read_text(encoding="utf-8").split())
+    quantize = Path(__file__).parents[2] / "docs" / "quantize.md"
+    told = " ".join(quantize.read_text(encoding="utf-8").split())
+    for shuffle, text, stated in (
+        (False, card, r"first 200 embedded texts in file order full precision has ([\d.]+) nats"),
+        (True, told, r"texts, shuffled with seed 42, .*?the model \| 39\.3 \| ([\d.]+)"),
+    ):
+        texts = open_texts(TextSource(samples=200, shuffle=shuffle))
+        mean = summarize(evaluate(model, texts, config)).model.mean_nll_nats
+        (number,) = re.findall(stated, text)
+        assert mean == pytest.approx(float(number), abs=2e-3)
+
+
+def test_the_held_out_figures_leave_out_what_training_books_share():
+    card = (asset("model") / "README.md").read_text(encoding="utf-8")
+    ((shared, first),) = re.findall(r"But (\d+) of its first (\d+) paragraphs share 13 words", card)
+    (measured,) = re.findall(r"^Held-out text: (\d+) paragraphs", card, re.MULTILINE)
+    assert int(first) - int(shared) == int(measured)
+    ((less, whole),) = re.findall(r"the loss is ([\d.]+) nats lower \(([\d.]+)\)", card)
+    _, full, int8 = map(float, row_of("cross-entropy (nats per hidden token)"))
+    assert full - float(whole) == pytest.approx(float(less), abs=1e-9)
+    (change,) = re.findall(r"int8 against full precision: \+([\d.]+)% cross-entropy", card)
+    assert 100 * (int8 / full - 1) == pytest.approx(float(change), abs=0.04)  # of rounded losses

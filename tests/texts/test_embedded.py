@@ -2,6 +2,7 @@
 
 import json
 import re
+import statistics
 from collections import Counter
 
 from fillmask_ui.assets import asset
@@ -53,6 +54,7 @@ def test_the_readme_counts_them_rightly():
     lengths = [len(record["text"].split()) for record in records()]
     assert f"between {min(lengths)} and {max(lengths)} words" in readme
     assert f"| all | 300 | {sum(lengths):,} |" in readme
+    assert f"the median is {statistics.median(lengths):g}." in readme
 
 
 def test_the_embedded_source_gives_them_all():

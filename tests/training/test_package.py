@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from fillmask_ui.errors import DataError, ModelError, OptionError
 from fillmask_ui.models import load_model
 from fillmask_ui.models.parity import check_parity
 from fillmask_ui.records import SkippedText
-from fillmask_ui.training.card import PackageRequest
+from fillmask_ui.training.card import Package, PackageRequest
 from fillmask_ui.training.corpus import CorpusPart
 from fillmask_ui.training.folder import FULL, write_weights
 from fillmask_ui.training.measure import measure_cloze, measure_text, read_cloze
@@ -120,6 +121,13 @@ def test_the_card_says_what_was_measured(packaged, trained, cloze_file, text_fil
     assert measure_cloze(model, read_cloze(cloze_file)).top5 == full["cloze"]["top5"]
     lines = text_file.read_text().splitlines()[9::10]
     assert measure_text(model, lines).nll_nats == pytest.approx(full["text"]["nll_nats"])
+
+
+def test_the_card_rounds_a_bound_up(tmp_path):
+    made = Package(tmp_path, 0, parity=1.14e-5, search=None)
+    assert made.parity_text == "1.2e-05"
+    assert replace(made, parity=2e-7).parity_text == "2.0e-07"
+    assert replace(made, parity=0.0).parity_text == "0.0e+00"
 
 
 def test_the_card_shows_the_shares_of_an_average(trained, tmp_path):

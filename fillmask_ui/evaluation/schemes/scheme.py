@@ -37,6 +37,8 @@ class Scheme(ABC):
     one_by_one: ClassVar[bool] = False  # whether it takes about a row of the model per token
     per_token: ClassVar[bool] = True  # whether the unit of the loss is a hidden token
     exponential: ClassVar[bool] = False  # whether the figure is e^ of the loss per unit
+    # Whether the loss of a text stands for all its units: it is scaled by units / hidden tokens.
+    scaled: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -1,13 +1,17 @@
-"""Cross-entropy at a share of hidden tokens drawn anew for each text.
+"""The objective of masked diffusion models: a share of each text is hidden, drawn anew for each.
 
-Definition: draw a share uniformly from (0, 1], hide that share of the tokens as mask tokens, and
-average -ln P(true token) over the hidden ones: the objective of masked diffusion models.
+Definition: of the L tokens of a text hide l as mask tokens, each l from 1 to L equally likely. The
+text counts L / l times the sum of -ln P(true token) over its hidden tokens; these are summed over
+the texts and divided by the sum of their L. The expectation over the draws is an upper bound of
+the negative log-likelihood a token.
 
-Rivals: cross-entropy at 15 % says how a model does with much context around each gap, this one how
-it does with any.
+Rivals: the mean over the hidden tokens (`mean_nll_nats`, shown beside it) counts a text by how much
+of it was hidden, so that it says most of texts with little context left: it is mostly larger.
+Cross-entropy at 15 % says how a model does with much context around each gap.
 
 Source:
-    LLaDA, arXiv:2502.09992, in the variant with an exact count.
+    LLaDA, arXiv:2502.09992, the likelihood bound with l of L tokens hidden; the same weight, as 1/t
+    of a share t that is not an exact count, is MDLM's, arXiv:2406.07524.
 """
 
 import math
@@ -16,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
+from fillmask_ui.evaluation.rows import MaskedText
 from fillmask_ui.evaluation.schemes.scheme import Scheme
 from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
 from fillmask_ui.protocol import Vocabulary
@@ -24,17 +29,27 @@ from fillmask_ui.records import Encoding
 
 @dataclass(frozen=True)
 class Uniform(Scheme):
-    """Mean NLL of a share of the tokens, every share equally likely."""
+    """NLL a token, each text weighted by L / l, every share equally likely."""
 
     name = "uniform"
     label = "Uniform share"
-    note = "A share of each text, drawn anew from 0 to 100 %, as diffusion models are trained."
+    note = (
+        "A share of each text, drawn anew from 0 to 100 %. The figure is the objective of masked "
+        "diffusion models: each text's loss times its tokens, by how many are hidden."
+    )
     hides = "a share drawn anew for each text"
-    figure_label = "Mean loss, uniform share hidden"
+    figure_label = "Diffusion objective, uniform share hidden"
+    figure_key = "diffusion_loss"
+    per_token = False
+    scaled = True
 
     def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
-        """ceil(share * n) of the n tokens that can be hidden: each count is equally likely."""
+        """ceil(share * L) of the L tokens that can be hidden: each count is equally likely."""
         places = np.flatnonzero(hideable(encoding.ids, vocabulary.special_ids))
         share = 1.0 - rng.random()  # random() lies in [0, 1)
         chosen = rng.permutation(places)[: math.ceil(share * len(places))]
         return hide_as_masks(encoding, vocabulary, np.sort(chosen))
+
+    def units(self, text: MaskedText) -> float:
+        """L."""
+        return text.can_hide

@@ -82,7 +82,8 @@ def published_changes(asked: Asked) -> Shown:
         _typed(asked, "risk_below", "the limit of AT_RISK", 10.0) / 100,
     )
     own = Change(
-        _typed(asked, "loss", "your loss", 2.16), _typed(asked, "baseline", "the baseline", 2.10)
+        _typed(asked, "loss", "your loss", 2.1625),
+        _typed(asked, "baseline", "the baseline", 2.1032),
     )
     rows = list(PUBLISHED)
     if asked.text("order", "printed") == "change":
