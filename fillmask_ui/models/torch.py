@@ -12,13 +12,19 @@ import numpy as np
 import torch
 
 from fillmask_ui.batching import PaddedBatch
-from fillmask_ui.errors import ModelError, OptionError, first_line, unknown
+from fillmask_ui.errors import ModelError, OptionError, first_line, opening, unknown
 from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.files import ModelFiles
+from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.models.runtime import FULL_LOGITS, TOLERANCE, RuntimeModel
-from fillmask_ui.models.sizes import check_sizes
-from fillmask_ui.models.torch_pairs import PretrainingModel, has_next_head
-from fillmask_ui.models.torch_read import read_torch
-from fillmask_ui.models.weights import stored_precision, stored_size, total_bytes
+from fillmask_ui.models.weights import (
+    refuse_mismatched,
+    refuse_missing,
+    refuse_more_layers,
+    stored_precision,
+    tensor_names,
+    total_bytes,
+)
 from fillmask_ui.protocol import PairLogits
 from fillmask_ui.workers import sharing
 
@@ -26,6 +32,16 @@ _PACKAGES = ("torch", "transformers")
 
 # What torch takes by itself: the cores, or OMP_NUM_THREADS.
 _THREADS = torch.get_num_threads()
+# transformers swaps functions of torch while it builds a model: one thread at a time.
+_BUILDING = threading.Lock()
+# What a config may not choose: the outputs of a call, and code that transformers would fetch.
+_SET = {
+    "_attn_implementation": None,  # torch's fused attention where the architecture has it
+    "_experts_implementation": None,
+    "return_dict": True,
+    "output_attentions": False,
+    "output_hidden_states": False,
+}
 
 
 class TorchMaskedLM(RuntimeModel):
@@ -42,16 +58,11 @@ class TorchMaskedLM(RuntimeModel):
                 f"config.json of {self._name} says is_decoder true, by which each token sees those "
                 "before it alone, as no masked language model does: set it to false"
             )
-        self._pairs: PretrainingModel | None = None
         self._opening_pairs = threading.Lock()
         self._device = torch_device(choice.device)
-        self._identify_beside(self._files.weights, _PACKAGES)
-        stored = stored_precision(self._files.weights)
-        check_sizes(self._name, self._config, stored_size(self._files.weights))
-        what = "a masked language model"
-        self._model = read_torch(
-            self._files, "AutoModelForMaskedLM", what, getattr(torch, dtype), self._device
-        )
+        self._identify_beside(self.files.weights, _PACKAGES)
+        stored = stored_precision(self.files.weights)
+        self._model = read_torch(self.files, getattr(torch, dtype), self._device)
         self._await_vocabulary()
         self._width = int(self._model.config.get_text_config().vocab_size)
         width_note = self._width_note()
@@ -65,7 +76,7 @@ class TorchMaskedLM(RuntimeModel):
             # float32 holds every stored type exactly; anything else changes the numbers.
             precision=stored if dtype == "float32" else f"{stored} computed in {dtype}",
             parameters=sum(p.numel() for p in parameters),
-            size_bytes=total_bytes(self._files.weights),
+            size_bytes=total_bytes(self.files.weights),
             packages=_PACKAGES,
             notes=(FULL_LOGITS if self._logit_bytes else "", width_note),
         )
@@ -94,7 +105,13 @@ class TorchMaskedLM(RuntimeModel):
 
     @cached_property
     def predicts_next(self) -> bool:
-        return has_next_head(self._files)
+        """Whether weights of BERT's head for next sentences are among those on disk."""
+        return any("seq_relationship." in name for name in tensor_names(self.files.weights))
+
+    @cached_property
+    def _pretrained(self) -> Any:
+        """The model with both heads: a copy of the weights that few lessons ask for."""
+        return read_torch(self.files, self._model.dtype, self._device, "AutoModelForPreTraining")
 
     def pair_logits(
         self, input_ids: np.ndarray, segments: np.ndarray, cols: np.ndarray
@@ -102,11 +119,14 @@ class TorchMaskedLM(RuntimeModel):
         if not self.predicts_next:
             raise ModelError(f"{self._name} has no head for next sentence prediction")
         with self._opening_pairs:
-            if self._pairs is None:  # a copy of the weights that most models are never asked for
-                self._pairs = PretrainingModel(self._files, self._model.dtype, self._device)
-        return self._pairs.logits(input_ids, segments, cols)
+            model = self._pretrained
+        batch = PaddedBatch(np.asarray(input_ids)[None], np.ones_like(input_ids)[None])
+        output = self._output(model, batch, token_type_ids=self._tensor(segments)[None])
+        tokens = output.prediction_logits[0, self._tensor(cols)]
+        order = output.seq_relationship_logits[0]
+        return PairLogits(tokens.float().cpu().numpy(), order.float().cpu().numpy())
 
-    def _output(self, module: Any, batch: PaddedBatch) -> Any:
+    def _output(self, module: Any, batch: PaddedBatch, **more: torch.Tensor) -> Any:
         """What a part of the model makes of a batch, on this thread's share of the cores."""
         _use_threads(max(1, (self.threads or _THREADS) // sharing()))
         try:
@@ -114,6 +134,7 @@ class TorchMaskedLM(RuntimeModel):
                 return module(
                     input_ids=self._tensor(batch.input_ids),
                     attention_mask=self._tensor(batch.attention_mask),
+                    **more,
                 )
         # A config can be wrong in ways that show only here, in errors of every kind.
         except Exception as error:
@@ -173,6 +194,45 @@ class TorchMaskedLM(RuntimeModel):
                 return
             placed.remove()
             self._logit_bytes = 4
+
+
+def read_torch(
+    files: ModelFiles,
+    dtype: torch.dtype,
+    device: torch.device,
+    loader: str = "AutoModelForMaskedLM",
+) -> Any:
+    """All weights in the class of transformers that `loader` chooses for config.json.
+
+    Raises:
+        ModelError: if it cannot be loaded, weights are missing or more are there than it asks for.
+    """
+    local = {"local_files_only": True, "trust_remote_code": False}
+    with _BUILDING, quiet_transformers(), opening("a model", files.name):
+        import transformers
+
+        config = transformers.AutoConfig.from_pretrained(files.folder, **local)
+        if getattr(config, "quantization_config", None):
+            raise ModelError(
+                f"config.json of {files.name} has a quantization_config, whose kernels transformers "
+                "fetches as code: choose the full-precision model, or an ONNX file"
+            )
+        for key, value in _SET.items():
+            setattr(config, key, value)  # of the attention and the experts also in nested configs
+        model, info = getattr(transformers, loader).from_pretrained(
+            files.folder,
+            config=config,
+            dtype=dtype,
+            use_safetensors=True,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # to say which they are
+            **local,
+        )
+        model = model.to(device)
+    refuse_mismatched(files.name, info["mismatched_keys"])
+    refuse_more_layers(files.name, model.state_dict(), info["unexpected_keys"])
+    refuse_missing(files.name, type(model).__name__, sorted(info["missing_keys"]))
+    return model.eval()
 
 
 def _use_threads(count: int) -> None:

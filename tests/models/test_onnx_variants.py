@@ -254,23 +254,19 @@ def test_external_data_through_a_link_to_the_outside(variant, tmp_path):
 def test_external_data_missing(variant):
     folder = variant(external("../shared.data"))
     (folder / "shared.data").unlink()
-    with pytest.raises(ModelError, match=r"shared\.data.* no file is there"):
+    with pytest.raises(ModelError, match=r"shared\.data cannot be read as a model: No such file"):
         load_model(folder)
 
 
 @pytest.mark.parametrize("cached", [False, True])
-def test_external_data_cut_short_or_not_fetched(variant, cached, tmp_path, monkeypatch):
+def test_external_data_cut_short(variant, cached, tmp_path, monkeypatch):
     monkeypatch.setenv("FILLMASK_UI_CACHE", str(tmp_path))
     folder = variant(external("../shared.data"))
     shared = folder / "shared.data"
     if cached:
         load_model(folder)
-    whole = shared.read_bytes()
-    shared.write_bytes(whole[:-1])
-    with pytest.raises(ModelError, match=rf"has {len(whole) - 1:,} bytes, and .* up to byte"):
-        load_model(folder)
-    shared.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n")
-    with pytest.raises(ModelError, match=r"shared\.data is a git-LFS pointer.*git lfs pull"):
+    shared.write_bytes(shared.read_bytes()[:-1])
+    with pytest.raises(ModelError, match="cannot be read as a model: .*out of bounds"):
         load_model(folder)
 
 
