@@ -266,7 +266,7 @@ def test_external_data_cut_short(variant, cached, tmp_path, monkeypatch):
     if cached:
         load_model(folder)
     shared.write_bytes(shared.read_bytes()[:-1])
-    with pytest.raises(ModelError, match="cannot be read as a model: .*out of bounds"):
+    with pytest.raises(ModelError, match=r"cannot be read as a model: .*out of bounds"):
         load_model(folder)
 
 
