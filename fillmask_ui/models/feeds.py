@@ -52,7 +52,7 @@ class Feeds:
         return "attention_mask" in self.roles.values()
 
     def arrays(self, input_ids: np.ndarray, attention_mask: np.ndarray) -> dict[str, np.ndarray]:
-        """By input name [batch or B, length or T], of both int64 [B, T]; these are at most those."""
+        """By input name [batch or B, length or T], of both int64 [B, T]."""
         rows, columns = input_ids.shape
         shape = (self.batch or rows, self.length or columns)
         ids = np.full(shape, self.pad_id, dtype=np.int64)

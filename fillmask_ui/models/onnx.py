@@ -59,10 +59,7 @@ class OnnxMaskedLM(RuntimeModel):
 
     def _load(self, choice: ModelChoice) -> None:
         if choice.dtype:
-            raise OptionError(
-                f"a dtype ({choice.dtype}) and the like belong to the runtime torch, not to onnx, "
-                "whose precision is that of the file"
-            )
+            raise OptionError("a dtype belongs to the runtime torch; onnx takes that of the file")
         if choice.provider and choice.device:
             raise OptionError("for ONNX Runtime a device is a provider: give one of the two")
         # `--device cpu` means the same for both runtimes
@@ -87,7 +84,6 @@ class OnnxMaskedLM(RuntimeModel):
             session = self._open(source)
             self._await_vocabulary()
             self._use(source, session)
-            self._width_note()
         self.runs_alone = source.scales_by_call
         blind = not self._feeds.sees_mask and self._length
         self.memory_bytes = max(total_bytes(source.files), 4 * (source.parameters or 0))
@@ -315,19 +311,14 @@ class OnnxMaskedLM(RuntimeModel):
         self._width = logits.shape[2]
         self._width_note()
         # What lies behind the first text's real tokens may be anything.
-        _refuse_unusable(self._name, logits[0, : probe.input_ids.shape[1]])
+        plain = logits[0, : probe.input_ids.shape[1]]
+        if plain.min() >= 0 and np.allclose(plain.sum(axis=1, dtype=np.float64), 1, atol=1e-2):
+            raise ModelOutputError(
+                f"{self._name} returns probabilities, and logits are wanted: export it without the "
+                "softmax at its end"
+            )
         size = logits.dtype.itemsize
         return replace(source, logits=name, width=self._width, logit_bytes=size)
-
-
-def _exact_bytes(choice: ModelChoice) -> bool:
-    """Whether products of bytes are to take the exact way, which is slower.
-
-    Elsewhere they saturate in 16 bits, and results differ by CPU.
-    """
-    if choice.x64_quant_precision == "auto":
-        return not _EXACT_BYTES.intersection(cpu_features())
-    return choice.x64_quant_precision == "on"
 
 
 def _open(
@@ -344,7 +335,9 @@ def _open(
     # Longer than that they must not burn cores that others wait for.
     settings.add_session_config_entry("session.intra_op.spin_duration_us", "10")
     settings.add_session_config_entry("session.force_spinning_stop", "1")
-    if _exact_bytes(choice):
+    # Elsewhere products of bytes saturate in 16 bits, and results differ by CPU.
+    exact = {"on": True, "auto": not _EXACT_BYTES.intersection(cpu_features())}
+    if exact.get(choice.x64_quant_precision):
         settings.add_session_config_entry("session.x64quantprecision", "1")
     graph: Any = source.content or str(source.files[0])
     if source.content is not None:
@@ -359,17 +352,3 @@ def _open(
             f"or libraries are missing); usable here: {', '.join(session.get_providers())}"
         )
     return session
-
-
-def _refuse_unusable(name: str, logits: np.ndarray) -> None:
-    """A `ModelOutputError` for logits [T, V] of a plain text that are none."""
-    if np.isnan(logits).any():
-        raise ModelOutputError(
-            f"{name} returns NaN on a plain probe text: its weights are damaged or overflow their "
-            "precision; use the full-precision file or fetch it again"
-        )
-    if logits.min() >= 0 and np.allclose(logits.sum(axis=1, dtype=np.float64), 1, atol=1e-2):
-        raise ModelOutputError(
-            f"{name} returns probabilities, and logits are wanted: export it without the softmax "
-            "at its end"
-        )

@@ -11,11 +11,7 @@ _MAX_TOKENS = 256
 
 
 def check_parity(one: MaskedLM, other: MaskedLM) -> float:
-    """Largest |difference| of any logit at any token of three texts between runtimes of a model.
-
-    Raises:
-        ModelError: if it is above 1e-3; they agree to rounding where the export is right.
-    """
+    """Largest |difference| of a logit at any token of three texts; a ModelError above 1e-3."""
     vocabulary = one.vocabulary
     mask, longest = vocabulary.mask_token, min(one.max_tokens, _MAX_TOKENS)
     texts = (
@@ -30,7 +26,6 @@ def check_parity(one: MaskedLM, other: MaskedLM) -> float:
     if not parity <= PARITY:
         raise ModelError(
             f"the exported graph differs from PyTorch by {parity:g} in a logit; at most {PARITY:g} "
-            "is allowed: its weights give logits too large for float32 to agree on, or the export "
-            "is wrong; please report the latter"
+            "is allowed: its logits are too large for float32, or the export is wrong"
         )
     return parity

@@ -81,11 +81,9 @@ class RuntimeModel(ABC):
 
     @property
     def concurrent_calls(self) -> int:
-        """How many threads should call at a time where there is much work."""
         return concurrent_calls(self.threads)
 
     def best_batch_tokens(self) -> int:
-        """Tokens of a padded batch that are fast here; measured in about a second or remembered."""
         return DEFAULT if self.runs_alone else best_batch_tokens(self, self.threads)
 
     @abstractmethod

@@ -5,6 +5,7 @@ Axes: B texts, T tokens, M asked positions, V vocabulary, H hidden size.
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -55,8 +56,8 @@ class TorchMaskedLM(RuntimeModel):
             raise OptionError(unknown("dtype", dtype, TOLERANCE))
         if self._config.raw.get("is_decoder") is True:
             raise ModelError(
-                f"config.json of {self._name} says is_decoder true, by which each token sees those "
-                "before it alone, as no masked language model does: set it to false"
+                f"config.json of {self._name} says is_decoder true, by which each token sees only "
+                "those before it: set it to false"
             )
         self._opening_pairs = threading.Lock()
         self._device = torch_device(choice.device)
@@ -214,8 +215,8 @@ def read_torch(
         config = transformers.AutoConfig.from_pretrained(files.folder, **local)
         if getattr(config, "quantization_config", None):
             raise ModelError(
-                f"config.json of {files.name} has a quantization_config, whose kernels transformers "
-                "fetches as code: choose the full-precision model, or an ONNX file"
+                f"config.json of {files.name} has a quantization_config, for which transformers "
+                "may fetch code: choose the full-precision model, or an ONNX file"
             )
         for key, value in _SET.items():
             setattr(config, key, value)  # of the attention and the experts also in nested configs
@@ -243,15 +244,12 @@ def _use_threads(count: int) -> None:
 
 def torch_device(wanted: str | None) -> torch.device:
     """A torch device that is there; the CPU where none is wanted."""
-    try:
+    # What torch raises depends on why: a name, a build, hardware or a module of a backend.
+    with suppress(Exception):
         device = torch.device(wanted or "cpu")
         torch.empty(1, device=device)
         if device.type != "meta":  # which holds shapes without numbers
             return device
-    # What torch raises depends on why: a name it does not know, a build without the backend, a
-    # machine without the hardware, a module of the backend that is not there.
-    except (RuntimeError, AssertionError, NotImplementedError, ImportError, AttributeError):
-        pass
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     known = ["cpu", *(name for name, is_there in there.items() if is_there)]
     raise OptionError(unknown("device", str(wanted), known))

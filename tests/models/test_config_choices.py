@@ -39,7 +39,7 @@ with open(os.environ["FETCHED"], "a") as file:
     print("by transformers alone", file=file)
 try:
     transformers.AutoModelForMaskedLM.from_pretrained(sys.argv[1])
-except RuntimeError as error:
+except ValueError as error:
     print(error)
 """
 KERNEL = "kernels-community/flash-attn2"
