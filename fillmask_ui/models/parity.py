@@ -12,8 +12,8 @@ _MAX_TOKENS = 256
 
 def check_parity(one: MaskedLM, other: MaskedLM) -> float:
     """Largest |difference| of a logit at any token of three texts; a ModelError above 1e-3."""
-    vocabulary = one.vocabulary
-    mask, longest = vocabulary.mask_token, min(one.max_tokens, _MAX_TOKENS)
+    vocabulary, longest = one.vocabulary, min(one.max_tokens, _MAX_TOKENS)
+    mask = vocabulary.mask_token
     texts = (
         f"The {mask} is on the table.",
         mask,

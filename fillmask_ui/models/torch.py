@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -197,6 +198,27 @@ class TorchMaskedLM(RuntimeModel):
             self._logit_bytes = 4
 
 
+def plain_config(folder: Path, name: str) -> Any:
+    """config.json for transformers, without what would fetch code or change what a call returns.
+
+    A ModelError for stored quantization: transformers has its kernels from the hub.
+    """
+    import transformers
+
+    config = transformers.AutoConfig.from_pretrained(
+        folder, local_files_only=True, trust_remote_code=False
+    )
+    for own in (config, config.get_text_config(decoder=True)):
+        if getattr(own, "quantization_config", None):
+            raise ModelError(
+                f"config.json of {name} has a quantization_config, for which transformers may fetch "
+                "code: choose the full-precision model, or an ONNX file"
+            )
+        for key, value in _SET.items():
+            setattr(own, key, value)
+    return config
+
+
 def read_torch(
     files: ModelFiles,
     dtype: torch.dtype,
@@ -208,26 +230,18 @@ def read_torch(
     Raises:
         ModelError: if it cannot be loaded, weights are missing or more are there than it asks for.
     """
-    local = {"local_files_only": True, "trust_remote_code": False}
     with _BUILDING, quiet_transformers(), opening("a model", files.name):
         import transformers
 
-        config = transformers.AutoConfig.from_pretrained(files.folder, **local)
-        if getattr(config, "quantization_config", None):
-            raise ModelError(
-                f"config.json of {files.name} has a quantization_config, for which transformers "
-                "may fetch code: choose the full-precision model, or an ONNX file"
-            )
-        for key, value in _SET.items():
-            setattr(config, key, value)  # of the attention and the experts also in nested configs
         model, info = getattr(transformers, loader).from_pretrained(
             files.folder,
-            config=config,
+            config=plain_config(files.folder, files.name),
             dtype=dtype,
             use_safetensors=True,
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # to say which they are
-            **local,
+            local_files_only=True,
+            trust_remote_code=False,
         )
         model = model.to(device)
     refuse_mismatched(files.name, info["mismatched_keys"])
