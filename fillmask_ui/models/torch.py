@@ -211,8 +211,8 @@ def plain_config(folder: Path, name: str) -> Any:
     for own in (config, config.get_text_config(decoder=True)):
         if getattr(own, "quantization_config", None):
             raise ModelError(
-                f"config.json of {name} has a quantization_config, for which transformers may fetch "
-                "code: choose the full-precision model, or an ONNX file"
+                f"config.json of {name} has a quantization_config, whose code transformers may "
+                "fetch: choose the full-precision model, or an ONNX file"
             )
         for key, value in _SET.items():
             setattr(own, key, value)
