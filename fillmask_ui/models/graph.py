@@ -62,7 +62,7 @@ class ParsedGraph:
     @cached_property
     def size_bytes(self) -> int:
         """Of the file and of what it refers to in others, each piece once."""
-        outside = sum(own.length for own in _pieces(self.model, self.homes.others))
+        outside = sum(length for _, _, length in _pieces(self.model, self.homes.others))
         return self.homes.path.stat().st_size + outside
 
     @property
@@ -120,13 +120,13 @@ def read_graph(path: Path, root: Path, name: str) -> ParsedGraph:
     model = _parse(path)
     homes = find_homes(path, root, _locations(model), name)
     starts = {location: tensors_in(home) for location, home in homes.others.items()}
-    for own in _pieces(model, homes.others):
-        if ranges := starts[own.location]:
-            place = bisect_right(ranges, (own.offset, math.inf)) - 1
-            if place < 0 or own.offset + own.length > ranges[place][1]:
+    for location, offset, length in _pieces(model, homes.others):
+        if ranges := starts[location]:
+            place = bisect_right(ranges, (offset, math.inf)) - 1
+            if place < 0 or offset + length > ranges[place][1]:
                 raise ModelError(
-                    f"{homes.others[own.location]} has no tensor at byte {own.offset:,}, and {path}"
-                    " takes weights from there: the two do not belong together; fetch both again"
+                    f"{homes.others[location]} has no tensor at byte {offset:,}, and {path} takes "
+                    "weights from there: the two do not belong together; fetch both again"
                 )
     return ParsedGraph(model, homes)
 
@@ -147,22 +147,13 @@ def _parse(path: Path) -> ModelProto:
     return model
 
 
-@dataclass(frozen=True)
-class _Piece:
-    """Of a file that holds weights."""
-
-    location: str  # as the graph says it
-    offset: int  # bytes from the start of the file
-    length: int  # bytes
-
-
-def _pieces(model: ModelProto, homes: Mapping[str, Path]) -> set[_Piece]:
-    """Of the files at each location, that hold constants of a graph."""
+def _pieces(model: ModelProto, homes: Mapping[str, Path]) -> set[tuple[str, int, int]]:
+    """Location, first byte and length of what other files hold of a graph, each piece once."""
     pieces = set()
     for own in map(ExternalDataInfo, _outside(model)):
         offset = own.offset or 0
         length = own.length or homes[own.location].stat().st_size - offset
-        pieces.add(_Piece(own.location, offset, length))
+        pieces.add((own.location, offset, length))
     return pieces
 
 
