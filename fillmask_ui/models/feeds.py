@@ -52,11 +52,7 @@ class Feeds:
         return "attention_mask" in self.roles.values()
 
     def arrays(self, input_ids: np.ndarray, attention_mask: np.ndarray) -> dict[str, np.ndarray]:
-        """Token ids as the graph wants them.
-
-        Both are int64 [B, T], with B and T at most those that are fixed; the arrays, by input
-        name, are [batch or B, length or T].
-        """
+        """By input name [batch or B, length or T], of both int64 [B, T]."""
         rows, columns = input_ids.shape
         shape = (self.batch or rows, self.length or columns)
         ids = np.full(shape, self.pad_id, dtype=np.int64)
@@ -77,17 +73,10 @@ class Feeds:
 def plan_feeds(
     inputs: Sequence[Any], name: str, *, pad_id: int, first_position: int, single: bool = False
 ) -> Feeds:
-    """Recognise the inputs of a graph.
+    """Recognise the inputs of a graph, as `InferenceSession.get_inputs` lists them.
 
-    Args:
-        inputs: as `InferenceSession.get_inputs` lists them.
-        name: of the model.
-        pad_id: fills up texts.
-        first_position: position id of a text's first token.
-        single: feed one text at a time, whatever the graph declares.
-
-    Raises:
-        ModelError: if it takes something else than tokens.
+    `single` feeds one text at a time, whatever the graph declares. A ModelError if it takes
+    something else than tokens.
     """
     inputs = [one for one in inputs if one.name != ASKED]
     listed = ", ".join(one.name for one in inputs) or "none"
@@ -101,8 +90,7 @@ def plan_feeds(
             raise ModelError(
                 f"{name} is no masked language model that takes tokens alone: its input "
                 f"{one.name} ({one.type}, shape {list(one.shape)}) is not known; wanted are "
-                "input_ids and, if need be, attention_mask, token_type_ids, position_ids of "
-                f"shape [batch, tokens]; it has: {listed}"
+                f"{', '.join(_ROLES)} of shape [batch, tokens]; it has: {listed}"
             )
         roles[one.name] = role
     ids = [one for one in inputs if roles[one.name] == "input_ids"]
@@ -125,7 +113,7 @@ def find_logits(
 ) -> str:
     """Name of the output of a probe [B, T] that is [B, T, V].
 
-    `known` is the size of the tokenizer, `configured` that in config.json, `name` the model's.
+    `known` is V of the tokenizer, `configured` that of config.json, `name` the model's.
     """
     widths = {
         key: value.shape[2]
@@ -140,18 +128,9 @@ def find_logits(
         for key, width in widths.items():
             if "logits" in key and 0 <= width - known < _ROUNDED_UP:
                 return key
-    shapes = {key: f"{list(value.shape)} of {value.dtype}" for key, value in outputs.items()}
-    listed = ", ".join(map(" ".join, shapes.items()))
-    for key, value in outputs.items():
-        if value.dtype.kind == "f" and sorted(value.shape) == sorted((*shape, known)):
-            raise ModelError(
-                f"{name} gives {key} {list(value.shape)} for {shape[0]} texts of {shape[1]} tokens "
-                f"and a vocabulary of {known:,}: its axes are in another order than [texts, "
-                "tokens, vocabulary]; export it without the transposition at its end"
-            )
+    listed = ", ".join(f"{key} {list(own.shape)} of {own.dtype}" for key, own in outputs.items())
     raise ModelError(
         f"{name} is no masked language model that goes with this tokenizer: no output of floats "
-        f"has a column for each of the {known:,} tokens. On a probe of {shape[0]} x {shape[1]} "
-        f"tokens its outputs were: {listed}. Export the model with its masked-LM head (task "
-        "fill-mask), or name the tokenizer that belongs to it"
+        f"is {list(shape)} x {known:,} tokens, but: {listed}. Export the model with its masked-LM "
+        "head (task fill-mask), or name the tokenizer that belongs to it"
     )

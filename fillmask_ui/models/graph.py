@@ -4,19 +4,18 @@ import math
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 import onnx
-from google.protobuf.message import DecodeError
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+from onnx import GraphProto, ModelProto, TensorProto
+from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 
-from fillmask_ui.errors import ModelError, first_line
-from fillmask_ui.models.graph_files import GraphSource, Homes, find_homes
+from fillmask_ui.errors import ModelError, opening
+from fillmask_ui.models.graph_files import GraphSource, Homes, find_homes, tensors_in
 from fillmask_ui.models.runtime import TOLERANCE
-from fillmask_ui.models.weights import tensor_ranges
 from fillmask_ui.onnx_tools.external import point_into
 from fillmask_ui.onnx_tools.gather import AT_ASKED, gather_asked
 from fillmask_ui.onnx_tools.states import states_at_asked
@@ -29,17 +28,6 @@ _BLOCK_OPS = ("MatMulNBits", "GatherBlockQuantized")  # several weights in a byt
 _QUANTIZED_OPS = re.compile(
     r"DequantizeLinear|DynamicQuantize(Linear|MatMul)|MatMulInteger(ToFloat)?"
     r"|Q(Attention|Gemm|LinearMatMul)"
-)
-_OFFSET = re.compile(r"[0-9]{1,19}")  # of 64 bits
-_RANDOM = frozenset(
-    {
-        "Bernoulli",
-        "Multinomial",
-        "RandomNormal",
-        "RandomNormalLike",
-        "RandomUniform",
-        "RandomUniformLike",
-    }
 )
 _SCALED_BY_CALL = ("DynamicQuantizeLinear", "DynamicQuantizeMatMul", "QAttention")
 
@@ -74,8 +62,7 @@ class ParsedGraph:
     @cached_property
     def size_bytes(self) -> int:
         """Of the file and of what it refers to in others, each piece once."""
-        pieces, sizes = _pieces(self.model), self.homes.sizes
-        outside = sum(own.length or sizes[own.location] - own.offset for own in pieces)
+        outside = sum(length for _, _, length in _pieces(self.model, self.homes.others))
         return self.homes.path.stat().st_size + outside
 
     @property
@@ -91,11 +78,6 @@ class ParsedGraph:
         """`onnx_tools.gather.gather_asked`, ready to be opened; its weights stay where they are."""
         cut = gather_asked(self._light, whole.logits, deep=deep)
         return None if cut is None else self._rewritten(cut, whole)
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """Their names."""
-        return tuple(output.name for output in self.model.graph.output)
 
     def logits_name(self, source: GraphSource) -> str:
         """What this file calls the logits of a graph that may have been cut out of it."""
@@ -128,48 +110,25 @@ class ParsedGraph:
         return self.model
 
 
-@dataclass(frozen=True)
-class _Piece:
-    """Of a file that holds weights."""
-
-    location: str  # as the graph says it
-    offset: int  # bytes from the start of the file
-    length: int  # bytes; 0 for all that follow
-    is_told: bool = True  # whether both were numbers; else ONNX Runtime refuses the graph
-
-
 def read_graph(path: Path, root: Path, name: str) -> ParsedGraph:
-    """Look into an ONNX file of a model, whose weights must be there and in the folder `root`."""
+    """Look into an ONNX file of a model, whose weights must be in the folder `root`.
+
+    Raises:
+        ModelError: if it cannot be read, or takes weights from outside the folder, or from a
+            safetensors file that was written anew in another order.
+    """
     model = _parse(path)
-    if drawing := _RANDOM.intersection(node.op_type for node in _nodes(model.graph)):
-        raise ModelError(
-            f"{path} draws random numbers ({', '.join(sorted(drawing))}), so that its answers "
-            "differ from call to call: export the model in evaluation mode (model.eval())"
-        )
     homes = find_homes(path, root, _locations(model), name)
-    _refuse_torn(path, homes, _pieces(model))
-    return ParsedGraph(model, homes)
-
-
-def _refuse_torn(path: Path, homes: Homes, pieces: Iterable[_Piece]) -> None:
-    """A `ModelError` for weights beyond the end of a file, or across two tensors of one."""
-    ranges: dict[Path, list[tuple[int, int]]] = {}
-    for own in pieces:
-        home, end = homes.others[own.location], own.offset + own.length
-        takes = f"{path} takes weights from it"
-        if end > (size := homes.sizes[own.location]):
-            raise ModelError(
-                f"{home} has {size:,} bytes, and {takes} up to byte {end:,}: it is cut short or of "
-                "another model; fetch both again"
-            )
-        if home.suffix == ".safetensors" and own.length and own.is_told:
-            starts = ranges.setdefault(home, tensor_ranges(home))
-            place = bisect_right(starts, (own.offset, math.inf)) - 1
-            if place < 0 or end > starts[place][1]:
+    starts = {location: tensors_in(home) for location, home in homes.others.items()}
+    for location, offset, length in _pieces(model, homes.others):
+        if ranges := starts[location]:
+            place = bisect_right(ranges, (offset, math.inf)) - 1
+            if place < 0 or offset + length > ranges[place][1]:
                 raise ModelError(
-                    f"{home} has no tensor at bytes {own.offset:,} to {end:,}, and {takes} there: "
-                    "the two do not belong together; fetch both again"
+                    f"{homes.others[location]} has no tensor at byte {offset:,}, and {path} takes "
+                    "weights from there: the two do not belong together; fetch both again"
                 )
+    return ParsedGraph(model, homes)
 
 
 def external_locations(path: Path) -> set[str]:
@@ -178,20 +137,28 @@ def external_locations(path: Path) -> set[str]:
 
 
 def _locations(model: ModelProto) -> set[str]:
-    return {piece.location for piece in _pieces(model)}
+    return {ExternalDataInfo(own).location for own in _outside(model)}
 
 
 def _parse(path: Path) -> ModelProto:
-    try:
+    with opening("ONNX", path):
         model = onnx.load(str(path), load_external_data=False)
-        if not model.graph.node or not model.graph.output:
-            raise ValueError("no graph in it")
-    except (DecodeError, ValueError, OSError) as error:
-        raise ModelError(
-            f"{path} cannot be read as ONNX ({first_line(error, 200)}): the file is empty, "
-            "damaged, cut short or no ONNX model; fetch or export it again"
-        ) from error
+        _locations(model)  # refuses places in files that are no numbers
     return model
+
+
+def _pieces(model: ModelProto, homes: Mapping[str, Path]) -> set[tuple[str, int, int]]:
+    """Location, first byte and length of what other files hold of a graph, each piece once."""
+    pieces = set()
+    for own in map(ExternalDataInfo, _outside(model)):
+        offset = own.offset or 0
+        length = own.length or homes[own.location].stat().st_size - offset
+        pieces.add((own.location, offset, length))
+    return pieces
+
+
+def _outside(model: ModelProto) -> Iterator[TensorProto]:
+    return filter(uses_external_data, _tensors(model.graph))
 
 
 def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
@@ -204,29 +171,6 @@ def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
             yield from attribute.tensors
             for inner in (attribute.g, *attribute.graphs):  # empty where there is none
                 yield from _tensors(inner)
-
-
-def _nodes(graph: GraphProto) -> Iterator[NodeProto]:
-    """All nodes of a graph, those of branches and loops too."""
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):  # empty where there is none
-                yield from _nodes(inner)
-
-
-def _pieces(model: ModelProto) -> set[_Piece]:
-    """Of other files, that hold constants of a graph."""
-    outside = TensorProto.EXTERNAL
-    return {_piece(own) for own in _tensors(model.graph) if own.data_location == outside}
-
-
-def _piece(tensor: TensorProto) -> _Piece:
-    told = {entry.key: entry.value for entry in tensor.external_data}
-    said = [told.get(key, "") for key in ("offset", "length")]
-    offset, length = (int(own) if _OFFSET.fullmatch(own) else 0 for own in said)
-    is_told = all(_OFFSET.fullmatch(own) for own in said if own)
-    return _Piece(told.get("location", ""), offset, length, is_told)
 
 
 def _precision(graph: GraphProto, tensors: Sequence[TensorProto]) -> str:

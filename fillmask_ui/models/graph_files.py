@@ -16,13 +16,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from fillmask_ui.errors import ModelError
+from fillmask_ui.errors import ModelError, opening
 from fillmask_ui.models.cache import read_entry, write_entry
-from fillmask_ui.models.weights import check_weights, header_of, weights_sha256
+from fillmask_ui.models.weights import tensor_ranges, weights_sha256
 
 # The hub's client puts a file of this name into the store that repositories of its cache share.
 _STORE_MARK = ".huggingface-shared-blobs"
 _CUT_VERSION = "3"  # raised when graphs are cut in another way
+_KEPT = ("precision", "parameters", "scales_by_call", "size_bytes", "single", "logits", "width")
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,6 @@ class GraphSource:
     logits: str = ""  # name of the output, once that is known: [B, T, V], of a cut graph [M, V]
     width: int = 0  # V, once that is known
     logit_bytes: int = 0  # of one logit, where those of all positions are computed
-
-    @property
-    def where(self) -> str:
-        """Its files, for messages."""
-        return " with ".join(map(str, self.files))
 
 
 @dataclass(frozen=True)
@@ -69,19 +65,11 @@ class Homes:
         }
 
     @property
-    def sizes(self) -> dict[str, int]:
-        """Bytes of the file at each location."""
-        return {location: file.stat().st_size for location, file in self.others.items()}
-
-    @property
     def layout(self) -> dict[str, list[int]]:
         """Of the file at each location its bytes, and a checksum of where its tensors lie."""
         return {
-            location: [
-                size,
-                zlib.crc32(header_of(home)) if home.suffix == ".safetensors" else 0,
-            ]
-            for (location, home), size in zip(self.others.items(), self.sizes.values(), strict=True)
+            location: [home.stat().st_size, zlib.crc32(repr(tensors_in(home)).encode())]
+            for location, home in self.others.items()
         }
 
     @property
@@ -92,10 +80,15 @@ class Homes:
         )
 
 
+def tensors_in(path: Path) -> list[tuple[int, int]]:
+    """First byte and end of each tensor in a safetensors file; nothing of files of other kinds."""
+    with opening("a model", path):
+        return tensor_ranges(path) if path.suffix == ".safetensors" else []
+
+
 def find_homes(path: Path, root: Path, locations: Iterable[str], name: str) -> Homes:
     """Where the external locations of a graph lie, all inside the model's folder `root`."""
     others = {location: _inside(path, root, location, name) for location in sorted(locations)}
-    check_weights(others.values())
     # ONNX Runtime follows links before it checks that a location is below the folder.
     parents = [home.resolve().parent for home in (path, *others.values())]
     return Homes(path, others, Path(os.path.commonpath(parents)))
@@ -112,7 +105,7 @@ def read_cut(path: Path, root: Path, name: str, key: tuple[str, ...]) -> GraphSo
     header, _, content = entry.partition(b"\n")
     known = json.loads(header)
     targets, layout = known.pop("targets"), known.pop("layout")
-    homes = find_homes(path, root, [location for location in targets if location], name)
+    homes = find_homes(path, root, filter(None, targets), name)
     # The same graph, its weights under other names or at other places.
     if homes.targets != targets or homes.layout != layout:
         return None
@@ -121,11 +114,8 @@ def read_cut(path: Path, root: Path, name: str, key: tuple[str, ...]) -> GraphSo
 
 def keep_cut(source: GraphSource, homes: Homes, key: tuple[str, ...]) -> None:
     """Put a cut graph into the cache."""
-    names = ("precision", "parameters", "scales_by_call", "size_bytes", "single", "logits", "width")
-    header = {name: getattr(source, name) for name in names} | {
-        "targets": homes.targets,
-        "layout": homes.layout,
-    }
+    header = {name: getattr(source, name) for name in _KEPT}
+    header |= {"targets": homes.targets, "layout": homes.layout}
     entry = json.dumps(header).encode() + b"\n" + (source.content or b"")
     write_entry(entry, "graphs", _CUT_VERSION, weights_sha256([homes.path]), *key)
 
@@ -134,26 +124,16 @@ def _inside(path: Path, root: Path, location: str, name: str) -> Path:
     """Where an external location lies, if that is inside the model's folder."""
     relative = PurePosixPath(location.replace("\\", "/"))
     target, base = _without_dots(path.parent / relative), _without_dots(root)
-    try:
-        is_inside = (
-            location
-            and not relative.is_absolute()
-            and target.is_relative_to(base)
-            and (target.resolve().is_relative_to(base.resolve()) or _is_hub_blob(target, base))
-        )
-        is_there = target.is_file()
-    except (OSError, RuntimeError, ValueError):  # too long, a link to itself, a zero byte
-        is_inside, is_there = True, False
+    is_inside = not relative.is_absolute() and target.is_relative_to(base)
+    if is_inside:
+        with opening("a model", target):
+            target.stat()
+            real = target.resolve()
+        is_inside = real.is_relative_to(base.resolve()) or _is_hub_blob(real, base)
     if not is_inside:
-        link = ", a link" if location and target.is_symlink() else ""
         raise ModelError(
-            f"{path} takes its weights from {location!r}{link}, outside the folder of {name}: that "
-            "is never read; put the weights themselves into the model's folder"
-        )
-    if not is_there:
-        raise ModelError(
-            f"{path} takes its weights from {location[:200]!r}, and no file is there: copy it "
-            f"together with the .onnx, into {target.parent}"
+            f"{path} takes its weights from {location!r}, outside the folder of {name}: that is "
+            "never read; put the weights themselves into the model's folder"
         )
     return root / target.relative_to(base)
 
@@ -163,20 +143,14 @@ def _without_dots(path: Path) -> Path:
     return Path(os.path.normpath(path.absolute()))
 
 
-def _is_hub_blob(path: Path, folder: Path) -> bool:
-    """Whether a file of a snapshot in the hub's cache is kept where the client keeps it.
+def _is_hub_blob(real: Path, folder: Path) -> bool:
+    """Whether a file that a snapshot of the hub's cache links to is where the client keeps it.
 
-    That is in `blobs/` beside `snapshots/`. Newer clients keep one copy for all repositories in a
-    marked store of the cache; what lies in `blobs/` is then itself a link.
+    That is in `blobs/` beside `snapshots/`, or in a marked store that all repositories share.
     """
     if folder.parent.name != "snapshots":
         return False
     repository = folder.parent.parent
-    blobs, store = repository / "blobs", repository.parent / "blobs"
-    real = path.resolve()
-    if real.is_relative_to(blobs.resolve()):
-        return True
-    if not path.is_symlink() or not (store / _STORE_MARK).is_file():
-        return False
-    first = _without_dots(path.parent / path.readlink())
-    return first.parent.resolve() == blobs.resolve() and real.is_relative_to(store.resolve())
+    own, store = repository / "blobs", repository.parent / "blobs"
+    is_shared = (store / _STORE_MARK).is_file() and real.is_relative_to(store.resolve())
+    return is_shared or real.is_relative_to(own.resolve())

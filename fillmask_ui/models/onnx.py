@@ -3,31 +3,37 @@
 Axes: B texts, T tokens, M asked positions, V vocabulary.
 """
 
-import contextlib
+import re
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnxruntime as ort
-from onnxruntime.capi import onnxruntime_pybind11_state as ort_state
 
 from fillmask_ui.batching import PaddedBatch
-from fillmask_ui.errors import ModelError, ModelOutputError, OptionError, unknown
+from fillmask_ui.errors import (
+    ModelError,
+    ModelOutputError,
+    OptionError,
+    first_line,
+    opening,
+    unknown,
+)
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.feeds import ASKED, Feeds, find_logits, plan_feeds
 from fillmask_ui.models.graph_files import GraphSource, keep_cut, read_cut
-from fillmask_ui.models.onnx_arena import run_options, use_arena
-from fillmask_ui.models.onnx_endings import Endings
-from fillmask_ui.models.onnx_errors import failed, reason, refuse_unusable, too_few_logits
 from fillmask_ui.models.runtime import FULL_LOGITS, RuntimeModel, cpu_features, used_lengths
-from fillmask_ui.models.time_limit import run_within
 from fillmask_ui.models.tuning import cores
 from fillmask_ui.models.weights import total_bytes
 from fillmask_ui.protocol import PairLogits
 from fillmask_ui.workers import sharing
+
+if TYPE_CHECKING:
+    from fillmask_ui.models.graph import ParsedGraph
 
 _OPTIMIZATION = {
     "none": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
@@ -41,18 +47,11 @@ _PACKAGES = ("onnxruntime",)
 # Models up to this size may be in memory a second time while many texts are measured.
 _TWICE_BYTES = 512 << 20
 
-# For two texts of a few words, beside the time in which the weights come from a slow disk.
-_PROBE_SECONDS, _BYTES_A_SECOND = 20.0, 5e7
-
 # Features of x86 processors that add up products of bytes in 32 bits.
 _EXACT_BYTES = {"avx512_vnni", "avx_vnni"}
 
-# ONNX Runtime's exceptions share no base class of their own.
-_ERRORS: tuple[type[Exception], ...] = (
-    *(e for e in vars(ort_state).values() if isinstance(e, type) and issubclass(e, Exception)),
-    RuntimeError,
-    ValueError,
-)
+# What exporters call the logits of next sentence prediction.
+_ORDER = re.compile(r"seq_relationship|next_sentence|nsp_logits", re.IGNORECASE)
 
 
 class OnnxMaskedLM(RuntimeModel):
@@ -60,10 +59,7 @@ class OnnxMaskedLM(RuntimeModel):
 
     def _load(self, choice: ModelChoice) -> None:
         if choice.dtype:
-            raise OptionError(
-                f"a dtype ({choice.dtype}) and the like belong to the runtime torch, not to onnx, "
-                "whose precision is that of the file"
-            )
+            raise OptionError("a dtype belongs to the runtime torch; onnx takes that of the file")
         if choice.provider and choice.device:
             raise OptionError("for ONNX Runtime a device is a provider: give one of the two")
         # `--device cpu` means the same for both runtimes
@@ -74,13 +70,13 @@ class OnnxMaskedLM(RuntimeModel):
         if provider not in available:
             raise OptionError(unknown("provider", provider, available))
         self._open = partial(_open, provider=provider, choice=choice)
-        self._single: ort.InferenceSession | None = None
+        self._others: dict[str, ort.InferenceSession] = {}
         self._opening = threading.Lock()
         optimization, exact = choice.graph_optimization, choice.x64_quant_precision
         # What a cut graph was compared with the whole one under, and its logits were found by.
         width = str(self._config.vocabulary_size)
         key = (ort.__version__, provider, optimization, exact, width, *cpu_features())
-        source = read_cut(self._files.weights[0], self._files.folder, self._name, key)
+        source = read_cut(self.files.weights[0], self.files.folder, self._name, key)
         if source is None:
             source = self._read(key)
         else:
@@ -88,8 +84,6 @@ class OnnxMaskedLM(RuntimeModel):
             session = self._open(source)
             self._await_vocabulary()
             self._use(source, session)
-            self._width_note()
-        self._endings = Endings(self._files, self._source, self._open)
         self.runs_alone = source.scales_by_call
         blind = not self._feeds.sees_mask and self._length
         self.memory_bytes = max(total_bytes(source.files), 4 * (source.parameters or 0))
@@ -112,9 +106,7 @@ class OnnxMaskedLM(RuntimeModel):
 
     def _read(self, key: tuple[str, ...]) -> GraphSource:
         """Open the graph and, where a cut one gives the same logits, that one instead."""
-        from fillmask_ui.models.graph import read_graph
-
-        graph = read_graph(self._files.weights[0], self._files.folder, self._name)
+        graph = self._graph()
         self._identify_beside(graph.source.files, _PACKAGES)
         session = self._open(graph.source)
         self._await_vocabulary()
@@ -127,7 +119,7 @@ class OnnxMaskedLM(RuntimeModel):
             if cut is None:
                 break
             del self._session, session  # two of a large model might not fit
-            with contextlib.suppress(ModelError, ValueError):  # whatever cutting did not foresee
+            with suppress(ModelError, ValueError):  # whatever cutting did not foresee
                 self._use(cut, self._open(cut))
                 with np.errstate(invalid="ignore"):  # infinite ones
                     alike = np.abs(self._probe_logits() - wanted).max() <= limit
@@ -163,47 +155,78 @@ class OnnxMaskedLM(RuntimeModel):
         rows, cols = np.nonzero(probe.attention_mask[:, : self._length])
         return self.logits_at(probe.input_ids, probe.attention_mask, rows[1:], cols[1:])
 
+    def _other(self, kind: str, make: Callable[[], ort.InferenceSession]) -> ort.InferenceSession:
+        """A session with its own copy of the weights, made when it is first asked for."""
+        with self._opening:
+            if kind not in self._others:
+                self._others[kind] = make()
+            return self._others[kind]
+
     def _session_here(self) -> ort.InferenceSession:
         """Where each thread that calls has a core of its own, a session without threads of its own.
 
-        That is about 5 % faster, as nobody waits for anybody. It has its own copy of the weights.
+        That is about 5 % faster, as nobody waits for anybody.
         """
         alone = (self.threads or cores()) <= sharing()
         if sharing() == 1 or not alone or self.memory_bytes > _TWICE_BYTES:
             return self._session
-        with self._opening:
-            if self._single is None:
-                self._single = self._open(self._source, threads=1)
-            return self._single
+        return self._other("single", lambda: self._open(self._source, threads=1))
 
     def _run(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         feeds = self._feed(batch, rows, cols)
         logits = self._call(self._session_here(), feeds, [self._output])[self._output]
-        try:
-            whole = bool(self._logit_bytes)
-            return logits[rows, cols] if whole else logits.reshape(len(rows), self._width)
-        except (IndexError, ValueError) as error:
-            raise too_few_logits(self._name, batch.input_ids.shape, logits.shape) from error
+        if not self._logit_bytes:
+            return logits.reshape(len(rows), self._width)
+        if logits.shape[1] <= cols.max():
+            raise ModelOutputError(
+                f"{self._name} gives logits {list(logits.shape)} for {batch.input_ids.shape[1]:,} "
+                "tokens, none for some of them: export it with a dynamic length"
+            )
+        return logits[rows, cols]
+
+    def _graph(self) -> "ParsedGraph":
+        from fillmask_ui.models.graph import read_graph
+
+        return read_graph(self.files.weights[0], self.files.folder, self._name)
 
     def _run_states(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        session = self._endings.states()
+        session = self._other("states", self._open_states)
         name = session.get_outputs()[0].name
         return self._call(session, self._feed(batch, rows, cols, cut=True), [name])[name]
 
+    def _open_states(self) -> ort.InferenceSession:
+        ending = self._graph().states(self._source)
+        if ending is None:
+            raise ModelError(
+                f"the ONNX graph of {self._name} does not show where its encoder ends and its head "
+                "begins, so there are no vectors of words to look at: choose the embedded model, "
+                "or one that runs on PyTorch"
+            )
+        return self._open(ending)
+
+    @cached_property
+    def _pair_names(self) -> list[str]:
+        """Names of the outputs of both heads in the whole graph; of the first alone if only one."""
+        graph = self._graph()
+        names = (output.name for output in graph.model.graph.output)
+        return [graph.logits_name(self._source), *list(filter(_ORDER.search, names))[:1]]
+
     @property
     def predicts_next(self) -> bool:
-        return bool(self._endings.order)
+        return len(self._pair_names) == 2
 
     def pair_logits(
         self, input_ids: np.ndarray, segments: np.ndarray, cols: np.ndarray
     ) -> PairLogits:
-        pairs = self._endings.pairs()
+        if not self.predicts_next:
+            raise ModelError(f"{self._name} has no head for next sentence prediction")
+        session = self._other("pairs", lambda: self._open(self._graph().source))
         feeds = self._feeds.arrays(np.asarray(input_ids)[None], np.ones_like(input_ids)[None])
         for name, role in self._feeds.roles.items():
             if role == "token_type_ids":
                 feeds[name][:, : len(segments)] = segments
-        outputs = self._call(pairs.session, feeds, [pairs.tokens, pairs.order])
-        kept = outputs[pairs.tokens][0, cols], outputs[pairs.order].reshape(-1, 2)[0]
+        tokens, order = self._call(session, feeds, self._pair_names).values()
+        kept = tokens[0, cols], order.reshape(-1, 2)[0]
         return PairLogits(*(own.astype(np.float32, copy=False) for own in kept))
 
     def graph_inputs(
@@ -215,10 +238,9 @@ class OnnxMaskedLM(RuntimeModel):
     def opened(self, graph: bytes) -> Callable[[np.ndarray, np.ndarray], dict[str, np.ndarray]]:
         """A changed copy of the whole graph, its weights inside, run by this model's options.
 
-        Returns:
-            A function of token ids and attention mask, both int64 [B, T], to all its outputs.
+        That is a function of token ids and attention mask, both int64 [B, T], to all its outputs.
         """
-        plain = replace(self._source, content=graph, weights_folder=self._files.folder)
+        plain = replace(self._source, content=graph, weights_folder=self.files.folder)
         session = self._open(plain)
         names = [output.name for output in session.get_outputs()]
         return lambda ids, mask: self._call(session, self.graph_inputs(ids, mask), names)
@@ -247,17 +269,16 @@ class OnnxMaskedLM(RuntimeModel):
         return feeds
 
     def _call(
-        self,
-        session: ort.InferenceSession,
-        feeds: dict[str, np.ndarray],
-        names: list[str],
-        options: ort.RunOptions | None = None,
+        self, session: ort.InferenceSession, feeds: dict[str, np.ndarray], names: list[str]
     ) -> dict[str, np.ndarray]:
         """Those of the named outputs that are arrays."""
         try:
-            values = zip(names, session.run(names, feeds, options or run_options()), strict=True)
-        except _ERRORS as error:
-            raise failed(self._name, next(iter(feeds.values())).shape, error) from error
+            values = zip(names, session.run(names, feeds), strict=True)
+        except Exception as error:  # the library's own share no base class
+            shape = " x ".join(map(str, next(iter(feeds.values())).shape))
+            raise ModelError(
+                f"{self._name} failed on {shape} tokens: {first_line(error)}"
+            ) from error
         return {name: value for name, value in values if isinstance(value, np.ndarray)}
 
     def _recognise(self, session: ort.InferenceSession, source: GraphSource) -> GraphSource:
@@ -278,10 +299,7 @@ class OnnxMaskedLM(RuntimeModel):
         probe = self._probe_batch()
         rows, tokens = slice(0, feeds.batch), feeds.length or probe.input_ids.shape[1]
         arrays = feeds.arrays(probe.input_ids[rows, :tokens], probe.attention_mask[rows, :tokens])
-        seconds = _PROBE_SECONDS + total_bytes(source.files) / _BYTES_A_SECOND
-        names = [one.name for one in session.get_outputs()]
-        call = partial(self._call, session, arrays, names)
-        outputs = run_within(call, ort.RunOptions(), seconds, self._name)
+        outputs = self._call(session, arrays, [one.name for one in session.get_outputs()])
         name = find_logits(
             outputs,
             (feeds.batch or len(probe.input_ids), tokens),
@@ -293,19 +311,14 @@ class OnnxMaskedLM(RuntimeModel):
         self._width = logits.shape[2]
         self._width_note()
         # What lies behind the first text's real tokens may be anything.
-        refuse_unusable(self._name, logits[0, : probe.input_ids.shape[1]])
+        plain = logits[0, : probe.input_ids.shape[1]]
+        if plain.min() >= 0 and np.allclose(plain.sum(axis=1, dtype=np.float64), 1, atol=1e-2):
+            raise ModelOutputError(
+                f"{self._name} returns probabilities, and logits are wanted: export it without the "
+                "softmax at its end"
+            )
         size = logits.dtype.itemsize
         return replace(source, logits=name, width=self._width, logit_bytes=size)
-
-
-def _exact_bytes(choice: ModelChoice) -> bool:
-    """Whether products of bytes are to take the exact way, which is slower.
-
-    Elsewhere they saturate in 16 bits, and results differ by CPU.
-    """
-    if choice.x64_quant_precision == "auto":
-        return not _EXACT_BYTES.intersection(cpu_features())
-    return choice.x64_quant_precision == "on"
 
 
 def _open(
@@ -316,27 +329,23 @@ def _open(
     settings.graph_optimization_level = _OPTIMIZATION[choice.graph_optimization]
     # A plan for each shape that ever came would never be given back; calls are as fast without.
     settings.enable_mem_pattern = False
-    # All sessions compute in one arena; weights lie outside of it, to be freed with their model.
-    use_arena(settings)
     if (count := threads or choice.threads) is not None:
         settings.intra_op_num_threads = count
     # From one operator to the next threads stay awake, which makes a sentence a quarter faster.
     # Longer than that they must not burn cores that others wait for.
     settings.add_session_config_entry("session.intra_op.spin_duration_us", "10")
     settings.add_session_config_entry("session.force_spinning_stop", "1")
-    if _exact_bytes(choice):
+    # Elsewhere products of bytes saturate in 16 bits, and results differ by CPU.
+    exact = {"on": True, "auto": not _EXACT_BYTES.intersection(cpu_features())}
+    if exact.get(choice.x64_quant_precision):
         settings.add_session_config_entry("session.x64quantprecision", "1")
     graph: Any = source.content or str(source.files[0])
     if source.content is not None:
         settings.add_session_config_entry(
             "session.model_external_initializers_file_folder_path", str(source.weights_folder)
         )
-    try:
+    with opening("a model", source.files[0]):
         session = ort.InferenceSession(graph, settings, providers=[provider], enable_fallback=0)
-    except _ERRORS as error:
-        raise ModelError(
-            f"ONNX Runtime {ort.__version__} cannot open {source.where}: {reason(error)}"
-        ) from error
     if session.get_providers()[0] != provider:
         raise OptionError(
             f"{provider} is in this onnxruntime but does not start on this machine (its driver "

@@ -11,13 +11,9 @@ _MAX_TOKENS = 256
 
 
 def check_parity(one: MaskedLM, other: MaskedLM) -> float:
-    """Largest |difference| of any logit at any token of three texts between runtimes of a model.
-
-    Raises:
-        ModelError: if it is above 1e-3; they agree to rounding where the export is right.
-    """
-    vocabulary = one.vocabulary
-    mask, longest = vocabulary.mask_token, min(one.max_tokens, _MAX_TOKENS)
+    """Largest |difference| of a logit at any token of three texts; a ModelError above 1e-3."""
+    vocabulary, longest = one.vocabulary, min(one.max_tokens, _MAX_TOKENS)
+    mask = vocabulary.mask_token
     texts = (
         f"The {mask} is on the table.",
         mask,
@@ -30,7 +26,6 @@ def check_parity(one: MaskedLM, other: MaskedLM) -> float:
     if not parity <= PARITY:
         raise ModelError(
             f"the exported graph differs from PyTorch by {parity:g} in a logit; at most {PARITY:g} "
-            "is allowed: its weights give logits too large for float32 to agree on, or the export "
-            "is wrong; please report the latter"
+            "is allowed: its logits are too large for float32, or the export is wrong"
         )
     return parity

@@ -23,7 +23,7 @@ from fillmask_ui.models.configuration import ModelConfig
 from fillmask_ui.models.files import ModelFiles
 from fillmask_ui.models.tuning import DEFAULT, best_batch_tokens, concurrent_calls
 from fillmask_ui.models.vocabulary import TokenizerVocabulary
-from fillmask_ui.models.weights import check_weights, weights_sha256
+from fillmask_ui.models.weights import weights_sha256
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import ModelSignature
 from fillmask_ui.workers import sharing
@@ -66,9 +66,8 @@ class RuntimeModel(ABC):
         config: ModelConfig,
         choice: ModelChoice,
     ) -> None:
-        self._files, self._config, self._name = files, config, files.name
+        self.files, self._config, self._name = files, config, files.name
         self.threads = choice.threads
-        check_weights(files.weights)
         # The libraries that open weights do so on one core and without Python's lock: what else
         # has to be read is read beside them.
         with ThreadPoolExecutor(2, "load") as self._beside:
@@ -79,25 +78,12 @@ class RuntimeModel(ABC):
         """To be called when the weights are open, before `vocabulary` is used."""
         self._tokenizer = self._reading.result()
         self.vocabulary: Vocabulary = self._tokenizer
-        mask, width = self.vocabulary.mask_token, self._config.vocabulary_size
-        if width is not None and self.vocabulary.mask_id >= width:
-            raise ModelError(
-                f"the mask token of {self._name}, {mask!r}, is none of the {width:,} tokens of the "
-                "model: tokenizer_config.json names one that the vocabulary lacks"
-            )
-
-    @property
-    def files(self) -> ModelFiles:
-        """What it was loaded from."""
-        return self._files
 
     @property
     def concurrent_calls(self) -> int:
-        """How many threads should call at a time where there is much work."""
         return concurrent_calls(self.threads)
 
     def best_batch_tokens(self) -> int:
-        """Tokens of a padded batch that are fast here; measured in about a second or remembered."""
         return DEFAULT if self.runs_alone else best_batch_tokens(self, self.threads)
 
     @abstractmethod
@@ -122,18 +108,17 @@ class RuntimeModel(ABC):
     ) -> np.ndarray:
         if not len(rows):
             return np.empty((0, self._width), dtype=np.float32)
-        return self._at(self._run, input_ids, attention_mask, rows, cols)
+        return self._at(self._run, PaddedBatch(input_ids, attention_mask), rows, cols)
 
     def states_at(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> np.ndarray:
-        return self._at(self._run_states, input_ids, attention_mask, rows, cols)
+        return self._at(self._run_states, PaddedBatch(input_ids, attention_mask), rows, cols)
 
     def _at(
         self,
         run: Callable[[PaddedBatch, np.ndarray, np.ndarray], np.ndarray],
-        input_ids: np.ndarray,
-        attention_mask: np.ndarray,
+        batch: PaddedBatch,
         rows: np.ndarray,
         cols: np.ndarray,
     ) -> np.ndarray:
@@ -141,28 +126,24 @@ class RuntimeModel(ABC):
         rows, cols = np.asarray(rows, dtype=np.int64), np.asarray(cols, dtype=np.int64)
         # Not `np.unique`, whose first call takes as long to import things as a sentence does.
         texts = np.flatnonzero(np.bincount(rows))
-        calls = list(self._calls(texts, used_lengths(attention_mask, rows, cols)))
-        if len(calls) == 1 and len(calls[0]) == len(input_ids):
-            batch = PaddedBatch(input_ids, attention_mask)
-            values = run(batch, rows, cols).astype(np.float32, copy=False)  # [M, ...]
-        else:
-            values = np.empty((len(rows), 0), dtype=np.float32)
-            for own in calls:
-                place = np.full(len(input_ids), -1)  # [B], in the call
-                place[own] = np.arange(len(own))
-                asked = np.flatnonzero(place[rows] >= 0)
-                batch = PaddedBatch(input_ids[own], attention_mask[own])
-                part = run(batch, place[rows[asked]], cols[asked])
-                if not values.size:
-                    values = np.empty((len(rows), part.shape[1]), dtype=np.float32)
-                values[asked] = part
+        parts, places = [], []
+        for own in self._calls(texts, used_lengths(batch.attention_mask, rows, cols)):
+            place = np.full(len(batch.input_ids), -1)  # [B], in the call
+            place[own] = np.arange(len(own))
+            places.append(np.flatnonzero(place[rows] >= 0))
+            part = PaddedBatch(batch.input_ids[own], batch.attention_mask[own])
+            parts.append(run(part, place[rows[places[-1]]], cols[places[-1]]))
+        values = parts[0].astype(np.float32, copy=False)  # [M, ...]
+        if len(parts) > 1:
+            values = np.empty((len(rows), values.shape[1]), dtype=np.float32)
+            for asked, found in zip(places, parts, strict=True):
+                values[asked] = found
         broken = np.isnan(values.max(axis=1))  # [M]; NaN wins every max
         if broken.any():
             raise ModelOutputError(
-                f"{self._name} returned NaN at {int(broken.sum())} of {len(values)} positions, so "
-                "there is nothing to show: its weights are damaged, overflow float16, were "
-                "quantized badly or do not go with config.json; fetch all again, or take the "
-                "full-precision model"
+                f"{self._name} returned NaN at {int(broken.sum())} of {len(values)} positions: its "
+                "weights are damaged, overflow float16 or were quantized badly; fetch them again, "
+                "or take the full-precision model"
             )
         return values
 
@@ -198,27 +179,21 @@ class RuntimeModel(ABC):
                 f"tokenizer knows {known:,} tokens, the model has logits for {self._width:,}; "
                 "name the right tokenizer, or fetch both from one place"
             )
-        if self._width == known:
-            return ""
-        return f"the model has {self._width:,} logits, the tokenizer knows {known:,} tokens"
+        wider = f"the model has {self._width:,} logits, the tokenizer knows {known:,} tokens"
+        return wider if self._width > known else ""
 
     def _sign(self, packages: Sequence[str], notes: Sequence[str], **parts: Any) -> None:
-        """Set `max_tokens` and the signature, of which device, size and the like are parts.
-
-        To be called behind `_identify_beside`.
-
-        `packages` run the weights, and a note "" is left out.
-        """
+        """Set `max_tokens` and the signature, after `_identify_beside`; a note "" is left out."""
         limits = (self._tokenizer.limit, self._config.usable_positions, self._length)
         known = [limit for limit in limits if limit]
         self.max_tokens = min(known, default=_DEFAULT_TOKENS)
-        commit = f"commit {self._files.commit}" if self._files.commit else ""
+        commit = f"commit {self.files.commit}" if self.files.commit else ""
         guess = "" if known else f"longest text unknown, taken to be {_DEFAULT_TOKENS} tokens"
         running = (*packages, *self._tokenizer.packages)
         self.signature = ModelSignature(
             name=self._name,
             architecture=self._config.model_type,
-            runtime=self._files.runtime,
+            runtime=self.files.runtime,
             sha256=self._hashing.result(),
             vocabulary_size=self._width,
             max_tokens=self.max_tokens,

@@ -1,16 +1,15 @@
 """One model for many threads: calls that wait while others run go through it together.
 
-Nobody waits for company. A call that finds the model free runs at once; those that come in
-meanwhile are put together when it ends, where their lengths are alike enough that padding costs
-less than the batch saves.
+A call that finds the model free runs at once. Those that come meanwhile are put together when it
+ends, where their lengths are alike enough that padding costs less than the batch saves.
 
 Axes: B texts in a batch, T tokens, M asked positions, V vocabulary.
 """
 
 import threading
 from collections.abc import Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -28,21 +27,17 @@ MAX_PADDING = 1.5
 
 @dataclass(eq=False)
 class _Call:
-    """What one thread asks, and what comes of it."""
+    """What one thread asks, and its answer: float32 [M, V], or what the model raised."""
 
-    input_ids: np.ndarray  # int64 [B, T]
-    attention_mask: np.ndarray  # int64 [B, T]
-    rows: np.ndarray  # int64 [M]
-    cols: np.ndarray  # int64 [M]
-    answer: Future[np.ndarray] = field(default_factory=Future)  # float32 [M, V]
-    # Set once the answer is there, or once its thread has to run `together`, which it is part of.
-    ready: threading.Event = field(default_factory=threading.Event)
-    together: "list[_Call]" = field(default_factory=list)
+    input_ids: np.ndarray
+    attention_mask: np.ndarray
+    rows: np.ndarray
+    cols: np.ndarray
+    answer: Any = None
 
     def __post_init__(self) -> None:
         # Here, so that arrays of a wrong shape are an error of the thread that brings them.
         self.texts, self.length = self.input_ids.shape
-        self.asked = len(self.rows)
 
 
 class SharedModel:
@@ -57,7 +52,7 @@ class SharedModel:
         self.max_tokens = model.max_tokens
         # Nothing is gained where the model takes a batch apart.
         self._joins = not getattr(model, "runs_alone", False)
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._waiting: list[_Call] = []  # the oldest first
         self._running = 0
 
@@ -67,67 +62,64 @@ class SharedModel:
         if not self._joins:
             return self.model.logits_at(input_ids, attention_mask, rows, cols)
         call = _Call(input_ids, attention_mask, np.asarray(rows), np.asarray(cols))
-        with self._lock:
+        with self._changed:
             self._waiting.append(call)
-            self._start()
-        try:
-            call.ready.wait()
-            if call.together:
-                self._run(call.together)
-        finally:
-            with self._lock:
-                self._leave(call)
-        return call.answer.result()
+            try:
+                self._changed.wait_for(lambda: call.answer is not None or self._is_next(call))
+                together = [] if call.answer is not None else self._take(call)
+            except BaseException:  # interrupted while it waited
+                self._waiting = [one for one in self._waiting if one is not call]
+                self._changed.notify_all()
+                raise
+        if together:
+            try:
+                self._run(together)
+            finally:
+                with self._changed:
+                    self._running -= 1
+                    # An interrupted thread leaves the other calls of its batch to the next.
+                    left = [one for one in together if one.answer is None and one is not call]
+                    self._waiting[:0] = left
+                    self._changed.notify_all()
+        if isinstance(call.answer, Exception):
+            raise call.answer
+        answer: np.ndarray = call.answer
+        return answer
 
-    def _start(self) -> None:
-        """Give turns to calls that wait, the oldest first, as long as there is room."""
-        while self._waiting and self._running < AT_A_TIME:
-            call = self._waiting[0]
-            call.together = self._fitting(call)
-            self._waiting = [one for one in self._waiting if one not in call.together]
-            self._running += 1
-            call.ready.set()
+    def _is_next(self, call: _Call) -> bool:
+        return self._running < AT_A_TIME and self._waiting[:1] == [call]
 
-    def _leave(self, call: _Call) -> None:
-        """Make room; of an interrupted thread, also for the calls that it has not answered."""
-        if call.together:
-            self._running -= 1
-            left = [one for one in call.together if not one.answer.done() and one is not call]
-            self._waiting[:0] = left
-            call.together = []  # which holds the call itself: large arrays are freed at once
-        elif call in self._waiting:
-            self._waiting.remove(call)
-        self._start()
-
-    def _fitting(self, call: _Call) -> list[_Call]:
-        """A call with those that wait and go with it, the most alike first."""
+    def _take(self, call: _Call) -> list[_Call]:
+        """The call with those that wait and go with it, the most alike first, to be run now."""
         together = [call]
         for other in sorted(self._waiting[1:], key=lambda one: abs(one.length - call.length)):
             trial = [*together, other]
             lengths = [one.length for one in trial]
             if (
                 sum(one.texts for one in trial) * max(lengths) <= MAX_TOKENS
-                and sum(one.asked for one in trial) * self.signature.vocabulary_size <= MAX_LOGITS
+                and sum(len(one.rows) for one in trial) * self.signature.vocabulary_size
+                <= MAX_LOGITS
                 and max(lengths) <= MAX_PADDING * min(lengths)
             ):
                 together = trial
+        self._waiting = [one for one in self._waiting if one not in together]
+        self._running += 1
+        self._changed.notify_all()  # whoever is first now may be next
         return together
 
     def _run(self, calls: Sequence[_Call]) -> None:
         """Answer calls by one batch; if that fails, by one each, so that no error is another's."""
         try:
             logits = self.model.logits_at(*_joined(calls, self.vocabulary.pad_id))
-            ends = np.cumsum([call.asked for call in calls])
-            for call, end in zip(calls, ends, strict=True):
-                call.answer.set_result(logits[end - call.asked : end])
-                call.ready.set()
-        except Exception as error:  # noqa: BLE001 - whoever asked raises it again
+            ends = np.cumsum([len(call.rows) for call in calls])
+            for call, own in zip(calls, np.split(logits, ends[:-1]), strict=True):
+                call.answer = own
+        except Exception as error:  # noqa: BLE001 - the thread that asked raises it again
             if len(calls) > 1:
                 for call in calls:
                     self._run([call])
             else:
-                calls[0].answer.set_exception(error)
-                calls[0].ready.set()
+                calls[0].answer = error
 
 
 def _joined(calls: Sequence[_Call], pad_id: int) -> tuple[np.ndarray, ...]:

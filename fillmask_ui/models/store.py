@@ -11,14 +11,10 @@ from fillmask_ui.protocol import MaskedLM
 
 
 class ModelStore:
-    """Models by their choice, at most `max_bytes` of them together.
+    """Models by their choice, at most `max_bytes` of them together; safe from many threads.
 
     A model that is dropped lives on as long as somebody still uses it. The one loaded last always
-    stays, even if it alone is over the limit. Safe to use from many threads.
-
-    Args:
-        max_bytes: sum of what the models take.
-        loader: called as `load_choice` is.
+    stays, even if it alone is over the limit. `loader` is called as `load_choice` is.
     """
 
     def __init__(
@@ -33,14 +29,10 @@ class ModelStore:
     def get(
         self, choice: ModelChoice | str = "embedded", on_progress: ProgressCallback | None = None
     ) -> MaskedLM:
-        """The model, loaded if it is not held.
+        """The model of a choice or a reference, loaded if it is not held.
 
-        Threads that ask for the same model at a time wait for one load. If that fails each of
-        them gets its error, and the next call tries again.
-
-        Args:
-            choice: of the model, or its reference alone.
-            on_progress: as of `load_choice`; it hears nothing where another thread loads.
+        Threads that ask for the same model at a time wait for one load, whose progress only the
+        first hears of. If it fails each of them gets its error, and the next call tries again.
         """
         if isinstance(choice, str):
             choice = ModelChoice(choice.strip())
@@ -60,17 +52,13 @@ class ModelStore:
     def _hold(self, promise: Future[MaskedLM], loaded: MaskedLM) -> None:
         """Keep a promise, and drop models until the rest and this one are within the limit."""
         with self._lock:
-            sizes = {
-                held: _memory_bytes(model.result())
-                for held, model in self._models.items()
-                if model.done()
-            }
-            total = sum(sizes.values()) + _memory_bytes(loaded)
+            held = {key: one.result() for key, one in self._models.items() if one.done()}
+            total = sum(map(_memory_bytes, [*held.values(), loaded]))
             promise.set_result(loaded)
-            for oldest, size in sizes.items():
+            for oldest, model in held.items():
                 if total > self.max_bytes:
                     del self._models[oldest]
-                    total -= size
+                    total -= _memory_bytes(model)
 
 
 def _memory_bytes(model: MaskedLM) -> int:

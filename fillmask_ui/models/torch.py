@@ -5,20 +5,28 @@ Axes: B texts, T tokens, M asked positions, V vocabulary, H hidden size.
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 from fillmask_ui.batching import PaddedBatch
-from fillmask_ui.errors import ModelError, OptionError, first_line, unknown
+from fillmask_ui.errors import ModelError, OptionError, first_line, opening, unknown
 from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.files import ModelFiles
+from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.models.runtime import FULL_LOGITS, TOLERANCE, RuntimeModel
-from fillmask_ui.models.sizes import check_sizes
-from fillmask_ui.models.torch_pairs import PretrainingModel, has_next_head
-from fillmask_ui.models.torch_read import read_torch
-from fillmask_ui.models.weights import stored_precision, stored_size, total_bytes
+from fillmask_ui.models.weights import (
+    refuse_mismatched,
+    refuse_missing,
+    refuse_more_layers,
+    stored_precision,
+    tensor_names,
+    total_bytes,
+)
 from fillmask_ui.protocol import PairLogits
 from fillmask_ui.workers import sharing
 
@@ -26,6 +34,16 @@ _PACKAGES = ("torch", "transformers")
 
 # What torch takes by itself: the cores, or OMP_NUM_THREADS.
 _THREADS = torch.get_num_threads()
+# transformers swaps functions of torch while it builds a model: one thread at a time.
+_BUILDING = threading.Lock()
+# What a config may not choose: the outputs of a call, and code that transformers would fetch.
+_SET = {
+    "_attn_implementation": None,  # torch's fused attention where the architecture has it
+    "_experts_implementation": None,
+    "return_dict": True,
+    "output_attentions": False,
+    "output_hidden_states": False,
+}
 
 
 class TorchMaskedLM(RuntimeModel):
@@ -39,19 +57,14 @@ class TorchMaskedLM(RuntimeModel):
             raise OptionError(unknown("dtype", dtype, TOLERANCE))
         if self._config.raw.get("is_decoder") is True:
             raise ModelError(
-                f"config.json of {self._name} says is_decoder true, by which each token sees those "
-                "before it alone, as no masked language model does: set it to false"
+                f"config.json of {self._name} says is_decoder true, by which each token sees only "
+                "those before it: set it to false"
             )
-        self._pairs: PretrainingModel | None = None
         self._opening_pairs = threading.Lock()
         self._device = torch_device(choice.device)
-        self._identify_beside(self._files.weights, _PACKAGES)
-        stored = stored_precision(self._files.weights)
-        check_sizes(self._name, self._config, stored_size(self._files.weights))
-        what = "a masked language model"
-        self._model = read_torch(
-            self._files, "AutoModelForMaskedLM", what, getattr(torch, dtype), self._device
-        )
+        self._identify_beside(self.files.weights, _PACKAGES)
+        stored = stored_precision(self.files.weights)
+        self._model = read_torch(self.files, getattr(torch, dtype), self._device)
         self._await_vocabulary()
         self._width = int(self._model.config.get_text_config().vocab_size)
         width_note = self._width_note()
@@ -65,7 +78,7 @@ class TorchMaskedLM(RuntimeModel):
             # float32 holds every stored type exactly; anything else changes the numbers.
             precision=stored if dtype == "float32" else f"{stored} computed in {dtype}",
             parameters=sum(p.numel() for p in parameters),
-            size_bytes=total_bytes(self._files.weights),
+            size_bytes=total_bytes(self.files.weights),
             packages=_PACKAGES,
             notes=(FULL_LOGITS if self._logit_bytes else "", width_note),
         )
@@ -94,7 +107,13 @@ class TorchMaskedLM(RuntimeModel):
 
     @cached_property
     def predicts_next(self) -> bool:
-        return has_next_head(self._files)
+        """Whether weights of BERT's head for next sentences are among those on disk."""
+        return any("seq_relationship." in name for name in tensor_names(self.files.weights))
+
+    @cached_property
+    def _pretrained(self) -> Any:
+        """The model with both heads: a copy of the weights that few lessons ask for."""
+        return read_torch(self.files, self._model.dtype, self._device, "AutoModelForPreTraining")
 
     def pair_logits(
         self, input_ids: np.ndarray, segments: np.ndarray, cols: np.ndarray
@@ -102,11 +121,14 @@ class TorchMaskedLM(RuntimeModel):
         if not self.predicts_next:
             raise ModelError(f"{self._name} has no head for next sentence prediction")
         with self._opening_pairs:
-            if self._pairs is None:  # a copy of the weights that most models are never asked for
-                self._pairs = PretrainingModel(self._files, self._model.dtype, self._device)
-        return self._pairs.logits(input_ids, segments, cols)
+            model = self._pretrained
+        batch = PaddedBatch(np.asarray(input_ids)[None], np.ones_like(input_ids)[None])
+        output = self._output(model, batch, token_type_ids=self._tensor(segments)[None])
+        tokens = output.prediction_logits[0, self._tensor(cols)]
+        order = output.seq_relationship_logits[0]
+        return PairLogits(tokens.float().cpu().numpy(), order.float().cpu().numpy())
 
-    def _output(self, module: Any, batch: PaddedBatch) -> Any:
+    def _output(self, module: Any, batch: PaddedBatch, **more: torch.Tensor) -> Any:
         """What a part of the model makes of a batch, on this thread's share of the cores."""
         _use_threads(max(1, (self.threads or _THREADS) // sharing()))
         try:
@@ -114,6 +136,7 @@ class TorchMaskedLM(RuntimeModel):
                 return module(
                     input_ids=self._tensor(batch.input_ids),
                     attention_mask=self._tensor(batch.attention_mask),
+                    **more,
                 )
         # A config can be wrong in ways that show only here, in errors of every kind.
         except Exception as error:
@@ -175,6 +198,58 @@ class TorchMaskedLM(RuntimeModel):
             self._logit_bytes = 4
 
 
+def plain_config(folder: Path, name: str) -> Any:
+    """config.json for transformers, without what would fetch code or change what a call returns.
+
+    A ModelError for stored quantization: transformers has its kernels from the hub.
+    """
+    import transformers
+
+    config = transformers.AutoConfig.from_pretrained(
+        folder, local_files_only=True, trust_remote_code=False
+    )
+    for own in (config, config.get_text_config(decoder=True)):
+        if getattr(own, "quantization_config", None):
+            raise ModelError(
+                f"config.json of {name} has a quantization_config, whose code transformers may "
+                "fetch: choose the full-precision model, or an ONNX file"
+            )
+        for key, value in _SET.items():
+            setattr(own, key, value)
+    return config
+
+
+def read_torch(
+    files: ModelFiles,
+    dtype: torch.dtype,
+    device: torch.device,
+    loader: str = "AutoModelForMaskedLM",
+) -> Any:
+    """All weights in the class of transformers that `loader` chooses for config.json.
+
+    Raises:
+        ModelError: if it cannot be loaded, weights are missing or more are there than it asks for.
+    """
+    with _BUILDING, quiet_transformers(), opening("a model", files.name):
+        import transformers
+
+        model, info = getattr(transformers, loader).from_pretrained(
+            files.folder,
+            config=plain_config(files.folder, files.name),
+            dtype=dtype,
+            use_safetensors=True,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # to say which they are
+            local_files_only=True,
+            trust_remote_code=False,
+        )
+        model = model.to(device)
+    refuse_mismatched(files.name, info["mismatched_keys"])
+    refuse_more_layers(files.name, model.state_dict(), info["unexpected_keys"])
+    refuse_missing(files.name, type(model).__name__, sorted(info["missing_keys"]))
+    return model.eval()
+
+
 def _use_threads(count: int) -> None:
     """Threads of what this thread computes; torch has a number for each that calls it."""
     if torch.get_num_threads() != count:
@@ -183,15 +258,12 @@ def _use_threads(count: int) -> None:
 
 def torch_device(wanted: str | None) -> torch.device:
     """A torch device that is there; the CPU where none is wanted."""
-    try:
+    # What torch raises depends on why: a name, a build, hardware or a module of a backend.
+    with suppress(Exception):
         device = torch.device(wanted or "cpu")
         torch.empty(1, device=device)
         if device.type != "meta":  # which holds shapes without numbers
             return device
-    # What torch raises depends on why: a name it does not know, a build without the backend, a
-    # machine without the hardware, a module of the backend that is not there.
-    except (RuntimeError, AssertionError, NotImplementedError, ImportError, AttributeError):
-        pass
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     known = ["cpu", *(name for name, is_there in there.items() if is_there)]
     raise OptionError(unknown("device", str(wanted), known))

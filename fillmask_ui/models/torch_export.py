@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from fillmask_ui.models.files import ModelFiles
-from fillmask_ui.models.torch_read import read_torch
+from fillmask_ui.models.torch import read_torch
 from fillmask_ui.onnx_tools.export import export_onnx
 
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 def export_files(files: ModelFiles) -> "ModelProto":
     """`onnx_tools.export.export_onnx` of the model in some files; errors as of `read_torch`."""
-    what = "a masked language model"
-    model = read_torch(files, "AutoModelForMaskedLM", what, torch.float32, torch.device("cpu"))
+    model = read_torch(files, torch.float32, torch.device("cpu"))
     model.set_attn_implementation("eager")
     return export_onnx(model)

@@ -35,16 +35,6 @@ def concurrent_calls(threads: int | None) -> int:
     return min(threads or MOST_CALLS, cores(), MOST_CALLS)
 
 
-def best_batch_tokens(model: MaskedLM, threads: int | None) -> int:
-    """Tokens of a padded batch that are fast; measured in about a second, or remembered."""
-    key = _key(model, threads)
-    known = _known(read_entry("batches", key))
-    if known is None:
-        known = measure_batch_tokens(model, concurrent_calls(threads))
-        write_entry(str(known).encode(), "batches", key)
-    return known
-
-
 def cores() -> int:
     """Cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
@@ -53,10 +43,9 @@ def cores() -> int:
 
 
 def check_threads(threads: int | None, words: str = "threads") -> None:
-    """Stop with an OptionError for a number that no machine like this one can use.
+    """Stop with an OptionError for a number of threads that this machine cannot use.
 
-    Libraries start as many as they are told, or fail on the number; what a stored run was asked
-    with on a larger machine may still be looked at, so that this is checked where threads start.
+    A run stored on a larger machine may still be looked at, so this is checked where threads start.
     """
     most = max(_MOST_THREADS, 4 * cores())
     if threads is not None and not 1 <= threads <= most:
@@ -64,6 +53,20 @@ def check_threads(threads: int | None, words: str = "threads") -> None:
             f"{words} must be from 1 to {most} on this machine, four for each of its "
             f"{cores()} cores and at least {_MOST_THREADS}; it was {threads}"
         )
+
+
+def best_batch_tokens(model: MaskedLM, threads: int | None) -> int:
+    """Tokens of a padded batch that are fast; measured in about a second, or remembered."""
+    own = model.signature
+    versions, machine = sorted(own.versions.items()), (cores(), platform.node())
+    ran = (own.sha256, own.device, own.precision, versions, own.cpu_features, own.notes)
+    key = json.dumps([*ran, threads, *machine, CANDIDATES])
+    kept = read_entry("batches", key)
+    known = next((size for size in CANDIDATES if kept == str(size).encode()), None)
+    if known is None:
+        known = measure_batch_tokens(model, concurrent_calls(threads))
+        write_entry(str(known).encode(), "batches", key)
+    return known
 
 
 def measure_batch_tokens(
@@ -94,11 +97,9 @@ def measure_batch_tokens(
         return DEFAULT
     spent: dict[int, list[float]] = {texts: [] for texts in sizes}  # seconds a text
     end = time.perf_counter() + seconds
-    while True:
+    while not spent[min(sizes)] or time.perf_counter() <= end:
         for texts, times in spent.items():
             times.append(round_seconds(texts, most))
-        if time.perf_counter() > end:
-            break
     medians = {sizes[texts]: statistics.median(times) for texts, times in spent.items()}
     limit = _GOOD_ENOUGH * min(medians.values())
     return min(size for size, own in medians.items() if own <= limit)
@@ -111,26 +112,3 @@ def _call(model: MaskedLM, texts: int, length: int) -> None:
     ids[:, 1:-1:7] = vocabulary.mask_id
     rows, cols = np.nonzero(ids == vocabulary.mask_id)
     model.logits_at(ids, np.ones_like(ids), rows, cols)
-
-
-def _key(model: MaskedLM, threads: int | None) -> str:
-    """All that the answer depends on: the model, what runs it, the machine."""
-    signature = model.signature
-    parts = [
-        signature.sha256,
-        signature.device,
-        signature.precision,
-        sorted(signature.versions.items()),
-        signature.cpu_features,
-        signature.notes,
-        threads,
-        cores(),
-        platform.node(),
-        CANDIDATES,
-    ]
-    return json.dumps(parts)
-
-
-def _known(entry: bytes | None) -> int | None:
-    """What was remembered, if it is one of today's candidates."""
-    return next((size for size in CANDIDATES if entry == str(size).encode()), None)

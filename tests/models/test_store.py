@@ -108,15 +108,6 @@ def test_a_failure_is_not_kept():
     assert loader.calls == ["a-10"] * 3
 
 
-def test_a_model_without_a_size_leaves_nobody_waiting():
-    """What cannot be accounted for is an error for all who ask, not a wait without end."""
-    store = ModelStore(100, lambda *_, **__: object())
-    for _ in range(2):
-        with pytest.raises(AttributeError):
-            store.get("a")
-    assert held(store) == ()
-
-
 def test_real_models_from_many_threads(tiny_models):
     store = ModelStore()
     folder = str(tiny_models.folder("bert"))

@@ -64,16 +64,6 @@ def test_the_smallest_batch_that_is_about_as_fast_as_the_best(clock, cost, best)
     assert CostlyModel.now >= 0
 
 
-def test_it_takes_a_second(clock):
-    model = costly(lambda tokens: 2e-5 * tokens)
-    begun = CostlyModel.now
-    tuning.measure_batch_tokens(model, workers=1)
-    assert CostlyModel.now - begun < 1.5
-    slow = costly(lambda tokens: 1e-2 * tokens)
-    tuning.measure_batch_tokens(slow, workers=1)
-    assert len(slow.calls) == 1
-
-
 def test_it_is_measured_once_and_again_where_the_file_is_torn(clock, cache):
     model = costly(lambda tokens: 1e-6 * (tokens if tokens >= 512 else 1.2 * tokens))
     assert model.best_batch_tokens() == 512
@@ -98,13 +88,6 @@ def test_another_model_version_or_number_of_threads_is_measured_anew(clock, cach
         model.best_batch_tokens()
         assert model.calls
     assert len([*cache.iterdir()]) == 3
-
-
-def test_a_cache_that_cannot_be_written_is_no_error(clock, tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("FILLMASK_UI_CACHE", str(tmp_path / "file"))
-    model = costly(lambda tokens: 1e-3 + 1e-6 * tokens)
-    assert model.best_batch_tokens() == 2048
 
 
 def test_only_work_that_is_worth_it_is_measured(clock, cache):
