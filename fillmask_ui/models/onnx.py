@@ -26,6 +26,7 @@ from fillmask_ui.errors import (
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.feeds import ASKED, Feeds, find_logits, plan_feeds
 from fillmask_ui.models.graph_files import GraphSource, keep_cut, read_cut
+from fillmask_ui.models.onnx_arena import run_options, use_arena
 from fillmask_ui.models.runtime import FULL_LOGITS, RuntimeModel, cpu_features, used_lengths
 from fillmask_ui.models.tuning import cores
 from fillmask_ui.models.weights import total_bytes
@@ -273,7 +274,7 @@ class OnnxMaskedLM(RuntimeModel):
     ) -> dict[str, np.ndarray]:
         """Those of the named outputs that are arrays."""
         try:
-            values = zip(names, session.run(names, feeds), strict=True)
+            values = zip(names, session.run(names, feeds, run_options()), strict=True)
         except Exception as error:  # the library's own share no base class
             shape = " x ".join(map(str, next(iter(feeds.values())).shape))
             raise ModelError(
@@ -329,6 +330,7 @@ def _open(
     settings.graph_optimization_level = _OPTIMIZATION[choice.graph_optimization]
     # A plan for each shape that ever came would never be given back; calls are as fast without.
     settings.enable_mem_pattern = False
+    use_arena(settings)
     if (count := threads or choice.threads) is not None:
         settings.intra_op_num_threads = count
     # From one operator to the next threads stay awake, which makes a sentence a quarter faster.
