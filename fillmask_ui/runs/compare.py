@@ -85,9 +85,9 @@ def paired(first: Run, second: Run) -> Iterator[EvaluatedText | SkippedText]:
         DataError: if the runs have other texts, hid them differently, or cannot be read.
     """
     by_token = None
-    others = {line.id: line.place for line in second.lines}
+    others = {line.row.id: line.start for line in second.lines}
     for line in first.lines:
-        row = line.row()
+        row = line.row
         if row.id not in others:
             yield SkippedText(row.id, ONE_RUN_ONLY)
             continue
@@ -97,7 +97,7 @@ def paired(first: Run, second: Run) -> Iterator[EvaluatedText | SkippedText]:
                 f"text {row.id} differs between {first.info.name} and {second.info.name}: the "
                 "runs have other texts; evaluate both over the same"
             )
-        pair = _pair(row, other.row(), first, second)
+        pair = _pair(row, other.row, first, second)
         if isinstance(pair, EvaluatedText):
             if by_token not in (None, pair.other is None):
                 raise _not_alike(first, second, row.id)

@@ -13,7 +13,6 @@ from fillmask_ui.evaluation.schemes import Unmasking
 from fillmask_ui.masking import KINDS
 from fillmask_ui.output import finished_file, printable, text_file
 from fillmask_ui.records import SkippedText
-from fillmask_ui.runs.rows_file import StoredLine
 from fillmask_ui.runs.store import Run
 
 FORMATS = ("csv", "json", "jsonl", "parquet")
@@ -84,7 +83,7 @@ def write_text(run: Run, file: TextIO, file_format: str) -> int:
         writer = csv.DictWriter(file, _columns(run), restval="", lineterminator="\n")
         writer.writeheader()
         return _count(writer.writerow(record) for record in token_records(run))
-    lines = (_checked_line(line) for line in run.lines)
+    lines = (line.content.decode().rstrip("\n") for line in run.lines)
     if file_format == "jsonl":
         return _count(file.write(line + "\n") for line in lines)
     head = {"run": run.info.to_dict(), "summary": run.summary().to_dict()}
@@ -94,12 +93,6 @@ def write_text(run: Run, file: TextIO, file_format: str) -> int:
         file.write((",\n" if count > 1 else "\n") + line)
     file.write("\n]}\n")
     return count
-
-
-def _checked_line(line: StoredLine) -> str:
-    """As it is stored; a `DataError` if it is no row."""
-    line.row()
-    return json.dumps(line.values, ensure_ascii=False)
 
 
 def _scores(run: Run) -> dict[str, str]:

@@ -115,7 +115,7 @@ def perform_cells(
             # Before a model is loaded: a wrong column shows at once.
             texts = opened.enter_context(open_texts(cell.plan.source))
             if recorder is not None:
-                recorder.check_texts(texts)
+                recorder.check_available(texts.report.available)
             model = load(cell.plan.model)
             baseline = load(cell.plan.baseline) if cell.plan.baseline else None
             recorder = recorder or opened.enter_context(begin(cell, store, model, baseline))

@@ -4,20 +4,20 @@ import contextlib
 import json
 import shutil
 import threading
-import zlib
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from fillmask_ui.errors import DataError, FillmaskError
+from fillmask_ui.errors import DataError, FillmaskError, opening
 from fillmask_ui.evaluation import EvaluatedText, Heartbeat, Masks, RunningSummary, evaluate
 from fillmask_ui.evaluation.config import PROTOCOL_VERSION
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, ModelSignature, SkippedText
 from fillmask_ui.runs.info import DONE, FAILED, RUNNING, STOPPED, RunInfo, write_info
 from fillmask_ui.runs.lock import lock_run
-from fillmask_ui.runs.rows_file import dump_row
+from fillmask_ui.runs.rows_file import checksum, dump_row
 from fillmask_ui.runs.store import LOCK_FILE, RunStore, rows_file
 from fillmask_ui.texts import Texts
 
@@ -38,12 +38,8 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
     dropped_bytes: int = 0  # length of a half-written last line that was dropped
     _stored: dict[int, int] = field(default_factory=dict)  # id to checksum, of rows found on disk
     _checksums: dict[int, int] = field(default_factory=dict)  # of texts under way
-    _plan: int = field(init=False)  # `RunInfo.plan_checksum`
     # Held while something is written, so that `close` comes before or after it.
     _writing: threading.RLock = field(default_factory=threading.RLock)
-
-    def __post_init__(self) -> None:
-        self._plan = self.info.plan_checksum
 
     @property
     def name(self) -> str:
@@ -69,7 +65,7 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
         """
         self.check_models(model, baseline)
         if isinstance(examples, Texts):
-            self.check_texts(examples)
+            self.check_available(examples.report.available)
         rows = evaluate(
             model,
             self._checked(examples),
@@ -82,7 +78,8 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
         with self.under_way({"name": "local"}, self._texts(examples)), contextlib.closing(rows):
             for row in rows:
                 if not isinstance(row, Heartbeat):
-                    self._append(row)
+                    line = dump_row(row, self._checksums.pop(row.id))
+                    self._append(line, partial(self.running.add, row))
                 if self._file.closed:
                     return
                 if isinstance(row, Heartbeat) and self.info.config.batch_tokens is None:
@@ -131,15 +128,18 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
         if baseline is not None and self.info.baseline is not None:
             check_same("baseline", self.info.baseline, baseline.signature)
 
-    def check_texts(self, texts: Texts) -> None:
+    def check_available(self, now: int | None) -> None:
         """Refuse data with another number of rows than when the run began: a `DataError`.
 
         One row more or less makes another permutation, in which the texts that are missing come
         before the stored ones whose absence would show.
         """
-        then, now = self.info.texts.get("available"), texts.report.available
+        then = self.info.texts.get("available")
         if then is not None and now is not None and then != now:
-            raise _other_rows(self.name, then, now)
+            raise DataError(
+                f"the texts had {then:,} rows when run {self.name} began and have {now:,} now: put "
+                "them back as they were, or start a new run"
+            )
 
     def check_found(self, found: int) -> None:
         """Refuse data that lacks stored texts: a `DataError`; `found` says how many were there."""
@@ -174,11 +174,9 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
         return self._stored
 
     def know_available(self, available: int | None) -> None:
-        """Note how many rows the data has; a `DataError` if there were others when it began."""
-        then = self.info.texts.get("available")
-        if then is not None and available is not None and then != available:
-            raise _other_rows(self.name, then, available)
-        if then is None and not self._stored:
+        """Note how many rows the data has; a `DataError` as of `check_available`."""
+        self.check_available(available)
+        if self.info.texts.get("available") is None and not self._stored:
             self._set(texts={**self.info.texts, "available": available})
 
     def know_batch_tokens(self, batch_tokens: int) -> None:
@@ -193,6 +191,15 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
             lines: of the rows file, whole ones, of texts that it does not have.
             measured: their figures.
         """
+        self._append(lines, lambda: self.running.merge(measured))
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed, from whatever thread."""
+        return self._file.closed
+
+    def _append(self, lines: bytes, count: Callable[[], None]) -> None:
+        """Write lines, then count what they hold; nothing once it is closed."""
         with self._writing:
             if self._file.closed:
                 return
@@ -201,23 +208,7 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
                 self._file.flush()
             except OSError as error:
                 raise self._cannot_write("the run", error) from error
-            self.running.merge(measured)
-
-    @property
-    def closed(self) -> bool:
-        """Whether it was closed, from whatever thread."""
-        return self._file.closed
-
-    def _append(self, row: EvaluatedText | SkippedText) -> None:
-        with self._writing:
-            if self._file.closed:
-                return
-            try:
-                self._file.write(dump_row(row, self._checksums.pop(row.id), self._plan))
-                self._file.flush()
-            except OSError as error:
-                raise self._cannot_write("the run", error) from error
-            self.running.add(row)
+            count()
 
     def _set(self, **changes: Any) -> None:
         with self._writing:
@@ -289,25 +280,18 @@ def _open(folder: Path, info: RunInfo) -> Recorder:
     )
     rows = rows_file(folder, info)
     with contextlib.ExitStack() as opened:
-        lock = lock_run(folder / LOCK_FILE, info.name)
-        opened.callback(lock.release)
-        try:
+        opened.callback(lock_run(folder / LOCK_FILE, info.name).release)
+        with opening("a run", rows.path):
             file = opened.enter_context(rows.path.open("ab"))
-        except OSError as error:
-            raise DataError(
-                f"run {info.name} cannot go on: {rows.path}: {error.strerror}; make it writable"
-            ) from error
-        recorder = Recorder(folder, info, running, file, opened)
-        whole = 0
+        stored, whole = {}, 0
         for line in rows:
-            recorder._stored[line.id] = line.checksum
-            running.add(line.row())
+            stored[line.row.id] = line.checksum
+            running.add(line.row)
             whole = line.end
-        recorder.dropped_bytes = rows.path.stat().st_size - whole
-        if recorder.dropped_bytes:
+        dropped = rows.path.stat().st_size - whole
+        if dropped:
             file.truncate(whole)
-        recorder._opened = opened.pop_all()
-    return recorder
+        return Recorder(folder, info, running, file, opened.pop_all(), dropped, stored)
 
 
 def other_text(name: str, index: int) -> DataError:
@@ -316,18 +300,6 @@ def other_text(name: str, index: int) -> DataError:
         f"text {index} is not the one that run {name} measured: the texts have changed since; "
         "start a new run"
     )
-
-
-def _other_rows(name: str, then: int, now: int) -> DataError:
-    return DataError(
-        f"the texts had {then:,} rows when run {name} began and have {now:,} now: put them back as "
-        "they were, or start a new run"
-    )
-
-
-def checksum(text: str) -> int:
-    """By which a text is known again: CRC-32 of its UTF-8 bytes."""
-    return zlib.crc32(text.encode("utf-8", "surrogatepass"))
 
 
 def signature_changes(stored: Mapping[str, Any], now: ModelSignature) -> list[str]:

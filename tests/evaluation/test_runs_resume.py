@@ -102,42 +102,6 @@ def test_a_finished_run_whose_rows_are_gone_says_so_and_measures_them_again(stor
         assert store.open(run.info.name).summary().to_dict() == expected
 
 
-def test_a_row_that_rotted_is_named_also_where_it_reads_well(store):
-    run = record(store)
-    write_info(run.folder, replace(run.info, state=STOPPED, result=None))
-    path = run.folder / "rows.jsonl"
-    whole = path.read_bytes()
-    letter = whole.index(b'"text":"', whole.index(b"\n")) + len('"text":"')
-    number = whole.index(b'"nll_nats":[') + len('"nll_nats":[')
-    for place, new in ((letter, b"#"), (number, b"7")):
-        path.write_bytes(whole[:place] + new + whole[place + 1 :])
-        assert path.read_bytes() != whole
-        line = whole[:place].count(b"\n") + 1
-        said = f"run {run.info.name}, line {line}: it is not as it was written; delete the line"
-        with pytest.raises(DataError, match=said):
-            list(store.open(run.info.name).rows())
-        with pytest.raises(DataError, match=said):
-            resume(store, run.info.name)
-
-
-def test_rows_of_another_run_are_not_those_that_were_measured(store, tmp_path):
-    run = record(store)
-    noisy = record(RunStore(tmp_path / "others"), TableModel(1, noise=0.1))
-    half = record(RunStore(tmp_path / "others"), config=EvaluationConfig(recipe=MaskRecipe(0.5)))
-    for other in (noisy, half):
-        (run.folder / "rows.jsonl").write_bytes((other.folder / "rows.jsonl").read_bytes())
-        with pytest.raises(DataError, match=r"not those that it measured|with other options"):
-            resume(store, run.info.name)
-        # As earlier versions wrote them.
-        lines = (other.folder / "rows.jsonl").read_bytes().splitlines()
-        old = [line[: line.index(b',"plan"')] + b"}\n" for line in lines]
-        (run.folder / "rows.jsonl").write_bytes(b"".join(old))
-        with pytest.raises(DataError, match=r"not those that it measured: .* delete the run"):
-            list(run.rows())
-        with pytest.raises(DataError, match="not those that it measured"):
-            resume(store, run.info.name)
-
-
 def test_closing_the_generator_stops_and_keeps_what_is_done(store):
     model = TableModel(1)
     with start(store, prepare_info(CONFIG, model)) as recorder:

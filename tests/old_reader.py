@@ -1,13 +1,13 @@
-"""What a stored row has to hold, field by field: JSON that others may have altered becomes arrays.
+"""How earlier versions read the rows and run.json of a stored run.
 
 Axes: T tokens of the text, M hidden positions, V vocabulary.
 """
 
 # Each kind of field is asked alike, whatever it makes of `sizes`.
-# ruff: noqa: ARG002
 
 from __future__ import annotations
 
+import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -269,3 +269,178 @@ def said(value: Any) -> str:
         return str(value).lower()
     shown = repr(value[:20] if isinstance(value, str) else value)
     return shown if len(shown) <= 24 else f"{shown[:10]}..."
+
+
+from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.evaluation.rows import *  # noqa: F403
+from fillmask_ui.evaluation.rows import (
+    KINDS,
+    LATER,
+    MOST_VOCABULARY,
+    EvaluatedText,
+    LogitDifference,
+    MaskedText,
+    TokenScores,
+    UnmaskedScores,
+)
+from fillmask_ui.intervals import Limits
+from fillmask_ui.records import SkippedText
+from fillmask_ui.runs.info import RunInfo
+
+
+@dataclass(frozen=True)
+class StoredModels:
+    """Which models made stored rows."""
+
+    second: bool  # whether there are two
+    vocabulary: int = MOST_VOCABULARY  # V
+    baseline: int = MOST_VOCABULARY  # V of the second
+    unmasked: bool | None = None  # whether texts were filled step by step; None: the row says it
+
+
+def _masked(
+    row: Mapping[str, Any], vocabulary: int, within: str = ""
+) -> tuple[dict[str, Any], Sizes]:
+    """The fields of `MaskedText`, and the bounds of all others."""
+    text, ids, cols = row.get("text"), row.get("ids"), row.get("positions")
+    sizes = sizes_of(
+        len(text) if isinstance(text, str) else 0,
+        len(ids) if isinstance(ids, list) else 0,
+        len(cols) if isinstance(cols, list) else 0,
+        vocabulary,
+    )
+    return _read(MaskedText, row, sizes, within), sizes
+
+
+def _scores(row: Mapping[str, Any], sizes: Sizes, unmasked: bool, within: str = "") -> TokenScores:
+    kind = UnmaskedScores if unmasked else TokenScores
+    return kind(**_read(kind, row, sizes, within))
+
+
+def _object(row: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    if not isinstance(row[key], dict):
+        raise ValueError(f"{key} must be an object, it was {said(row[key])}")
+    found: Mapping[str, Any] = row[key]
+    return found
+
+
+_KEYS = {"cols": "positions"}  # in JSON, where it is not the name of the field
+_SCORES: dict[str, Stored] = {
+    "nll_nats": Numbers(infinite=True),
+    "ranks": Whole(least=1, most=VOCABULARY),
+    "entropy_nats": Numbers(most=1e3),
+    "top_ids": Whole(most=LAST_ID),
+    "top_probabilities": Numbers(most=1),
+    "top_tokens": Strings(),
+}
+_WRITTEN: dict[str, Stored] = {
+    "steps": Whole(least=1, most=2**31),
+    "written_ids": Whole(most=LAST_ID),
+    "written_probabilities": Numbers(most=1),
+    "written_tokens": Strings(),
+    # e^ of a loss, which is infinite from e^700 on.
+    "pseudo_perplexity": Number(most=1e304, infinite=True),
+}
+# How JSON has the fields of each record.
+_FIELDS: dict[type, dict[str, Stored]] = {
+    MaskedText: {
+        "id": Count(2**63 - 1),
+        "text": String(),
+        "characters": Count(CHARACTERS),
+        "truncated": Flag(),
+        "left_out": Count(TOKENS),
+        "ids": Whole(TOKENS, most=LAST_ID),
+        "cols": Whole(most=LAST_TOKEN),
+        "tokens": Strings(),
+        "kinds": Names(places={name: index for index, name in enumerate(KINDS)}),
+        "shown_ids": Whole(most=LAST_ID),
+        "parts": Whole(most=LATER, dtype=np.uint8),
+        "spans": Spans(most=CHARACTERS),
+    },
+    TokenScores: _SCORES,
+    UnmaskedScores: _SCORES | _WRITTEN,
+    LogitDifference: dict.fromkeys(
+        ("kl_nats", "kl_reverse_nats", "mean_abs", "max_abs"), Numbers(infinite=True)
+    ),
+}
+
+
+# The same with the name in JSON of each, and its two functions looked up.
+_READERS = {
+    kind: [
+        (name, _KEYS.get(name, name), stored, stored.fits, stored.made)
+        for name, stored in known.items()
+    ]
+    for kind, known in _FIELDS.items()
+}
+
+
+def _read(kind: type, row: Mapping[str, Any], sizes: Sizes, within: str = "") -> dict[str, Any]:
+    """Fields of a record from JSON, the inverse of `_plain`; `within` is the path of the row."""
+    values = {}
+    for name, key, stored, fits, made in _READERS[kind]:
+        if key not in row:
+            raise ValueError(f"{within}{key} is missing")
+        value = row[key]
+        if not fits(value, sizes):
+            raise stored.wrong(within + key, value, sizes)
+        values[name] = made(value)
+    return values
+
+
+def from_dict(row: Mapping[str, Any], stored: StoredModels | None = None) -> EvaluatedText:
+    """The inverse of `to_dict`; `stored` says which models made the row, where that is known.
+
+    Raises:
+        ValueError: if a field is missing, of another kind or length, or out of its bounds; the
+            message says what it must be.
+    """
+    stored = stored or StoredModels(second="baseline" in row or "other" in row)
+    unmasked = "written_ids" in row if stored.unmasked is None else stored.unmasked
+    if not unmasked and "written_ids" in row:
+        raise ValueError("it has written_ids, and the run filled nothing step by step")
+    own, sizes = _masked(row, stored.vocabulary)
+    scores = _scores(row, sizes, unmasked)
+    if ("baseline" in row) + ("other" in row) != stored.second:
+        wanted = "a baseline, or other in its place," if stored.second else "no baseline"
+        raise ValueError(f"it must have {wanted} as the run does")
+    if not stored.second:
+        return EvaluatedText(**own, scores=scores)
+    second = {**sizes, VOCABULARY: stored.baseline, LAST_ID: stored.baseline - 1}
+    if "other" in row:
+        values = _object(row, "other")
+        other, sizes = _masked(values, stored.baseline, "other.")
+        alone = EvaluatedText(**other, scores=_scores(values, sizes, unmasked, "other."))
+        return EvaluatedText(**own, scores=scores, other=alone)
+    baseline = _scores(_object(row, "baseline"), second, unmasked, "baseline.")
+    difference = None
+    if "difference" in row:
+        values = _read(LogitDifference, _object(row, "difference"), sizes, "difference.")
+        difference = LogitDifference(**values)
+    return EvaluatedText(**own, scores=scores, baseline=baseline, difference=difference)
+
+
+def read_line(content):
+    """The row and the checksum of a line."""
+    values = json.loads(content)
+    if "skipped" in values:
+        return SkippedText(values["id"], values["skipped"]), values["checksum"]
+    return from_dict(values), values["checksum"]
+
+
+def read_info(folder):
+    """run.json."""
+    values = json.loads((folder / "run.json").read_bytes())
+    config = EvaluationConfig.from_dict({**values["config"], "protocol": values["protocol"]})
+    names = ("created", "model", "baseline", "texts", "choices", "versions", "state", "error")
+    stored = {name: values[name] for name in names}
+    return RunInfo(
+        folder.name,
+        **stored,
+        config=config,
+        result=values["result"],
+        limits=Limits(**values["limits"]),
+        notes=tuple(values["notes"]),
+        engines=tuple(values.get("engines", ())),
+        cell=values.get("cell", {}),
+    )
