@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, partial
 from types import NoneType, UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
@@ -49,7 +49,7 @@ def from_json(kind: type[T], content: str | bytes, what: str = "") -> T:
             wanted and what it was.
     """
     try:
-        return _validator(kind).validate_json(content, strict=True)
+        return _validator(cast("Any", kind)).validate_json(content, strict=True)
     except ValidationError as error:
         raise DataError(sentence(error, what)) from error
 
@@ -167,12 +167,15 @@ def _array(how: InJson) -> Any:
     """A list that becomes an array."""
     if how.names:
         places = {name: index for index, name in enumerate(how.names)}
-        entry: Any = core_schema.literal_schema([*how.names])
-        made = lambda found: np.array([places[name] for name in found], how.dtype)  # noqa: E731
-    else:
-        number = np.dtype(how.dtype).kind == "f"
-        kind = core_schema.float_schema if number else core_schema.int_schema
-        entry, made = kind(ge=how.least, le=how.most), partial(np.array, dtype=how.dtype)
+        names = core_schema.list_schema(core_schema.literal_schema([*how.names]))
+        return core_schema.no_info_after_validator_function(
+            lambda found: np.array([places[name] for name in found], how.dtype), names
+        )
+    whole = np.dtype(how.dtype).kind in "iu"
+    number: Any = core_schema.int_schema if whole else core_schema.float_schema
+    entry = number(ge=how.least, le=how.most)
     if how.pairs:
         entry = core_schema.list_schema(entry, min_length=2, max_length=2)
-    return core_schema.no_info_after_validator_function(made, core_schema.list_schema(entry))
+    return core_schema.no_info_after_validator_function(
+        partial(np.array, dtype=how.dtype), core_schema.list_schema(entry)
+    )

@@ -17,7 +17,6 @@ from table_model import TableModel, sample_texts
 
 from fillmask_ui.errors import DataError, NetworkError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
-from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs import RunStore, compare, prepare_info, resume, start
 from fillmask_ui.runs.info import STOPPED, write_info
