@@ -58,12 +58,10 @@ def compared_info(first: Run, second: Run) -> RunInfo:
 def _common_config(first: Run, second: Run) -> EvaluationConfig:
     """What both runs measured; those of an older protocol count as of today where they may."""
     infos = first.info, second.info
+    for own, other in ([info.config for info in infos], [info.config_now for info in infos]):
+        if own.signature == other.signature:
+            return own
     own, other = (info.config for info in infos)
-    if own.signature == other.signature:
-        return own
-    now, other_now = (info.config_now for info in infos)
-    if now.signature == other_now.signature:
-        return now
     if own.protocol != other.protocol:
         old = min(infos, key=lambda info: info.config.protocol)
         if old.config_now.protocol != PROTOCOL_VERSION:

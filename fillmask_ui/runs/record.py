@@ -30,13 +30,14 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
     being measured is dropped.
     """
 
-    folder: Path  # of the run
-    info: RunInfo  # its run.json.
+    folder: Path
+    info: RunInfo
     running: RunningSummary  # the figures so far, those of a resumed run's stored rows included
     _file: BinaryIO
     _opened: contextlib.ExitStack  # closes the file, then releases the lock
     dropped_bytes: int = 0  # length of a half-written last line that was dropped
-    _stored: dict[int, int] = field(default_factory=dict)  # id to checksum, of rows found on disk
+    # Of the rows that were found on disk: id to checksum of the text.
+    stored: Mapping[int, int] = field(default_factory=dict)
     _checksums: dict[int, int] = field(default_factory=dict)  # of texts under way
     # Held while something is written, so that `close` comes before or after it.
     _writing: threading.RLock = field(default_factory=threading.RLock)
@@ -54,11 +55,10 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
         masks: Masks | None = None,
         heartbeat: bool = False,
     ) -> Generator[EvaluatedText | SkippedText | Heartbeat]:
-        """Measure what is missing; each row is on disk before it is yielded.
+        """Measure what is missing, as `evaluate`; each row is on disk before it is yielded.
 
         Stop by closing the generator, or by `close` from another thread: the run is then `stopped`
-        and can be resumed. Model, baseline and texts are those of the run; the rest is as for
-        `evaluate`.
+        and can be resumed.
 
         Raises:
             DataError: if the models or texts are not those of the run, or the disk is full.
@@ -66,27 +66,20 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
         self.check_models(model, baseline)
         if isinstance(examples, Texts):
             self.check_available(examples.report.available)
-        rows = evaluate(
-            model,
-            self._checked(examples),
-            self.info.config,
-            baseline=baseline,
-            masks=masks,
-            done=self._stored.keys(),
-            heartbeat=True,
-        )
+        checked, config = self._checked(examples), self.info.config
+        others = {"baseline": baseline, "masks": masks, "done": self.stored.keys()}
+        rows = evaluate(model, checked, config, heartbeat=True, **others)
         with self.under_way({"name": "local"}, self._texts(examples)), contextlib.closing(rows):
             for row in rows:
                 if not isinstance(row, Heartbeat):
                     line = dump_row(row, self._checksums.pop(row.id))
                     self._append(line, partial(self.running.add, row))
-                if self._file.closed:
+                if self.closed:
                     return
                 if isinstance(row, Heartbeat) and self.info.config.batch_tokens is None:
-                    # A resumed run goes on with the batches that it began with.
-                    config = replace(self.info.config, batch_tokens=row.batch_tokens)
+                    self.know_batch_tokens(row.batch_tokens)
                     # By now a short file that is read in its own order was read to its end.
-                    self._set(config=config, texts=self._texts(examples))
+                    self._set(texts=self._texts(examples))
                 if heartbeat or not isinstance(row, Heartbeat):
                     yield row
 
@@ -94,9 +87,7 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
     def under_way(self, engine: Mapping[str, Any], texts: Mapping[str, Any]) -> Iterator[None]:
         """The run is `running` inside, then `done`; `stopped` or `failed` if the block is left.
 
-        Args:
-            engine: an entry of `RunInfo.engines`.
-            texts: `RunInfo.texts`.
+        `engine` is an entry of `RunInfo.engines`, `texts` are `RunInfo.texts`.
         """
         before = self.info.engines
         engines = before if engine in before[-1:] else (*before, engine)
@@ -116,12 +107,11 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
 
     def _texts(self, examples: Iterable[Example | str]) -> Mapping[str, Any]:
         """`RunInfo.texts` with the number of rows as it was when the run began."""
-        if not isinstance(examples, Texts) or self._stored:
+        if not isinstance(examples, Texts) or self.stored:
             return self.info.texts
         return {**self.info.texts, "available": examples.report.available}
 
     def check_models(self, model: MaskedLM, baseline: MaskedLM | None) -> None:
-        """Refuse models that are not those of the run: a `DataError`."""
         check_same("model", self.info.model, model.signature)
         if (baseline is None) != (self.info.baseline is None):
             raise DataError(f"run {self.name} has {'no' if baseline else 'a'} baseline")
@@ -142,15 +132,14 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
             )
 
     def check_found(self, found: int) -> None:
-        """Refuse data that lacks stored texts: a `DataError`; `found` says how many were there."""
-        if found < len(self._stored):
+        """Refuse data that has only so many of the stored texts."""
+        if found < len(self.stored):
             raise DataError(
-                f"run {self.name} has {len(self._stored)} texts, of which only {found} are still "
+                f"run {self.name} has {len(self.stored)} texts, of which only {found} are still "
                 "there: the texts have changed since; start a new run"
             )
 
     def note(self, notes: Iterable[str]) -> None:
-        """Store what a reader should know of the texts."""
         self._set(notes=tuple(notes))
 
     def _checked(self, examples: Iterable[Example | str]) -> Iterator[Example]:
@@ -159,39 +148,29 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
         for index, text in enumerate(examples):
             example = text if isinstance(text, Example) else Example(index, text)
             found = checksum(example.text)
-            if example.id not in self._stored:
+            if example.id not in self.stored:
                 self._checksums[example.id] = found
-            elif self._stored[example.id] != found:
+            elif self.stored[example.id] != found:
                 raise other_text(self.name, example.id)
             else:
                 seen += 1
             yield example
         self.check_found(seen)
 
-    @property
-    def stored(self) -> Mapping[int, int]:
-        """Of the rows that were found on disk: id to checksum of the text."""
-        return self._stored
-
     def know_available(self, available: int | None) -> None:
         """Note how many rows the data has; a `DataError` as of `check_available`."""
         self.check_available(available)
-        if self.info.texts.get("available") is None and not self._stored:
+        if self.info.texts.get("available") is None and not self.stored:
             self._set(texts={**self.info.texts, "available": available})
 
     def know_batch_tokens(self, batch_tokens: int) -> None:
-        """Note the size of the batches, where it was left open."""
+        """Note the size of the batches where it was left open: a resumed run goes on with it."""
         if self.info.config.batch_tokens is None:
             self._set(config=replace(self.info.config, batch_tokens=batch_tokens))
 
     def store(self, lines: bytes, measured: RunningSummary) -> None:
-        """Add rows that another process has measured.
-
-        Args:
-            lines: of the rows file, whole ones, of texts that it does not have.
-            measured: their figures.
-        """
-        self._append(lines, lambda: self.running.merge(measured))
+        """Add whole lines of the rows file that another process has made, and their figures."""
+        self._append(lines, partial(self.running.merge, measured))
 
     @property
     def closed(self) -> bool:
@@ -201,7 +180,7 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
     def _append(self, lines: bytes, count: Callable[[], None]) -> None:
         """Write lines, then count what they hold; nothing once it is closed."""
         with self._writing:
-            if self._file.closed:
+            if self.closed:
                 return
             try:
                 self._file.write(lines)
@@ -212,7 +191,7 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
 
     def _set(self, **changes: Any) -> None:
         with self._writing:
-            if self._file.closed:
+            if self.closed:
                 # A generator that is dropped late must not touch what is another's by now.
                 return
             self.info = replace(self.info, **changes)

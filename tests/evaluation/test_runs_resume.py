@@ -23,13 +23,16 @@ from fillmask_ui.runs.info import STOPPED, write_info
 from fillmask_ui.texts import TextChoice, open_texts
 
 
-@pytest.fixture(scope="module")
-def uninterrupted():
+def uninterrupted(metric="pseudo-perplexity"):
     model, baseline = recorded_run.models()
-    return list(evaluate(model, recorded_run.TEXTS, recorded_run.CONFIG, baseline=baseline))
+    config = recorded_run.CONFIGS[metric]
+    return list(evaluate(model, recorded_run.TEXTS, config, baseline=baseline))
 
 
-def test_a_run_killed_at_any_moment_ends_with_the_same_numbers(tmp_path, uninterrupted):
+@pytest.mark.parametrize("metric", recorded_run.CONFIGS)
+def test_a_run_killed_at_any_moment_ends_with_the_same_numbers(tmp_path, monkeypatch, metric):
+    monkeypatch.setenv("RECORDED_METRIC", metric)
+    whole = uninterrupted(metric)
     rng = random.Random(5)
     name, kills, dropped = "", 0, 0
     finished = False
@@ -51,12 +54,12 @@ def test_a_run_killed_at_any_moment_ends_with_the_same_numbers(tmp_path, uninter
     assert run.state == "done"
     stored = [json.dumps(row.to_dict()) for row in run.rows() if not isinstance(row, SkippedText)]
     assert stored == [
-        json.dumps(row.to_dict()) for row in uninterrupted if not isinstance(row, SkippedText)
+        json.dumps(row.to_dict()) for row in whole if not isinstance(row, SkippedText)
     ]
     model, _ = recorded_run.models()
     expected = summarize(
-        uninterrupted,
-        config=recorded_run.CONFIG.resolved(model.max_tokens),
+        whole,
+        config=recorded_run.CONFIGS[metric].resolved(model.max_tokens),
         vocabulary_size=model.signature.vocabulary_size,
     ).to_dict()
     assert json.dumps(run.info.result) == json.dumps(expected)
@@ -137,7 +140,8 @@ def test_a_lost_network_keeps_the_rows_so_far(store):
     assert store.open(recorder.name).row_count == 700
 
 
-def test_a_full_disk_ends_with_a_message_and_the_rows_so_far(tmp_path, uninterrupted):
+def test_a_full_disk_ends_with_a_message_and_the_rows_so_far(tmp_path):
+    whole = uninterrupted()
     with spawn(tmp_path, 0, "", 50_000) as process:
         output, _ = process.communicate(timeout=60)
     name = output.split()[0]
@@ -145,14 +149,14 @@ def test_a_full_disk_ends_with_a_message_and_the_rows_so_far(tmp_path, uninterru
     assert f"make room and resume with --resume {name}" in output
     run = RunStore(tmp_path).open(name)
     kept = list(run.rows())
-    assert 5 < len(kept) < len(uninterrupted)
+    assert 5 < len(kept) < len(whole)
     assert f"the rows so far, {len(kept)}, are kept" in output
     with spawn(tmp_path, 0, name) as process:
         output, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     assert int(output.split()[1]) > 0  # the line that met the end of the disk
     run = RunStore(tmp_path).open(name)
-    assert [row.id for row in run.rows()] == [row.id for row in uninterrupted]
+    assert [row.id for row in run.rows()] == [row.id for row in whole]
 
 
 def test_texts_that_changed_are_noticed(store):
