@@ -47,13 +47,8 @@ class RunInfo:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values."""
         own = {name: value for name, value in vars(self).items() if value or name not in _LATER}
-        return {
-            "format": FORMAT,
-            "protocol": self.config.protocol,
-            **own,
-            "config": self.config.to_dict(),
-            "limits": asdict(self.limits),
-        }
+        own |= {"config": self.config.to_dict(), "limits": asdict(self.limits)}
+        return {"format": FORMAT, "protocol": self.config.protocol, **own}
 
     @property
     def config_now(self) -> EvaluationConfig:

@@ -66,9 +66,15 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
         self.check_models(model, baseline)
         if isinstance(examples, Texts):
             self.check_available(examples.report.available)
-        checked, config = self._checked(examples), self.info.config
-        others = {"baseline": baseline, "masks": masks, "done": self.stored.keys()}
-        rows = evaluate(model, checked, config, heartbeat=True, **others)
+        rows = evaluate(
+            model,
+            self._checked(examples),
+            self.info.config,
+            baseline=baseline,
+            masks=masks,
+            done=self.stored.keys(),
+            heartbeat=True,
+        )
         with self.under_way({"name": "local"}, self._texts(examples)), contextlib.closing(rows):
             for row in rows:
                 if not isinstance(row, Heartbeat):

@@ -116,25 +116,20 @@ class RunStore:
                     (self.root / name).mkdir()
                     break
             made = replace(info, name=name, created=now.isoformat(timespec="seconds"))
-            try:
-                write_info(self.root / name, made)
-            except OSError:
-                shutil.rmtree(self.root / name, ignore_errors=True)  # no run to list
-                raise
+            write_info(self.root / name, made)  # without it a folder is not listed
             return made
         except OSError as error:
             raise _unusable("no run can be stored in", self.root, error) from error
 
     def open(self, name: str) -> Run:
-        """A run by its name, by the beginning of its name if no other has it, or `latest`.
-
-        Raises:
-            DataError: if there is none, several, or one of another version.
-        """
+        """A run, by its name as for `folder`; a `DataError` if it is of another version."""
         return Run(self.folder(name))
 
     def folder(self, name: str) -> Path:
-        """The folder of a run, given as for `open`, also of one that is broken."""
+        """Of a run, by its name, by the beginning of its name if no other has it, or `latest`.
+
+        A `DataError` if there is none, or several.
+        """
         names = self.names()
         if name == "latest" and names:
             return self.root / names[-1]
@@ -157,11 +152,7 @@ class RunStore:
             raise _unusable("the runs cannot be listed:", self.root, error) from error
 
     def delete(self, name: str) -> str:
-        """Remove a run and give its full name back.
-
-        Raises:
-            DataError: while it is being written, or where it may not be removed.
-        """
+        """Remove a run and give its full name back; a `DataError` while it is being written."""
         folder = self.folder(name)
         if is_locked(folder / LOCK_FILE):
             raise DataError(f"run {folder.name} is being written: stop it first")

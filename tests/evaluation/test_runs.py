@@ -1,6 +1,7 @@
 """The store of runs: names, states, and files that are not as they should be."""
 
 import json
+import math
 import os
 import shutil
 from pathlib import Path
@@ -19,6 +20,7 @@ from fillmask_ui.runs import (
     resume,
     start,
 )
+from fillmask_ui.runs.rows_file import read_row
 from fillmask_ui.runs.store import STOPPED
 
 
@@ -129,6 +131,28 @@ def test_a_line_that_is_no_row(store, line, said):
         run.summary()
     with pytest.raises(DataError, match=f"line {number}: {said}"):
         resume(store, run.info.name)
+
+
+def test_a_line_holds_what_its_types_say(store):
+    """Infinite losses are legal, seals of earlier versions are passed over, bounds hold."""
+    folder = record(store).folder
+    content = next(line.content for line in Run(folder).lines if b"nll_nats" in line.content)
+    values = json.loads(content) | {"plan": 3, "crc": 7}
+    values["nll_nats"] = [math.inf] * len(values["nll_nats"])
+    found = read_row(json.dumps(values), "a")
+    assert found.row.to_dict() | {"checksum": found.checksum, "plan": 3, "crc": 7} == values
+    assert np.isinf(found.row.scores.nll_nats).all()
+    for name, wrong, said in (
+        ("nll_nats", math.nan, "greater than or equal to"),
+        ("nll_nats", None, "valid number; it was null"),
+        ("top_probabilities", 1.1, "less than or equal to 1"),
+        ("ranks", 0, "greater than or equal to 1; it was 0"),
+        ("ids", 10**30, "less than or equal to"),
+        ("kinds", "seen", "should be 'mask', 'random' or 'unchanged'"),
+        ("spans", [3], "at least 2 items"),
+    ):
+        with pytest.raises(DataError, match=rf"a: {name}\[0\].*: .*{said}"):
+            read_row(json.dumps(values | {name: [wrong]}), "a")
 
 
 def test_a_generator_dropped_late_does_not_touch_a_closed_run(store):
