@@ -56,7 +56,7 @@ def perform_group(
         group = prepare(cluster, cells, store, load, opened)
         for cell in group.cells:
             recorder = cell.recorder
-            cell.closing.enter_context(recorder.under_way(cluster.to_dict(), recorder.info.texts))
+            cell.closing.enter_context(recorder.under_way(cluster.to_dict()))
         pipeline = _Pipeline(cluster, group)
         opened.callback(pipeline.stop)
         yield from pipeline.run()

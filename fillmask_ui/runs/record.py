@@ -64,8 +64,9 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
             DataError: if the models or texts are not those of the run, or the disk is full.
         """
         self.check_models(model, baseline)
-        if isinstance(examples, Texts):
-            self.check_available(examples.report.available)
+        report = examples.report if isinstance(examples, Texts) else None
+        if report is not None:
+            self.know_available(report.available)
         rows = evaluate(
             model,
             self._checked(examples),
@@ -75,7 +76,7 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
             done=self.stored.keys(),
             heartbeat=True,
         )
-        with self.under_way({"name": "local"}, self._texts(examples)), contextlib.closing(rows):
+        with self.under_way({"name": "local"}), contextlib.closing(rows):
             for row in rows:
                 if not isinstance(row, Heartbeat):
                     line = dump_row(row, self._checksums.pop(row.id))
@@ -84,20 +85,21 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
                     return
                 if isinstance(row, Heartbeat) and self.info.config.batch_tokens is None:
                     self.know_batch_tokens(row.batch_tokens)
-                    # By now a short file that is read in its own order was read to its end.
-                    self._set(texts=self._texts(examples))
+                    if report is not None:
+                        # By now a short file that is read in its own order was read to its end.
+                        self.know_available(report.available)
                 if heartbeat or not isinstance(row, Heartbeat):
                     yield row
 
     @contextlib.contextmanager
-    def under_way(self, engine: Mapping[str, Any], texts: Mapping[str, Any]) -> Iterator[None]:
+    def under_way(self, engine: Mapping[str, Any]) -> Iterator[None]:
         """The run is `running` inside, then `done`; `stopped` or `failed` if the block is left.
 
-        `engine` is an entry of `RunInfo.engines`, `texts` are `RunInfo.texts`.
+        `engine` is an entry of `RunInfo.engines`.
         """
         before = self.info.engines
         engines = before if engine in before[-1:] else (*before, engine)
-        self._set(state=RUNNING, error=None, engines=engines, texts=texts)
+        self._set(state=RUNNING, error=None, engines=engines)
         try:
             yield
             self._set(state=DONE, result=self.running.summary().to_dict())
@@ -110,12 +112,6 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
         except BaseException as error:
             self._set(state=STOPPED, error=f"{type(error).__name__}: {error}".rstrip(": "))
             raise
-
-    def _texts(self, examples: Iterable[Example | str]) -> Mapping[str, Any]:
-        """`RunInfo.texts` with the number of rows as it was when the run began."""
-        if not isinstance(examples, Texts) or self.stored:
-            return self.info.texts
-        return {**self.info.texts, "available": examples.report.available}
 
     def check_models(self, model: MaskedLM, baseline: MaskedLM | None) -> None:
         check_same("model", self.info.model, model.signature)
