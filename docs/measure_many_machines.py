@@ -30,7 +30,7 @@ from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, RunningSumma
 from fillmask_ui.evaluation.measure import BLOCK_TEXTS
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example
-from fillmask_ui.runs.rows_file import dump_row
+from fillmask_ui.runs.rows_file import dump_row, read_row
 from fillmask_ui.texts import Texts, TextSource, open_texts
 
 BLOCKS = 4
@@ -103,7 +103,7 @@ def _worker(
     size = model.vocabulary.size
     lengths = [(len(row.ids), len(row.cols)) for row in rows]
     summing = _timed(lambda: _sums(rows, config, size), 3)[1]
-    dumping = _timed(lambda: [dump_row(row, 1, 1) for row in rows], 3)[1]
+    dumping = _timed(lambda: [dump_row(row, 1) for row in rows], 3)[1]
     return {
         "text_seconds": seconds / len(rows),
         "rows_seconds": (summing + dumping) / len(rows),
@@ -117,7 +117,7 @@ def _driver(
     """What a block costs the driver, and what its memory keeps of a text."""
     block, size = rows[:BLOCK_TEXTS], model.vocabulary.size
     sent = pickle.dumps(_sums(block, config, size), 5)
-    lines = b"".join(dump_row(row, 1, 1) for row in block)
+    lines = b"".join(dump_row(row, 1) for row in block)
     running = RunningSummary(vocabulary_size=size)  # without a config the same texts may come again
     merging = _timed(lambda: _merge(running, sent), 3)[1] / MERGES
     summing = _timed(running.summary, 3)[1] / running.texts
@@ -166,7 +166,7 @@ def _driver(
 
 
 def _parsed(line: bytes) -> EvaluatedText:
-    return EvaluatedText.from_dict(json.loads(line))
+    return read_row(line, "a row").row
 
 
 def _merge(running: RunningSummary, sent: bytes) -> None:
@@ -189,7 +189,7 @@ def _whole(sent: bytes, size: int) -> bytes:
 
 def _formats(rows: Sequence[EvaluatedText]) -> dict[str, float]:
     """Bytes of rows.jsonl as other files."""
-    lines = [dump_row(row, 1, 1) for row in rows]
+    lines = [dump_row(row, 1) for row in rows]
     table = pa.Table.from_pylist([json.loads(line) for line in lines])
 
     def write() -> int:

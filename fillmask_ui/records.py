@@ -11,9 +11,22 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from fillmask_ui.output import visible
+
+
+@dataclass(frozen=True)
+class InJson:
+    """How `schema` reads a field of a dataclass; stands in its `Annotated` type."""
+
+    key: str = ""  # in JSON; by default the name of the field
+    beside: bool = False  # the field holds a dataclass whose fields stand beside the others
+    dtype: str = ""  # of an array, which JSON has as a list
+    least: float | None = None  # number in an array
+    most: float | None = None
+    names: tuple[str, ...] = ()  # JSON has names[i] where the array has i
+    pairs: bool = False  # the array is [M, 2]
 
 
 @dataclass(frozen=True)
@@ -251,4 +264,4 @@ class SkippedText:
     """A text that could not be measured, and why, in words to count by."""
 
     id: int
-    reason: str
+    reason: Annotated[str, InJson("skipped")]

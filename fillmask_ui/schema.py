@@ -19,12 +19,18 @@ fillmask_ui.errors.DataError: sweep.json: seeds[1]: input should be a valid inte
 from __future__ import annotations
 
 import json
-from functools import cache
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache, partial
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+import numpy as np
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticCustomError, SchemaValidator, core_schema
 
 from fillmask_ui.errors import DataError
+from fillmask_ui.records import InJson
 
 T = TypeVar("T")
 _MOST_SHOWN = 60  # characters of a wrong value
@@ -43,7 +49,7 @@ def from_json(kind: type[T], content: str | bytes, what: str = "") -> T:
             wanted and what it was.
     """
     try:
-        return _adapter(kind).validate_json(content, strict=True)
+        return _validator(cast("Any", kind)).validate_json(content, strict=True)
     except ValidationError as error:
         raise DataError(sentence(error, what)) from error
 
@@ -72,5 +78,104 @@ def _shown(value: Any) -> str:
 
 
 @cache
-def _adapter(kind: type[T]) -> TypeAdapter[T]:
-    return TypeAdapter(kind)
+def _validator(kind: Any) -> SchemaValidator:
+    known: dict[str, Any] = {}
+    schema = _schema(kind, known)
+    return SchemaValidator(core_schema.definitions_schema(schema, [*known.values()]))
+
+
+def _schema(kind: Any, known: dict[str, Any]) -> Any:
+    """How pydantic's core reads a type; `known` collects dataclasses, which may hold themselves."""
+    kinds = [own for own in get_args(kind) if own is not NoneType] or [kind]
+    if get_origin(kind) in (Union, UnionType) and NoneType in get_args(kind):
+        return core_schema.nullable_schema(_schema(Union[tuple(kinds)], known))  # noqa: UP007
+    if not all(map(is_dataclass, kinds)):
+        return TypeAdapter(kind).core_schema
+    if hasattr(kind, "from_dict"):
+        values = core_schema.dict_schema(core_schema.str_schema())
+        return core_schema.no_info_after_validator_function(kind.from_dict, values)
+    name = " or ".join(own.__name__ for own in kinds)
+    if name not in known:
+        known[name] = None  # under way
+        forms = _Forms(kinds, known)
+        known[name] = core_schema.no_info_after_validator_function(
+            forms.made, forms.schema, ref=name
+        )
+    return core_schema.definition_reference_schema(name)
+
+
+class _Forms:
+    """Dataclasses of which JSON holds one: the first whose required keys it has."""
+
+    def __init__(self, kinds: Sequence[Any], known: dict[str, Any]) -> None:
+        self._forms = [_Form(kind, known) for kind in kinds]
+        self.keys = {key: own for form in self._forms for key, own in form.keys.items()}
+        self.required = set.intersection(*(form.required for form in self._forms))
+
+    @property
+    def schema(self) -> Any:
+        """Of an object with these keys."""
+        return core_schema.typed_dict_schema(
+            {
+                key: core_schema.typed_dict_field(own, required=key in self.required)
+                for key, own in self.keys.items()
+            }
+        )
+
+    def made(self, values: Mapping[str, Any]) -> Any:
+        """The dataclass, of the values of its keys."""
+        for form in self._forms:
+            if form.required <= values.keys():
+                return form.made(values)
+        missing = min(form.required - values.keys())
+        raise PydanticCustomError("missing", "{key} is missing", {"key": missing})
+
+
+class _Form:
+    """The keys that JSON has of one dataclass, and how it is made of them."""
+
+    def __init__(self, kind: Any, known: dict[str, Any]) -> None:
+        self._kind = kind
+        self.keys: dict[str, Any] = {}  # to the schema of each
+        self.required: set[str] = set()
+        self._own: list[tuple[str, str]] = []  # field and key
+        self._beside: list[tuple[str, _Forms]] = []
+        hints = get_type_hints(kind, include_extras=True)
+        for field in fields(kind):
+            hint, how = hints[field.name], InJson()
+            if get_origin(hint) is Annotated:
+                how, hint = hint.__metadata__[0], hint.__origin__
+            if how.beside:
+                forms = _Forms(get_args(hint) or (hint,), known)
+                self._beside.append((field.name, forms))
+                self.keys |= forms.keys
+                self.required |= forms.required
+                continue
+            key = how.key or field.name
+            self._own.append((field.name, key))
+            self.keys[key] = _array(how) if how.dtype else _schema(hint, known)
+            if field.default is MISSING and field.default_factory is MISSING:
+                self.required.add(key)
+
+    def made(self, values: Mapping[str, Any]) -> Any:
+        own = {name: values[key] for name, key in self._own if key in values}
+        own |= {name: forms.made(values) for name, forms in self._beside}
+        return self._kind(**own)
+
+
+def _array(how: InJson) -> Any:
+    """A list that becomes an array."""
+    if how.names:
+        places = {name: index for index, name in enumerate(how.names)}
+        names = core_schema.list_schema(core_schema.literal_schema([*how.names]))
+        return core_schema.no_info_after_validator_function(
+            lambda found: np.array([places[name] for name in found], how.dtype), names
+        )
+    whole = np.dtype(how.dtype).kind in "iu"
+    number: Any = core_schema.int_schema if whole else core_schema.float_schema
+    entry = number(ge=how.least, le=how.most)
+    if how.pairs:
+        entry = core_schema.list_schema(entry, min_length=2, max_length=2)
+    return core_schema.no_info_after_validator_function(
+        partial(np.array, dtype=how.dtype), core_schema.list_schema(entry)
+    )

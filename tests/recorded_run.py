@@ -6,6 +6,7 @@ With a number of texts they are measured by cross-entropy, and the last line pri
 memory in KiB.
 """
 
+import os
 import resource
 import signal
 import sys
@@ -18,7 +19,12 @@ from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.runs import RunStore, prepare_info, resume, start
 
-CONFIG = EvaluationConfig("pseudo-perplexity", batch_tokens=200)
+METRIC = os.environ.get("RECORDED_METRIC", "pseudo-perplexity")
+CONFIGS = {
+    "cross-entropy": EvaluationConfig(batch_tokens=20),
+    "pseudo-perplexity": EvaluationConfig("pseudo-perplexity", batch_tokens=200),
+    "unmasking": EvaluationConfig("unmasking", hidden_share=0.4, batch_tokens=200),
+}
 TEXTS = [*sample_texts(150, seed=4), "", "zzz"]
 
 
@@ -43,7 +49,7 @@ def main():
     if len(sys.argv) > 3 and sys.argv[3]:
         recorder = resume(store, sys.argv[3])
     else:
-        config = CONFIG if len(sys.argv) < 6 else EvaluationConfig()
+        config = CONFIGS[METRIC] if len(sys.argv) < 6 else EvaluationConfig()
         recorder = start(store, prepare_info(config, model, baseline=baseline))
     texts = TEXTS
     if len(sys.argv) > 5:

@@ -1,6 +1,5 @@
 """The course: its chapters are complete, and every number that they state is right."""
 
-
 import pytest
 
 from fillmask_ui.lessons import chapters

@@ -134,7 +134,7 @@ def delete(
     """Delete runs."""
     found = store()
     # One run may be named twice, by its name and as `latest`.
-    names = dict.fromkeys(found.find(name) for name in runs)
+    names = dict.fromkeys(found.folder(name).name for name in runs)
     if not yes:
         if not sys.stdin.isatty():
             raise OptionError("nobody is there to be asked: confirm with --yes")

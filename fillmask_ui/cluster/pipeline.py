@@ -27,7 +27,7 @@ from fillmask_ui.evaluation import EvaluatedText
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs import Cell, Progress, RunStore
 from fillmask_ui.runs.perform import Load
-from fillmask_ui.runs.rows_file import parse_line
+from fillmask_ui.runs.rows_file import read_row
 from fillmask_ui.texts.reading import SourceReport
 
 _POLL_SECONDS = 0.5
@@ -45,7 +45,7 @@ class StoredRows:
 
     def __iter__(self) -> Iterator[EvaluatedText | SkippedText]:
         for line in self.lines.splitlines(keepends=True):
-            yield parse_line(line, "a row of a worker").row()
+            yield read_row(line, "a row of a worker").row
 
 
 def perform_group(
@@ -56,7 +56,7 @@ def perform_group(
         group = prepare(cluster, cells, store, load, opened)
         for cell in group.cells:
             recorder = cell.recorder
-            cell.closing.enter_context(recorder.under_way(cluster.to_dict(), recorder.info.texts))
+            cell.closing.enter_context(recorder.under_way(cluster.to_dict()))
         pipeline = _Pipeline(cluster, group)
         opened.callback(pipeline.stop)
         yield from pipeline.run()

@@ -195,4 +195,4 @@ def _task(recorder: Recorder, models: Sequence[MaskedLM]) -> CellTask:
         pairs = sorted(recorder.stored.items())
         ids = np.array([index for index, _ in pairs], np.int64)
         stored = ray.put((ids, np.array([checksum for _, checksum in pairs], np.uint32)))
-    return CellTask(recorder.name, recorder.info.plan_checksum, config, fast, stored)
+    return CellTask(recorder.name, config, fast, stored)

@@ -30,8 +30,8 @@ from fillmask_ui.evaluation import (
 from fillmask_ui.evaluation.measure import DEFAULT_BATCH_TOKENS, WORTH_MEASURING, windows_of
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, SkippedText
-from fillmask_ui.runs.record import checksum, other_text
-from fillmask_ui.runs.rows_file import dump_row
+from fillmask_ui.runs.record import other_text
+from fillmask_ui.runs.rows_file import checksum, dump_row
 
 CRASHED = "ended the process that measured it, twice"
 _TELL_SECONDS = 0.5
@@ -42,7 +42,6 @@ class CellTask:
     """What a worker has to know of a cell."""
 
     run: str  # its name, for messages
-    plan: int  # `RunInfo.plan_checksum`, which each of its rows carries
     config: EvaluationConfig  # resolved for the models
     fast_batch_tokens: int  # what is fast on the driver, where the config leaves it open
     # Of the rows that the run has: ids in ascending order, int64 [N], and checksums, uint32 [N].
@@ -131,7 +130,7 @@ class Worker:
             running.add(row)
         ray.get(self._ledger.end.remote(key, sorted(aside)))
         return {
-            "lines": b"".join(dump_row(row, checksums[row.id], task.plan) for row in rows),
+            "lines": b"".join(dump_row(row, checksums[row.id]) for row in rows),
             "summary": pickle.dumps(running),
             "found": len(stored) if unit["part"] == 0 else 0,
             "tokens": sum(map(_tokens, rows)),

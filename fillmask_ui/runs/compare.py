@@ -58,12 +58,10 @@ def compared_info(first: Run, second: Run) -> RunInfo:
 def _common_config(first: Run, second: Run) -> EvaluationConfig:
     """What both runs measured; those of an older protocol count as of today where they may."""
     infos = first.info, second.info
+    for own, other in ([info.config for info in infos], [info.config_now for info in infos]):
+        if own.signature == other.signature:
+            return own
     own, other = (info.config for info in infos)
-    if own.signature == other.signature:
-        return own
-    now, other_now = (info.config_now for info in infos)
-    if now.signature == other_now.signature:
-        return now
     if own.protocol != other.protocol:
         old = min(infos, key=lambda info: info.config.protocol)
         if old.config_now.protocol != PROTOCOL_VERSION:
@@ -85,9 +83,9 @@ def paired(first: Run, second: Run) -> Iterator[EvaluatedText | SkippedText]:
         DataError: if the runs have other texts, hid them differently, or cannot be read.
     """
     by_token = None
-    others = {line.id: line.place for line in second.lines}
+    others = {line.row.id: line.start for line in second.lines}
     for line in first.lines:
-        row = line.row()
+        row = line.row
         if row.id not in others:
             yield SkippedText(row.id, ONE_RUN_ONLY)
             continue
@@ -97,7 +95,7 @@ def paired(first: Run, second: Run) -> Iterator[EvaluatedText | SkippedText]:
                 f"text {row.id} differs between {first.info.name} and {second.info.name}: the "
                 "runs have other texts; evaluate both over the same"
             )
-        pair = _pair(row, other.row(), first, second)
+        pair = _pair(row, other.row, first, second)
         if isinstance(pair, EvaluatedText):
             if by_token not in (None, pair.other is None):
                 raise _not_alike(first, second, row.id)

@@ -3,7 +3,7 @@
 import csv
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -11,44 +11,28 @@ from fillmask_ui.errors import DataError, OptionError, unknown
 from fillmask_ui.evaluation.rows import PARTS
 from fillmask_ui.evaluation.schemes import Unmasking
 from fillmask_ui.masking import KINDS
-from fillmask_ui.output import finished_file, printable, text_file
+from fillmask_ui.output import finished_file, text_file
 from fillmask_ui.records import SkippedText
-from fillmask_ui.runs.rows_file import StoredLine
 from fillmask_ui.runs.store import Run
 
 FORMATS = ("csv", "json", "jsonl", "parquet")
 
-# Column of a flat record -> attribute of the record that holds it.
-_TOKEN = {
-    "position": "cols",
-    "token_id": "true_ids",
-    "token": "tokens",
-    "kind": "kinds",
-    "shown_id": "shown_ids",
-    "part": "parts",
-}
-_SCORES = {
-    "nll_nats": "nll_nats",
-    "rank": "ranks",
-    "entropy_nats": "entropy_nats",
-    "top_id": "top_ids",
-    "top_token": "top_tokens",
-    "top_probability": "top_probabilities",
-}
+# Attributes of the record that holds them, in the order of their columns.
+_TOKEN = ("cols", "true_ids", "tokens", "kinds", "shown_ids", "parts")
+_SCORES = ("nll_nats", "ranks", "entropy_nats", "top_ids", "top_tokens", "top_probabilities")
 # Where texts were filled step by step.
-_WRITTEN = {
-    "step": "steps",
-    "written_id": "written_ids",
-    "written_token": "written_tokens",
-    "written_probability": "written_probabilities",
+_WRITTEN = ("steps", "written_ids", "written_tokens", "written_probabilities")
+_DIFFERENCES = ("kl_nats", "kl_reverse_nats", "mean_abs", "max_abs")
+# Columns that are not named as an attribute without its plural s.
+_COLUMNS = {
+    "cols": "position",
+    "true_ids": "token_id",
+    "top_probabilities": "top_probability",
+    "written_probabilities": "written_probability",
+    "mean_abs": "mean_abs_logit_difference",
+    "max_abs": "max_abs_logit_difference",
 }
-_DIFFERENCES = {
-    "kl_nats": "kl_nats",
-    "kl_reverse_nats": "kl_reverse_nats",
-    "mean_abs_logit_difference": "mean_abs",
-    "max_abs_logit_difference": "max_abs",
-}
-_NAMED = {"kind": KINDS, "part": PARTS}
+_NAMED = {"kinds": KINDS, "parts": PARTS}
 _STRINGS = ("token", "kind", "part", "top_token", "written_token")
 _WHOLE = ("text_id", "position", "token_id", "shown_id", "rank", "top_id", "step", "written_id")
 _ROWS_A_GROUP = 20_000
@@ -70,8 +54,6 @@ def export(run: Run, target: Path, file_format: str | None = None) -> int:
     if named in FORMATS and named != chosen:
         raise OptionError(f"{target} is named as {named}, and {chosen} was asked for: name it so")
     if chosen == "parquet":
-        if target.exists() and not target.is_file():
-            raise OptionError(f"{target} is a pipe or a device, and parquet needs a file: name one")
         with finished_file(target) as fresh:
             return _write_parquet(run, fresh)
     with text_file(target) as file:
@@ -83,10 +65,10 @@ def write_text(run: Run, file: TextIO, file_format: str) -> int:
     if file_format == "csv":
         writer = csv.DictWriter(file, _columns(run), restval="", lineterminator="\n")
         writer.writeheader()
-        return _count(writer.writerow(record) for record in token_records(run))
-    lines = (_checked_line(line) for line in run.lines)
+        return sum(1 for record in token_records(run) if writer.writerow(record))
+    lines = (line.content.decode().rstrip("\n") for line in run.lines)
     if file_format == "jsonl":
-        return _count(file.write(line + "\n") for line in lines)
+        return sum(1 for line in lines if file.write(line + "\n"))
     head = {"run": run.info.to_dict(), "summary": run.summary().to_dict()}
     file.write(json.dumps(head, ensure_ascii=False)[:-1] + ', "rows": [')
     count = 0
@@ -96,24 +78,25 @@ def write_text(run: Run, file: TextIO, file_format: str) -> int:
     return count
 
 
-def _checked_line(line: StoredLine) -> str:
-    """As it is stored; a `DataError` if it is no row."""
-    line.row()
-    return json.dumps(line.values, ensure_ascii=False)
+def _column(attribute: str) -> str:
+    """The column of an attribute.
+
+    >>> _column("ranks"), _column("nll_nats"), _column("cols")
+    ('rank', 'nll_nats', 'position')
+    """
+    plain = attribute if attribute.endswith("_nats") else attribute.removesuffix("s")
+    return _COLUMNS.get(attribute, plain)
 
 
-def _scores(run: Run) -> dict[str, str]:
-    """Columns of what a model says, and the attributes they come from."""
-    return _SCORES | (_WRITTEN if isinstance(run.info.config.scheme, Unmasking) else {})
+def _scores(run: Run) -> tuple[str, ...]:
+    """Attributes of what a model says."""
+    return _SCORES + (_WRITTEN if isinstance(run.info.config.scheme, Unmasking) else ())
 
 
-def _columns(run: Run) -> tuple[str, ...]:
+def _columns(run: Run) -> list[str]:
     own = _scores(run)
-    return ("text_id", *_TOKEN, *own, *(f"baseline_{name}" for name in own), *_DIFFERENCES)
-
-
-def _count(written: Iterable[Any]) -> int:
-    return sum(1 for _ in written)
+    second = [f"baseline_{_column(name)}" for name in own]
+    return ["text_id", *map(_column, _TOKEN + own), *second, *map(_column, _DIFFERENCES)]
 
 
 def token_records(run: Run) -> Iterator[dict[str, Any]]:
@@ -129,11 +112,12 @@ def token_records(run: Run) -> Iterator[dict[str, Any]]:
             (row.baseline, "baseline_", scores),
             (row.difference, "", _DIFFERENCES),
         ):
-            for name, attribute in names.items() if record is not None else ():
-                values = getattr(record, attribute)
+            for name in names if record is not None else ():
+                values = getattr(record, name)
                 values = values if isinstance(values, tuple) else values.tolist()
                 known = _NAMED.get(name)
-                columns[prefix + name] = [known[value] for value in values] if known else values
+                own = [known[value] for value in values] if known else values
+                columns[prefix + _column(name)] = own
         for values in zip(*columns.values(), strict=True):
             yield {"text_id": row.id, **dict(zip(columns, values, strict=True))}
 
@@ -143,10 +127,7 @@ def _write_parquet(run: Run, target: Path) -> int:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise DataError(
-            "parquet needs pyarrow: pip install pyarrow, or export to csv or jsonl"
-        ) from error
-
+        raise DataError("parquet needs pyarrow: pip install pyarrow, or export to csv") from error
     kinds = {**dict.fromkeys(_STRINGS, pa.string()), **dict.fromkeys(_WHOLE, pa.int64())}
     schema = pa.schema(
         [(name, kinds.get(name.removeprefix("baseline_"), pa.float64())) for name in _columns(run)]
@@ -155,11 +136,6 @@ def _write_parquet(run: Run, target: Path) -> int:
     count = 0
     with pq.ParquetWriter(target, schema) as writer:
         while group := list(itertools.islice(records, _ROWS_A_GROUP)):
-            # Arrow holds UTF-8 alone.
-            plain = [
-                {name: printable(own) if isinstance(own, str) else own for name, own in one.items()}
-                for one in group
-            ]
-            writer.write_table(pa.Table.from_pylist(plain, schema=schema))
+            writer.write_table(pa.Table.from_pylist(group, schema=schema))
             count += len(group)
     return count

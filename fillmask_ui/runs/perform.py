@@ -9,14 +9,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from fillmask_ui.evaluation import (
-    EvaluatedText,
-    EvaluationConfig,
-    Heartbeat,
-    Masks,
-    RunningSummary,
-    check_models,
-)
+from fillmask_ui.evaluation import EvaluatedText, Heartbeat, RunningSummary, check_models
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import SkippedText
@@ -115,12 +108,11 @@ def perform_cells(
             # Before a model is loaded: a wrong column shows at once.
             texts = opened.enter_context(open_texts(cell.plan.source))
             if recorder is not None:
-                recorder.check_texts(texts)
+                recorder.check_available(texts.report.available)
             model = load(cell.plan.model)
             baseline = load(cell.plan.baseline) if cell.plan.baseline else None
             recorder = recorder or opened.enter_context(begin(cell, store, model, baseline))
-            masks = _masks(model, recorder.info.config)
-            yield from _measure(recorder, texts, model, baseline, masks)
+            yield from _measure(recorder, texts, model, baseline)
 
 
 def begin(cell: Cell, store: RunStore, model: MaskedLM, baseline: MaskedLM | None) -> Recorder:
@@ -133,12 +125,14 @@ def begin(cell: Cell, store: RunStore, model: MaskedLM, baseline: MaskedLM | Non
 
 
 def _measure(
-    recorder: Recorder,
-    texts: Texts,
-    model: MaskedLM,
-    baseline: MaskedLM | None,
-    masks: Masks | None,
+    recorder: Recorder, texts: Texts, model: MaskedLM, baseline: MaskedLM | None
 ) -> Generator[Progress]:
+    masks = None
+    if recorder.info.config.mask_stream == "collator":
+        from fillmask_ui.runs.collator_masks import CollatorMasks
+
+        masks = CollatorMasks(model.vocabulary, recorder.info.config)
+
     def now(**changes: Any) -> Progress:
         return Progress(
             recorder.info, recorder.running, texts.report.expected, stop=recorder.close, **changes
@@ -158,12 +152,3 @@ def _measure(
     finally:
         recorder.note(texts.report.notes)
     yield now(through=recorder.running.seen, tokens=tokens)
-
-
-def _masks(model: MaskedLM, config: EvaluationConfig) -> Masks | None:
-    """The published evaluator's stream of masks where it is asked for; None for seeded masks."""
-    if config.mask_stream != "collator":
-        return None
-    from fillmask_ui.runs.collator_masks import CollatorMasks
-
-    return CollatorMasks(model.vocabulary, config)

@@ -44,22 +44,17 @@ class Plan:
     @classmethod
     def of(cls, info: RunInfo) -> Plan:
         """The plan of a stored run; a `DataError` where only a Python program knows it."""
-        try:
-            model, baseline = info.choices["model"], info.choices["baseline"]
-            return cls(
-                ModelChoice.from_dict(model),
-                ModelChoice.from_dict(baseline) if baseline else None,
-                info.config,
-                TextSource.from_dict(info.texts),
-                info.limits,
-            )
-        except (KeyError, TypeError) as error:
+        if "model" not in info.choices:
             raise DataError(
                 f"run {info.name} does not say how its model and texts were asked for (it was made "
                 "from Python): resume it there, with fillmask_ui.runs.resume"
-            ) from error
+            )
+        baseline = model_choice(info, "baseline") if info.choices.get("baseline") else None
+        try:
+            source = TextSource.from_dict(info.texts)
         except OptionError as error:
             raise _cannot(info, error) from error
+        return cls(model_choice(info, "model"), baseline, info.config, source, info.limits)
 
 
 def model_choice(info: RunInfo, which: str) -> ModelChoice:

@@ -4,20 +4,20 @@ import contextlib
 import json
 import shutil
 import threading
-import zlib
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from fillmask_ui.errors import DataError, FillmaskError
+from fillmask_ui.errors import DataError, FillmaskError, opening
 from fillmask_ui.evaluation import EvaluatedText, Heartbeat, Masks, RunningSummary, evaluate
 from fillmask_ui.evaluation.config import PROTOCOL_VERSION
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, ModelSignature, SkippedText
 from fillmask_ui.runs.info import DONE, FAILED, RUNNING, STOPPED, RunInfo, write_info
 from fillmask_ui.runs.lock import lock_run
-from fillmask_ui.runs.rows_file import dump_row
+from fillmask_ui.runs.rows_file import checksum, dump_row
 from fillmask_ui.runs.store import LOCK_FILE, RunStore, rows_file
 from fillmask_ui.texts import Texts
 
@@ -30,20 +30,17 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
     being measured is dropped.
     """
 
-    folder: Path  # of the run
-    info: RunInfo  # its run.json.
+    folder: Path
+    info: RunInfo
     running: RunningSummary  # the figures so far, those of a resumed run's stored rows included
     _file: BinaryIO
     _opened: contextlib.ExitStack  # closes the file, then releases the lock
     dropped_bytes: int = 0  # length of a half-written last line that was dropped
-    _stored: dict[int, int] = field(default_factory=dict)  # id to checksum, of rows found on disk
+    # Of the rows that were found on disk: id to checksum of the text.
+    stored: Mapping[int, int] = field(default_factory=dict)
     _checksums: dict[int, int] = field(default_factory=dict)  # of texts under way
-    _plan: int = field(init=False)  # `RunInfo.plan_checksum`
     # Held while something is written, so that `close` comes before or after it.
     _writing: threading.RLock = field(default_factory=threading.RLock)
-
-    def __post_init__(self) -> None:
-        self._plan = self.info.plan_checksum
 
     @property
     def name(self) -> str:
@@ -58,52 +55,51 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
         masks: Masks | None = None,
         heartbeat: bool = False,
     ) -> Generator[EvaluatedText | SkippedText | Heartbeat]:
-        """Measure what is missing; each row is on disk before it is yielded.
+        """Measure what is missing, as `evaluate`; each row is on disk before it is yielded.
 
         Stop by closing the generator, or by `close` from another thread: the run is then `stopped`
-        and can be resumed. Model, baseline and texts are those of the run; the rest is as for
-        `evaluate`.
+        and can be resumed.
 
         Raises:
             DataError: if the models or texts are not those of the run, or the disk is full.
         """
         self.check_models(model, baseline)
-        if isinstance(examples, Texts):
-            self.check_texts(examples)
+        report = examples.report if isinstance(examples, Texts) else None
+        if report is not None:
+            self.know_available(report.available)
         rows = evaluate(
             model,
             self._checked(examples),
             self.info.config,
             baseline=baseline,
             masks=masks,
-            done=self._stored.keys(),
+            done=self.stored.keys(),
             heartbeat=True,
         )
-        with self.under_way({"name": "local"}, self._texts(examples)), contextlib.closing(rows):
+        with self.under_way({"name": "local"}), contextlib.closing(rows):
             for row in rows:
                 if not isinstance(row, Heartbeat):
-                    self._append(row)
-                if self._file.closed:
+                    line = dump_row(row, self._checksums.pop(row.id))
+                    self._append(line, partial(self.running.add, row))
+                if self.closed:
                     return
                 if isinstance(row, Heartbeat) and self.info.config.batch_tokens is None:
-                    # A resumed run goes on with the batches that it began with.
-                    config = replace(self.info.config, batch_tokens=row.batch_tokens)
-                    # By now a short file that is read in its own order was read to its end.
-                    self._set(config=config, texts=self._texts(examples))
+                    self.know_batch_tokens(row.batch_tokens)
+                    if report is not None:
+                        # By now a short file that is read in its own order was read to its end.
+                        self.know_available(report.available)
                 if heartbeat or not isinstance(row, Heartbeat):
                     yield row
 
     @contextlib.contextmanager
-    def under_way(self, engine: Mapping[str, Any], texts: Mapping[str, Any]) -> Iterator[None]:
+    def under_way(self, engine: Mapping[str, Any]) -> Iterator[None]:
         """The run is `running` inside, then `done`; `stopped` or `failed` if the block is left.
 
-        Args:
-            engine: an entry of `RunInfo.engines`.
-            texts: `RunInfo.texts`.
+        `engine` is an entry of `RunInfo.engines`.
         """
         before = self.info.engines
         engines = before if engine in before[-1:] else (*before, engine)
-        self._set(state=RUNNING, error=None, engines=engines, texts=texts)
+        self._set(state=RUNNING, error=None, engines=engines)
         try:
             yield
             self._set(state=DONE, result=self.running.summary().to_dict())
@@ -117,40 +113,35 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
             self._set(state=STOPPED, error=f"{type(error).__name__}: {error}".rstrip(": "))
             raise
 
-    def _texts(self, examples: Iterable[Example | str]) -> Mapping[str, Any]:
-        """`RunInfo.texts` with the number of rows as it was when the run began."""
-        if not isinstance(examples, Texts) or self._stored:
-            return self.info.texts
-        return {**self.info.texts, "available": examples.report.available}
-
     def check_models(self, model: MaskedLM, baseline: MaskedLM | None) -> None:
-        """Refuse models that are not those of the run: a `DataError`."""
         check_same("model", self.info.model, model.signature)
         if (baseline is None) != (self.info.baseline is None):
             raise DataError(f"run {self.name} has {'no' if baseline else 'a'} baseline")
         if baseline is not None and self.info.baseline is not None:
             check_same("baseline", self.info.baseline, baseline.signature)
 
-    def check_texts(self, texts: Texts) -> None:
+    def check_available(self, now: int | None) -> None:
         """Refuse data with another number of rows than when the run began: a `DataError`.
 
         One row more or less makes another permutation, in which the texts that are missing come
         before the stored ones whose absence would show.
         """
-        then, now = self.info.texts.get("available"), texts.report.available
+        then = self.info.texts.get("available")
         if then is not None and now is not None and then != now:
-            raise _other_rows(self.name, then, now)
+            raise DataError(
+                f"the texts had {then:,} rows when run {self.name} began and have {now:,} now: put "
+                "them back as they were, or start a new run"
+            )
 
     def check_found(self, found: int) -> None:
-        """Refuse data that lacks stored texts: a `DataError`; `found` says how many were there."""
-        if found < len(self._stored):
+        """Refuse data that has only so many of the stored texts."""
+        if found < len(self.stored):
             raise DataError(
-                f"run {self.name} has {len(self._stored)} texts, of which only {found} are still "
+                f"run {self.name} has {len(self.stored)} texts, of which only {found} are still "
                 "there: the texts have changed since; start a new run"
             )
 
     def note(self, notes: Iterable[str]) -> None:
-        """Store what a reader should know of the texts."""
         self._set(notes=tuple(notes))
 
     def _checked(self, examples: Iterable[Example | str]) -> Iterator[Example]:
@@ -159,69 +150,50 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
         for index, text in enumerate(examples):
             example = text if isinstance(text, Example) else Example(index, text)
             found = checksum(example.text)
-            if example.id not in self._stored:
+            if example.id not in self.stored:
                 self._checksums[example.id] = found
-            elif self._stored[example.id] != found:
+            elif self.stored[example.id] != found:
                 raise other_text(self.name, example.id)
             else:
                 seen += 1
             yield example
         self.check_found(seen)
 
-    @property
-    def stored(self) -> Mapping[int, int]:
-        """Of the rows that were found on disk: id to checksum of the text."""
-        return self._stored
-
     def know_available(self, available: int | None) -> None:
-        """Note how many rows the data has; a `DataError` if there were others when it began."""
-        then = self.info.texts.get("available")
-        if then is not None and available is not None and then != available:
-            raise _other_rows(self.name, then, available)
-        if then is None and not self._stored:
+        """Note how many rows the data has; a `DataError` as of `check_available`."""
+        self.check_available(available)
+        if self.info.texts.get("available") is None and not self.stored:
             self._set(texts={**self.info.texts, "available": available})
 
     def know_batch_tokens(self, batch_tokens: int) -> None:
-        """Note the size of the batches, where it was left open."""
+        """Note the size of the batches where it was left open: a resumed run goes on with it."""
         if self.info.config.batch_tokens is None:
             self._set(config=replace(self.info.config, batch_tokens=batch_tokens))
 
     def store(self, lines: bytes, measured: RunningSummary) -> None:
-        """Add rows that another process has measured.
-
-        Args:
-            lines: of the rows file, whole ones, of texts that it does not have.
-            measured: their figures.
-        """
-        with self._writing:
-            if self._file.closed:
-                return
-            try:
-                self._file.write(lines)
-                self._file.flush()
-            except OSError as error:
-                raise self._cannot_write("the run", error) from error
-            self.running.merge(measured)
+        """Add whole lines of the rows file that another process has made, and their figures."""
+        self._append(lines, partial(self.running.merge, measured))
 
     @property
     def closed(self) -> bool:
         """Whether it was closed, from whatever thread."""
         return self._file.closed
 
-    def _append(self, row: EvaluatedText | SkippedText) -> None:
+    def _append(self, lines: bytes, count: Callable[[], None]) -> None:
+        """Write lines, then count what they hold; nothing once it is closed."""
         with self._writing:
-            if self._file.closed:
+            if self.closed:
                 return
             try:
-                self._file.write(dump_row(row, self._checksums.pop(row.id), self._plan))
+                self._file.write(lines)
                 self._file.flush()
             except OSError as error:
                 raise self._cannot_write("the run", error) from error
-            self.running.add(row)
+            count()
 
     def _set(self, **changes: Any) -> None:
         with self._writing:
-            if self._file.closed:
+            if self.closed:
                 # A generator that is dropped late must not touch what is another's by now.
                 return
             self.info = replace(self.info, **changes)
@@ -289,25 +261,18 @@ def _open(folder: Path, info: RunInfo) -> Recorder:
     )
     rows = rows_file(folder, info)
     with contextlib.ExitStack() as opened:
-        lock = lock_run(folder / LOCK_FILE, info.name)
-        opened.callback(lock.release)
-        try:
+        opened.callback(lock_run(folder / LOCK_FILE, info.name).release)
+        with opening("a run", rows.path):
             file = opened.enter_context(rows.path.open("ab"))
-        except OSError as error:
-            raise DataError(
-                f"run {info.name} cannot go on: {rows.path}: {error.strerror}; make it writable"
-            ) from error
-        recorder = Recorder(folder, info, running, file, opened)
-        whole = 0
+        stored, whole = {}, 0
         for line in rows:
-            recorder._stored[line.id] = line.checksum
-            running.add(line.row())
+            stored[line.row.id] = line.checksum
+            running.add(line.row)
             whole = line.end
-        recorder.dropped_bytes = rows.path.stat().st_size - whole
-        if recorder.dropped_bytes:
+        dropped = rows.path.stat().st_size - whole
+        if dropped:
             file.truncate(whole)
-        recorder._opened = opened.pop_all()
-    return recorder
+        return Recorder(folder, info, running, file, opened.pop_all(), dropped, stored)
 
 
 def other_text(name: str, index: int) -> DataError:
@@ -316,18 +281,6 @@ def other_text(name: str, index: int) -> DataError:
         f"text {index} is not the one that run {name} measured: the texts have changed since; "
         "start a new run"
     )
-
-
-def _other_rows(name: str, then: int, now: int) -> DataError:
-    return DataError(
-        f"the texts had {then:,} rows when run {name} began and have {now:,} now: put them back as "
-        "they were, or start a new run"
-    )
-
-
-def checksum(text: str) -> int:
-    """By which a text is known again: CRC-32 of its UTF-8 bytes."""
-    return zlib.crc32(text.encode("utf-8", "surrogatepass"))
 
 
 def signature_changes(stored: Mapping[str, Any], now: ModelSignature) -> list[str]:

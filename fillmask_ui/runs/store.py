@@ -18,12 +18,10 @@ from pathlib import Path
 from fillmask_ui.assets import RUNS
 from fillmask_ui.errors import DataError, unknown
 from fillmask_ui.evaluation import EvaluatedText, Summary, summarize
-from fillmask_ui.output import printable
 from fillmask_ui.records import SkippedText
-from fillmask_ui.runs.files import check_regular
 from fillmask_ui.runs.info import DONE, RUN_FILE, RUNNING, STOPPED, RunInfo, read_info, write_info
 from fillmask_ui.runs.lock import is_locked
-from fillmask_ui.runs.rows_file import Measured, RowsFile
+from fillmask_ui.runs.rows_file import RowsFile
 
 ROWS_FILE, LOCK_FILE = "rows.jsonl", "lock"
 
@@ -49,15 +47,14 @@ class Run:
 
     def rows(self) -> Iterator[EvaluatedText | SkippedText]:
         """All rows in the order in which they were written, a half-written last one left out."""
-        return (line.row() for line in self.lines)
+        return (line.row for line in self.lines)
 
     def row(self, example: int) -> EvaluatedText:
         """What was measured of one text, by its id; a `DataError` if nothing was."""
         line = self.lines.of(example)
-        row = None if line is None else line.row()
-        if not isinstance(row, EvaluatedText):
+        if line is None or isinstance(line.row, SkippedText):
             raise DataError(f"run {self.info.name} has not measured a text {example}")
-        return row
+        return line.row
 
     @property
     def row_count(self) -> int:
@@ -73,8 +70,8 @@ class Run:
         """The figures of the rows so far, to the last digit those of the run itself.
 
         Raises:
-            DataError: if a row is not as it was written, or if the run is done and has more or
-                fewer of them than it measured, or if it stopped before the first.
+            DataError: if a line is no row, if the run is done and rows are missing, or if it
+                stopped before the first.
         """
         if not len(self.lines) and self.info.state != DONE:
             raise DataError(
@@ -90,31 +87,16 @@ class Run:
 
     @property
     def lacks_rows(self) -> bool:
-        """Whether it is done, and somebody took rows away since."""
-        return self.lines.measured is not None and len(self.lines) < self.lines.measured.rows
+        """Whether it is done and rows are missing, as after a loss of power."""
+        return self.row_count < (self.lines.measured or 0)
 
 
 def rows_file(folder: Path, info: RunInfo) -> RowsFile:
-    """The rows of a run; a `DataError` if they cannot be read."""
-    path = folder / ROWS_FILE
-    try:
-        check_regular(path)
-    except FileNotFoundError:
-        pass  # nothing was measured yet
-    except OSError as error:
-        why = error.strerror
-        raise DataError(
-            f"run {info.name}: {path} cannot be read ({why}): delete the run"
-        ) from error
-    return RowsFile(path, info.name, info.row_models, _measured(info), info.plan_checksum)
-
-
-def _measured(info: RunInfo) -> Measured | None:
-    result = info.result
-    if info.state != DONE or result is None:
-        return None
-    rows = result["texts"] + sum(result["skipped"].values())
-    return Measured(rows, result["texts"], result["tokens"], result["mean_nll_nats"])
+    """The rows of a run."""
+    measured = None
+    if info.state == DONE and info.result is not None:
+        measured = info.result["texts"] + sum(info.result["skipped"].values())
+    return RowsFile(folder / ROWS_FILE, info.name, measured)
 
 
 class RunStore:
@@ -138,103 +120,59 @@ class RunStore:
                     (self.root / name).mkdir()
                     break
             made = replace(info, name=name, created=now.isoformat(timespec="seconds"))
-            try:
-                write_info(self.root / name, made)
-            except OSError:
-                shutil.rmtree(self.root / name, ignore_errors=True)  # no run to list
-                raise
+            write_info(self.root / name, made)  # without it a folder is not listed
             return made
         except OSError as error:
-            raise DataError(
-                f"no run can be stored in {_short(self.root)}: {error.strerror}; name another "
-                "folder with the environment variable FILLMASK_UI_RUNS"
-            ) from error
+            raise _unusable("no run can be stored in", self.root, error) from error
 
     def open(self, name: str) -> Run:
-        """A run by its name, by the beginning of its name if no other has it, or `latest`.
-
-        Raises:
-            DataError: if there is none, several, or one of another version.
-        """
+        """A run, by its name as for `folder`; a `DataError` if it is of another version."""
         return Run(self.folder(name))
 
-    def find(self, name: str) -> str:
-        """The full name of a run, given as for `open`, also of one that is broken."""
-        return printable(self.folder(name).name)
-
     def folder(self, name: str) -> Path:
-        """The folder of a run, given as for `open`, also of one that is broken."""
-        folders = self._folders()
-        names, name = [*folders], printable(name)
+        """Of a run, by its name, by the beginning of its name if no other has it, or `latest`.
+
+        A `DataError` if there is none, or several.
+        """
+        names = self.names()
         if name == "latest" and names:
-            return folders[names[-1]]
-        found = [known for known in names if known == name]
-        found = found or [known for known in names if name and known.startswith(name)]
+            return self.root / names[-1]
+        found = [name] if name in names else [own for own in names if name and own.startswith(name)]
         if len(found) == 1:
-            return folders[found[0]]
+            return self.root / found[0]
         if found:
             raise DataError(f"several runs begin with {name!r}: {', '.join(found)}")
         older = f" and {len(names) - 5} older" if len(names) > 5 else ""
         raise DataError(unknown("run", name, names[-5:]) + older)
 
     def names(self) -> list[str]:
-        """Of all runs, oldest first; what is not UTF-8 in the name of a folder is escaped.
-
-        Raises:
-            DataError: if the folder of runs cannot be listed.
-        """
-        return [*self._folders()]
-
-    def _folders(self) -> dict[str, Path]:
-        """By the names of the runs, oldest first."""
+        """Of all runs, oldest first; a `DataError` if the folder of runs cannot be listed."""
         try:
-            found = sorted(path.name for path in self.root.iterdir())
+            found = self.root.iterdir()
+            return sorted(own.name for own in found if os.path.lexists(own / RUN_FILE))
         except FileNotFoundError:
-            return {}
-        except (OSError, ValueError) as error:  # the latter for a zero character in its name
-            why = getattr(error, "strerror", None) or error
-            raise DataError(
-                f"the runs in {_short(self.root)} cannot be listed: {why}; name another "
-                "folder with the environment variable FILLMASK_UI_RUNS"
-            ) from error
-        folders = {printable(name): self.root / name for name in found}
-        return {name: own for name, own in folders.items() if _may_be_run(own)}
+            return []
+        except OSError as error:
+            raise _unusable("the runs cannot be listed:", self.root, error) from error
 
     def delete(self, name: str) -> str:
-        """Remove a run and give its full name back.
-
-        Raises:
-            DataError: while it is being written, or where it may not be removed.
-        """
+        """Remove a run and give its full name back; a `DataError` while it is being written."""
         folder = self.folder(name)
-        full = printable(folder.name)
-        if folder.is_symlink():
-            raise DataError(
-                f"run {full} cannot be deleted: {folder} is a link to another folder; remove the "
-                "link, or delete the run where it lies"
-            )
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise DataError(f"run {full} cannot be deleted: {folder} may not be written")
         if is_locked(folder / LOCK_FILE):
-            raise DataError(f"run {full} is being written: stop it first")
+            raise DataError(f"run {folder.name} is being written: stop it first")
         try:
             shutil.rmtree(folder)
         except OSError as error:
             where, why = error.filename or folder, error.strerror or error
-            raise DataError(f"run {full} cannot be deleted: {where}: {why}") from error
-        return full
+            raise DataError(f"run {folder.name} cannot be deleted: {where}: {why}") from error
+        return folder.name
 
 
-def _may_be_run(folder: Path) -> bool:
-    """Whether it has a run.json, or may have one that nobody else can see."""
-    hidden = folder.is_dir() and not os.access(folder, os.X_OK)
-    return hidden or os.path.lexists(folder / RUN_FILE)
-
-
-def _short(path: Path) -> str:
-    """A path for a message; one too long for any file system is cut."""
-    text = str(path)
-    return text if len(text) < 500 else f"{text[:60]}... ({len(text):,} characters)"
+def _unusable(what: str, root: Path, error: OSError) -> DataError:
+    return DataError(
+        f"{what} {root}: {error.strerror}; name another folder with the environment variable "
+        "FILLMASK_UI_RUNS"
+    )
 
 
 def default_root(environment: Mapping[str, str], platform: str, home: Path) -> Path:

@@ -76,12 +76,11 @@ def measured_tokens(store: RunStore, place: TokenPlace) -> tuple[MeasuredToken |
             f"token {place.position} of text {place.example} was not hidden in run {run.info.name}"
         )
     start, end = own.spans[entries[0]].tolist()
-    found = []
+    found: list[MeasuredToken | None] = []
     for info, which, text, scores in met:
-        overlap = (text.spans[:, 0] < end) & (text.spans[:, 1] > start)
         same = np.array_equal(text.ids, own.ids) and np.array_equal(text.cols, own.cols)
+        overlap = (text.spans[:, 0] < end) & (text.spans[:, 1] > start)
         places = entries if same else np.flatnonzero(overlap)
-        entry = int(places[0]) if len(places) else None
-        token = None if entry is None else MeasuredToken(info, which, text, scores, entry)
+        token = MeasuredToken(info, which, text, scores, int(places[0])) if len(places) else None
         found.append(token)
     return tuple(found)

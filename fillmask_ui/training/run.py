@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,15 +28,14 @@ import numpy as np
 import torch
 import transformers
 
-from fillmask_ui.errors import DataError, OptionError, translated
+from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.evaluation.rows import MOST_VOCABULARY
-from fillmask_ui.json_text import parse_object, read_object
 from fillmask_ui.models.configuration import ModelConfig, read_config
 from fillmask_ui.models.files import INDEX, ONNX, WEIGHTS, names_in
 from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.models.tuning import check_threads
 from fillmask_ui.output import write_text
-from fillmask_ui.runs.shapes import check_shape
+from fillmask_ui.schema import from_json
 from fillmask_ui.training.blend import blend_with_start, copy_weights
 from fillmask_ui.training.corpus import CorpusPart, read_paragraphs, tokenize_once
 from fillmask_ui.training.loop import Trainer
@@ -129,35 +128,11 @@ def _line(row: LogRow) -> str:
     return json.dumps(asdict(row)) + "\n"
 
 
-@dataclass(frozen=True)
-class _AskedText:
-    file: str
-    share: float
-
-
-# Of run.json, what a resumed run and its card are made from.
-_ASKED = {
-    "texts": tuple[_AskedText, ...],
-    "recipe": Mapping[str, Any],
-    "init": str | None,
-    "config": str | None,
-    "vocabulary_size": int,
-    "missing_in_init": tuple[str, ...],
-    "earlier": tuple[Mapping[str, Any], ...],
-}
-
-
 def read_log(path: Path) -> list[LogRow]:
     """The rows of a log; the later row of a repeated step, no half-written last line."""
-    rows: dict[int, LogRow] = {}
-    with translated((OSError, ValueError, TypeError), DataError, f"{path} is no training log"):
-        for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
-            if line.endswith("\n"):
-                values = parse_object(line)
-                if not all(isinstance(own, int | float | None) for own in values.values()):
-                    raise ValueError(f"{values} has more than numbers")
-                row = LogRow(**values)
-                rows[row.step] = row
+    lines = path.read_bytes().splitlines(keepends=True)
+    found = [from_json(LogRow, line, str(path)) for line in lines if line.endswith(b"\n")]
+    rows = {row.step: row for row in found}
     return [rows[step] for step in sorted(rows)]
 
 
@@ -166,12 +141,10 @@ def read_request(folder: Path) -> dict[str, Any] | None:
     path = folder / "run.json"
     if not path.exists():
         return None
-    kinds, failed = (ValueError, KeyError, TypeError), f"{path} is not what a run wrote"
-    with translated(kinds, DataError, failed, "; delete it to go on"):
-        asked = read_object(path)
-        for name in ("texts", "characters", "recipe", "init", "config", "vocabulary_size"):
-            asked[name]
-        check_shape(asked, _ASKED, path.name)
+    asked = from_json(dict[str, Any], path.read_bytes(), str(path))
+    needed = ("texts", "characters", "recipe", "init", "config", "vocabulary_size")
+    if missing := [name for name in needed if name not in asked]:
+        raise DataError(f"{path} is not what a run wrote, without {missing[0]}; delete it to go on")
     # Runs of earlier versions do not tell their dropout; the model's config does.
     if "dropout" not in asked:
         asked["dropout"] = dropout_values(read_config(folder).raw)

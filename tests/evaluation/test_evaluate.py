@@ -23,6 +23,7 @@ from fillmask_ui.evaluation.batches import LOGIT_BYTES
 from fillmask_ui.masking import KINDS, MaskRecipe
 from fillmask_ui.records import Example
 from fillmask_ui.runs.collator_masks import CollatorMasks
+from fillmask_ui.schema import from_json
 
 
 def test_collator_stream_equals_an_independent_loop():
@@ -316,7 +317,7 @@ def test_rows_survive_json_to_the_last_digit():
     other = TableModel(seed=1, noise=0.1)
     for row in measured(evaluate(MODEL, TEXTS, ALL_CONFIGS[1], baseline=other)).values():
         line = json.dumps(row.to_dict())
-        back = EvaluatedText.from_dict(json.loads(line))
+        back = from_json(EvaluatedText, line)
         assert json.dumps(back.to_dict()) == line
         assert (back.scores.nll_nats == row.scores.nll_nats).all()
 

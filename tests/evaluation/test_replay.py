@@ -17,6 +17,7 @@ from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.models import load_model
 from fillmask_ui.records import Example
 from fillmask_ui.runs.collator_masks import CollatorMasks
+from fillmask_ui.schema import from_values
 from fillmask_ui.unmasking import UnmaskingOptions
 
 CONFIGS = [
@@ -39,7 +40,7 @@ FILLED = [
 
 
 def from_disk(row):
-    return EvaluatedText.from_dict(row.to_dict())
+    return from_values(EvaluatedText, row.to_dict())
 
 
 def masks_of(config, model):

@@ -1,6 +1,7 @@
 """The store of runs: names, states, and files that are not as they should be."""
 
 import json
+import math
 import os
 import shutil
 from pathlib import Path
@@ -19,6 +20,7 @@ from fillmask_ui.runs import (
     resume,
     start,
 )
+from fillmask_ui.runs.rows_file import read_row
 from fillmask_ui.runs.store import STOPPED
 
 
@@ -70,11 +72,12 @@ def test_a_copied_folder_is_a_run_of_its_own(store):
 
 
 def test_a_text_file_whose_name_is_not_utf8(store):
+    """The run is read, although JSON cannot hold the name."""
     name = os.fsdecode(b"caf\xe9.txt")
     info = prepare_info(CONFIG, TableModel(1), texts={"where": name, "signature": f"texts:{name}"})
     with start(store, info) as recorder:
         list(recorder.measure(TableModel(1), TEXTS))
-    assert store.open(recorder.name).info.texts["where"] == name
+    assert store.open(recorder.name).info.texts["where"] == "caf?.txt"
 
 
 @pytest.mark.parametrize("change", [{"format": 2}, {"protocol": 99}])
@@ -100,25 +103,56 @@ def test_a_broken_line_in_the_middle(store):
     lines = path.read_bytes().split(b"\n")
     lines[3] = lines[3][:-5]
     path.write_bytes(b"\n".join(lines))
-    with pytest.raises(DataError, match="line 4: it is broken"):
+    with pytest.raises(DataError, match="line 4: invalid JSON"):
         run.summary()
-    with pytest.raises(DataError, match="line 4: it is broken"):
+    with pytest.raises(DataError, match="line 4: invalid JSON"):
         resume(store, run.info.name)
     # The failed attempt left no lock behind.
     assert not list(run.folder.glob("*.new"))
     store.delete(run.info.name)
 
 
-@pytest.mark.parametrize("line", ['{"id": 3}', '{"id": 3, "nll_nats": "x"}', "[]", "7"])
-def test_a_line_that_is_no_row(store, line):
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"id": 3}', "checksum: field required"),
+        ('{"id": 3, "checksum": 1}', "skipped is missing"),
+        ('{"id": 3, "nll_nats": "x"}', "nll_nats: input should be a valid array; it was"),
+        ('{"id": -1e400, "checksum": 1, "skipped": "x"}', "id: input should be a valid integer"),
+        ("[]", "input should be an object"),
+    ],
+)
+def test_a_line_that_is_no_row(store, line, said):
     run = record(store)
     path = run.folder / "rows.jsonl"
     path.write_text(path.read_text() + line + "\n")
     number = len(TEXTS) + 1
-    with pytest.raises(DataError, match=f"line {number}: .*; delete the line"):
+    with pytest.raises(DataError, match=f"line {number}: {said}"):
         run.summary()
-    with pytest.raises(DataError, match=f"line {number}: .*; delete the line"):
+    with pytest.raises(DataError, match=f"line {number}: {said}"):
         resume(store, run.info.name)
+
+
+def test_a_line_holds_what_its_types_say(store):
+    """Infinite losses are legal, seals of earlier versions are passed over, bounds hold."""
+    folder = record(store).folder
+    content = next(line.content for line in Run(folder).lines if b"nll_nats" in line.content)
+    values = json.loads(content) | {"plan": 3, "crc": 7}
+    values["nll_nats"] = [math.inf] * len(values["nll_nats"])
+    found = read_row(json.dumps(values), "a")
+    assert found.row.to_dict() | {"checksum": found.checksum, "plan": 3, "crc": 7} == values
+    assert np.isinf(found.row.scores.nll_nats).all()
+    for name, wrong, said in (
+        ("nll_nats", math.nan, "greater than or equal to"),
+        ("nll_nats", None, "valid number; it was null"),
+        ("top_probabilities", 1.1, "less than or equal to 1"),
+        ("ranks", 0, "greater than or equal to 1; it was 0"),
+        ("ids", 10**30, "less than or equal to"),
+        ("kinds", "seen", "should be 'mask', 'random' or 'unchanged'"),
+        ("spans", [3], "at least 2 items"),
+    ):
+        with pytest.raises(DataError, match=rf"a: {name}\[0\].*: .*{said}"):
+            read_row(json.dumps(values | {name: [wrong]}), "a")
 
 
 def test_a_generator_dropped_late_does_not_touch_a_closed_run(store):

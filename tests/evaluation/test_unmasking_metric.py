@@ -19,6 +19,7 @@ from fillmask_ui.evaluation import (
     summarize,
 )
 from fillmask_ui.evaluation.replay import replay
+from fillmask_ui.schema import from_values
 from fillmask_ui.show.figures import figures_table
 from fillmask_ui.unmasking import UnmaskingOptions
 
@@ -141,7 +142,7 @@ def test_neither_batches_nor_threads_nor_what_is_done_change_a_row(decoding):
 def test_rows_come_back_from_json():
     rows = measured(evaluate(MODEL, TEXTS[:5], unmasking(), baseline=NOISY)).values()
     for row in rows:
-        back = EvaluatedText.from_dict(json.loads(json.dumps(row.to_dict())))
+        back = from_values(EvaluatedText, row.to_dict())
         assert back.to_dict() == row.to_dict()
         for scores, own in ((back.scores, row.scores), (back.baseline, row.baseline)):
             assert type(scores) is type(own)
@@ -275,7 +276,7 @@ def test_a_row_says_what_the_model_read_at_each_token(max_steps, second):
     config = unmasking(decoding=UnmaskingOptions(max_steps=max_steps))
     model = NOISY if second else MODEL
     for row in measured(evaluate(MODEL, TEXTS[:20], config, baseline=NOISY)).values():
-        row = EvaluatedText.from_dict(row.to_dict())
+        row = from_values(EvaluatedText, row.to_dict())
         scores = row.baseline if second else row.scores
         for entry in range(len(row.cols)):
             reading = replay(row, config.scheme, model.vocabulary, entry, scores)

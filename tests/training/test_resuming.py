@@ -237,5 +237,5 @@ def test_a_foreign_checkpoint_is_refused(tmp_path, text_file, config_file):
 
 def test_a_broken_log_is_named(tmp_path):
     (tmp_path / "log.jsonl").write_text('{"step": 1}\n')
-    with pytest.raises(DataError, match=r"log\.jsonl is no training log"):
+    with pytest.raises(DataError, match=r"log\.jsonl: elapsed_seconds: field required"):
         read_log(tmp_path / "log.jsonl")
