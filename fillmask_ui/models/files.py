@@ -1,14 +1,13 @@
 """Which files make a model: the same names in a folder on disk and in a repository on the hub."""
 
 import importlib.util
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fillmask_ui.errors import ModelError, OptionError, first_line, unknown
-from fillmask_ui.json_text import read_object
-from fillmask_ui.models.memory import check_is_file, check_readable
+from fillmask_ui.errors import ModelError, OptionError, opening, unknown
 
 # Known layouts. Names are relative to the root of the folder or repository.
 WEIGHTS = "model.safetensors"
@@ -32,8 +31,8 @@ class ModelFiles:
     name: str  # of the model in signatures and messages
     folder: Path  # root that everything lies in; nothing outside is ever read as weights
     weights: tuple[Path, ...]  # the ONNX file, or the safetensors files that PyTorch loads
-    tokenizer: Path | None  # folder of the tokenizer, None where it still has to be named
-    commit: str = ""  # of the repository, where it came from the hub
+    tokenizer: Path | None  # folder of the tokenizer, None if it still has to be named
+    commit: str = ""  # of the repository, if it came from the hub
 
     @property
     def runtime(self) -> str:
@@ -46,18 +45,10 @@ def files_in_folder(
 ) -> ModelFiles:
     """What a folder in Hugging Face layout holds for a runtime; errors as of `pick_weights`."""
     names = names_in(folder)
-    for usual in (WEIGHTS, "model.onnx", "onnx/model.onnx"):
-        check_is_file(folder / usual)
-    try:
-        weights = {pick_weights(name, names, runtime, onnx_file)}
-    except (ModelError, OptionError):
-        for path in _entries(folder):
-            if path.suffix in (".onnx", ".safetensors"):
-                check_is_file(path)
-        raise
+    weights = {pick_weights(name, names, runtime, onnx_file)}
     if INDEX in weights:
         weights = index_parts(folder / INDEX)
-        if missing := sorted(str(part) for part in weights.difference(names)):
+        if missing := sorted(weights.difference(names)):
             raise ModelError(
                 f"{folder / INDEX} names parts that are not in its folder: {', '.join(missing)}"
             )
@@ -67,12 +58,8 @@ def files_in_folder(
 
 def names_in(folder: Path) -> list[str]:
     """Files in the root and in `onnx/`, as paths relative to the folder."""
-    found = _entries(folder)
+    found = (*folder.glob("*"), *folder.glob("onnx/*"))
     return sorted(path.relative_to(folder).as_posix() for path in found if path.is_file())
-
-
-def _entries(folder: Path) -> list[Path]:
-    return [*folder.glob("*"), *folder.glob("onnx/*")]
 
 
 def has_tokenizer(folder: Path) -> bool:
@@ -83,9 +70,13 @@ def has_tokenizer(folder: Path) -> bool:
 def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str | None) -> str:
     """Which of the files to load: an ONNX file, `model.safetensors`, or the index of its parts.
 
-    The runtime `auto` takes the ONNX file where there is one. `onnx_file` says which of several,
+    The runtime `auto` takes the ONNX file if there is one. `onnx_file` says which of several,
     relative to the root or to `onnx/`. If it is not given: `model.onnx`, the only one, or of the
     variants of `fillmask-ui quantize` the one nearest to full precision.
+
+    Raises:
+        ModelError: if there are no weights for the runtime, or only pickles.
+        OptionError: if `onnx_file` is not there, or has to be given.
 
     >>> names = ["model.safetensors", "onnx/model.onnx", "onnx/model_int8.onnx"]
     >>> pick_weights("m", names, "auto", None), pick_weights("m", names, "torch", None)
@@ -134,21 +125,11 @@ def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str |
 
 
 def index_parts(index: Path) -> set[str]:
-    """Names of the files that an index of safetensors parts names, at least one."""
-    check_readable(index)
-    try:
-        named = read_object(index).get("weight_map")
-        if not isinstance(named, dict) or not all(isinstance(p, str) for p in named.values()):
-            raise ValueError(
-                f"weight_map must be an object, a file's name by tensor; it was {repr(named)[:60]}"
-            )
-    except (OSError, ValueError) as error:
-        raise ModelError(
-            f"{index} cannot be read as a safetensors index: {first_line(error)}"
-        ) from error
-    parts = set(named.values())
-    if not parts:
-        raise ModelError(f"{index} names no parts: fetch it again")
+    """Names of the safetensors files that an index of parts names, at least one."""
+    with opening("a model", index):
+        parts = set(json.loads(index.read_bytes())["weight_map"].values())
+    if not parts or not all(str(part).endswith(".safetensors") for part in parts):
+        raise ModelError(f"{index} names no parts, or others than .safetensors: fetch it again")
     return parts
 
 
@@ -158,7 +139,7 @@ def has_torch() -> bool:
 
 
 def need_torch(name: str) -> None:
-    """Stop with a ModelError that says how to install PyTorch, if it is not."""
+    """A ModelError that says how to install PyTorch, if it is not."""
     if not has_torch():
         raise ModelError(
             f"{name} runs on PyTorch, which is not installed: "

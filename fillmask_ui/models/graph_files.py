@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 
 from fillmask_ui.errors import ModelError
 from fillmask_ui.models.cache import read_entry, write_entry
-from fillmask_ui.models.weights import check_weights, header_of, weights_sha256
+from fillmask_ui.models.weights import header_of, weights_sha256
 
 # The hub's client puts a file of this name into the store that repositories of its cache share.
 _STORE_MARK = ".huggingface-shared-blobs"
@@ -95,7 +95,6 @@ class Homes:
 def find_homes(path: Path, root: Path, locations: Iterable[str], name: str) -> Homes:
     """Where the external locations of a graph lie, all inside the model's folder `root`."""
     others = {location: _inside(path, root, location, name) for location in sorted(locations)}
-    check_weights(others.values())
     # ONNX Runtime follows links before it checks that a location is below the folder.
     parents = [home.resolve().parent for home in (path, *others.values())]
     return Homes(path, others, Path(os.path.commonpath(parents)))

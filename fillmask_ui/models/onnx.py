@@ -23,7 +23,6 @@ from fillmask_ui.models.onnx_arena import run_options, use_arena
 from fillmask_ui.models.onnx_endings import Endings
 from fillmask_ui.models.onnx_errors import failed, reason, refuse_unusable, too_few_logits
 from fillmask_ui.models.runtime import FULL_LOGITS, RuntimeModel, cpu_features, used_lengths
-from fillmask_ui.models.time_limit import run_within
 from fillmask_ui.models.tuning import cores
 from fillmask_ui.models.weights import total_bytes
 from fillmask_ui.protocol import PairLogits
@@ -40,9 +39,6 @@ _PACKAGES = ("onnxruntime",)
 
 # Models up to this size may be in memory a second time while many texts are measured.
 _TWICE_BYTES = 512 << 20
-
-# For two texts of a few words, beside the time in which the weights come from a slow disk.
-_PROBE_SECONDS, _BYTES_A_SECOND = 20.0, 5e7
 
 # Features of x86 processors that add up products of bytes in 32 bits.
 _EXACT_BYTES = {"avx512_vnni", "avx_vnni"}
@@ -251,11 +247,10 @@ class OnnxMaskedLM(RuntimeModel):
         session: ort.InferenceSession,
         feeds: dict[str, np.ndarray],
         names: list[str],
-        options: ort.RunOptions | None = None,
     ) -> dict[str, np.ndarray]:
         """Those of the named outputs that are arrays."""
         try:
-            values = zip(names, session.run(names, feeds, options or run_options()), strict=True)
+            values = zip(names, session.run(names, feeds, run_options()), strict=True)
         except _ERRORS as error:
             raise failed(self._name, next(iter(feeds.values())).shape, error) from error
         return {name: value for name, value in values if isinstance(value, np.ndarray)}
@@ -278,10 +273,8 @@ class OnnxMaskedLM(RuntimeModel):
         probe = self._probe_batch()
         rows, tokens = slice(0, feeds.batch), feeds.length or probe.input_ids.shape[1]
         arrays = feeds.arrays(probe.input_ids[rows, :tokens], probe.attention_mask[rows, :tokens])
-        seconds = _PROBE_SECONDS + total_bytes(source.files) / _BYTES_A_SECOND
         names = [one.name for one in session.get_outputs()]
-        call = partial(self._call, session, arrays, names)
-        outputs = run_within(call, ort.RunOptions(), seconds, self._name)
+        outputs = self._call(session, arrays, names)
         name = find_logits(
             outputs,
             (feeds.batch or len(probe.input_ids), tokens),

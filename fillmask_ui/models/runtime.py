@@ -23,7 +23,7 @@ from fillmask_ui.models.configuration import ModelConfig
 from fillmask_ui.models.files import ModelFiles
 from fillmask_ui.models.tuning import DEFAULT, best_batch_tokens, concurrent_calls
 from fillmask_ui.models.vocabulary import TokenizerVocabulary
-from fillmask_ui.models.weights import check_weights, weights_sha256
+from fillmask_ui.models.weights import weights_sha256
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import ModelSignature
 from fillmask_ui.workers import sharing
@@ -68,7 +68,6 @@ class RuntimeModel(ABC):
     ) -> None:
         self._files, self._config, self._name = files, config, files.name
         self.threads = choice.threads
-        check_weights(files.weights)
         # The libraries that open weights do so on one core and without Python's lock: what else
         # has to be read is read beside them.
         with ThreadPoolExecutor(2, "load") as self._beside:

@@ -15,10 +15,9 @@ from fillmask_ui.batching import PaddedBatch
 from fillmask_ui.errors import ModelError, OptionError, first_line, unknown
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.runtime import FULL_LOGITS, TOLERANCE, RuntimeModel
-from fillmask_ui.models.sizes import check_sizes
 from fillmask_ui.models.torch_pairs import PretrainingModel, has_next_head
 from fillmask_ui.models.torch_read import read_torch
-from fillmask_ui.models.weights import stored_precision, stored_size, total_bytes
+from fillmask_ui.models.weights import stored_precision, total_bytes
 from fillmask_ui.protocol import PairLogits
 from fillmask_ui.workers import sharing
 
@@ -47,7 +46,6 @@ class TorchMaskedLM(RuntimeModel):
         self._device = torch_device(choice.device)
         self._identify_beside(self._files.weights, _PACKAGES)
         stored = stored_precision(self._files.weights)
-        check_sizes(self._name, self._config, stored_size(self._files.weights))
         what = "a masked language model"
         self._model = read_torch(
             self._files, "AutoModelForMaskedLM", what, getattr(torch, dtype), self._device

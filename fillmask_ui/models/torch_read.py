@@ -5,16 +5,10 @@ from typing import Any
 
 import torch
 
-from fillmask_ui.errors import ModelError
+from fillmask_ui.errors import ModelError, first_line
 from fillmask_ui.models.files import ModelFiles
 from fillmask_ui.models.quiet import quiet_transformers
-from fillmask_ui.models.weights import (
-    impossible,
-    refuse_integers,
-    refuse_mismatched,
-    refuse_missing,
-    refuse_more_layers,
-)
+from fillmask_ui.models.weights import refuse_mismatched, refuse_missing, refuse_more_layers
 
 # transformers swaps functions of torch while it builds a model: one thread at a time.
 _BUILDING = threading.Lock()
@@ -53,11 +47,9 @@ def read_torch(
         # library has its own errors; whatever it is, this model cannot be loaded.
         except Exception as error:
             raise ModelError(
-                f"{files.name} cannot be loaded as {what}: {impossible(error)}"
+                f"{files.name} cannot be loaded as {what}: {first_line(error)}"
             ) from error
     refuse_mismatched(files.name, info["mismatched_keys"])
-    floats = {key for key, value in model.state_dict().items() if value.is_floating_point()}
-    refuse_integers(files.name, files.weights, floats)
     refuse_more_layers(files.name, model.state_dict(), info["unexpected_keys"])
     refuse_missing(files.name, type(model).__name__, sorted(info["missing_keys"]))
     return model.eval()
