@@ -124,7 +124,13 @@ def _fetch(
             raise
         except (errors.HTTPError, OSError):
             with suppress(errors.LocalEntryNotFoundError):
-                cached = snapshot_download(repository, revision=revision, local_files_only=True)
+                # Of the files one is named, as the client wants all that are in the repository.
+                cached = snapshot_download(
+                    repository,
+                    revision=revision,
+                    local_files_only=True,
+                    allow_patterns="config.json",
+                )
                 if is_complete(Path(cached)):
                     return Path(cached)
             raise

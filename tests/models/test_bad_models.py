@@ -316,7 +316,7 @@ def test_index_of_another_form(copy, index):
         ("model.safetensors.index.json", {"weight_map": {"a": 5, "b": "x" * 300}}),
         ("config.json", {"architectures": 5}),
         ("config.json", []),
-        ("../../refs/main", b"\xff"),
+        ("../../refs/main", b"b" * 40),
         ("model.onnx", Path("model.onnx")),  # a link to itself
     ],
 )
@@ -327,7 +327,7 @@ def test_the_list_of_models_leaves_out_damaged_ones(
 
     for name in ("good", "damaged"):
         snapshot = tmp_path / f"models--org--{name}" / "snapshots" / ("a" * 40)
-        shutil.copytree(tiny_models.folder("bert", onnx=False), snapshot)
+        shutil.copytree(tiny_models.without_onnx("bert"), snapshot)
         (tmp_path / f"models--org--{name}" / "refs").mkdir()
         (tmp_path / f"models--org--{name}" / "refs" / "main").write_text("a" * 40)
     if "index" in file:

@@ -19,6 +19,9 @@ def test_a_panic_of_the_tokenizer_is_told(copy):
     tokenizer = Tokenizer.from_file(str(path))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("(a+)+$"), "isolated")
     tokenizer.save(str(path))
+    config = path.with_name("tokenizer_config.json")
+    values = json.loads(config.read_text("utf-8"))
+    config.write_text(json.dumps({**values, "tokenizer_class": "PreTrainedTokenizerFast"}), "utf-8")
     model = load_model(path.parent)
     with pytest.raises(ModelError, match=r"cannot be read as a tokenizer: .*retry-limit"):
         model.vocabulary.encode(64 * "a" + "!")
