@@ -42,9 +42,9 @@ def available_models() -> tuple[AvailableModel, ...]:
     ]
     for reference, revision in cached_models().items():
         names = names_in(revision.snapshot_path)
-        runtimes = (
-            *(["onnx"] if any(map(ONNX.fullmatch, names)) else []),
-            *(["torch"] if any(name.endswith(".safetensors") for name in names) else []),
+        kinds = {"onnx": ".onnx", "torch": ".safetensors"}
+        runtimes = tuple(
+            own for own, ending in kinds.items() if any(name.endswith(ending) for name in names)
         )
         note = "" if "onnx" in runtimes else torch_note
         size = revision.size_on_disk

@@ -9,11 +9,11 @@ import contextlib
 import hashlib
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 from fillmask_ui.assets import CACHE, home
 from fillmask_ui.errors import DataError
+from fillmask_ui.output import finished_file
 
 _DIGEST_BYTES = 32
 
@@ -33,14 +33,8 @@ def write_entry(content: bytes, kind: str, *key: str) -> None:
     with contextlib.suppress(OSError, DataError):
         path = _path(kind, key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=".draft-")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(hashlib.sha256(content).digest() + content)
-            Path(draft).replace(path)
-        except OSError:
-            Path(draft).unlink()
-            raise
+        with finished_file(path) as draft:
+            draft.write_bytes(hashlib.sha256(content).digest() + content)
 
 
 def _path(kind: str, key: tuple[str, ...]) -> Path:

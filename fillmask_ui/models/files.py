@@ -20,7 +20,7 @@ TOKENIZER = re.compile(
 # Variants that `fillmask-ui quantize` writes, nearest to full precision first.
 _NEAREST = ("fp16", "qdq", "int8_channel", "int8", "q4")
 _VARIANT = re.compile(rf"onnx/model_({'|'.join(_NEAREST)})\.onnx")
-_TOKENIZER_MARKS = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json")
+TOKENIZER_MARKS = {"tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json"}
 _PICKLE = re.compile(r"[^/]+\.(bin|pt|pth|ckpt|pkl|h5|msgpack)")
 
 
@@ -64,7 +64,7 @@ def names_in(folder: Path) -> list[str]:
 
 def has_tokenizer(folder: Path) -> bool:
     """Whether files of a tokenizer lie in a folder."""
-    return any((folder / file).is_file() for file in _TOKENIZER_MARKS)
+    return any((folder / file).is_file() for file in TOKENIZER_MARKS)
 
 
 def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str | None) -> str:
@@ -105,18 +105,13 @@ def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str |
     if safetensors and runtime != "onnx":
         return safetensors
     if safetensors:
-        raise ModelError(
-            f"{name} has no ONNX file: use the runtime torch, or export it to onnx/model.onnx"
-        )
+        raise ModelError(f"{name} has no ONNX file: use the runtime torch, or export one")
     if graphs:
-        raise ModelError(
-            f"{name} has ONNX files alone, no .safetensors for PyTorch: use the runtime onnx"
-        )
+        raise ModelError(f"{name} has ONNX files alone, no .safetensors: use the runtime onnx")
     if pickles := sorted(file for file in names if _PICKLE.fullmatch(file)):
         raise ModelError(
-            f"{name} has its weights only in {', '.join(pickles[:3])}: loading such a file can "
-            "run any code that its author put into it, so only .safetensors and .onnx are read; "
-            "look for a converted revision, or convert it where you trust it"
+            f"{name} has its weights only in {', '.join(pickles[:3])}: loading such a file can run "
+            "any code, so only .safetensors and .onnx are read; look for a converted revision"
         )
     raise ModelError(
         f"{name} holds no weights: model.safetensors, model.onnx or onnx/model.onnx is wanted "

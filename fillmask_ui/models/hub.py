@@ -28,10 +28,12 @@ from fillmask_ui.models.configuration import read_config
 from fillmask_ui.models.files import (
     INDEX,
     TOKENIZER,
+    TOKENIZER_MARKS,
     ModelFiles,
     files_in_folder,
     has_tokenizer,
     index_parts,
+    names_in,
     need_torch,
     pick_weights,
 )
@@ -47,21 +49,21 @@ def fetch_model(
     """The files of a model on the hub, from the cache if they are there."""
 
     def weights(names: list[str]) -> list[str]:
-        picked = pick_weights(parsed.name, names, runtime, onnx_file)
-        if not picked.endswith(".onnx"):
-            need_torch(parsed.name)  # before anything large is fetched for it
-        return [picked]
+        return [pick_weights(parsed.name, names, runtime, onnx_file)]
 
-    folder = _fetch(parsed, weights, lambda own: _has_weights(own, runtime, onnx_file), report)
+    folder = _fetch(parsed, weights, report)
     return replace(files_in_folder(parsed.name, folder, runtime, onnx_file), commit=folder.name)
 
 
 def fetch_tokenizer(parsed: Reference, report: ProgressCallback) -> Path:
     """Folder with the tokenizer of a model on the hub; its weights are not fetched."""
-    folder = _fetch(parsed, lambda _: [], has_tokenizer, report)
-    if not has_tokenizer(folder):
-        raise ModelError(f"{parsed.name} has no tokenizer")
-    return folder
+
+    def no_weights(names: list[str]) -> list[str]:
+        if TOKENIZER_MARKS.isdisjoint(names):
+            raise ModelError(f"{parsed.name} has no tokenizer")
+        return []
+
+    return _fetch(parsed, no_weights, report)
 
 
 def cached_models() -> dict[str, CachedRevisionInfo]:
@@ -85,32 +87,22 @@ def cached_models() -> dict[str, CachedRevisionInfo]:
 
 def _is_masked_lm(folder: Path) -> bool:
     try:
-        is_one = read_config(folder).is_masked_lm
+        if not read_config(folder).is_masked_lm or not has_tokenizer(folder):
+            return False
+        files_in_folder(folder.name, folder)
     except ModelError:
         return False
-    return is_one and has_tokenizer(folder) and _has_weights(folder, "auto", None)
-
-
-def _has_weights(folder: Path, runtime: str, onnx_file: str | None) -> bool:
-    """Whether a snapshot has what the runtime loads; others may have fetched its config alone."""
-    try:
-        files_in_folder(folder.name, folder, runtime, onnx_file)
-    except ModelError:
-        return False
-    except OptionError:  # the file asked for is not there, or one has to be asked for
-        return onnx_file is None
+    except OptionError:  # one of several ONNX files has to be chosen
+        pass
     return True
 
 
 def _fetch(
-    parsed: Reference,
-    needed: Callable[[list[str]], list[str]],
-    is_complete: Callable[[Path], bool],
-    report: ProgressCallback,
+    parsed: Reference, needed: Callable[[list[str]], list[str]], report: ProgressCallback
 ) -> Path:
-    """Snapshot folder with config, tokenizer and the files that `needed` picks.
+    """Snapshot folder with config, tokenizer and the files that `needed` picks of all names.
 
-    Without network it is the one in the cache, if that `is_complete`.
+    Without network it is the one in the cache, if it has these.
     """
     with _explained(parsed), quiet_hub():
         report(LoadProgress("download", f"asking the hub for {parsed.name}"))
@@ -123,7 +115,7 @@ def _fetch(
         except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError):
             raise
         except (errors.HTTPError, OSError):
-            with suppress(errors.LocalEntryNotFoundError):
+            with suppress(errors.LocalEntryNotFoundError, ModelError):
                 # Of the files one is named, as the client wants all that are in the repository.
                 cached = snapshot_download(
                     repository,
@@ -131,12 +123,15 @@ def _fetch(
                     local_files_only=True,
                     allow_patterns="config.json",
                 )
-                if is_complete(Path(cached)):
-                    return Path(cached)
+                needed(names_in(Path(cached)))
+                return Path(cached)
             raise
         sizes = {one.rfilename: one.size or 0 for one in info.siblings or ()}
+        weights = needed(sorted(sizes))
+        if not all(name.endswith(".onnx") for name in weights):
+            need_torch(parsed.name)  # before anything large is fetched for it
         names = [name for name in sizes if name == "config.json" or TOKENIZER.fullmatch(name)]
-        first = {name: sizes[name] for name in (*names, *needed(sorted(sizes)))}
+        first = {name: sizes[name] for name in (*names, *weights)}
         folder = _download(parsed, revision, first, 0, report)
         outside = {name for own in first for name in _kept_outside(folder, own)} & sizes.keys()
         if outside:

@@ -11,10 +11,8 @@ class _Quiet:
     """A setting of the whole process: the first thread to need it changes it, the last restores."""
 
     def __init__(self, change: Callable[[], AbstractContextManager[None]]) -> None:
-        self._change = change
-        self._lock = Lock()
-        self._inside = 0
-        self._restore = ExitStack()
+        self._change, self._restore = change, ExitStack()
+        self._lock, self._inside = Lock(), 0
 
     @contextmanager
     def __call__(self) -> Iterator[None]:

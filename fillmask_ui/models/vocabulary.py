@@ -22,9 +22,6 @@ Splitter = Callable[[str, bool], Encoding]
 # A tokenizer that knows no limit reports about 1e30.
 _NO_LIMIT = 10_000_000
 
-# The names under which tokenizer_config.json lists special tokens.
-_SPECIAL_NAMES = [f"{kind}_token" for kind in ("bos", "cls", "eos", "mask", "pad", "sep", "unk")]
-
 
 @dataclass(eq=False)
 class TokenizerVocabulary:
@@ -173,15 +170,15 @@ def load_own_vocabulary(source: Path) -> TokenizerVocabulary:
     config = json.loads((source / "tokenizer_config.json").read_bytes())
     ids = backend.get_vocab(with_added_tokens=True)
     marks = Marks.of(ids)
-    named = {name: config[name] for name in _SPECIAL_NAMES if config.get(name)}
+    special = {kind: ids[config[f"{kind}_token"]] for kind in ("cls", "mask", "pad", "sep", "unk")}
     return TokenizerVocabulary(
         split=_fast_splitter(backend, marks, "embedded"),
         ids=ids,
-        mask_token=named["mask_token"],
-        mask_id=ids[named["mask_token"]],
-        pad_id=ids[named["pad_token"]],
-        unk_id=ids[named["unk_token"]],
-        special_ids=frozenset(ids[token] for token in named.values()),
+        mask_token=config["mask_token"],
+        mask_id=special["mask"],
+        pad_id=special["pad"],
+        unk_id=special["unk"],
+        special_ids=frozenset(special.values()),
         limit=config["model_max_length"],
         packages=("tokenizers",),
         marks=marks,

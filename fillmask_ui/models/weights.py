@@ -5,7 +5,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from safetensors import safe_open
 
 from fillmask_ui.errors import ModelError, opening
 
+# Types of safetensors, as the signature of a model calls them.
 _NAMES = {
     "F64": "float64",
     "F32": "float32",
@@ -28,7 +29,7 @@ _LAYER = re.compile(r"(?<=\.)\d+(?=\.)")  # its number, in the name of a weight
 
 def weights_sha256(paths: Iterable[Path]) -> str:
     """Hash of one file, or of the sorted hashes of several."""
-    states = ((path, path.stat()) for path in paths)
+    states = [(path, path.stat()) for path in paths]
     hashes = sorted(_file_sha256(path, state.st_mtime_ns, state.st_size) for path, state in states)
     if len(hashes) == 1:
         return hashes[0]
@@ -75,19 +76,19 @@ def stored_precision(paths: Iterable[Path]) -> str:
     sizes = Counter[str]()
     for path in paths:
         with opening("a model", path), safe_open(path, framework="numpy") as file:
-            for name in file.keys():  # noqa: SIM118 - it is not a mapping
-                tensor = file.get_slice(name)
-                if kind := _NAMES.get(tensor.get_dtype()):
-                    sizes[kind] += math.prod(tensor.get_shape())
+            for tensor in map(file.get_slice, file.keys()):
+                sizes[_NAMES.get(tensor.get_dtype(), "")] += math.prod(tensor.get_shape())
+    sizes.pop("", None)
     return max(sizes, key=lambda kind: sizes[kind], default="float32")
 
 
-def tensor_names(paths: Iterable[Path]) -> Iterator[str]:
+def tensor_names(paths: Iterable[Path]) -> list[str]:
     """Names of all tensors in some safetensors files."""
+    names: list[str] = []
     for path in paths:
         with opening("a model", path), safe_open(path, framework="numpy") as file:
-            names = list(file.keys())
-        yield from names
+            names += file.keys()
+    return names
 
 
 def refuse_mismatched(

@@ -267,6 +267,7 @@ def test_a_cache_that_lacks_what_is_asked_for(load_all, bert, tmp_path):
     answers = dict(zip(jobs, load_all([*jobs.values()], HF_HUB_OFFLINE="1"), strict=True))
     assert answers.pop("complete")["runtime"] == "onnx"
     assert "--onnx-file" in answers.pop("unclear")["message"]
+    assert "unknown ONNX file" in answers.pop("another file")["message"]
     for answer in answers.values():
         assert answer["error"] == "NetworkError", answer
         assert "not complete in the local cache, and HF_HUB_OFFLINE" in answer["message"]
