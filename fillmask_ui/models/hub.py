@@ -23,7 +23,7 @@ from huggingface_hub import (
 )
 from tqdm.std import tqdm
 
-from fillmask_ui.errors import ModelError, NetworkError, OptionError, first_line
+from fillmask_ui.errors import ModelError, NetworkError, OptionError, first_line, opening
 from fillmask_ui.models.configuration import read_config
 from fillmask_ui.models.files import (
     INDEX,
@@ -71,11 +71,11 @@ def cached_models() -> dict[str, CachedRevisionInfo]:
 
     The reference has a revision unless it is the main one. Damaged repositories are left out.
     """
-    try:
+    found: dict[str, CachedRevisionInfo] = {}
+    if not Path(constants.HF_HUB_CACHE).exists():
+        return found
+    with opening("a model", constants.HF_HUB_CACHE):
         repositories = scan_cache_dir(constants.HF_HUB_CACHE).repos
-    except (errors.CacheNotFound, ValueError, OSError):  # missing, not a folder, not readable
-        return {}
-    found = {}
     for repository in repositories:
         for own in repository.revisions if repository.repo_type == "model" else ():
             if _is_masked_lm(own.snapshot_path):
@@ -230,5 +230,7 @@ def _explained(parsed: Reference) -> Iterator[None]:
 
 def _at_hand() -> str:
     """What loads without network."""
-    names = ", ".join(("embedded", "embedded:int8", *cached_models()))
-    return f"at hand without network: {names}, and any folder or .onnx file"
+    names = ["embedded", "embedded:int8"]
+    with suppress(ModelError):
+        names += cached_models()
+    return f"at hand without network: {', '.join(names)}, and any folder or .onnx file"

@@ -94,29 +94,24 @@ def tensor_names(paths: Iterable[Path]) -> list[str]:
 def refuse_mismatched(
     name: str, mismatched: Iterable[tuple[str, Sequence[int], Sequence[int]]]
 ) -> None:
-    """A ModelError if there are tensors of other shapes than config.json asks for.
-
-    `mismatched` holds their names, with the shapes in the file and as asked for.
-    """
+    """A ModelError if there are tensors (name, shape in the file, shape wanted by the config)."""
     for tensor, stored, wanted in mismatched:
         raise ModelError(
-            f"the weights of {name} have other shapes or kinds of numbers than its config.json "
-            f"asks for, such as {tensor}: {list(stored)}, wanted {list(wanted)}; fetch config.json "
-            "and weights from one place"
+            f"the weights of {name} have other shapes than its config.json asks for, such as "
+            f"{tensor}: {list(stored)}, wanted {list(wanted)}; fetch both from one place"
         )
 
 
 def refuse_more_layers(name: str, loaded: Iterable[str], unexpected: Iterable[str]) -> None:
     """A ModelError if the weights have layers that config.json does not ask for.
 
-    An `unexpected` name is one of these if it is that of a loaded weight but for the number of
-    its layer; the others belong to heads of other tasks.
+    Such a name is that of a loaded weight but for the number; others are of heads of other tasks.
     """
     numbered = {_LAYER.sub("#", own) for own in loaded}
     if more := sorted(own for own in unexpected if _LAYER.sub("#", own) in numbered):
         raise ModelError(
             f"the weights of {name} have more layers than its config.json asks for, such as "
-            f"{more[0]}: fetch config.json and weights from one place"
+            f"{more[0]}: fetch both from one place"
         )
 
 
