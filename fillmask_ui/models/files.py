@@ -107,7 +107,9 @@ def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str |
     if safetensors:
         raise ModelError(f"{name} has no ONNX file: use the runtime torch, or export one")
     if graphs:
-        raise ModelError(f"{name} has ONNX files alone, no .safetensors: use the runtime onnx")
+        raise ModelError(
+            f"{name} has ONNX files alone, no .safetensors for PyTorch: use the runtime onnx"
+        )
     if pickles := sorted(file for file in names if _PICKLE.fullmatch(file)):
         raise ModelError(
             f"{name} has its weights only in {', '.join(pickles[:3])}: loading such a file can run "

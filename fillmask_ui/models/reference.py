@@ -82,6 +82,6 @@ def parse_reference(reference: str | Path | None) -> Reference:
     if match and not name.endswith(".onnx") and len(match["id"]) <= _LONGEST_HUB_ID:
         return Reference("hub", name, hub_id=match["id"], revision=match["revision"])
     raise ModelError(
-        f"no such model: {name[:200]!r} is neither an existing folder or .onnx file, nor a hub id "
+        f"no such model: {name[:200]!r} is no existing folder or .onnx file, and no hub id "
         "(organisation/name, with an optional @revision)"
     )
