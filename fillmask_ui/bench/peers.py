@@ -39,9 +39,15 @@ class Peer(ABC):
         with quiet_transformers():
             from transformers import AutoModelForMaskedLM
 
+            from fillmask_ui.models.torch import plain_config
+
             # The type is named, as transformers would compute in the one that is stored.
             self._model = AutoModelForMaskedLM.from_pretrained(
-                folder, dtype=torch.float32, use_safetensors=True, local_files_only=True
+                folder,
+                config=plain_config(folder, str(folder)),
+                dtype=torch.float32,
+                use_safetensors=True,
+                local_files_only=True,
             ).eval()
         self._vocabulary = load_vocabulary(folder, str(folder))
         self.max_tokens, self._shape = max_tokens, shape

@@ -40,14 +40,14 @@ def available_models() -> tuple[AvailableModel, ...]:
         AvailableModel(reference, runtimes, _embedded_bytes(file), "embedded", note)
         for (reference, (runtimes, file)), note in zip(_EMBEDDED.items(), notes, strict=True)
     ]
-    for reference, snapshot in cached_models().items():
-        names = names_in(snapshot.folder)
-        runtimes = (
-            *(["onnx"] if any(map(ONNX.fullmatch, names)) else []),
-            *(["torch"] if any(name.endswith(".safetensors") for name in names) else []),
+    for reference, revision in cached_models().items():
+        names = names_in(revision.snapshot_path)
+        kinds = {"onnx": ".onnx", "torch": ".safetensors"}
+        runtimes = tuple(
+            own for own, ending in kinds.items() if any(name.endswith(ending) for name in names)
         )
         note = "" if "onnx" in runtimes else torch_note
-        size = snapshot.size_bytes
+        size = revision.size_on_disk
         models.append(AvailableModel(reference, runtimes, size, "local cache", note))
     return tuple(models)
 

@@ -1,19 +1,19 @@
 """What is worth keeping from one start to the next, in the user's cache folder.
 
 An entry is one file that is put in place whole and carries its own hash: processes that write the
-same entry at a time do not disturb each other, and a torn or damaged file counts as missing. A
-folder that cannot be written means that nothing is kept.
+same entry at a time do not disturb each other, and a torn or damaged file counts as missing. If
+the folder cannot be written nothing is kept.
 """
 
 import contextlib
 import hashlib
 import os
 import sys
-import tempfile
 from pathlib import Path
 
 from fillmask_ui.assets import CACHE, home
 from fillmask_ui.errors import DataError
+from fillmask_ui.output import finished_file
 
 _DIGEST_BYTES = 32
 
@@ -21,10 +21,7 @@ _DIGEST_BYTES = 32
 def read_entry(kind: str, *key: str) -> bytes | None:
     """What was kept of a kind under a key; None if there is nothing whole."""
     try:
-        path = _path(kind, key)
-        if not path.is_file():  # nothing, or a pipe, which would be waited for
-            return None
-        stored = path.read_bytes()
+        stored = _path(kind, key).read_bytes()
     except (OSError, DataError):
         return None
     digest, content = stored[:_DIGEST_BYTES], stored[_DIGEST_BYTES:]
@@ -32,18 +29,12 @@ def read_entry(kind: str, *key: str) -> bytes | None:
 
 
 def write_entry(content: bytes, kind: str, *key: str) -> None:
-    """Keep something; where that is not possible it will be made again."""
+    """Keep something, if that is possible."""
     with contextlib.suppress(OSError, DataError):
         path = _path(kind, key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=".draft-")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(hashlib.sha256(content).digest() + content)
-            Path(draft).replace(path)
-        except OSError:
-            Path(draft).unlink()
-            raise
+        with finished_file(path) as draft:
+            draft.write_bytes(hashlib.sha256(content).digest() + content)
 
 
 def _path(kind: str, key: tuple[str, ...]) -> Path:

@@ -15,8 +15,6 @@ X64_PRECISIONS = ("auto", "on", "off")
 class ModelChoice:
     """The options that choose a model, as given; what `check_options` refuses is an OptionError."""
 
-    # the model that ships with the project or a variant of it, a folder in Hugging Face layout, an
-    # .onnx file or a hub id; `~` in a path is the home folder
     reference: str = option(
         "embedded",
         "embedded, embedded:int8, embedded:torch, a folder, an .onnx file, or a Hugging Face id "
@@ -36,16 +34,11 @@ class ModelChoice:
     )
     # `onnx`, `torch`, or `auto`: ONNX where there is an ONNX file, else PyTorch
     runtime: str = option("auto", "auto, onnx or torch.", choices=RUNTIMES)
-    # ONNX Runtime execution provider, in full or short (`cpu`); None for the CPU
     provider: str | None = option(None, "ONNX Runtime execution provider, such as CPU or CUDA.")
-    # for ONNX Runtime the provider of that name; None for the CPU
     device: str | None = option(None, "PyTorch device, such as cpu or cuda:0.")
-    # what PyTorch computes in: float32 where None, bfloat16, float16 or float64
     dtype: str | None = option(None, "PyTorch weights: float32, float16 or bfloat16.")
-    # that the model computes with, None for all cores; calls at a time share them on PyTorch
+    # None for all cores; calls at a time share them on PyTorch
     threads: int | None = option(None, "Threads that the model computes with.", least=1)
-    # how much ONNX Runtime rewrites a graph; fused operators round otherwise, and so do those of
-    # bytes even more
     graph_optimization: str = option(
         "all",
         "What ONNX Runtime fuses: all, extended, basic or none. Numbers of int8 depend on it.",
@@ -75,7 +68,7 @@ class ModelChoice:
         return choice
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values, for run.json."""
+        """For run.json."""
         return asdict(self)
 
     @classmethod

@@ -1,14 +1,13 @@
 """Which files make a model: the same names in a folder on disk and in a repository on the hub."""
 
 import importlib.util
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fillmask_ui.errors import ModelError, OptionError, first_line, unknown
-from fillmask_ui.json_text import read_object
-from fillmask_ui.models.memory import check_is_file, check_readable
+from fillmask_ui.errors import ModelError, OptionError, opening, unknown
 
 # Known layouts. Names are relative to the root of the folder or repository.
 WEIGHTS = "model.safetensors"
@@ -21,7 +20,7 @@ TOKENIZER = re.compile(
 # Variants that `fillmask-ui quantize` writes, nearest to full precision first.
 _NEAREST = ("fp16", "qdq", "int8_channel", "int8", "q4")
 _VARIANT = re.compile(rf"onnx/model_({'|'.join(_NEAREST)})\.onnx")
-_TOKENIZER_MARKS = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json")
+TOKENIZER_MARKS = {"tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json"}
 _PICKLE = re.compile(r"[^/]+\.(bin|pt|pth|ckpt|pkl|h5|msgpack)")
 
 
@@ -32,8 +31,8 @@ class ModelFiles:
     name: str  # of the model in signatures and messages
     folder: Path  # root that everything lies in; nothing outside is ever read as weights
     weights: tuple[Path, ...]  # the ONNX file, or the safetensors files that PyTorch loads
-    tokenizer: Path | None  # folder of the tokenizer, None where it still has to be named
-    commit: str = ""  # of the repository, where it came from the hub
+    tokenizer: Path | None  # folder of the tokenizer, None if it still has to be named
+    commit: str = ""  # of the repository, if it came from the hub
 
     @property
     def runtime(self) -> str:
@@ -46,18 +45,10 @@ def files_in_folder(
 ) -> ModelFiles:
     """What a folder in Hugging Face layout holds for a runtime; errors as of `pick_weights`."""
     names = names_in(folder)
-    for usual in (WEIGHTS, "model.onnx", "onnx/model.onnx"):
-        check_is_file(folder / usual)
-    try:
-        weights = {pick_weights(name, names, runtime, onnx_file)}
-    except (ModelError, OptionError):
-        for path in _entries(folder):
-            if path.suffix in (".onnx", ".safetensors"):
-                check_is_file(path)
-        raise
+    weights = {pick_weights(name, names, runtime, onnx_file)}
     if INDEX in weights:
         weights = index_parts(folder / INDEX)
-        if missing := sorted(str(part) for part in weights.difference(names)):
+        if missing := sorted(weights.difference(names)):
             raise ModelError(
                 f"{folder / INDEX} names parts that are not in its folder: {', '.join(missing)}"
             )
@@ -67,25 +58,25 @@ def files_in_folder(
 
 def names_in(folder: Path) -> list[str]:
     """Files in the root and in `onnx/`, as paths relative to the folder."""
-    found = _entries(folder)
+    found = (*folder.glob("*"), *folder.glob("onnx/*"))
     return sorted(path.relative_to(folder).as_posix() for path in found if path.is_file())
-
-
-def _entries(folder: Path) -> list[Path]:
-    return [*folder.glob("*"), *folder.glob("onnx/*")]
 
 
 def has_tokenizer(folder: Path) -> bool:
     """Whether files of a tokenizer lie in a folder."""
-    return any((folder / file).is_file() for file in _TOKENIZER_MARKS)
+    return any((folder / file).is_file() for file in TOKENIZER_MARKS)
 
 
 def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str | None) -> str:
     """Which of the files to load: an ONNX file, `model.safetensors`, or the index of its parts.
 
-    The runtime `auto` takes the ONNX file where there is one. `onnx_file` says which of several,
+    The runtime `auto` takes the ONNX file if there is one. `onnx_file` says which of several,
     relative to the root or to `onnx/`. If it is not given: `model.onnx`, the only one, or of the
     variants of `fillmask-ui quantize` the one nearest to full precision.
+
+    Raises:
+        ModelError: if there are no weights for the runtime, or only pickles.
+        OptionError: if `onnx_file` is not there, or has to be given.
 
     >>> names = ["model.safetensors", "onnx/model.onnx", "onnx/model_int8.onnx"]
     >>> pick_weights("m", names, "auto", None), pick_weights("m", names, "torch", None)
@@ -114,18 +105,15 @@ def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str |
     if safetensors and runtime != "onnx":
         return safetensors
     if safetensors:
-        raise ModelError(
-            f"{name} has no ONNX file: use the runtime torch, or export it to onnx/model.onnx"
-        )
+        raise ModelError(f"{name} has no ONNX file: use the runtime torch, or export one")
     if graphs:
         raise ModelError(
             f"{name} has ONNX files alone, no .safetensors for PyTorch: use the runtime onnx"
         )
     if pickles := sorted(file for file in names if _PICKLE.fullmatch(file)):
         raise ModelError(
-            f"{name} has its weights only in {', '.join(pickles[:3])}: loading such a file can "
-            "run any code that its author put into it, so only .safetensors and .onnx are read; "
-            "look for a converted revision, or convert it where you trust it"
+            f"{name} has its weights only in {', '.join(pickles[:3])}: loading such a file can run "
+            "any code, so only .safetensors and .onnx are read; look for a converted revision"
         )
     raise ModelError(
         f"{name} holds no weights: model.safetensors, model.onnx or onnx/model.onnx is wanted "
@@ -134,21 +122,11 @@ def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str |
 
 
 def index_parts(index: Path) -> set[str]:
-    """Names of the files that an index of safetensors parts names, at least one."""
-    check_readable(index)
-    try:
-        named = read_object(index).get("weight_map")
-        if not isinstance(named, dict) or not all(isinstance(p, str) for p in named.values()):
-            raise ValueError(
-                f"weight_map must be an object, a file's name by tensor; it was {repr(named)[:60]}"
-            )
-    except (OSError, ValueError) as error:
-        raise ModelError(
-            f"{index} cannot be read as a safetensors index: {first_line(error)}"
-        ) from error
-    parts = set(named.values())
-    if not parts:
-        raise ModelError(f"{index} names no parts: fetch it again")
+    """Names of the safetensors files that an index of parts names, at least one."""
+    with opening("a model", index):
+        parts = set(json.loads(index.read_bytes())["weight_map"].values())
+    if not parts or not all(str(part).endswith(".safetensors") for part in parts):
+        raise ModelError(f"{index} names no parts, or others than .safetensors: fetch it again")
     return parts
 
 
@@ -158,7 +136,7 @@ def has_torch() -> bool:
 
 
 def need_torch(name: str) -> None:
-    """Stop with a ModelError that says how to install PyTorch, if it is not."""
+    """A ModelError that says how to install PyTorch, if it is not."""
     if not has_torch():
         raise ModelError(
             f"{name} runs on PyTorch, which is not installed: "

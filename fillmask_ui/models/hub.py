@@ -14,24 +14,26 @@ from pathlib import Path
 from typing import Any
 
 from huggingface_hub import (
+    CachedRevisionInfo,
     HfApi,
     constants,
     errors,
+    scan_cache_dir,
     snapshot_download,
-    try_to_load_from_cache,
 )
 from tqdm.std import tqdm
 
-from fillmask_ui.errors import ModelError, NetworkError, OptionError, first_line
-from fillmask_ui.models.cached import Snapshot, snapshots
+from fillmask_ui.errors import ModelError, NetworkError, OptionError, first_line, opening
 from fillmask_ui.models.configuration import read_config
 from fillmask_ui.models.files import (
     INDEX,
     TOKENIZER,
+    TOKENIZER_MARKS,
     ModelFiles,
     files_in_folder,
     has_tokenizer,
     index_parts,
+    names_in,
     need_torch,
     pick_weights,
 )
@@ -44,82 +46,63 @@ from fillmask_ui.models.reference import Reference
 def fetch_model(
     parsed: Reference, runtime: str, onnx_file: str | None, report: ProgressCallback
 ) -> ModelFiles:
-    """The files of a model on the hub, from the cache where they are there."""
+    """The files of a model on the hub, from the cache if they are there."""
 
     def weights(names: list[str]) -> list[str]:
-        picked = pick_weights(parsed.name, names, runtime, onnx_file)
-        if not picked.endswith(".onnx"):
-            need_torch(parsed.name)  # before anything large is fetched for it
-        return [picked]
+        return [pick_weights(parsed.name, names, runtime, onnx_file)]
 
-    folder = _fetch(parsed, weights, lambda own: _has_weights(own, runtime, onnx_file), report)
+    folder = _fetch(parsed, weights, report)
     return replace(files_in_folder(parsed.name, folder, runtime, onnx_file), commit=folder.name)
 
 
 def fetch_tokenizer(parsed: Reference, report: ProgressCallback) -> Path:
-    """Folder with the tokenizer of a model on the hub; its weights are left there."""
-    folder = _fetch(parsed, lambda _: [], has_tokenizer, report)
-    if not has_tokenizer(folder):
-        raise ModelError(f"{parsed.name} has no tokenizer")
-    return folder
+    """Folder with the tokenizer of a model on the hub; its weights are not fetched."""
+
+    def no_weights(names: list[str]) -> list[str]:
+        if TOKENIZER_MARKS.isdisjoint(names):
+            raise ModelError(f"{parsed.name} has no tokenizer")
+        return []
+
+    return _fetch(parsed, no_weights, report)
 
 
-def cached_models() -> dict[str, Snapshot]:
-    """Masked language models in the local cache that load without network, by reference."""
-    folder = Path(constants.HF_HUB_CACHE)
-    if not folder.exists():
-        return {}
-    try:
-        found = {own.reference: own for own in snapshots(folder) if _is_masked_lm(own.folder)}
-    except OSError as error:
-        raise _unreadable(error) from error
+def cached_models() -> dict[str, CachedRevisionInfo]:
+    """Masked language models in the local cache that load without network, by reference.
+
+    The reference has a revision unless it is the main one. Damaged repositories are left out.
+    """
+    found: dict[str, CachedRevisionInfo] = {}
+    if not Path(constants.HF_HUB_CACHE).exists():
+        return found
+    with opening("a model", constants.HF_HUB_CACHE):
+        repositories = scan_cache_dir(constants.HF_HUB_CACHE).repos
+    for repository in repositories:
+        for own in repository.revisions if repository.repo_type == "model" else ():
+            if _is_masked_lm(own.snapshot_path):
+                other = min(own.refs, default=own.commit_hash)
+                name = repository.repo_id
+                found[name if "main" in own.refs else f"{name}@{other}"] = own
     return dict(sorted(found.items()))
-
-
-def _unreadable(error: Exception) -> ModelError:
-    return ModelError(
-        f"the cache of models in {constants.HF_HUB_CACHE} cannot be read ({first_line(error)}): it "
-        "has to be a folder of yours; HF_HOME or HF_HUB_CACHE says where it is"
-    )
-
-
-def _damaged(repository: str, error: Exception) -> ModelError:
-    folder = Path(constants.HF_HUB_CACHE) / f"models--{repository.replace('/', '--')}"
-    return ModelError(
-        f"{repository} is damaged in the local cache ({first_line(error)}): delete {folder} and "
-        "fetch it again"
-    )
 
 
 def _is_masked_lm(folder: Path) -> bool:
     try:
-        is_one = read_config(folder).is_masked_lm and has_tokenizer(folder)
+        if not read_config(folder).is_masked_lm or not has_tokenizer(folder):
+            return False
+        files_in_folder(folder.name, folder)
     except ModelError:
         return False
-    # An index that names what is not there is a download that broke off.
-    return is_one and _has_weights(folder, "torch" if (folder / INDEX).is_file() else "auto", None)
-
-
-def _has_weights(folder: Path, runtime: str, onnx_file: str | None) -> bool:
-    """Whether a snapshot has what the runtime loads; others may have fetched its config alone."""
-    try:
-        files_in_folder(folder.name, folder, runtime, onnx_file)
-    except ModelError:
-        return False
-    except OptionError:  # the file asked for is not there, or one has to be asked for
-        return onnx_file is None
+    except OptionError:  # one of several ONNX files has to be chosen
+        pass
     return True
 
 
 def _fetch(
-    parsed: Reference,
-    needed: Callable[[list[str]], list[str]],
-    is_complete: Callable[[Path], bool],
-    report: ProgressCallback,
+    parsed: Reference, needed: Callable[[list[str]], list[str]], report: ProgressCallback
 ) -> Path:
-    """Snapshot folder with config, tokenizer and the files that `needed` picks.
+    """Snapshot folder with config, tokenizer and the files that `needed` picks of all names.
 
-    Without network it is the one in the cache, if that `is_complete`.
+    Without network it is the one in the cache, if it has these.
     """
     with _explained(parsed), quiet_hub():
         report(LoadProgress("download", f"asking the hub for {parsed.name}"))
@@ -132,18 +115,23 @@ def _fetch(
         except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError):
             raise
         except (errors.HTTPError, OSError):
-            try:
-                config = try_to_load_from_cache(
-                    repository, "config.json", revision=revision or "main"
+            with suppress(errors.LocalEntryNotFoundError, ModelError):
+                # Of the files one is named, as the client wants all that are in the repository.
+                cached = snapshot_download(
+                    repository,
+                    revision=revision,
+                    local_files_only=True,
+                    allow_patterns="config.json",
                 )
-            except (OSError, ValueError) as error:
-                raise _damaged(repository, error) from error
-            if isinstance(config, str) and is_complete(Path(config).parent):
-                return Path(config).parent
+                needed(names_in(Path(cached)))
+                return Path(cached)
             raise
         sizes = {one.rfilename: one.size or 0 for one in info.siblings or ()}
+        weights = needed(sorted(sizes))
+        if not all(name.endswith(".onnx") for name in weights):
+            need_torch(parsed.name)  # before anything large is fetched for it
         names = [name for name in sizes if name == "config.json" or TOKENIZER.fullmatch(name)]
-        first = {name: sizes[name] for name in (*names, *needed(sorted(sizes)))}
+        first = {name: sizes[name] for name in (*names, *weights)}
         folder = _download(parsed, revision, first, 0, report)
         outside = {name for own in first for name in _kept_outside(folder, own)} & sizes.keys()
         if outside:
@@ -156,7 +144,7 @@ def _fetch(
 def _kept_outside(folder: Path, name: str) -> set[str]:
     """Names of the files that hold what an ONNX file or an index of parts does not hold itself."""
     if name == INDEX:
-        return {part for part in index_parts(folder / name) if str(part).endswith(".safetensors")}
+        return index_parts(folder / name)
     if not name.endswith(".onnx"):
         return set()
     beside = posixpath.dirname(name)
@@ -185,10 +173,10 @@ def _download(
         report(LoadProgress("download", message, int(done), total))
 
     class Bar(tqdm):
-        """Shows nothing itself. The client makes three, of which the byte bar further on counts.
+        """Shows nothing itself. The client makes three; the byte bar that is further on counts.
 
         They are for bytes received by Xet, which come evenly and can be more than the file; for
-        bytes written, in bursts, or alone where Xet is not used; and for files.
+        bytes written, in bursts, or alone if Xet is not used; and for files.
         """
 
         def __init__(self, *args: Any, **options: Any) -> None:
@@ -228,17 +216,8 @@ def _explained(parsed: Reference) -> Iterator[None]:
             f"{where} has no revision {parsed.revision!r}: give a branch, tag or commit, or none"
         ) from error
     except errors.HFValidationError as error:
-        raise OptionError(f"{parsed.name!r} is no hub id: {error}") from error
-    except errors.RemoteEntryNotFoundError as error:
-        raise ModelError(f"{where} changed while it was fetched: try again") from error
-    except UnicodeEncodeError as error:
-        raise NetworkError(
-            "the hub cannot be asked with this token (HF_TOKEN, or what hf auth login stored): it "
-            f"has {error.object[error.start : error.end]!r} in it, and a token is plain ASCII"
-        ) from error
-    except (NotADirectoryError, PermissionError) as error:
-        raise _unreadable(error) from error
-    # A bare RuntimeError is all that Xet downloads raise, a ValueError what addresses are none.
+        raise OptionError(f"{parsed.name!r} is not a hub id: {error}") from error
+    # Xet downloads raise a bare RuntimeError; a wrong address or token is a ValueError.
     except (errors.HTTPError, OSError, RuntimeError, ValueError) as error:
         why = f"the hub cannot be reached or broke off ({first_line(error, 200)})"
         if isinstance(error, errors.OfflineModeIsEnabled):

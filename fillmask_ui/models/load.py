@@ -1,10 +1,8 @@
 """`load_model`: from a reference to a model that is checked and ready."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from fillmask_ui.assets import asset
 from fillmask_ui.errors import ModelError, OptionError
@@ -47,11 +45,9 @@ def load_model(
     >>> model.signature.architecture, model.vocabulary.mask_token
     ('bert', '[MASK]')
     """
-    name = "embedded" if reference is None else str(reference)
-    home = None if tokenizer is None else str(tokenizer)
     choice = ModelChoice(
-        name,
-        tokenizer=home,
+        "embedded" if reference is None else str(reference),
+        tokenizer=None if tokenizer is None else str(tokenizer),
         onnx_file=onnx_file,
         runtime=runtime,
         provider=provider,
@@ -67,12 +63,8 @@ def load_model(
 def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None) -> MaskedLM:
     """`load_model` with its options in one value.
 
-    Args:
-        choice: of the model.
-        on_progress: called before the hub is asked and many times while files are fetched (then
-            from other threads too, never from two at a time), and for every model before the
-            tokenizer and before the weights are read. Only what comes from the hub has a
-            fraction, in [0, 1], once its files are listed; else it is None.
+    `on_progress` is called before each step, and many times while files are fetched: then from
+    other threads too, never from two at a time.
     """
     from fillmask_ui.models.tuning import check_threads  # loads numpy, which --help does without
 
@@ -82,24 +74,23 @@ def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None
     files = _find(parsed, _with_implied(parsed, choice), report)
     if files.runtime == "torch":
         need_torch(files.name)
-    named = choice.tokenizer
-    tokenizer = files.tokenizer if named is None else _find_tokenizer(named, report)
-    if tokenizer is None:
+    if choice.tokenizer is not None:
+        files = replace(files, tokenizer=_find_tokenizer(choice.tokenizer, report))
+    if files.tokenizer is None:
         raise ModelError(
             f"{files.name} has no tokenizer beside it: name its folder or hub id with "
             "--tokenizer (tokenizer=)"
         )
-    files = replace(files, tokenizer=tokenizer)
-    config = read_config(files.folder, files.weights[0].parent, tokenizer)
+    config = read_config(files.folder, files.weights[0].parent, files.tokenizer)
     config.refuse_other_tasks(files.name)
 
     from fillmask_ui.models.vocabulary import load_own_vocabulary, load_vocabulary
 
     report(LoadProgress("tokenizer", f"reading the tokenizer of {files.name}"))
     if parsed.kind == "embedded" and choice.tokenizer is None:
-        read_vocabulary = partial(load_own_vocabulary, tokenizer)
+        read_vocabulary = partial(load_own_vocabulary, files.tokenizer)
     else:
-        read_vocabulary = partial(load_vocabulary, tokenizer, files.name)
+        read_vocabulary = partial(load_vocabulary, files.tokenizer, files.name)
     report(LoadProgress("weights", f"reading the weights of {files.name}"))
     if files.runtime == "onnx":
         from fillmask_ui.models.onnx import OnnxMaskedLM
@@ -112,16 +103,20 @@ def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None
 
 def _with_implied(parsed: Reference, choice: ModelChoice) -> ModelChoice:
     """The choice with the options that the reference stands for."""
-    implied: Mapping[str, Any] = parsed.implied
+    implied = dict(parsed.implied)
     if choice.runtime not in ("auto", implied.get("runtime", choice.runtime)):
         raise OptionError(f"{parsed.name} runs on {implied['runtime']}, not on {choice.runtime}")
     if choice.onnx_file and (parsed.kind == "file" or "onnx_file" in implied):
         raise OptionError(
             f"{parsed.name} already names its ONNX file: leave out --onnx-file (onnx_file=)"
         )
-    if choice.onnx_file and choice.runtime == "torch":
+    if choice.onnx_file and "torch" in (choice.runtime, implied.get("runtime")):
         raise OptionError("an ONNX file was chosen together with the runtime torch: drop one")
-    return replace(choice, **implied)
+    return replace(
+        choice,
+        runtime=implied.get("runtime", choice.runtime),
+        onnx_file=implied.get("onnx_file", choice.onnx_file),
+    )
 
 
 def _find(parsed: Reference, choice: ModelChoice, report: ProgressCallback) -> ModelFiles:

@@ -10,12 +10,12 @@ class LoadProgress:
 
     stage: str  # `download`, `tokenizer` or `weights`
     message: str  # the step in words, for a status line
-    done_bytes: int | None = None  # fetched so far; None where nothing is counted
-    total_bytes: int | None = None  # to fetch; None where that is unknown
+    done_bytes: int | None = None  # fetched so far; None if nothing is counted
+    total_bytes: int | None = None  # to fetch; None if that is unknown
 
     @property
     def fraction(self) -> float | None:
-        """Part done, in [0, 1]; None where nothing is counted.
+        """Part done, in [0, 1]; None if nothing is counted.
 
         >>> LoadProgress("download", "model.safetensors", 25, 100).fraction
         0.25

@@ -1,10 +1,9 @@
 """Keep what libraries say to developers away from users' terminals."""
 
 import os
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from threading import Lock
 
 
@@ -12,10 +11,8 @@ class _Quiet:
     """A setting of the whole process: the first thread to need it changes it, the last restores."""
 
     def __init__(self, change: Callable[[], AbstractContextManager[None]]) -> None:
-        self._change = change
-        self._lock = Lock()
-        self._inside = 0
-        self._restore = ExitStack()
+        self._change, self._restore = change, ExitStack()
+        self._lock, self._inside = Lock(), 0
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
@@ -32,13 +29,15 @@ class _Quiet:
                     self._restore.close()
 
 
+# Read when transformers is first imported: no advice such as "PyTorch was not found".
+_ADVICE = "TRANSFORMERS_NO_ADVISORY_WARNINGS"
+
+
 @_Quiet
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """No warnings, advice ("PyTorch was not found") or progress bars inside `with` this."""
-    name = "TRANSFORMERS_NO_ADVISORY_WARNINGS"
-    advice = os.environ.pop(name, None)
-    os.environ[name] = "1"  # read when transformers is first imported, maybe by the next line
+    """No warnings, advice or progress bars of transformers inside `with` this."""
+    os.environ.setdefault(_ADVICE, "1")
     from transformers.utils import logging
 
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -50,9 +49,6 @@ def quiet_transformers() -> Iterator[None]:
     logging.set_verbosity(verbosity)
     if bars:
         logging.enable_progress_bar()
-    del os.environ[name]
-    if advice is not None:
-        os.environ[name] = advice
 
 
 @_Quiet
@@ -65,30 +61,3 @@ def quiet_hub() -> Iterator[None]:
     logging.set_verbosity(logging.CRITICAL)  # what fails arrives as an exception too
     yield
     logging.set_verbosity(verbosity)
-
-
-@_Quiet
-@contextmanager
-def quiet_panics() -> Iterator[None]:
-    """What libraries in Rust print when they panic goes nowhere inside `with` this.
-
-    They print past Python, to the descriptor, and the panic arrives as an exception too. Whatever
-    else was printed there meanwhile is printed at the end.
-    """
-    with tempfile.TemporaryFile() as said:
-        try:
-            stderr = os.dup(2)
-        except OSError:  # closed
-            yield
-            return
-        os.dup2(said.fileno(), 2)
-        try:
-            yield
-        finally:
-            os.dup2(stderr, 2)
-            os.close(stderr)
-            said.seek(0)
-            kept = said.read()
-            if kept and b"panicked at" not in kept:
-                with suppress(OSError):
-                    os.write(2, kept)

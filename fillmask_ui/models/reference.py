@@ -6,12 +6,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fillmask_ui.errors import ModelError, OptionError, unknown
+from fillmask_ui.models.files import INDEX, WEIGHTS
 
 # Shipped variants: what follows `embedded:` -> the options that it stands for.
 _VARIANTS: dict[str, dict[str, str]] = {
     "": {},
     "int8": {"runtime": "onnx", "onnx_file": "onnx/model_int8.onnx"},
     "torch": {"runtime": "torch"},
+}
+
+# Files that stand for the folder they lie in, and the options that they stand for.
+_IN_FOLDERS: dict[str, dict[str, str]] = {
+    "config.json": {},
+    WEIGHTS: {"runtime": "torch"},
+    INDEX: {"runtime": "torch"},
 }
 
 # A name on the hub: `name` or `organisation/name`, then an optional `@revision`.
@@ -38,6 +46,7 @@ def parse_reference(reference: str | Path | None) -> Reference:
     """Tell apart the embedded model, folders, files and names on the hub.
 
     Something that exists on disk wins over a name on the hub; what is neither is a ModelError.
+    `config.json` and `model.safetensors` stand for their folder.
 
     >>> parse_reference(None).kind
     'embedded'
@@ -58,23 +67,16 @@ def parse_reference(reference: str | Path | None) -> Reference:
         exists = path.exists()
     except (OSError, RuntimeError, ValueError):  # too long, NUL, no such home: not a path
         exists = False
-    if exists and not _is_utf8(str(path.absolute())):
-        raise ModelError(
-            f"{name!r} has bytes in its path that are not UTF-8, which the libraries that read "
-            "models cannot open: rename it"
-        )
     if exists and path.is_dir():
         return Reference("folder", str(path), path)
-    if exists and not path.is_file():
-        raise ModelError(
-            f"{name} is a pipe, a device or the like: give a folder, an .onnx file or a hub id"
-        )
     if exists and path.suffix == ".onnx":
         return Reference("file", str(path), path, implied={"runtime": "onnx"})
+    if exists and path.name in _IN_FOLDERS:
+        return Reference("folder", str(path.parent), path.parent, implied=_IN_FOLDERS[path.name])
     if exists:
         raise ModelError(
-            f"{name} is a file but no .onnx: give the folder that holds config.json, the "
-            "tokenizer and the weights"
+            f"{name} is not the .onnx file of a model: give the folder that holds config.json, "
+            "the tokenizer and the weights"
         )
     match = _HUB_ID.fullmatch(name)
     if match and not name.endswith(".onnx") and len(match["id"]) <= _LONGEST_HUB_ID:
@@ -83,11 +85,3 @@ def parse_reference(reference: str | Path | None) -> Reference:
         f"no such model: {name[:200]!r} is no existing folder or .onnx file, and no hub id "
         "(organisation/name, with an optional @revision)"
     )
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True

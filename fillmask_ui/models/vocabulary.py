@@ -1,26 +1,15 @@
 """Tokenizers, as the core needs them; texts are never cut or padded here."""
 
+import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fillmask_ui.errors import ModelError, TextError
-from fillmask_ui.json_text import read_object
-from fillmask_ui.models.files import TOKENIZER
+from fillmask_ui.errors import ModelError, TextError, opening
 from fillmask_ui.models.marks import Marks
-from fillmask_ui.models.memory import check_readable
-from fillmask_ui.models.quiet import quiet_panics, quiet_transformers
-from fillmask_ui.models.spans import find_pieces, visible_span
-from fillmask_ui.models.tokenizer_guard import (
-    TokenizerPanicError,
-    forget_dropout,
-    may_backtrack,
-    refuse_charsmap,
-    refuse_growth,
-    tokenizer_errors,
-)
+from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.records import Encoding, Span
 
 if TYPE_CHECKING:
@@ -32,9 +21,6 @@ Splitter = Callable[[str, bool], Encoding]
 
 # A tokenizer that knows no limit reports about 1e30.
 _NO_LIMIT = 10_000_000
-
-# The names under which tokenizer_config.json lists special tokens.
-_SPECIAL_NAMES = [f"{kind}_token" for kind in ("bos", "cls", "eos", "mask", "pad", "sep", "unk")]
 
 
 @dataclass(eq=False)
@@ -107,142 +93,69 @@ def load_vocabulary(source: Path, name: str) -> TokenizerVocabulary:
     """The tokenizer of a folder, as transformers reads it, for the model of this name.
 
     Raises:
-        ModelError: if it cannot be read, has no mask token of its own, or fails on a plain text.
+        ModelError: if it cannot be read, or has no words or no mask token of its own.
     """
-    with quiet_panics():
-        tokenizer = read_tokenizer(source, name)
-        if tokenizer.mask_token_id is None:
-            raise ModelError(
-                f"the tokenizer of {name} has no mask token, so this is no masked language model "
-                "or the tokenizer belongs to another one: choose a model for fill-mask"
-            )
-        with tokenizer_errors(f"the tokenizer of {name} cannot be used"):
-            vocabulary = _of_transformers(tokenizer, name)
-        _probe(vocabulary, name)
+    tokenizer: Any = read_tokenizer(source, name)
+    mask, mask_id = tokenizer.mask_token, tokenizer.mask_token_id
+    if mask_id is None:
+        raise ModelError(
+            f"the tokenizer of {name} has no mask token, so this is no masked language model "
+            "or the tokenizer belongs to another one: choose a model for fill-mask"
+        )
+    if mask_id in (tokenizer.pad_token_id, tokenizer.unk_token_id):
+        raise ModelError(
+            f"the tokenizer of {name} uses its mask token, {mask!r}, also as padding or for what "
+            "it does not know: it is damaged; fetch it again"
+        )
+    with opening("a tokenizer", name):
+        vocabulary = _of_transformers(tokenizer, name)
+    if len(vocabulary.ids) <= len(vocabulary.special_ids):
+        raise ModelError(
+            f"the tokenizer of {name} knows no words, only special tokens: the file of its "
+            "vocabulary (tokenizer.json, vocab.txt or the like) is missing or empty; fetch it again"
+        )
+    if vocabulary.split(f"{mask} a {mask}", True).ids.count(mask_id) != 2:
+        raise ModelError(
+            f"the mask token of {name}, {mask!r}, is not one token in a text: its tokenizer is "
+            "damaged or belongs to another model; fetch it again"
+        )
     return vocabulary
 
 
 def read_tokenizer(source: Path, name: str) -> "PreTrainedTokenizerBase":
-    """The tokenizer of a folder as transformers makes it, once nothing in its files can harm.
-
-    Raises:
-        ModelError: whatever is wrong with them.
-    """
-    for path in source.iterdir():
-        if TOKENIZER.fullmatch(path.name):
-            check_readable(path)
-    refuse_charsmap(source / "tokenizer.json", name)
-    with quiet_transformers(), quiet_panics():
+    """The tokenizer of a folder as transformers makes it; a ModelError if that fails."""
+    with quiet_transformers(), opening("a tokenizer", name):
         from transformers import AutoTokenizer
 
-        failed = f"the tokenizer of {name} cannot be loaded from {source}"
-        try:
-            with tokenizer_errors(failed):
-                tokenizer: Any = AutoTokenizer.from_pretrained(
-                    source, local_files_only=True, trust_remote_code=False
-                )
-        except ModelError:
-            _refuse_no_json(source)  # which says more
-            raise
-        if tokenizer.is_fast:
-            with tokenizer_errors(failed):
-                refuse_growth(tokenizer.backend_tokenizer, name)
-                forget_dropout(tokenizer.backend_tokenizer)
+        tokenizer: Any = AutoTokenizer.from_pretrained(
+            source, local_files_only=True, trust_remote_code=False
+        )
+        # Leaving merges of BPE out by chance is for training alone.
+        if tokenizer.is_fast and getattr(tokenizer.backend_tokenizer.model, "dropout", None):
+            tokenizer.backend_tokenizer.model.dropout = None
     return tokenizer
-
-
-def _refuse_no_json(source: Path) -> None:
-    for path in sorted(source.glob("*.json")):
-        if TOKENIZER.fullmatch(path.name):
-            try:
-                read_object(path)
-            except ValueError as error:
-                why = f"{path} cannot be read as JSON: {error}; fetch it again"
-                raise ModelError(why) from error
 
 
 def _of_transformers(tokenizer: Any, name: str) -> TokenizerVocabulary:
     ids = tokenizer.get_vocab()
     marks = Marks.of(ids)
     limit = tokenizer.model_max_length
-    if tokenizer.pad_token_id is not None and tokenizer.pad_token_id == tokenizer.mask_token_id:
-        raise ModelError(
-            f"the tokenizer of {name} has one token, {tokenizer.mask_token!r}, as mask and as "
-            "padding: it is damaged; fetch it again"
-        )
-    if tokenizer.unk_token_id is not None and tokenizer.unk_token_id == tokenizer.mask_token_id:
-        raise ModelError(
-            f"the tokenizer of {name} has one token, {tokenizer.mask_token!r}, as mask and for "
-            "what it does not know: it is damaged; fetch it again"
-        )
     if tokenizer.is_fast:
-        split = _fast_splitter(tokenizer.backend_tokenizer, marks)
-        quiet = may_backtrack(tokenizer.backend_tokenizer)
+        split = _fast_splitter(tokenizer.backend_tokenizer, marks, name)
     else:
-        split, quiet = _slow_splitter(tokenizer, marks), False
+        split = _slow_splitter(tokenizer, marks, name)
     return TokenizerVocabulary(
-        split=_told_splitter(split, name, quiet),
+        split=split,
         ids=ids,
         mask_token=tokenizer.mask_token,
         mask_id=tokenizer.mask_token_id,
         pad_id=tokenizer.pad_token_id or 0,  # any token does, as padding is masked out
         unk_id=tokenizer.unk_token_id,
         special_ids=frozenset(tokenizer.all_special_ids),
-        limit=int(limit) if isinstance(limit, int | float) and 0 < limit < _NO_LIMIT else None,
+        limit=int(limit) if 0 < limit < _NO_LIMIT else None,
         packages=("tokenizers", "transformers"),
         marks=marks,
     )
-
-
-def _told_splitter(split: Splitter, name: str, quiet: bool) -> Splitter:
-    """One that raises a ModelError where the library fails; `quiet` hides what it prints then."""
-    failed = f"the tokenizer of {name} cannot split a text"
-
-    def told_split(text: str, special: bool) -> Encoding:
-        with quiet_panics() if quiet else nullcontext(), tokenizer_errors(failed):
-            return split(text, special)
-
-    return told_split
-
-
-def _probe(vocabulary: TokenizerVocabulary, name: str) -> None:
-    """Stop for one without words or a mask token, and for what makes the library panic."""
-    if len(vocabulary.ids) <= len(vocabulary.special_ids):
-        raise ModelError(
-            f"the tokenizer of {name} knows no words, only special tokens: the file of its "
-            "vocabulary (tokenizer.json, vocab.txt or the like) is missing or empty; fetch it again"
-        )
-    words = [own for own in vocabulary.ids.values() if own not in vocabulary.special_ids]
-    if alike := len(words) - len(set(words)):
-        raise ModelError(
-            f"the tokenizer of {name} gives {alike:,} of its {len(words):,} words an id that "
-            "others have, too: its vocabulary is damaged; fetch it again"
-        )
-    mask = vocabulary.mask_token
-    if sum(own == vocabulary.mask_id for own in vocabulary.ids.values()) > 1:
-        raise ModelError(
-            f"the mask token of {name}, {mask!r}, has the id {vocabulary.mask_id}, as another "
-            "token has: its tokenizer.json is damaged; fetch it again"
-        )
-    ids = vocabulary.split(f"{mask} a {mask}", True).ids if mask.strip() else ()
-    if unknown := [token_id for token_id in ids if token_id >= vocabulary.size]:
-        raise ModelError(
-            f"the tokenizer of {name} gives the token {unknown[0]}, and its vocabulary ends at "
-            f"{vocabulary.size - 1}: its files do not fit together; fetch them again"
-        )
-    # A plain word that texts may hold in another spelling, which would then be hidden.
-    is_word = mask.isalpha() and vocabulary.mask_id in vocabulary.split(mask.swapcase(), False).ids
-    if is_word or ids.count(vocabulary.mask_id) != 2:
-        raise ModelError(
-            f"the mask token of {name}, {mask!r}, is a plain word or not one token in a text: its "
-            "tokenizer is damaged or belongs to another model; fetch it again"
-        )
-    try:
-        vocabulary.split(64 * "a" + "!", False)  # on which many a regular expression never ends
-    except TokenizerPanicError:
-        raise
-    except ModelError:  # spelled with tokens that are not there: other texts may do
-        pass
 
 
 def load_own_vocabulary(source: Path) -> TokenizerVocabulary:
@@ -254,25 +167,25 @@ def load_own_vocabulary(source: Path) -> TokenizerVocabulary:
     from tokenizers import Tokenizer
 
     backend = Tokenizer.from_file(str(source / "tokenizer.json"))
-    config = read_object(source / "tokenizer_config.json")
+    config = json.loads((source / "tokenizer_config.json").read_bytes())
     ids = backend.get_vocab(with_added_tokens=True)
     marks = Marks.of(ids)
-    named = {name: config[name] for name in _SPECIAL_NAMES if config.get(name)}
+    special = {kind: ids[config[f"{kind}_token"]] for kind in ("cls", "mask", "pad", "sep", "unk")}
     return TokenizerVocabulary(
-        split=_fast_splitter(backend, marks),
+        split=_fast_splitter(backend, marks, "embedded"),
         ids=ids,
-        mask_token=named["mask_token"],
-        mask_id=ids[named["mask_token"]],
-        pad_id=ids[named["pad_token"]],
-        unk_id=ids[named["unk_token"]],
-        special_ids=frozenset(ids[token] for token in named.values()),
+        mask_token=config["mask_token"],
+        mask_id=special["mask"],
+        pad_id=special["pad"],
+        unk_id=special["unk"],
+        special_ids=frozenset(special.values()),
         limit=config["model_max_length"],
         packages=("tokenizers",),
         marks=marks,
     )
 
 
-def _fast_splitter(backend: "RustTokenizer", marks: Marks) -> Splitter:
+def _fast_splitter(backend: "RustTokenizer", marks: Marks, name: str) -> Splitter:
     """Over the Rust tokenizer, which is used directly, with cutting and padding switched off.
 
     The Python wrapper around it sets both anew at each call, which fails when two threads do so
@@ -283,7 +196,8 @@ def _fast_splitter(backend: "RustTokenizer", marks: Marks) -> Splitter:
     is_one_word = backend.pre_tokenizer is None  # the whole text: the marks say more
 
     def split(text: str, special: bool) -> Encoding:
-        encoded = backend.encode(text, add_special_tokens=special)
+        with opening("a tokenizer", name):
+            encoded = backend.encode(text, add_special_tokens=special)
         tokens, added = tuple(encoded.tokens), tuple(map(bool, encoded.special_tokens_mask))
         ranges = zip(tokens, encoded.offsets, strict=True)
         return Encoding(
@@ -298,17 +212,18 @@ def _fast_splitter(backend: "RustTokenizer", marks: Marks) -> Splitter:
     return split
 
 
-def _slow_splitter(tokenizer: "PreTrainedTokenizerBase", marks: Marks) -> Splitter:
+def _slow_splitter(tokenizer: Any, marks: Marks, name: str) -> Splitter:
     """Over a tokenizer written in Python, which knows no spans: they are found word by word."""
     specials = set(tokenizer.all_special_tokens)
 
     def split(text: str, special: bool) -> Encoding:
-        tokens = tokenizer.tokenize(text)
-        ids: Any = tokenizer.convert_tokens_to_ids(tokens)
-        added = [0] * len(ids)
-        if special:
-            added = tokenizer.get_special_tokens_mask(ids)
-            ids = tokenizer.build_inputs_with_special_tokens(ids)
+        with opening("a tokenizer", name):
+            tokens = tokenizer.tokenize(text)
+            ids = tokenizer.convert_tokens_to_ids(tokens)
+            added = [0] * len(ids)
+            if special:
+                added = tokenizer.get_special_tokens_mask(ids)
+                ids = tokenizer.build_inputs_with_special_tokens(ids)
         found = find_pieces(text, [t if t in specials else marks.word(t) for t in tokens])
         start, end = Span(0, 0), Span(len(text), len(text))
         placed = [
@@ -339,12 +254,53 @@ def _refuse_surrogates(text: str, kind: str = "text") -> None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        code = ord(text[error.start])
-        # Python makes these of the bytes of a command line that are not UTF-8.
-        byte = ""
-        if 0xDC80 <= code <= 0xDCFF:
-            byte = f" or the byte {code - 0xDC00:02X} (it or the locale is not UTF-8)"
         raise TextError(
-            f"character {error.start + 1} of the {kind} is U+{code:04X}, half of a character (a "
-            f"lone surrogate){byte} that no tokenizer can read: delete it or paste it again"
+            f"character {error.start + 1} of the {kind} is U+{ord(text[error.start]):04X}, half of "
+            "a character (a lone surrogate) that no tokenizer can read: delete it or paste it again"
         ) from error
+
+
+def visible_span(text: str, token: str, start: int, end: int) -> Span:
+    """A token's span without the blanks around it, unless it is nothing but blanks.
+
+    Tokens that swallow the blank to their left (`Ġword`, RoBERTa's `<mask>`) report it in their
+    range, and Unigram tokenizers give a token that is nothing but a mark (`▁`) the first letter
+    of the word behind it. What a reader marks in the text is the word.
+
+    >>> visible_span("a cat", "Ġcat", 1, 5), visible_span("cat", "▁", 0, 1)
+    (Span(start=2, end=5), Span(start=0, end=0))
+    """
+    covered = text[start:end]
+    own = covered.strip()
+    if own == covered and token not in ("▁", "Ġ"):  # nearly all
+        return Span(start, end)
+    if own:
+        start = end - len(covered.lstrip())
+        end = start if token in ("▁", "Ġ") else start + len(own)
+    return Span(start, end)
+
+
+def find_pieces(text: str, pieces: Sequence[str]) -> Iterator[tuple[Span, int]]:
+    """Find pieces one after the other in the text they were made from: span and word of each.
+
+    A piece that is not there as it is (changed by the tokenizer, or unknown to it) gets what lies
+    up to the next blank or the next piece that is found. A word begins behind a blank.
+
+    >>> [*find_pieces("MK <mask>", ["M", "K", "<mask>"])]
+    [(Span(start=0, end=1), 0), (Span(start=1, end=2), 0), (Span(start=3, end=9), 1)]
+    """
+    # Lower case may change the length of a text (İ): then positions would shift.
+    folded = text.lower() if len(text.lower()) == len(text) else text
+    end = word = 0
+    for index, piece in enumerate(pieces):
+        start = end
+        while start < len(text) and text[start].isspace():
+            start += 1
+        word += index > 0 and start > end
+        if text.startswith(piece, start) or folded.startswith(piece.lower(), start):
+            end = start + len(piece)
+        else:
+            borders = [r"\s", *map(re.escape, filter(None, pieces[index + 1 : index + 2]))]
+            border = re.compile("|".join(borders)).search(text, start + 1)
+            end = border.start() if border else len(text)
+        yield Span(start, end), word

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from fillmask_ui.errors import ModelError
-from fillmask_ui.models.memory import check_fits
 
 _GRAPH_BYTES = (1 << 31) - (1 << 20)  # protobuf, in which graphs are written, ends at 2 GiB
-_COPIES = 3  # the graph, what a tool makes of it, and the session that checks it
 
 
 def check_memory(name: str, parameters: int | None) -> None:
@@ -18,4 +16,3 @@ def check_memory(name: str, parameters: int | None) -> None:
             f"onnxruntime's tools can write holds {_GRAPH_BYTES / 1e9:.1f} GB at most: take a "
             "smaller model"
         )
-    check_fits(name, _COPIES * full, "while it is worked on")

@@ -112,7 +112,7 @@ def _rows(builder: datasets.DatasetBuilder, source: TextSource) -> OrderedRows:
         rows = builder.as_dataset(split=source.split)
         available = len(rows)
     # Streams know their columns by their first row alone.
-    columns = rows.column_names or next(iter(rows), {})
+    columns: Any = rows.column_names or next(iter(rows), {})
     column = choose_column(columns, source.column, source.where)
     rows = rows.select_columns([column])
     if source.shuffle:

@@ -79,7 +79,7 @@ class Texts(ExitStack, Iterator[Example]):
         if not first:
             next(self, None)
 
-    def _counted(self, examples: Iterator[Example]) -> Iterator[Example]:
+    def _counted(self, examples: Iterator[Example]) -> Generator[Example]:
         for example in examples:
             yield self.report.counted(example)
         report = self.report

@@ -16,15 +16,14 @@ from transformers import AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokeni
 from fillmask_ui.assets import asset
 from fillmask_ui.errors import DataError, ModelError, OptionError, translated
 from fillmask_ui.json_text import read_object
-from fillmask_ui.models.configuration import read_config
 from fillmask_ui.models.files import files_in_folder
 from fillmask_ui.models.hub import fetch_model
 from fillmask_ui.models.progress import silent
 from fillmask_ui.models.quiet import quiet_transformers
 from fillmask_ui.models.reference import parse_reference
-from fillmask_ui.models.sizes import check_new_sizes, check_sizes
+from fillmask_ui.models.torch import plain_config
 from fillmask_ui.models.vocabulary import read_tokenizer
-from fillmask_ui.models.weights import refuse_mismatched, stored_size
+from fillmask_ui.models.weights import refuse_mismatched
 
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 # What configs call the dropout of heads that a masked LM does not have.
@@ -97,11 +96,11 @@ def load_weights(reference: str | Path, device: str = "cpu") -> Weights:
     failed = f"cannot load {str(reference)!r} as a masked language model with its tokenizer"
     files = files_in_folder(str(reference), folder, "torch")
     tokenizer = load_tokenizer(folder)
-    check_sizes(files.name, read_config(folder), stored_size(files.weights))
     # A config can be wrong in many ways, and each library has its own errors.
     with translated(Exception, ModelError, failed), quiet_transformers():
         model, info = AutoModelForMaskedLM.from_pretrained(
             folder,
+            config=plain_config(folder, str(reference)),
             dtype=torch.float32,
             attn_implementation=_attention(device),
             use_safetensors=True,
@@ -173,7 +172,6 @@ def new_model(
         "bos_token_id": tokenizer.cls_token_id,
         "eos_token_id": tokenizer.sep_token_id,
     }
-    check_new_sizes(str(config_path), content)
     failed = f"no masked language model can be made from {config_path} (model_type {model_type!r})"
     kind = _attention(device)
     # A size can be impossible in many ways, and each library has its own errors.

@@ -13,7 +13,7 @@ MODEL = ("predict", "-m", "org/model", "A [MASK].")
 @pytest.mark.parametrize(
     ("variables", "arguments", "words"),
     [
-        ({"HF_TOKEN": "hf_é"}, MODEL, "a token is plain ASCII"),
+        ({"HF_TOKEN": "hf_é"}, MODEL, "codec can't encode"),
         ({"HF_HUB_CACHE": "{}/file"}, ("models",), "cannot be read"),
         ({"HF_HOME": "{}/file"}, MODEL, "Not a directory"),
     ],

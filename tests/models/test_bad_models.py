@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import struct
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +22,8 @@ def edit_json(path, **changes) -> None:
 
 
 def test_a_file_that_is_no_onnx(copy):
-    with pytest.raises(ModelError, match=r"a file but no \.onnx"):
-        load_model(copy() / "model.safetensors")
+    with pytest.raises(ModelError, match=r"is not the \.onnx file of a model"):
+        load_model(copy() / "tokenizer.json")
 
 
 @pytest.mark.parametrize("kept", [0, 1, 100, 20_000], ids=lambda n: f"{n} bytes")
@@ -167,9 +166,7 @@ def test_no_tokenizer(copy):
 def test_damaged_tokenizer(copy):
     folder = copy()
     (folder / "tokenizer.json").write_text("{", encoding="utf-8")
-    with pytest.raises(
-        ModelError, match=r"tokenizer\.json cannot be read as JSON: .*; fetch it again"
-    ):
+    with pytest.raises(ModelError, match=r"cannot be read as a tokenizer: "):
         load_model(folder)
 
 
@@ -211,6 +208,9 @@ def test_causal_model(copy):
     for runtime in ("onnx", "torch"):
         with pytest.raises(ModelError, match=r"GPT2LMHeadModel.*predicts the next token"):
             load_model(folder, runtime=runtime)
+    edit_json(folder / "config.json", architectures=["BartForConditionalGeneration"])
+    with pytest.raises(ModelError, match=r"BartForConditionalGeneration, an encoder-decoder"):
+        load_model(folder)
 
 
 def test_weights_without_a_masked_lm_head(copy):
@@ -258,17 +258,10 @@ def test_weights_that_do_not_fit_on_the_device(tiny_models, monkeypatch):
         load_model(tiny_models.folder("bert", onnx=False), runtime="torch")
 
 
-@pytest.mark.parametrize("names", [5, "BertForMaskedLM", [5], {"a": "b"}, None])
-def test_architectures_that_are_no_list_of_names(copy, names):
-    folder = copy()
-    edit_json(folder / "config.json", architectures=names)
-    assert load_model(folder).signature.runtime == "onnx"
-
-
 def test_config_that_is_no_json(copy):
     folder = copy()
     (folder / "config.json").write_text("architectures: yes", encoding="utf-8")
-    with pytest.raises(ModelError, match=r"config\.json cannot be read as JSON"):
+    with pytest.raises(ModelError, match=r"config\.json cannot be read as a model"):
         load_model(folder)
 
 
@@ -278,29 +271,8 @@ def test_truncated_safetensors(copy):
     whole = path.read_bytes()
     for kept in (0, 4, 50, len(whole) - 1):
         path.write_bytes(whole[:kept])
-        with pytest.raises(ModelError, match="no complete safetensors file"):
+        with pytest.raises(ModelError, match=r"model\.safetensors cannot be read as a model"):
             load_model(folder)
-
-
-@pytest.mark.parametrize(
-    "tensor",
-    [
-        5,
-        {"dtype": "F32", "shape": [1], "data_offsets": []},
-        {"dtype": "F32", "shape": [1], "data_offsets": [0, "4"]},
-        {"dtype": "F32", "shape": ["1"], "data_offsets": [0, 4]},
-        {"dtype": "F32", "data_offsets": [0, 4]},
-        {"shape": [1], "data_offsets": [0, 4]},
-    ],
-    ids=str,
-)
-def test_safetensors_with_a_wrong_header(copy, tensor):
-    folder = copy(onnx=False)
-    header = json.dumps({"a": tensor}).encode()
-    content = struct.pack("<Q", len(header)) + header + bytes(4)
-    (folder / "model.safetensors").write_bytes(content)
-    with pytest.raises(ModelError, match="its header is no JSON of tensors"):
-        load_model(folder)
 
 
 def test_pickle_only_folder(copy):
@@ -326,20 +298,14 @@ def test_index_that_points_elsewhere(copy):
         load_model(folder)
 
 
-def test_index_that_names_nothing(copy):
-    folder = copy(onnx=False)
-    (folder / "model.safetensors").unlink()
-    (folder / "model.safetensors.index.json").write_text('{"weight_map": {}}', encoding="utf-8")
-    with pytest.raises(ModelError, match="names no parts"):
-        load_model(folder)
-
-
-@pytest.mark.parametrize("index", [[], {"weight_map": []}, {"weight_map": {"a": ["b"]}}], ids=str)
+@pytest.mark.parametrize(
+    "index", [[], {"weight_map": {}}, {"weight_map": {"a": ["b"]}}, {"weight_map": {"a": "b.bin"}}]
+)
 def test_index_of_another_form(copy, index):
     folder = copy(onnx=False)
     (folder / "model.safetensors").unlink()
     (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
-    with pytest.raises(ModelError, match="cannot be read as a safetensors index"):
+    with pytest.raises(ModelError, match=r"index\.json (cannot be read as a model|names no parts)"):
         load_model(folder)
 
 
@@ -350,7 +316,7 @@ def test_index_of_another_form(copy, index):
         ("model.safetensors.index.json", {"weight_map": {"a": 5, "b": "x" * 300}}),
         ("config.json", {"architectures": 5}),
         ("config.json", []),
-        ("../../refs/main", b"\xff"),
+        ("../../refs/main", b"b" * 40),
         ("model.onnx", Path("model.onnx")),  # a link to itself
     ],
 )
@@ -361,7 +327,7 @@ def test_the_list_of_models_leaves_out_damaged_ones(
 
     for name in ("good", "damaged"):
         snapshot = tmp_path / f"models--org--{name}" / "snapshots" / ("a" * 40)
-        shutil.copytree(tiny_models.folder("bert", onnx=False), snapshot)
+        shutil.copytree(tiny_models.without_onnx("bert"), snapshot)
         (tmp_path / f"models--org--{name}" / "refs").mkdir()
         (tmp_path / f"models--org--{name}" / "refs" / "main").write_text("a" * 40)
     if "index" in file:

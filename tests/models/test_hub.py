@@ -267,6 +267,7 @@ def test_a_cache_that_lacks_what_is_asked_for(load_all, bert, tmp_path):
     answers = dict(zip(jobs, load_all([*jobs.values()], HF_HUB_OFFLINE="1"), strict=True))
     assert answers.pop("complete")["runtime"] == "onnx"
     assert "--onnx-file" in answers.pop("unclear")["message"]
+    assert "unknown ONNX file" in answers.pop("another file")["message"]
     for answer in answers.values():
         assert answer["error"] == "NetworkError", answer
         assert "not complete in the local cache, and HF_HUB_OFFLINE" in answer["message"]
@@ -304,7 +305,7 @@ UNUSABLE = {
     "org/pickle": ("ModelError", ["pytorch_model.bin", "can run any code"]),
     "org/empty": ("ModelError", ["holds no weights"]),
     "org/causal": ("ModelError", ["GPT2LMHeadModel", "predicts the next token"]),
-    "org/a--b": ("OptionError", ["is no hub id"]),
+    "org/a--b": ("OptionError", ["is not a hub id"]),
     "org/many": ("OptionError", ["onnx/a.onnx, onnx/b.onnx", "--onnx-file"]),
 }
 

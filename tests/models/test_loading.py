@@ -102,6 +102,16 @@ def test_a_path_below_the_home_folder_is_named_in_full(tiny_models: TinyModels, 
     assert load_model(f"~/{folder.name}/onnx/model.onnx").signature.name == str(file)
 
 
+@pytest.mark.parametrize(
+    ("file", "runtime"), [("config.json", "onnx"), ("model.safetensors", "torch")]
+)
+def test_a_file_that_stands_for_its_folder(tiny_models: TinyModels, file, runtime):
+    folder = tiny_models.folder("bert")
+    model = load_model(folder / file)
+    assert (model.signature.name, model.signature.runtime) == (str(folder), runtime)
+    same(model, load_model(folder))
+
+
 def test_onnx_file_alone_with_a_tokenizer_named(tiny_models: TinyModels, tmp_path):
     folder = tiny_models.folder("roberta")
     shutil.copy(folder / "onnx" / "model.onnx", tmp_path / "mine.onnx")

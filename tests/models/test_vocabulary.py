@@ -178,9 +178,9 @@ def test_every_token_is_visible_and_special_tokens_stay(vocabulary):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("\ud83d", "character 1 .* lone surrogate\\) that"),
-        ("ab\udc00c", "character 3 .* lone surrogate\\) that"),
-        ("caf\udce9", "character 4 .* lone surrogate\\) or the byte E9 .* that"),
+        ("\ud83d", "character 1 .* lone surrogate\\) that no"),
+        ("ab\udc00c", "character 3 .* lone surrogate\\) that no"),
+        ("caf\udce9", "character 4 .* lone surrogate\\) that no"),
     ],
 )
 def test_lone_surrogates(vocabulary, text, said):
