@@ -1,6 +1,13 @@
 """Recorded outputs: how they are stored, and what counts as the same.
 
-`RECORD_OUTPUTS=1 python -m pytest tests/recorded` writes them anew.
+`RECORD_OUTPUTS=1 python -m pytest tests/recorded` writes anew what has changed; a file that counts as
+the same stays. Commit what it wrote only after a look at each difference: the files are what users
+and programs have relied on.
+
+- `outputs/json/NAME.json`: JSON of commands, of the endpoints and of the public surface (`check_json`);
+- `outputs/json/page/GROUP.json`: what the functions of the page answer to a browser, HTML as its text
+  and data-* attributes; also of variants and sweeps (`check_shown`);
+- `outputs/text/`: what a terminal or the reader of a report sees (`check_text`, `check_csv`).
 """
 
 from __future__ import annotations
@@ -39,7 +46,7 @@ _WORD = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)*(?:e[-+]?\d+)?|\S")
 # file.
 _OF_HERE = (
     *("tokens_per_second", "baseline_tokens_per_second", "sentence_ms", "baseline_sentence_ms"),
-    *("speedup", "cpu_features", "runtime"),
+    *("speedup", "duration_seconds", "cpu_features", "runtime"),
 )
 # Frames of tables and panels.
 _FRAMES = re.compile(r"[\u2500-\u257f]")
@@ -98,6 +105,13 @@ def page_lines(page: str) -> list[str]:
 _HTML = ("html", "pieces", "story")
 
 
+# How a page says what it runs on.
+_ON_PAGE = (
+    (re.compile(r"\b(onnxruntime|transformers|tokenizers|numpy) \d[\w.+]*"), r"\1 @VERSION@"),
+    (re.compile(r"\b(CPU )\w+(?:, \w+)*(?= ·)"), r"\1@CPU@"),
+)
+
+
 class _DataOfPage(HTMLParser):
     """The values of all data-* attributes, by name, in the order of the page."""
 
@@ -120,6 +134,8 @@ def seen(answer: Any, *, html: bool = False, root: str = "") -> Any:
     {'html': {'text': ['a cat'], 'data': {'data-key': ['1:7']}}, 'masks': 1}
     """
     if isinstance(answer, dict):
+        if answer.keys() == {"name", "type", "text"}:
+            answer = {**answer, "text": _file(answer["type"], answer["text"])}
         return {
             key: seen(value, html=html or key in _HTML, root=root) for key, value in answer.items()
         }
@@ -133,9 +149,19 @@ def seen(answer: Any, *, html: bool = False, root: str = "") -> Any:
         return steady(answer)
     if not answer.strip():
         return ""
+    for pattern, instead in _ON_PAGE:
+        answer = pattern.sub(instead, answer)
     parser = _DataOfPage()
     parser.feed(answer)
     return {"text": page_lines(answer), "data": parser.values}
+
+
+def _file(kind: str, text: str) -> Any:
+    """What a file of that media type holds: values of JSON, else lines."""
+    if kind == "application/json":
+        return json.loads(text)
+    lines = text.splitlines()
+    return anywhere([json.loads(line) for line in lines]) if kind.endswith("jsonl") else lines
 
 
 def parsed(text: str) -> Any:
@@ -173,8 +199,7 @@ def check_json(name: str, found: Any, *, more: bool = False) -> None:
     With `more`, objects may have gained keys.
     """
     path = OUTPUTS / "json" / f"{name}.json"
-    if RECORD:
-        path.write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    _record(path, found, differing, indent=1)
     _refuse(path, differing(json.loads(path.read_text("utf-8")), found, more=more))
 
 
@@ -186,12 +211,20 @@ def check_shown(name: str, found: Any, *, close: bool = False) -> None:
     place: kernels of models in float32 round differently on other CPUs.
     """
     path = OUTPUTS / "json" / f"{name}.json"
-    if RECORD:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(found, ensure_ascii=False, indent=0) + "\n", "utf-8")
-    recorded = json.loads(path.read_text("utf-8"))
     same = _close if close else _same_number
-    _refuse(path, differing(_words(recorded), _words(found), same=same))
+
+    def changes(recorded: Any, found: Any) -> list[str]:
+        return differing(_words(recorded), _words(found), same=same)
+
+    _record(path, found, changes, indent=0)
+    _refuse(path, changes(json.loads(path.read_text("utf-8")), found))
+
+
+def _record(path: Path, found: Any, changes: Callable[[Any, Any], list[str]], indent: int) -> None:
+    """Write values anew where that is asked for and they are not the same."""
+    if RECORD and not (path.exists() and not changes(json.loads(path.read_text("utf-8")), found)):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(found, ensure_ascii=False, indent=indent) + "\n", "utf-8")
 
 
 def _words(value: Any) -> Any:

@@ -47,7 +47,9 @@ JSON = {
         *("--seed", "3", "--pieces", "fitting", THREE),
     ),
     "unmask-threshold": ("unmask", *TABLE, "--threshold", "1.5", "--order", "entropy", THREE),
-    "unmask-prefix": ("unmask", *TABLE, "--prefix", "The old", "--suffix", ".", "--new-tokens", "3"),
+    "unmask-prefix": (
+        *("unmask", *TABLE, "--prefix", "The old", "--suffix", ".", "--new-tokens", "3"),
+    ),
     "unmask-length": ("unmask", *TABLE, "--length", "4", "--order", "left_to_right"),
     "unmask-file": ("unmask", "-m", "letters", "--file", "sentences.txt"),
     "differ": (*DIFFER, "--compare", "noisy"),

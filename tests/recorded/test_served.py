@@ -9,9 +9,12 @@ import pytest
 from recorded.program import HERE
 from recorded.recording import check_shown, seen
 from recorded.served import TABS, Page
-from recorded.served_cases import GROUPS
+from recorded.served_cases import EXPLORE, UNMASK
+from recorded.served_learn import LEARN
 
 from fillmask_ui.models import ModelStore
+
+GROUPS = {**EXPLORE, **UNMASK, **LEARN}
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +36,7 @@ def test_answers(group, store, runs):
 
 
 def test_every_function_is_asked():
-    """But for the figure of Quantize, which `test_variants.py` asks."""
+    """Of Quantize by `test_variants.py`, which makes the variant."""
     asked = {(tab, function) for cases in GROUPS.values() for tab, function, _ in cases.values()}
     served = {(tab, function) for tab, functions in TABS.items() for function in functions}
     assert asked == served - {("quantize", "figure")}
