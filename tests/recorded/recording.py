@@ -1,12 +1,13 @@
 """Recorded outputs: how they are stored, and what counts as the same.
 
-`RECORD_OUTPUTS=1 python -m pytest tests/recorded` writes anew what has changed; a file that counts as
-the same stays. Commit what it wrote only after a look at each difference: the files are what users
-and programs have relied on.
+`RECORD_OUTPUTS=1 python -m pytest tests/recorded` writes anew what has changed; a file that counts
+as the same stays. Look at each difference before it is committed: the files are what users and
+programs have relied on.
 
-- `outputs/json/NAME.json`: JSON of commands, of the endpoints and of the public surface (`check_json`);
-- `outputs/json/page/GROUP.json`: what the functions of the page answer to a browser, HTML as its text
-  and data-* attributes; also of variants and sweeps (`check_shown`);
+- `outputs/json/NAME.json`: JSON of commands, of the endpoints and of the public surface
+  (`check_json`);
+- `outputs/json/page/GROUP.json`: what the functions of the page answer to a browser, HTML as its
+  text and data-* attributes; variants and sweeps are recorded in the same way (`check_shown`);
 - `outputs/text/`: what a terminal or the reader of a report sees (`check_text`, `check_csv`).
 """
 

@@ -5,6 +5,7 @@ What the clock, the machine or the library that writes a file decides stands as 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from fillmask_ui.models import ModelStore
 
 # Of files that other versions of onnx write otherwise.
 FILES = ("sha256", "size_bytes", "baseline_bytes", "ratio")
+_SAME_SECOND = re.compile(r"(\b\d{8}-\d{6}-[a-z-]*[a-z])-\d+\b")
 FEW = ("--dataset", "texts.txt", "--samples", "12")
 
 SWEEP = """
@@ -45,12 +47,17 @@ metrics = [{ metric = "uniform" }, { metric = "bits-per-byte" }]
 def printed(*arguments: Any, root: Path, also: Sequence[str] = ()) -> dict[str, Any]:
     """What a command prints, without the path of the folder it writes to."""
     result = call(*arguments, "--json")
-    out, error = (text.replace(str(root), "@ROOT@") for text in (result.stdout, result.stderr))
+    out, error = (named(text, root) for text in (result.stdout, result.stderr))
     return {
         "code": result.code,
         "stdout": anywhere(parsed(out), also=tuple(also)),
         "stderr": visible_lines(error),
     }
+
+
+def named(text: str, root: Path) -> str:
+    """Without the folder, and without the number of a run that began in the same second."""
+    return _SAME_SECOND.sub(r"\1", text.replace(str(root), "@ROOT@"))
 
 
 @pytest.fixture(scope="module")
@@ -121,5 +128,5 @@ def test_sweep(name, text, tmp_path):
     table = tmp_path / "table.csv"
     first = printed("sweep", tmp_path / "mine.toml", "--csv", table, root=tmp_path)
     again = printed("sweep", tmp_path / "mine.toml", "--table-only", root=tmp_path)
-    lines = table.read_text().splitlines() if table.exists() else None
+    lines = named(table.read_text(), tmp_path).splitlines() if table.exists() else None
     check_shown(name, {"first": first, "table": seen(lines), "again": again})
