@@ -1,6 +1,14 @@
 """Recorded outputs: how they are stored, and what counts as the same.
 
-`RECORD_OUTPUTS=1 python -m pytest tests/recorded` writes them anew.
+`RECORD_OUTPUTS=1 python -m pytest tests/recorded` writes anew what has changed; a file that counts
+as the same stays. Look at each difference before it is committed: the files are what users and
+programs have relied on.
+
+- `outputs/json/NAME.json`: JSON of commands, of the endpoints and of the public surface
+  (`check_json`);
+- `outputs/json/page/GROUP.json`: what the functions of the page answer to a browser, HTML as its
+  text and data-* attributes; variants and sweeps are recorded in the same way (`check_shown`);
+- `outputs/text/`: what a terminal or the reader of a report sees (`check_text`, `check_csv`).
 """
 
 from __future__ import annotations
@@ -13,9 +21,11 @@ import json
 import math
 import os
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 OUTPUTS = Path(__file__).parent / "outputs"
 RECORD = bool(os.environ.get("RECORD_OUTPUTS"))
@@ -30,6 +40,14 @@ _CHANGING = (
         r"\1:@VERSION@",
     ),
     (re.compile(r"(cpu:)[\w,+-]+"), r"\1@CPU@"),
+)
+_DECIMAL = re.compile(r"(\d+(?:\.\d+(?:e[-+]?\d+)?|e-\d+))")
+_WORD = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)*(?:e[-+]?\d+)?|\S")
+# Under these JSON holds what depends on the clock, on the machine or on the library that wrote a
+# file.
+_OF_HERE = (
+    *("tokens_per_second", "baseline_tokens_per_second", "sentence_ms", "baseline_sentence_ms"),
+    *("speedup", "duration_seconds", "cpu_features", "runtime"),
 )
 # Frames of tables and panels.
 _FRAMES = re.compile(r"[\u2500-\u257f]")
@@ -84,6 +102,69 @@ def page_lines(page: str) -> list[str]:
     return visible_lines("".join(parser.parts))
 
 
+# Under these an answer of the page holds HTML, by itself or by the names of places.
+_HTML = ("html", "pieces", "story")
+
+
+# How a page says what it runs on.
+_ON_PAGE = (
+    (re.compile(r"\b(onnxruntime|transformers|tokenizers|numpy) \d[\w.+]*"), r"\1 @VERSION@"),
+    (re.compile(r"\b(CPU )\w+(?:, \w+)*(?= ·)"), r"\1@CPU@"),
+)
+
+
+class _DataOfPage(HTMLParser):
+    """The values of all data-* attributes, by name, in the order of the page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.values: dict[str, list[str]] = {}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name.startswith("data-"):
+                self.values.setdefault(name, []).append(steady(value or ""))
+
+
+def seen(answer: Any, *, html: bool = False, root: str = "") -> Any:
+    """An answer of the page with its HTML as the text that a reader sees and the data in it.
+
+    The path of a folder, `root`, is left out.
+
+    >>> seen({"html": '<p data-key="1:7">a <b>cat</b></p>', "masks": 1})
+    {'html': {'text': ['a cat'], 'data': {'data-key': ['1:7']}}, 'masks': 1}
+    """
+    if isinstance(answer, dict):
+        if answer.keys() == {"name", "type", "text"}:
+            answer = {**answer, "text": _file(answer["type"], answer["text"])}
+        return {
+            key: seen(value, html=html or key in _HTML, root=root) for key, value in answer.items()
+        }
+    if isinstance(answer, list):
+        return [seen(value, html=html, root=root) for value in answer]
+    if not isinstance(answer, str):
+        return answer
+    if root:
+        answer = answer.replace(root, "@ROOT@").replace(quote(root, safe=""), "@ROOT@")
+    if not html:
+        return steady(answer)
+    if not answer.strip():
+        return ""
+    for pattern, instead in _ON_PAGE:
+        answer = pattern.sub(instead, answer)
+    parser = _DataOfPage()
+    parser.feed(answer)
+    return {"text": page_lines(answer), "data": parser.values}
+
+
+def _file(kind: str, text: str) -> Any:
+    """What a file of that media type holds: values of JSON, else lines."""
+    if kind == "application/json":
+        return json.loads(text)
+    lines = text.splitlines()
+    return anywhere([json.loads(line) for line in lines]) if kind.endswith("jsonl") else lines
+
+
 def parsed(text: str) -> Any:
     """JSON, one value a line, without what changes from one call to the next."""
     return [_steady_values(json.loads(line)) for line in text.splitlines()]
@@ -99,15 +180,95 @@ def _steady_values(value: Any) -> Any:
     return value
 
 
+def anywhere(value: Any, *, also: tuple[str, ...] = ()) -> Any:
+    """Values with the type in place of what is only so here; `also` are further such keys."""
+    if isinstance(value, list):
+        return [anywhere(entry, also=also) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: f"@{type(entry).__name__}@"
+        if key in (*_OF_HERE, *also)
+        else anywhere(entry, also=also)
+        for key, entry in value.items()
+    }
+
+
 def check_json(name: str, found: Any, *, more: bool = False) -> None:
     """Hold values against the recorded ones of that name: floats to 12 digits, all else exactly.
 
     With `more`, objects may have gained keys.
     """
     path = OUTPUTS / "json" / f"{name}.json"
-    if RECORD:
-        path.write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    _record(path, found, differing, indent=1)
     _refuse(path, differing(json.loads(path.read_text("utf-8")), found, more=more))
+
+
+def check_shown(name: str, found: Any, *, close: bool = False) -> None:
+    """Hold answers of `seen` against the recorded ones of that name.
+
+    Numbers in texts and data are compared as numbers, and how a text is broken into lines does
+    not count. With `close`, floats may differ by 1 in 10,000 and shown decimals by one in the last
+    place: kernels of models in float32 round differently on other CPUs.
+    """
+    path = OUTPUTS / "json" / f"{name}.json"
+    same = _close if close else _same_number
+
+    def changes(recorded: Any, found: Any) -> list[str]:
+        return differing(_words(recorded), _words(found), same=same)
+
+    _record(path, found, changes, indent=0)
+    _refuse(path, changes(json.loads(path.read_text("utf-8")), found))
+
+
+def _record(path: Path, found: Any, changes: Callable[[Any, Any], list[str]], indent: int) -> None:
+    """Write values anew where that is asked for and they are not the same."""
+    if RECORD and not (path.exists() and not changes(json.loads(path.read_text("utf-8")), found)):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(found, ensure_ascii=False, indent=indent) + "\n", "utf-8")
+
+
+def _words(value: Any) -> Any:
+    """Each text of a page as its words, numbers and marks."""
+    if isinstance(value, list):
+        return [_words(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() != {"text", "data"}:
+        return {key: _words(entry) for key, entry in value.items()}
+    return {"text": _WORD.findall(" ".join(value["text"])), "data": value["data"]}
+
+
+def _same_number(recorded: Any, found: Any) -> bool:
+    return _alike(recorded, found, close=False)
+
+
+def _close(recorded: Any, found: Any) -> bool:
+    return _alike(recorded, found, close=True)
+
+
+def _alike(recorded: Any, found: Any, *, close: bool) -> bool:
+    """Whether two values are the same but for the last digits of their decimal numbers."""
+    if isinstance(recorded, str):
+        if recorded == found:
+            return True
+        pairs = [_DECIMAL.split(text) for text in (recorded, found)]
+        texts, numbers = ([parts[start::2] for parts in pairs] for start in (0, 1))
+        return texts[0] == texts[1] and all(
+            _alike(float(old), float(new), close=False)
+            or (close and abs(float(old) - float(new)) <= _last_place(old) + 1e-4 * abs(float(old)))
+            for old, new in zip(*numbers, strict=True)
+        )
+    if close and isinstance(recorded, float):
+        return math.isclose(recorded, found, rel_tol=1e-4, abs_tol=1e-6)
+    return _same(recorded, found)
+
+
+def _last_place(number: str) -> float:
+    """One in the last decimal place that is shown, with a little room; of a full one, 1e-6."""
+    digits, _, exponent = number.lower().partition("e")
+    places = len(digits.partition(".")[2]) - int(exponent or 0)
+    return 1.01 * 10.0 ** -min(places, 6) if places <= 6 else 1e-6
 
 
 def check_text(name: str, found: list[str]) -> None:
@@ -141,7 +302,14 @@ def _cell(value: str) -> str | float:
     return float(value) if re.fullmatch(r"-?\d+\.\d+(e-?\d+)?", value) else value
 
 
-def differing(recorded: Any, found: Any, where: str = "", *, more: bool = False) -> list[str]:
+def differing(
+    recorded: Any,
+    found: Any,
+    where: str = "",
+    *,
+    more: bool = False,
+    same: Callable[[Any, Any], bool] | None = None,
+) -> list[str]:
     """Where two JSON values differ, and how.
 
     The models' logits have the same bits everywhere, but exp and log of numpy may differ in the
@@ -162,9 +330,9 @@ def differing(recorded: Any, found: Any, where: str = "", *, more: bool = False)
             return [f"{where}: had {len(recorded)} entries, has {len(found)}"]
         entries = enumerate(zip(recorded, found, strict=True))
         pairs = [(old, new, f"{where}[{index}]") for index, (old, new) in entries]
-    elif type(recorded) is not type(found) or not _same(recorded, found):
+    elif type(recorded) is not type(found) or not (same or _same)(recorded, found):
         return [f"{where}: was {recorded!r}, is {found!r}"]
-    return [difference for pair in pairs for difference in differing(*pair, more=more)]
+    return [difference for pair in pairs for difference in differing(*pair, more=more, same=same)]
 
 
 def _same(recorded: Any, found: Any) -> bool:

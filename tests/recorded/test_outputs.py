@@ -14,6 +14,9 @@ TEXTS = ("eval", *TABLE, "--dataset", "texts.txt")
 NOISY, LETTERS = ("--baseline", "noisy"), ("--baseline", "letters")
 PSEUDO = ("--metric", "pseudo-perplexity")
 UNIFORM = ("--metric", "uniform")
+BYTES = ("--metric", "bits-per-byte")
+UNMASKING = ("--metric", "unmasking")
+DIFFER = ("differ", *TABLE, "--dataset", "texts.txt", "--sentences", "4")
 SUFFIX = ("--metric", "suffix")
 WORDS = ("--candidates", "cat, walked, unhappiness, gardens, Zürich, quickest")
 ONNX = ("-m", "table/onnx/model.onnx")
@@ -31,6 +34,27 @@ JSON = {
     "predict-letters": ("predict", "-m", "letters", *WORDS, "-k", "3", CAT),
     "predict-onnx": ("predict", *ONNX, "--model-id", "noisy", "-k", "2", CAT),
     "predict-onnx-file": ("predict", *TABLE, "--onnx-file", "model.onnx", "-k", "2", CAT),
+    "predict-compare": ("predict", *TABLE, "--compare", "noisy", *WORDS, "-k", "3", TWO, CAT),
+    "predict-compare-letters": ("predict", *TABLE, "--compare", "letters", "-k", "3", CAT),
+    "predict-compare-bits": (
+        *("predict", *TABLE, "--compare", "noisy", "--bits", "--joint", "0", "-k", "2", THREE),
+    ),
+    "unmask": ("unmask", *TABLE, TWO, THREE),
+    "unmask-steps": ("unmask", *TABLE, "--max-steps", "2", "--order", "entropy", THREE),
+    "unmask-remask": ("unmask", *TABLE, "--remask", "1", "--order", "prob_diff", THREE),
+    "unmask-drawn": (
+        *("unmask", *TABLE, "--order", "none", "--temperature", "1.2", "--top-k", "7"),
+        *("--seed", "3", "--pieces", "fitting", THREE),
+    ),
+    "unmask-threshold": ("unmask", *TABLE, "--threshold", "1.5", "--order", "entropy", THREE),
+    "unmask-prefix": (
+        *("unmask", *TABLE, "--prefix", "The old", "--suffix", ".", "--new-tokens", "3"),
+    ),
+    "unmask-length": ("unmask", *TABLE, "--length", "4", "--order", "left_to_right"),
+    "unmask-file": ("unmask", "-m", "letters", "--file", "sentences.txt"),
+    "differ": (*DIFFER, "--compare", "noisy"),
+    "differ-letters": (*DIFFER, "--compare", "letters", "--words", "2", "--most", "2"),
+    "differ-same": (*DIFFER, "--compare", "table"),
     "surprise": ("surprise", *TABLE, "The cat sat on the mat.", "Gardens!"),
     "eval": TEXTS,
     "eval-baseline": (*TEXTS, *NOISY),
@@ -52,6 +76,10 @@ JSON = {
     "eval-uniform-baseline": (*TEXTS, *UNIFORM, *NOISY),
     "eval-suffix": (*TEXTS, *SUFFIX),
     "eval-suffix-baseline": (*TEXTS, *SUFFIX, "--suffix-tokens", "3", *NOISY),
+    "eval-bits-per-byte": (*TEXTS, *BYTES),
+    "eval-bits-per-byte-letters": (*TEXTS, *BYTES, *LETTERS),
+    "eval-unmasking": (*TEXTS, *UNMASKING, "--hidden-share", "0.4"),
+    "eval-unmasking-baseline": (*TEXTS, *UNMASKING, *NOISY, "--max-steps", "2", "--remask", "1"),
     "eval-by-paragraph": ("eval", *TABLE, "--dataset", "paragraphs.txt", "--by", "paragraph"),
     "eval-csv": (
         *("eval", *TABLE, "--dataset", "table.csv", "--column", "input_column=text", *UNIFORM),
@@ -121,6 +149,23 @@ REFUSED = {
     "option before the command": ("--public", "eval", *TABLE),
     "unknown run": ("runs", "show", "missing"),
     "resume an unknown run": ("eval", "--resume", "missing"),
+    "second model missing": ("predict", *TABLE, "--compare", "./missing", CAT),
+    "nothing to unmask": ("unmask", *TABLE),
+    "unmask no mask": ("unmask", *TABLE, "no mask here"),
+    "unmask threshold at random": ("unmask", *TABLE, "--order", "none", "--threshold", "1", TWO),
+    "unmask top-p": ("unmask", *TABLE, "--top-p", "2", TWO),
+    "unmask top-k and top-p": ("unmask", *TABLE, "--top-k", "3", "--top-p", "0.5", TWO),
+    "differ without a second": ("differ", *TABLE, "--dataset", "texts.txt"),
+    "differ sentences": (*DIFFER, "--compare", "noisy", "--words", "0"),
+    "diagnose no budget": ("diagnose", "table", "--baseline", "table", "--budget", "half"),
+    "diagnose in full precision": ("diagnose", "table", "--baseline", "table", *TEXTS[3:]),
+    "diagnose missing": ("diagnose", "./missing", "--baseline", "table"),
+    "quantize scheme": ("quantize", "table", "-o", "out", "--scheme", "int3"),
+    "quantize missing": ("quantize", "./missing", "-o", "out", "--scheme", "int8"),
+    "quantize part": ("quantize", "table", "-o", "out", "--scheme", "int8", "--exclude", "no-part"),
+    "sweep missing": ("sweep", "missing.toml"),
+    "sweep of no toml": ("sweep", "texts.txt"),
+    "hidden share": (*TEXTS, *UNMASKING, "--hidden-share", "0"),
     "resume with other choices": ("eval", "--resume", "latest", *UNIFORM, "--seed", "3"),
 }
 

@@ -189,3 +189,38 @@ def test_answers_of_the_endpoints(page):
         "models": page.predict(api_name="/models"),
     }
     check_json("answers", parsed(json.dumps(found)))
+
+
+def test_comparisons_of_the_endpoint(page):
+    text = "The [MASK] sat on the [MASK]."
+    found = {
+        "noisy": page.predict(text, other="noisy", top_k=2, api_name="/compare"),
+        "letters": page.predict(
+            "A cold [MASK].", "table", "letters", 2, "walked", api_name="/compare"
+        ),
+        "same": page.predict("A cold [MASK].", top_k=1, api_name="/compare"),
+    }
+    check_json("answers-compare", parsed(json.dumps(found)))
+
+
+def test_what_the_endpoints_refuse(page):
+    from gradio_client.exceptions import AppError
+
+    found = {}
+    for endpoint, values in (
+        ("/predict", {"text": "no mask"}),
+        ("/predict", {"text": " "}),
+        ("/predict", {"text": 7}),
+        ("/predict", {"text": "a [MASK]", "top_k": 0}),
+        ("/predict", {"text": "a [MASK]", "top_k": "2"}),
+        ("/predict", {"text": "a [MASK]", "model": "./missing"}),
+        ("/predict", {"text": "cat " * 60 + "[MASK]"}),
+        ("/score_candidates", {"text": "a [MASK]", "candidates": " , "}),
+        ("/score_candidates", {"text": "a [MASK]", "candidates": "[MASK]"}),
+        ("/compare", {"text": "a [MASK]", "other": "./missing"}),
+        ("/compare", {"text": "a [MASK]", "top_k": 101}),
+    ):
+        with pytest.raises(AppError) as refused:
+            page.predict(**values, api_name=endpoint)
+        found[f"{endpoint} {json.dumps(values)[:60]}"] = str(refused.value)
+    check_json("answers-refused", found)

@@ -1,0 +1,81 @@
+"""Where the functions that the page serves to the browser are, and how a browser asks them.
+
+A rewrite of the page changes this file and none of the recorded answers.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fillmask_ui.models import ModelStore
+from fillmask_ui.runs import RunStore
+from fillmask_ui.ui.explore.serve import SERVED as EXPLORE
+from fillmask_ui.ui.learn.serve import SERVED as LEARN
+from fillmask_ui.ui.quantize.serve import SERVED as QUANTIZE
+from fillmask_ui.ui.session import Session
+from fillmask_ui.ui.unmask.serve import SERVED as UNMASK
+
+TABS = {"explore": EXPLORE, "learn": LEARN, "quantize": QUANTIZE, "unmask": UNMASK}
+SECONDS = 300  # that a browser asks again and again
+NOT_YET = "The decoding is not finished yet."
+WINDOWS = ("done", "words", "left_out", "found")  # of a search for sentences, one after another
+
+Json = dict[str, Any]
+
+
+class Page:
+    """One visitor's page, with answers of its own and models that all visitors share."""
+
+    def __init__(self, store: ModelStore, runs: Path) -> None:
+        self._session = Session(store, "table")
+        self._session.stored_runs = lambda _visitor: RunStore(runs)
+
+    def ask(self, tab: str, function: str, values: Mapping[str, Any]) -> Json:
+        """The answer as JSON, once nothing more is on its way.
+
+        An `action` is a click on what the same state without it shows.
+        """
+        action = values.get("action")
+        if isinstance(action, dict) and "version" not in action:
+            before = self.ask(tab, function, {k: v for k, v in values.items() if k != "action"})
+            clicked = {**action, "version": before["version"]}
+            shown = {key: before[key] for key in ("text", "base", "hidden")}
+            values = {**values, **shown, "action": clicked}
+        if (tab, function) == ("unmask", "cell"):
+            self.ask(tab, "history", values)
+        if function == "parting":
+            return self._searched(values)
+        return self._settled(tab, function, values)
+
+    def _searched(self, values: Mapping[str, Any]) -> Json:
+        """All windows as one: how many sentences fit into one depends on the machine."""
+        own, start, answers = values.get("sentences"), values.get("from", 0), list[Json]()
+        while True:
+            sent = {} if own is None else {"sentences": own}
+            answers.append(self._settled("explore", "parting", {**values, **sent, "from": start}))
+            answer = answers[-1]
+            done = answer.get("done", 0)
+            start, own = start + done, own and own[done:]
+            if "error" in answer or not done:
+                break
+            if own == [] or (own is None and start >= answer["total"]):
+                break
+        for earlier in answers[-2::-1]:
+            answer = {**answer, **{name: earlier[name] + answer[name] for name in WINDOWS}}
+        return answer
+
+    def _settled(self, tab: str, function: str, values: Mapping[str, Any]) -> Json:
+        until = time.monotonic() + SECONDS
+        while _on_its_way(answer := TABS[tab][function](self._session, values)):
+            assert time.monotonic() < until, answer
+            time.sleep(0.01)
+        return json.loads(json.dumps(answer, allow_nan=False))
+
+
+def _on_its_way(answer: Json) -> bool:
+    busy = answer.get("kind") == "busy" or "waiting" in answer or "busy" in answer
+    return busy or answer.get("error") == NOT_YET
