@@ -87,6 +87,7 @@ _OPENED: dict[str, type[FillmaskError]] = {
     "ONNX": ModelError,
     "texts": DataError,
     "a run": DataError,
+    "a sweep, in TOML": DataError,
 }
 # Which no library raises for a file that it cannot read.
 _PASSED = (FillmaskError, KeyboardInterrupt, SystemExit, GeneratorExit)

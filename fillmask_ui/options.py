@@ -110,6 +110,7 @@ _KINDS: dict[type, tuple[Any, str]] = {
     bool: (bool, "True or False"),
     int: (Integral, "a whole number"),
     float: (Real, "a finite number"),
+    str: (str, "text"),
 }
 _MOST = 2**63 - 1  # what JSON holds for other programs
 

@@ -6,25 +6,21 @@ The keys of its entries are the options of `fillmask-ui eval`, derived from the 
 from __future__ import annotations
 
 import difflib
-import math
-import os
 import sys
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from types import NoneType
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
-from fillmask_ui.errors import DataError, FillmaskError, OptionError, unknown
+from fillmask_ui.errors import DataError, FillmaskError, OptionError, opening, unknown
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.intervals import Limits
 from fillmask_ui.masking import check_seed
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.reference import parse_reference
-from fillmask_ui.options import OwnOption, configured, own_options
-from fillmask_ui.output import visible
+from fillmask_ui.options import OwnOption, check_options, configured, kind_of, own_options
+from fillmask_ui.schema import from_values
 from fillmask_ui.sweeps.plan import Labelled, Sweep, text_files_of
 from fillmask_ui.texts import TextChoice, TextSource
 
@@ -34,9 +30,19 @@ else:
     import tomli as tomllib
 
 Value = TypeVar("Value")
-DEFAULT_SEED = 42
 _MOST_BYTES = 10_000_000
-_WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+
+
+@dataclass(frozen=True)
+class _SweepFile:
+    """The keys of a file, beside those of `Limits`."""
+
+    models: tuple[str | dict[str, Any], ...]
+    data: tuple[str | dict[str, Any], ...]
+    metrics: tuple[str | dict[str, Any], ...]
+    name: str | None = None
+    baseline: str | None = None
+    seeds: tuple[int, ...] = (42,)
 
 
 def read_sweep(path: Path) -> Sweep:
@@ -44,27 +50,10 @@ def read_sweep(path: Path) -> Sweep:
 
     Raises:
         DataError: if the file cannot be read.
-        FillmaskError: for whatever is wrong with what it says, with its place.
+        FillmaskError: for what is wrong with what it says, with its place.
     """
-    try:
-        with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
-        if len(content) > _MOST_BYTES:
-            raise DataError(f"{path} has more than {_MOST_BYTES:,} bytes: it is no sweep file")
-        values = tomllib.loads(content.decode("utf-8-sig"))
-    except FileNotFoundError as error:
-        raise DataError(f"there is no file {path}: name a sweep file, in TOML") from error
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path} is no UTF-8 text (byte {error.start}): save it as UTF-8"
-        ) from error
-    except RecursionError as error:
-        raise OptionError(f"{path} is nested too deeply: it is no sweep file") from error
-    except ValueError as error:  # also a number of thousands of digits
-        why = "a number has thousands of digits" if "set_int_max" in str(error) else error
-        raise OptionError(f"{path} is no TOML: {why}") from error
+    with opening("a sweep, in TOML", path), path.open("rb") as file:
+        values = tomllib.loads(file.read(_MOST_BYTES).decode("utf-8-sig"))
     return sweep_of(values, path.stem, str(path))
 
 
@@ -73,63 +62,55 @@ def sweep_of(values: Mapping[str, Any], name: str, place: str = "the sweep") -> 
 
     Args:
         values: the keys of the file.
-        name: of the sweep, where they have none.
+        name: of the sweep, if they do not give one.
         place: what messages call it.
 
     Raises:
-        FillmaskError: for whatever is wrong, with its place.
+        FillmaskError: for what is wrong, with its place.
 
     >>> parts = {"models": ["embedded"], "data": ["embedded"], "metrics": ["uniform"]}
     >>> [cell.name for cell in sweep_of({**parts, "seeds": [1, 2]}, "mine").cells]
     ['embedded, embedded, uniform, seed 1', 'embedded, embedded, uniform, seed 2']
     """
     limits = {name for own in own_options(Limits) for name in _names(own)}
-    lists = ("models", "data", "metrics")
-    _check_names(values, {"name", "baseline", "seeds", *lists, *limits}, place)
-    models, data, metrics = (_entries(values, key, place) for key in lists)
+    _check_names(values, {own.name for own in fields(_SweepFile)} | limits, place)
+    file = from_values(_SweepFile, values, place)
+    if len({*file.seeds}) < max(1, len(file.seeds)):
+        raise OptionError(f"{place}: seeds must be one or more, each once; they were {file.seeds}")
+    with _at(place):
+        for seed in file.seeds:
+            check_seed(seed)
     sweep = Sweep(
-        name=_text(values.get("name", name), "name", place),
-        models=_labelled(models, "models", "model", _model, place),
-        texts=_labelled(data, "data", "dataset", _texts, place),
-        metrics=_labelled(metrics, "metrics", "metric", _metric, place),
-        seeds=_seeds(values.get("seeds", [DEFAULT_SEED]), place),
+        name=file.name or name,
+        models=_labelled(file.models, "models", "model", _model, place),
+        texts=_labelled(file.data, "data", "dataset", _texts, place),
+        metrics=_labelled(file.metrics, "metrics", "metric", _metric, place),
+        seeds=file.seeds,
         limits=_made(Limits, {k: v for k, v in values.items() if _dashed(k) in limits}, place),
     )
-    if "baseline" not in values:
+    if file.baseline is None:
         return sweep
-    baseline = _baseline(sweep, _text(values["baseline"], "baseline", place), place)
-    return replace(sweep, baseline=baseline)
-
-
-def _entries(values: Mapping[str, Any], key: str, place: str) -> Sequence[Any]:
-    found = values.get(key, [])
-    if not isinstance(found, list) or not found:
-        came = "it was missing" if key not in values else f"it was {_shown(found)}"
-        raise OptionError(f"{place}: {key} must have one entry or more ([[{key}]]); {came}")
-    return found
+    return replace(sweep, baseline=_baseline(sweep, file.baseline, place))
 
 
 def _labelled(
-    entries: Sequence[Any],
+    entries: Sequence[str | dict[str, Any]],
     key: str,
     main: str,
     make: Callable[[dict[str, Any], str], Value],
     place: str,
 ) -> tuple[Labelled[Value], ...]:
     """The entries of a list, each a table, or what stands for the one with just its `main` key."""
+    if not entries:
+        raise OptionError(f"{place}: {key} must have one entry or more ([[{key}]])")
     found: list[Labelled[Value]] = []
     for number, entry in enumerate(entries, start=1):
         own = f"{place}: {key}, entry {number}"
         given = {main: entry} if isinstance(entry, str) else entry
-        if not isinstance(given, dict):
-            raise OptionError(f"{own} must be a table ([[{key}]]) or text; it was {_shown(given)}")
         if main not in given:
             raise OptionError(f"{own} has no {main}: add {main} = ...")
-        rest = {name: value for name, value in given.items() if name != "label"}
-        value = make(rest, own)
-        label = _text(given.get("label", given[main]), "label", own)
-        if visible(label) != label:
-            raise OptionError(f"{own}: the label {label!r} has characters that cannot be seen")
+        value = make({name: one for name, one in given.items() if name != "label"}, own)
+        label = str(given.get("label", given[main]))
         for earlier, known in enumerate(found, start=1):
             if known.value == value:
                 raise OptionError(f"{own} asks for the same as entry {earlier}: leave one out")
@@ -158,8 +139,6 @@ def _texts(values: dict[str, Any], place: str) -> TextSource:
         for file in text_files_of(source):
             if not file.is_file():
                 raise DataError(f"there is no file {file}")
-            if not os.access(file, os.R_OK):
-                raise DataError(f"the file {file} may not be read")
     return source
 
 
@@ -168,21 +147,6 @@ def _metric(values: dict[str, Any], place: str) -> EvaluationConfig:
         raise OptionError(f"{place} has a seed: list them once, for all metrics (seeds = [1, 2])")
     config: EvaluationConfig = _made(EvaluationConfig, values, place)
     return config
-
-
-def _seeds(found: Any, place: str) -> tuple[int, ...]:
-    if not isinstance(found, list) or not found:
-        raise OptionError(
-            f"{place}: seeds must be a list of whole numbers, as [42, 1]; it was {_shown(found)}"
-        )
-    for seed in found:
-        if type(seed) is not int:
-            raise OptionError(f"{place}: each seed must be a whole number; one was {_shown(seed)}")
-        with _at(place):
-            check_seed(seed)
-    if doubled := [seed for seed, count in Counter(found).items() if count > 1]:
-        raise OptionError(f"{place}: seed {doubled[0]} is there twice: leave one out")
-    return tuple(found)
 
 
 def _baseline(sweep: Sweep, named: str, place: str) -> str:
@@ -206,24 +170,11 @@ def _made(kind: Any, values: Mapping[str, Any], place: str) -> Any:
             own = known[_dashed(name)]
             if own.name in chosen:
                 raise OptionError(f"{name} is given twice, under two names: leave one out")
-            chosen[own.name] = _checked(value, name, own.kind)
-        return configured(kind, chosen)
-
-
-def _checked(value: Any, name: str, kind: Any) -> Any:
-    """A value of TOML as an option of this type takes it."""
-    (wanted,) = (own for own in get_args(kind) or (kind,) if own is not NoneType)
-    if wanted is float and type(value) is int:
-        value = float(value)
-    if type(value) is not wanted or (wanted is float and not math.isfinite(value)):
-        raise OptionError(f"{name} must be {_WORDS[wanted]}; it was {_shown(value)}")
-    return value
-
-
-def _text(value: Any, name: str, place: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise OptionError(f"{place}: {name} must be text; it was {_shown(value)}")
-    return value.strip()
+            whole = type(value) is int and kind_of(own.kind) is float
+            chosen[own.name] = float(value) if whole else value
+        made = configured(kind, chosen)
+        check_options(made)
+        return made
 
 
 def _check_names(given: Collection[str], known: Collection[str], place: str) -> None:
@@ -244,10 +195,6 @@ def _names(own: OwnOption) -> list[str]:
 def _dashed(name: str) -> str:
     """`pass_below` as `pass-below`: both are taken."""
     return name.replace("_", "-")
-
-
-def _shown(value: Any) -> str:
-    return repr(value)[:80]
 
 
 @contextmanager
