@@ -44,12 +44,14 @@ class Guesses:
     @property
     def no_guess(self) -> float:
         """Share of the class that percents leave over, in [0, 1]; 0 for counts."""
-        return 1.0 - sum(guess.amount for guess in self.guesses) / self.people
+        return (
+            1.0 - sum(guess.amount for guess in self.guesses) / self.people if self.people else 0.0
+        )
 
     def share(self, word: str) -> float:
         """Share of a word, in [0, 1]; case does not count."""
         said = (guess.amount for guess in self.guesses if key(guess.word) == key(word))
-        return sum(said) / self.people
+        return sum(said) / (self.people or 1.0)
 
     def nll_nats(self, word: str) -> float:
         """Loss of the class on the true word, -ln(share); infinite where nobody guessed it.

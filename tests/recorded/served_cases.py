@@ -173,6 +173,7 @@ EXPLORE: dict[str, dict[str, Case]] = {
             counted={"guesses": "table 3, river 2\nTable, unhappiness"},
             percent={"guesses": "table 60%\nriver 30%"},
             wrong={"guesses": "table 60%, river 2"},
+            blank={"text": ONE, "guesses": " "},
         ),
         **explore(
             "guess",

@@ -12,6 +12,7 @@ CAT = "The cat sat on the [MASK]."
 TABLE = ("-m", "table")
 TEXTS = ("eval", *TABLE, "--dataset", "texts.txt")
 NOISY, LETTERS = ("--baseline", "noisy"), ("--baseline", "letters")
+WORSE = ("eval", "-m", "noisy", "--dataset", "texts.txt", "--baseline", "table")
 PSEUDO = ("--metric", "pseudo-perplexity")
 UNIFORM = ("--metric", "uniform")
 BYTES = ("--metric", "bits-per-byte")
@@ -93,12 +94,9 @@ JSON = {
     "eval-few": (*TEXTS, "--samples", "9", "--no-shuffle", "--seed", "7"),
     "eval-more-than-there-are": (*TEXTS, "--samples", "1000"),
     "eval-max-tokens": (*TEXTS, *PSEUDO, "--max-tokens", "12", "--batch-tokens", "64"),
-    "eval-verdict": (
-        *(*TEXTS, *NOISY, "--pass-below", "-0.9", "--risk-below", "-0.8"),
-        *("--fail-on", "regression"),
-    ),
-    "eval-at-risk": (*TEXTS, *PSEUDO, *NOISY, "--pass-below", "-0.5", "--risk-below", "0.3"),
-    "eval-inconclusive": (*TEXTS, *NOISY, "--pass-below", "-0.01", "--fail-on", "inconclusive"),
+    "eval-verdict": (*WORSE, *PSEUDO, "--fail-on", "regression"),
+    "eval-at-risk": (*WORSE, *PSEUDO, "--risk-below", "0.3"),
+    "eval-inconclusive": (*TEXTS, *NOISY, "--pass-below", "0.01", "--fail-on", "inconclusive"),
 }
 
 # Wrong input: the message and the exit code.
