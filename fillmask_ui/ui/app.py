@@ -19,6 +19,7 @@ from fillmask_ui.ui.explore import tab as explore
 from fillmask_ui.ui.learn import tab as learn
 from fillmask_ui.ui.links import on_link
 from fillmask_ui.ui.quantize import tab as quantize
+from fillmask_ui.ui.memory import share_heaps
 from fillmask_ui.ui.request_guard import middleware
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.theme import theme
@@ -68,6 +69,7 @@ def build_app(
     os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "1000")
     if "GRADIO_TEMP_DIR" not in os.environ:
         os.environ["GRADIO_TEMP_DIR"] = str(_received())
+    share_heaps()
     session = Session(store or ModelStore(), default_model, public=public)
 
     def selected(link: Mapping[str, str]) -> Any:
