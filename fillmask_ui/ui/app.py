@@ -18,8 +18,8 @@ from fillmask_ui.ui.evaluate import tab as evaluate
 from fillmask_ui.ui.explore import tab as explore
 from fillmask_ui.ui.learn import tab as learn
 from fillmask_ui.ui.links import on_link
-from fillmask_ui.ui.quantize import tab as quantize
 from fillmask_ui.ui.memory import share_heaps
+from fillmask_ui.ui.quantize import tab as quantize
 from fillmask_ui.ui.request_guard import middleware
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.theme import theme
