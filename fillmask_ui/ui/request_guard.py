@@ -37,6 +37,7 @@ _POLICY = (
     "style-src 'self' 'unsafe-inline'; connect-src 'self' data: blob:; object-src 'none'; "
     "base-uri 'self'; form-action 'self'; frame-ancestors 'self'"
 )
+_HUB = " https://huggingface.co https://*.hf.space"  # whose pages show a Space
 
 
 @dataclass(eq=False)
