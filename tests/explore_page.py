@@ -49,3 +49,18 @@ def version(text):
     from fillmask_ui.ui.explore.strip import version_of
 
     return version_of(text)
+
+
+def sent(state):
+    """What `static/explore.js` asks with for the fields of its state."""
+    asked = {name: own for name, own in state.items() if name not in _OF_STATE}
+    if "base" in state:
+        asked["draft"] = {"text": state["base"], "hidden": state.get("hidden", [])}
+    if state.get("run"):
+        place = {"run": state["run"], "other": state.get("run_b", "")}
+        place |= {"example": int(state["example"]), "position": int(state["token"])}
+        asked["run"] = place | {"side": int(state.get("side") == "B")}
+    return asked | {"alone": bool(state.get("alone"))}
+
+
+_OF_STATE = ("base", "hidden", "run", "run_b", "example", "token", "side", "alone")
