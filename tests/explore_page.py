@@ -5,6 +5,8 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import expect
 
+from fillmask_ui.ui.widgets import answered
+
 
 class Explorer:
     """Parts of the tab by their roles and labels."""
@@ -61,6 +63,11 @@ def sent(state):
         place |= {"example": int(state["example"]), "position": int(state["token"])}
         asked["run"] = place | {"side": int(state.get("side") == "B")}
     return asked | {"alone": bool(state.get("alone"))}
+
+
+def asked(function, session, state):
+    """What the page is told where a served function is asked with a state."""
+    return answered(function, session, sent(state))
 
 
 _OF_STATE = ("base", "hidden", "run", "run_b", "example", "token", "side", "alone")

@@ -5,13 +5,19 @@ from dataclasses import replace
 
 import pytest
 from asrun_page import MIXED, nll_at, page_of, recorded
+from explore_page import asked
 from page_tags import Tags
 from table_model import SPECIAL, WORDS, TableModel, TableVocabulary, letter_vocabulary
 
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.models import ModelStore
-from fillmask_ui.ui.explore.serve import answer
+from fillmask_ui.ui.explore import serve
+
+
+def answer(session, state):
+    return asked(serve.answer, session, state)
+
 
 CONFIGS = [
     MIXED,
