@@ -5,6 +5,8 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import expect
 
+from fillmask_ui.ui.widgets import answered
+
 
 class Explorer:
     """Parts of the tab by their roles and labels."""
@@ -49,3 +51,23 @@ def version(text):
     from fillmask_ui.ui.explore.strip import version_of
 
     return version_of(text)
+
+
+def sent(state):
+    """What `static/explore.js` asks with for the fields of its state."""
+    asked = {name: own for name, own in state.items() if name not in _OF_STATE}
+    if "base" in state:
+        asked["draft"] = {"text": state["base"], "hidden": state.get("hidden", [])}
+    if state.get("run"):
+        place = {"run": state["run"], "other": state.get("run_b", "")}
+        place |= {"example": int(state["example"]), "position": int(state["token"])}
+        asked["run"] = place | {"side": int(state.get("side") == "B")}
+    return asked | {"alone": bool(state.get("alone"))}
+
+
+def asked(function, session, state):
+    """What the page is told where a served function is asked with a state."""
+    return answered(function, session, sent(state))
+
+
+_OF_STATE = ("base", "hidden", "run", "run_b", "example", "token", "side", "alone")

@@ -15,8 +15,8 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(demo: Any) -> Iterator[str]:
-    """The address of a page that `build_app` made."""
+def serving(demo: Any, *, public: bool = False) -> Iterator[str]:
+    """The address of a page that `build_app` made; `public` must be what it was made with."""
     from fillmask_ui.ui.app import launch_options
 
     port = free_port()
@@ -24,7 +24,7 @@ def serving(demo: Any) -> Iterator[str]:
         server_port=port,
         prevent_thread_lock=True,
         quiet=True,
-        **launch_options(host="127.0.0.1"),
+        **launch_options(public, "127.0.0.1"),
     )
     try:
         yield f"http://127.0.0.1:{port}/"

@@ -1,6 +1,5 @@
 """The page, assembled from its tabs."""
 
-import asyncio
 import functools
 import os
 import shutil
@@ -11,22 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
-from starlette.middleware import Middleware
 
 from fillmask_ui.models import ModelStore
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import api, guide, tour, widgets
 from fillmask_ui.ui.evaluate import tab as evaluate
 from fillmask_ui.ui.explore import tab as explore
-from fillmask_ui.ui.gate import Gate, hosts_of
 from fillmask_ui.ui.learn import tab as learn
 from fillmask_ui.ui.links import on_link
-from fillmask_ui.ui.memory import keep_trimming, share_heaps
+from fillmask_ui.ui.memory import share_heaps
 from fillmask_ui.ui.quantize import tab as quantize
+from fillmask_ui.ui.request_guard import middleware
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.theme import theme
 from fillmask_ui.ui.unmask import tab as unmask
-from fillmask_ui.ui.visitors import PageStates
 
 TITLE = "Fill-mask explorer"
 # Name in the address, label, what builds it; the first is where the page opens.
@@ -95,14 +92,8 @@ def build_app(
         opened = on_link("", selected, [tabs])
         opened.then(None, js="() => { window.fillmask.loaded = true; }")
 
-    trimming: list[asyncio.Task[None]] = []  # which would be collected if nothing held it
-
-    async def keep_little() -> None:
-        demo.app.state_holder = PageStates(demo)
-        trimming.append(asyncio.create_task(keep_trimming()))
-
     # Only once the page answers: until then the two would hold each other up.
-    demo.extra_startup_events += [keep_little, session.preload]
+    demo.extra_startup_events.append(session.preload)
     demo.queue(max_size=64 if public else None, default_concurrency_limit=4, api_open=not public)
     return demo
 
@@ -138,7 +129,7 @@ def launch_options(public: bool = False, host: str | None = None) -> dict[str, A
     """
     return {
         "server_name": host,
-        "app_kwargs": {"middleware": [Middleware(Gate, hosts=hosts_of(host, public=public))]},
+        "app_kwargs": {"middleware": middleware(host, public=public)},
         "theme": theme(),
         "css": "".join(widgets.static(name) for name in STYLES),
         "head": f"<script>{''.join(widgets.static(name) for name in SCRIPTS)}</script>",

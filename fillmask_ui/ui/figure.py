@@ -8,13 +8,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fillmask_ui.errors import FillmaskError
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.ui.background import Waiting
 from fillmask_ui.ui.session import Session
-from fillmask_ui.ui.widgets import error_message
 
-_MOST_FIELDS = 200
+
+@dataclass(frozen=True)
+class Request:
+    """What the browser asks of a figure."""
+
+    values: dict[str, str]  # of its controls, by their names
+    name: str = ""
+    model: str = ""  # reference; blank for the page's default
 
 
 @dataclass(frozen=True)
@@ -22,7 +27,7 @@ class Asked:
     """What a reader asks of one figure."""
 
     session: Session
-    values: Mapping[str, str]  # by the names of the controls; anybody may send any
+    values: Mapping[str, str]  # by the names of the controls
     loaded: MaskedLM | None = None  # None for a figure that needs no model
 
     @property
@@ -80,26 +85,19 @@ class Figure:
     needs_model: bool = True
 
 
-def answer(session: Session, figure: Figure, request: Mapping[str, Any]) -> dict[str, Any]:
-    """What the browser is told of a figure: `request` has its `model` and the `values` of controls.
+def answer(session: Session, figure: Figure, request: Request) -> dict[str, Any]:
+    """What the browser is told of a figure.
 
     The answer is of kind `shown` with `pieces` and `set`, `busy` with a `notice` and perhaps a
-    `fraction` where it is to be asked for again, perhaps with the `pieces` that are known by then,
-    or `error` with a `notice`.
+    `fraction` where it is to be asked for again, perhaps with the `pieces` that are known by then.
     """
-    given = request.get("values")
-    fields = list(given.items())[:_MOST_FIELDS] if isinstance(given, dict) else []
-    values = {str(name): str(value) for name, value in fields}
-    try:
-        asked = Asked(session, values)
-        if figure.needs_model:
-            state = session.model_soon(str(request.get("model") or ""))
-            if isinstance(state, Waiting):
-                return _busy(state, "Loading the model…")
-            asked = Asked(session, values, state.result)
-        shown = figure.show(asked)
-    except FillmaskError as error:
-        return {"kind": "error", "notice": error_message(error)}
+    asked = Asked(session, request.values)
+    if figure.needs_model:
+        state = session.model_soon(request.model)
+        if isinstance(state, Waiting):
+            return _busy(state, "Loading the model…")
+        asked = Asked(session, request.values, state.result)
+    shown = figure.show(asked)
     if isinstance(shown, Waiting):
         return _busy(shown, "Computing…")
     told = {"pieces": shown.pieces, "set": shown.set}

@@ -14,8 +14,8 @@ from urllib.parse import urlencode
 import gradio as gr
 from gradio.events import Dependency
 
+from fillmask_ui.schema import from_values
 from fillmask_ui.ui import widgets
-from fillmask_ui.ui.sent import parameters_of, part_of
 
 # Longer texts stay out of the address; servers and chat programs cut addresses at about 8,000.
 MAX_TEXT_CHARACTERS = 2_000
@@ -52,7 +52,7 @@ def on_link(
     """
 
     def follow(event: gr.EventData) -> Any:
-        return take(parameters_of(part_of(event, "parameters")))
+        return take(from_values(dict[str, str], event.parameters, "the link"))
 
     def load(request: gr.Request) -> Any:
         return take(request.query_params)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -106,16 +105,6 @@ def link_of(place: TokenPlace) -> dict[str, str]:
     named = {"run": place.run, "run_b": place.other, "example": str(place.example)}
     link = {**named, "token": str(place.position), "side": "B" if place.side else ""}
     return {name: value for name, value in link.items() if value}
-
-
-def read_place(values: Mapping[str, Any]) -> TokenPlace | None:
-    """The inverse of `link_of`, of values that anybody may have sent; None where they name none."""
-    run, other, example, token, side = (
-        str(values.get(name) or "") for name in ("run", "run_b", "example", "token", "side")
-    )
-    if not run or not all(n.isdecimal() and len(n) < 10 for n in (example, token)):
-        return None
-    return TokenPlace(run, int(example), int(token), other, int(side == "B"))
 
 
 @dataclass(frozen=True)

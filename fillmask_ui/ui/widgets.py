@@ -1,9 +1,9 @@
 """Pieces of HTML and the bridges from the browser to Python that tabs are made of."""
 
-import functools
 import json
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +12,7 @@ import gradio as gr
 from gradio.context import Context
 
 from fillmask_ui.assets import home
-from fillmask_ui.errors import FillmaskError
+from fillmask_ui.errors import FillmaskError, explain
 from fillmask_ui.models import available_models
 from fillmask_ui.quantizing.store import VariantStore, default_root, parts_text
 from fillmask_ui.show.render import render
@@ -20,6 +20,8 @@ from fillmask_ui.ui.session import Session
 
 # Of an event that is quick and no endpoint for programs.
 QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
+# What the browser calls: of the session and JSON values; it answers with JSON.
+Served = Callable[[Session, dict[str, Any]], dict[str, Any]]
 
 
 def static(name: str) -> str:
@@ -41,18 +43,18 @@ def notice_html(
     return render("page/notice.html", kind=kind, text=text, fraction=fraction)
 
 
-def error_message(error: FillmaskError) -> str:
+def error_message(error: Exception) -> str:
     """What went wrong as a sentence, with a capital unless it starts with a name.
 
     >>> error_message(FillmaskError("the text is empty")), error_message(FillmaskError("'x' is"))
     ('The text is empty', "'x' is")
     """
-    message = str(error)
+    message, _ = explain(error)
     starts_with_word = message.split(" ", 1)[0].isalpha()
     return message[:1].upper() + message[1:] if starts_with_word else message
 
 
-def error_html(error: FillmaskError) -> str:
+def error_html(error: Exception) -> str:
     """A notice of what went wrong."""
     return notice_html("error", error_message(error))
 
@@ -79,12 +81,25 @@ def bridge(script: str, value: str = "", **names: str) -> gr.HTML:
     return html_block(value, js_on_load=source, visible="hidden")
 
 
-def served(session: Session, name: str, function: Callable[..., dict[str, Any]]) -> Any:
+def answered(function: Served, session: Session, values: Any) -> dict[str, Any]:
+    """What a served function answers; what it raises is told in `error` and `notice`.
+
+    What nothing has foreseen is written to the log too.
+    """
+    try:
+        return function(session, values)
+    except Exception as error:  # noqa: BLE001 - the page must go on
+        if not isinstance(error, FillmaskError):
+            traceback.print_exception(error)
+        said = error_message(error)
+        return {"kind": "error", "notice": said, "error": said, "html": ""}
+
+
+def served(session: Session, name: str, function: Served) -> Any:
     """A function of the session and JSON values as Gradio serves it to the browser, by its name."""
-    bound = functools.partial(function, session)
 
     def serve(values: dict[str, Any]) -> dict[str, Any]:
-        return bound(values if isinstance(values, dict) else {})
+        return answered(function, session, values)
 
     serve.__name__ = name
     return serve

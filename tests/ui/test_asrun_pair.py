@@ -1,5 +1,6 @@
 """A token of two models in Explore as the run saw it: both losses and candidates in one list."""
 
+import explore_page
 import numpy as np
 import pytest
 from asrun_page import MIXED, TEXTS, nll_at, page_of, recorded
@@ -10,7 +11,7 @@ from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.runs import RunStore
 from fillmask_ui.runs.tokens import TokenPlace, measured_tokens
 from fillmask_ui.ui.compared_readings import compared_readings
-from fillmask_ui.ui.explore.serve import SERVED, answer
+from fillmask_ui.ui.explore.serve import SERVED
 from fillmask_ui.ui.replay import replayed
 
 A, B = TableModel(1), TableModel(1, noise=0.3)
@@ -113,7 +114,7 @@ def test_a_text_filled_step_by_step_by_either_has_no_divergence(tmp_path):
 
 
 def asked(session, **values):
-    while (found := SERVED["compared"](session, values))["kind"] == "busy":
+    while (found := explore_page.asked(SERVED["compared"], session, values))["kind"] == "busy":
         pass
     return found
 
@@ -127,7 +128,9 @@ def test_explore_shows_both_where_the_other_model_is_picked(tmp_path):
     true = row.scores.nll_nats[0], row.baseline.nll_nats[0]
     for nll in true:
         assert f'data-value="{nll}"' in found["html"]
-    shown = answer(session, {**place, "compare": "noisy"})["html"]["replay"]
+    shown = explore_page.asked(SERVED["answer"], session, {**place, "compare": "noisy"})["html"][
+        "replay"
+    ]
     assert f"{true[0]:.4f} nats under A and {true[1]:.4f} nats under B" in shown
     # To look from the other side exchanges the two controls; A and B stay those of the run.
     assert "&#34;side&#34;: &#34;B&#34;" in shown

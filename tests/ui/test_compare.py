@@ -17,6 +17,7 @@ from fillmask_ui.show.compared import first_words
 from fillmask_ui.ui.explore.compare import compared
 from fillmask_ui.ui.explore.serve import download, joint
 from fillmask_ui.ui.session import Session
+from fillmask_ui.ui.widgets import answered
 
 MODELS = {
     "table": TableModel(seed=3),
@@ -101,7 +102,7 @@ def test_the_same_model_twice(session):
 
 def test_the_hidden_word_stands_among_them(session):
     text = "the [MASK] sat"
-    found = compared(session, asked(text=text, base=text, hidden=["river"]))
+    found = compared(session, asked(text=text, draft={"text": text, "hidden": ["river"]}))
     (own,) = fill(MODELS["table"], text, candidates=["river"]).masks[0].scored
     (other,) = fill(MODELS["noisy"], text, candidates=["river"]).masks[0].scored
     ((name, widths, _),) = [row for row in words_of(found["html"]) if "hidden word" in row[2]]
@@ -132,13 +133,13 @@ def test_a_word_that_only_one_can_score_costs_nothing_else(session):
     ],
 )
 def test_what_cannot_be_compared_is_said(session, values, says):
-    found = compared(session, asked(**values))
+    found = answered(compared, session, asked(**values))
     assert found["kind"] == "error" and says in found["notice"]
 
 
 def test_a_public_page_compares_what_it_offers(session):
     session.public = True
-    found = compared(session, asked(compare="noisy"))
+    found = answered(compared, session, asked(compare="noisy"))
     assert found["kind"] == "error" and "not offered on this public page" in found["notice"]
 
 
@@ -185,7 +186,10 @@ def test_files_are_of_both(session):
     of_first = [row for row in rows if row["mask"] == "1"]
     assert {int(row["token_id"]): float(row["probability"]) for row in of_first} == alone[0]
     assert {int(row["token_id"]): float(row["other_probability"]) for row in of_first} == alone[1]
-    assert "hours" in download(session, asked(label="CSV, all tokens", compare="letters"))["error"]
+    assert (
+        "hours"
+        in answered(download, session, asked(label="CSV, all tokens", compare="letters"))["error"]
+    )
 
 
 def test_loading_the_second_model_is_said_while_it_lasts():

@@ -16,6 +16,7 @@ from fillmask_ui.ui.explore.apart import DIFFERENCES, apart
 from fillmask_ui.ui.explore.loss_lines import LossLines
 from fillmask_ui.ui.explore.strip import version_of
 from fillmask_ui.ui.session import Session
+from fillmask_ui.ui.widgets import answered
 
 TEXT = "the old cat walked on the red mat, and ran."
 A, B = TableModel(1), TableModel(1, noise=0.8)
@@ -37,7 +38,7 @@ def asked(session, text=TEXT, compare="noisy", **values):
     """All windows together: the words of all, the pieces of the last."""
     words, start = [], 0
     while start is not None:
-        found = apart(session, {"text": text, "compare": compare, "from": start, **values})
+        found = apart(session, {"text": text, "compare": compare, "start": start, **values})
         words += found["words"]
         start = found["next"]
     return {**found, "words": words}
@@ -145,9 +146,9 @@ def test_long_texts_come_window_by_window_and_nothing_is_asked_twice():
 
 
 def test_what_is_wrong_with_the_second_model_is_said():
-    assert "No model" in apart(page_of(), {"text": TEXT, "compare": "gone"})["error"]
+    assert "No model" in answered(apart, page_of(), {"text": TEXT, "compare": "gone"})["error"]
     short = page_of(noisy=TableModel(max_tokens=5))
-    assert "takes at most 5" in apart(short, {"text": TEXT, "compare": "noisy"})["error"]
+    assert "takes at most 5" in answered(apart, short, {"text": TEXT, "compare": "noisy"})["error"]
 
 
 def test_a_second_model_that_loads_slowly_says_so():

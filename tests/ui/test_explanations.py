@@ -31,8 +31,7 @@ def test_each_is_used_and_stands_once_on_the_page(session):
     question = Question.read(
         {
             "text": "the [MASK] sat on the [MASK].",
-            "base": "the [MASK] sat on the [MASK].",
-            "hidden": ["cat", "mat"],
+            "draft": {"text": "the [MASK] sat on the [MASK].", "hidden": ["cat", "mat"]},
             "words": "dog",
         }
     )
@@ -54,7 +53,9 @@ def test_numbers_have_one_format_and_details_the_unit_asked_for(session, unit):
     text = "the [MASK] sat."
     model = session.model("")
     mask = fill(model, text, top_k=1).masks[0]
-    question = Question.read({"text": text, "base": text, "hidden": ["cat"], "unit": unit})
+    question = Question.read(
+        {"text": text, "draft": {"text": text, "hidden": ["cat"]}, "unit": unit}
+    )
     html = answer(session, question).html
     entropy = mask.entropy_nats if unit == "nats" else mask.entropy_nats / 0.6931471805599453
     assert f"{entropy:.3f} {unit}" in html["stats"]

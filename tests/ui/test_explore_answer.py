@@ -3,13 +3,11 @@
 import json
 import math
 import threading
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from table_model import TableModel
 
 from fillmask_ui.errors import FillmaskError, ModelError, NetworkError, OptionError
@@ -22,6 +20,7 @@ from fillmask_ui.ui.explore.serve import ALL_TOKENS, MAX_WHOLE_MASKS, acted, who
 from fillmask_ui.ui.explore.strip import MAX_STRIP_TOKENS, version_of
 from fillmask_ui.ui.explore.view import answer
 from fillmask_ui.ui.session import MAX_CHARACTERS, MAX_WORDS, Session
+from fillmask_ui.ui.widgets import answered
 
 TEXT = "the cat [MASK] on the mat."
 TWO = "the [MASK] sat on the [MASK]."
@@ -147,13 +146,6 @@ def test_half_of_the_words_are_enough(session):
     assert answer(session, Question("the zebra [MASK]")).filling is not None
 
 
-@pytest.mark.parametrize("k", [0, -1, 10**9])
-def test_top_k_stays_within_the_sliders_range(session, k):
-    found = answer(session, Question.read({"text": TEXT, "top_k": k}))
-    size = TableModel().signature.vocabulary_size
-    assert len(found.filling.masks[0].candidates) == (1 if k < 1 else min(100, size))
-
-
 @pytest.mark.parametrize("error", [ModelError("no such model: x"), NetworkError("no network")])
 def test_a_model_that_cannot_be_had_is_said_to_be(error):
     def refuse(*_, **__):
@@ -275,7 +267,7 @@ def test_the_keys_in_table_and_bars_fill_in(session):
 
 def test_the_browser_is_given_plain_values(session):
     """What `json` cannot write, such as an infinite loss, must not reach the browser."""
-    found = serve.answer(session, {"text": TWO, "base": TWO, "hidden": ["cat", None]})
+    found = serve.answer(session, {"text": TWO, "draft": {"text": TWO, "hidden": ["cat", None]}})
     again = json.loads(json.dumps(found, allow_nan=False))
     mask = fill(TableModel(), TWO, top_k=10).masks[0]
     assert again["mask"]["candidates"][0]["probability"] == mask.candidates[0].probability
@@ -304,28 +296,31 @@ def test_a_click_is_carried_out_before_it_is_answered(session):
 
 
 @pytest.mark.parametrize(
-    "values",
+    ("values", "said"),
     [
-        *({}, {"text": None}, {"text": 7, "top_k": "many"}, {"text": TEXT, "hidden": "cat"}),
-        *({"text": TEXT, "top_k": float("nan")}, {"text": TEXT, "hidden": [{}, 1, None]}),
-        {"text": TEXT, "action": {"do": [], "token": "x", "key": None}, "selected": -5},
-        {"text": TEXT, "unit": [], "zoom": "1", "lens": {}, "other": 3, "model": 4},
+        ({"text": None}, "Text: input should be a valid string; it was null"),
+        ({"text": TEXT, "top_k": "7"}, "Top_k: input should be a valid integer"),
+        ({"text": TEXT, "top_k": 101}, "Top k must be from 1 to 100; it was 101"),
+        ({"text": TEXT, "draft": {"hidden": [None, 1]}}, "hidden[1]"),
+        ({"text": TEXT, "action": {"do": "look"}}, "action.do"),
+        ({"text": TEXT, "unit": "pints"}, "'nats' or 'bits'"),
+        ({"text": TEXT, "run": {"run": "a"}}, "run.example"),
+        ({"text": TEXT, "selected": -1}, "begin at 0"),
+        ([], "it was []"),
     ],
 )
-def test_whatever_is_sent_is_answered(session, values):
-    assert serve.answer(session, values)["kind"] in ("none", "hint")
+def test_what_no_page_sends_is_answered_in_words(session, values, said):
+    found = answered(serve.answer, session, values)
+    assert found["kind"] == "error"
+    assert said.lower() in found["notice"].lower()
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
-@given(st.dictionaries(st.sampled_from([f.name for f in fields(Question)]), st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
-    max_leaves=4,
-)))  # fmt: skip
-def test_any_json_is_a_question(values):
-    found = Question.read(values)
-    assert 1 <= found.top_k <= 100
-    assert found.selected >= 0
+def test_a_fault_of_the_page_is_told_and_logged(session, capsys):
+    def broken(session, values):
+        raise KeyError("rows")
+
+    assert "bug of fillmask-ui: KeyError" in answered(broken, session, {})["notice"]
+    assert "Traceback" in capsys.readouterr().err
 
 
 def test_a_model_that_loads_long_is_asked_for_again():
@@ -362,13 +357,30 @@ def test_the_whole_vocabulary_adds_up_to_one(session):
 def test_a_file_of_all_tokens_that_cannot_be_had_is_said(session, text, said):
     with pytest.raises(FillmaskError, match=said):
         whole_vocabulary(session, Question(text))
-    found = serve.download(session, {"label": ALL_TOKENS, "text": text})
+    found = answered(serve.download, session, {"label": ALL_TOKENS, "text": text})
     assert said in found["error"]
 
 
+def test_a_file_of_all_tokens_has_fewer_masks_on_a_public_page(monkeypatch):
+    store = ModelStore(loader=lambda reference, **_: TableModel())
+    public = Session(store, "table", public=True)
+    size = TableModel().signature.vocabulary_size
+    monkeypatch.setattr(serve, "PUBLIC_LINES", 2 * size + 1)
+    assert len(whole_vocabulary(public, Question(TWO)).masks) == 2
+    with pytest.raises(FillmaskError, match="has at most 2 on this page"):
+        whole_vocabulary(public, Question(f"{TWO} {TWO}"))
+    monkeypatch.setattr(serve, "PUBLIC_LINES", 1)
+    assert whole_vocabulary(public, Question(TEXT)).masks
+
+
 def test_an_unknown_file_is_an_error_in_words(session):
-    assert "no file" in serve.download(session, {"label": "<b>", "text": TEXT})["error"]
-    assert "hide a word" in serve.download(session, {"label": "CSV", "text": "the cat"})["error"]
+    assert (
+        "Unknown file" in answered(serve.download, session, {"label": "<b>", "text": TEXT})["error"]
+    )
+    assert (
+        "hide a word"
+        in answered(serve.download, session, {"label": "CSV", "text": "the cat"})["error"]
+    )
 
 
 def test_a_text_without_a_strip_can_still_be_measured():

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from explore_page import sent
 from stored_runs import record
 from table_model import TableModel, letter_vocabulary
 
@@ -14,10 +15,10 @@ from fillmask_ui.models import ModelStore
 from fillmask_ui.runs import RunStore, prepare_info, start
 from fillmask_ui.runs.tokens import MeasuredToken, TokenPlace, measured_tokens
 from fillmask_ui.ui.evaluate.tokens import side_by_side_html
+from fillmask_ui.ui.explore.question import Question
 from fillmask_ui.ui.replay import (
     alone,
     link_of,
-    read_place,
     read_tokens,
     reading_values,
     replayed,
@@ -198,8 +199,4 @@ def test_a_long_text_is_cut_around_the_token():
 def test_a_link_says_which_token():
     place = TokenPlace("r", 3, 7, "q", 1)
     assert link_of(place) == {"run": "r", "run_b": "q", "example": "3", "token": "7", "side": "B"}
-    assert read_place(link_of(place)) == place
-    assert read_place(link_of(TokenPlace("r", 0, 7))) == TokenPlace("r", 0, 7)
-    for wrong in ("", "-1", "1.5", "9" * 20, "x", None, [1]):
-        assert read_place({**link_of(place), "token": wrong}) is None
-    assert read_place({**link_of(place), "run": ""}) is None
+    assert Question.read(sent(link_of(place))).run == place

@@ -15,7 +15,6 @@ from fillmask_ui.runs import Plan
 from fillmask_ui.texts import TextChoice, TextSource
 from fillmask_ui.texts.reading import files_of
 from fillmask_ui.ui.evaluate.uploads import check_public_upload, keep_pasted, keep_upload
-from fillmask_ui.ui.sent import text_of
 
 EMBEDDED, UPLOAD, PASTE, DATASET = "embedded", "upload", "paste", "dataset"
 # Options of a mask recipe that share one box, such as "0.8 0.1 0.1".
@@ -69,9 +68,9 @@ def plan_of(
     samples = _whole("the number of texts", values["samples"]) or None
     if public:
         _check_public(samples, config)
-    baseline = text_of(values["baseline"])
+    baseline = (values["baseline"] or "").strip()
     return Plan(
-        ModelChoice(text_of(values["model"]) or default_model),
+        ModelChoice((values["model"] or "").strip() or default_model),
         ModelChoice(baseline) if baseline else None,
         config,
         _source(values, samples, root, public=public),
@@ -88,7 +87,7 @@ def engine_of(values: Values) -> EngineChoice:
     """
     if values.get("engine", LOCAL) == LOCAL:
         return EngineChoice()  # the boxes for Ray are not shown then
-    return _made(EngineChoice, {**values, "address": text_of(values["address"]) or None})
+    return _made(EngineChoice, {**values, "address": (values["address"] or "").strip() or None})
 
 
 def _config(values: Values) -> EvaluationConfig:
@@ -133,7 +132,7 @@ def _shares(values: Values) -> dict[str, float | None]:
     if values["whole_word"]:
         return dict.fromkeys(SHARES)
     try:
-        shares = [float(part) for part in text_of(values["shares"]).replace(",", " ").split()]
+        shares = [float(part) for part in (values["shares"] or "").replace(",", " ").split()]
         return dict(zip(SHARES, shares, strict=True))
     except ValueError:
         raise OptionError(
@@ -146,7 +145,7 @@ def _source(values: Values, samples: int | None, root: Path, *, public: bool) ->
     choice = TextChoice(
         _dataset(values, root, public=public),
         **(_fetched(values) if values["where"] == DATASET else {}),
-        column=None if values["where"] == PASTE else text_of(values["column"]) or None,
+        column=None if values["where"] == PASTE else (values["column"] or "").strip() or None,
         samples=samples,
         shuffle=bool(values["shuffle"]),
         seed=int(values["seed"]),
@@ -162,18 +161,18 @@ def _source(values: Values, samples: int | None, root: Path, *, public: bool) ->
 
 def _fetched(values: Values) -> dict[str, Any]:
     """Options of `TextChoice` that only data sets have; any of them makes a folder one."""
-    split = text_of(values["split"])
+    split = (values["split"] or "").strip()
     return {
-        "dataset_name": text_of(values["dataset_name"]) or None,
+        "dataset_name": (values["dataset_name"] or "").strip() or None,
         "split": None if split == "test" else split or None,  # as its box stands at first
-        "revision": text_of(values["revision"]) or None,
+        "revision": (values["revision"] or "").strip() or None,
         "streaming": bool(values["streaming"]),
     }
 
 
 def _dataset(values: Values, root: Path, *, public: bool) -> str:
     """What `TextChoice.dataset` is for the place that was chosen; an upload is kept first."""
-    where, upload, named = values["where"], values["upload"], text_of(values["dataset"])
+    where, upload, named = values["where"], values["upload"], (values["dataset"] or "").strip()
     if where == PASTE:
         return str(keep_pasted(values["pasted"] or "", root, public=public))
     if where == EMBEDDED:

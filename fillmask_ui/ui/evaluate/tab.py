@@ -15,7 +15,6 @@ from fillmask_ui.ui.evaluate.desk import Desk, Selection, Workbench
 from fillmask_ui.ui.evaluate.outputs import FILE_BUTTONS, Parts, changes
 from fillmask_ui.ui.evaluate.view import Update
 from fillmask_ui.ui.links import link, link_to, on_link
-from fillmask_ui.ui.sent import part_of, text_of
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.widgets import QUIET, error_html, notice_html
 
@@ -125,7 +124,7 @@ def _wire_tokens(bench: Workbench, parts: Parts) -> None:
             event: gr.EventData, request: gr.Request, selection: Selection, found: tuple
         ) -> Iterator[Any]:
             desk = _desk(bench, request)
-            action, _, place = str(part_of(event, "key")).partition(":")
+            action, _, place = str(event.key).partition(":")
             if not place.isdecimal() or int(place) >= len(found):
                 return
             token = found[int(place)]
@@ -164,7 +163,7 @@ def _wire_tokens(bench: Workbench, parts: Parts) -> None:
 
 def chosen_range(event: gr.EventData) -> tuple[float | None, float | None]:
     """The losses that were chosen on the histogram; none when the choice was taken back."""
-    low, high = (_nats(part_of(event, name)) for name in ("low", "high"))
+    low, high = (_nats(bound) for bound in (event.low, event.high))
     return (None if low is None else max(0.0, low)), high
 
 
@@ -181,7 +180,7 @@ def _wire_runs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
         return changes(parts, view.stored(_desk(bench, request), selection))
 
     def row(event: gr.EventData, request: gr.Request) -> Any:
-        return stored(request, text_of(part_of(event, "key")))
+        return stored(request, str(event.key))
 
     def take(link: Mapping[str, str]) -> list[Any]:
         named = (link.get(f"evaluate_{name}") or gr.skip() for name in ("model", "baseline"))

@@ -14,7 +14,6 @@ from fillmask_ui.comparing.words import (
     compared_words,
     summarize_comparison,
 )
-from fillmask_ui.errors import FillmaskError
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.show.numbers import in_unit
 from fillmask_ui.show.render import render
@@ -71,17 +70,14 @@ def apart(session: Session, values: Mapping[str, Any]) -> Json:
     While the second model is being loaded, `waiting` says how far that is; where the answer cannot
     be had, an `error` says why.
     """
-    try:
-        asked = lenses.read(session, values)
-        state = session.model_soon(asked.question.compare)
-        if isinstance(state, Waiting):
-            message = state.message or "Loading the second model…"
-            return {"waiting": {"kind": "busy", "notice": message, "fraction": state.fraction}}
-        other = state.result
-        alignment = align_text(asked.model, other, asked.text)
-        words = _known(session, asked, other, alignment)
-    except FillmaskError as error:
-        return lenses.refused(error)
+    asked = lenses.read(session, values)
+    state = session.model_soon(asked.question.compare)
+    if isinstance(state, Waiting):
+        message = state.message or "Loading the second model…"
+        return {"waiting": {"kind": "busy", "notice": message, "fraction": state.fraction}}
+    other = state.result
+    alignment = align_text(asked.model, other, asked.text)
+    words = _known(session, asked, other, alignment)
     return _shown(asked, other, alignment, words)
 
 

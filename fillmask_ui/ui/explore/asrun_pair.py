@@ -13,7 +13,6 @@ from fillmask_ui.ui.explore.lenses import Json
 from fillmask_ui.ui.explore.question import Question
 from fillmask_ui.ui.replay import alone, cannot_be_had, replayed
 from fillmask_ui.ui.session import Session
-from fillmask_ui.ui.widgets import error_message
 
 _NOT_COMPARED = (
     "Here the run did not compare with {}: choose “Only this one hidden”, or its own other model."
@@ -25,21 +24,18 @@ def compared(session: Session, question: Question, place: TokenPlace) -> Json:
 
     The figures of the hidden token are those of the run's rows.
     """
-    try:
-        met = measured_tokens(runs_of(session, question.visitor), place)
-        token, other = met[place.side], met[1 - place.side] if len(met) > 1 else None
-        if token is None or other is None or reference_of(session, other) != question.compare:
-            return {"kind": "hint", "notice": _NOT_COMPARED.format(question.compare)}
-        for own in (token, other):
-            if (waiting := _loading(session, own)) is not None:
-                message = waiting.message or "Loading the second model…"
-                return {"kind": "busy", "notice": message, "fraction": waiting.fraction}
-        # A and B are those of the run, whichever of them is picked.
-        both = (other, token) if place.side else (token, other)
-        first, second = (replayed(session, own, top_k=question.top_k) for own in both)
-        mask = compared_readings(session, first, second)
-    except FillmaskError as error:
-        return {"kind": "error", "notice": error_message(error)}
+    met = measured_tokens(runs_of(session, question.visitor), place)
+    token, other = met[place.side], met[1 - place.side] if len(met) > 1 else None
+    if token is None or other is None or reference_of(session, other) != question.compare:
+        return {"kind": "hint", "notice": _NOT_COMPARED.format(question.compare)}
+    for own in (token, other):
+        if (waiting := _loading(session, own)) is not None:
+            message = waiting.message or "Loading the second model…"
+            return {"kind": "busy", "notice": message, "fraction": waiting.fraction}
+    # A and B are those of the run, whichever of them is picked.
+    both = (other, token) if place.side else (token, other)
+    first, second = (replayed(session, own, top_k=question.top_k) for own in both)
+    mask = compared_readings(session, first, second)
     models = first.model, second.model
     # A click on a word writes it into the sentence where this token alone is hidden.
     sole = alone(token, models[place.side].vocabulary.mask_token)

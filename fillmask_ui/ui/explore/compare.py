@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fillmask_ui.comparing import ComparedCandidate, Comparison, MaskComparison
-from fillmask_ui.errors import FillmaskError
 from fillmask_ui.filling import split_words, unscorable
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.show.bars import MAX_BARS
@@ -26,7 +25,6 @@ from fillmask_ui.ui.explore.question import Question
 from fillmask_ui.ui.explore.strip import version_of
 from fillmask_ui.ui.explore.view import current_draft, model_name
 from fillmask_ui.ui.session import Session
-from fillmask_ui.ui.widgets import error_message
 
 _CSV_COLUMNS = ("mask", "position", "other_position", *ComparedCandidate.__dataclass_fields__)
 
@@ -89,18 +87,15 @@ def compared(session: Session, values: Mapping[str, object]) -> Json:
     asks to be asked for again; where it cannot be had one of kind `error` says why.
     """
     question = Question.read(values)
-    try:
-        state = session.model_soon(question.compare)
-        if isinstance(state, Waiting):
-            message = state.message or "Loading the second model…"
-            return {"kind": "busy", "notice": message, "fraction": state.fraction}
-        pair = read(session, question)
-        asked = dict.fromkeys([*([pair.hidden] if pair.hidden else []), *pair.words])
-        found = session.compare(
-            pair.models, pair.text, top_k=question.top_k, words=tuple(asked), joint=0
-        )
-    except FillmaskError as error:
-        return {"kind": "error", "notice": error_message(error)}
+    state = session.model_soon(question.compare)
+    if isinstance(state, Waiting):
+        message = state.message or "Loading the second model…"
+        return {"kind": "busy", "notice": message, "fraction": state.fraction}
+    pair = read(session, question)
+    asked = dict.fromkeys([*([pair.hidden] if pair.hidden else []), *pair.words])
+    found = session.compare(
+        pair.models, pair.text, top_k=question.top_k, words=tuple(asked), joint=0
+    )
     several = len(found.masks) > 1
     return shown(pair, found.masks[pair.selected], found.notes, several=several)
 

@@ -7,23 +7,18 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from fillmask_ui.errors import FillmaskError
 from fillmask_ui.filling.guesses import Guesses, parse_guesses
 from fillmask_ui.ui.explore.question import Question
 from fillmask_ui.ui.explore.view import current_draft
 from fillmask_ui.ui.guess_comparison import compare, comparison_html
 from fillmask_ui.ui.session import Session, check_text
-from fillmask_ui.ui.widgets import error_message
 
 MAX_CHARACTERS = 100  # of the true word
 
 
 def guesses(_: Session, values: Mapping[str, Any]) -> dict[str, Any]:
     """What was typed in `guesses` as a list of words with amounts, or what is wrong with it."""
-    try:
-        found = _typed(values)
-    except FillmaskError as error:
-        return {"error": error_message(error)}
+    found = _typed(Question.read(values))
     return {"error": "", **asdict(found), "people": found.people, "no_guess": found.no_guess}
 
 
@@ -34,19 +29,14 @@ def guess(session: Session, values: Mapping[str, Any]) -> dict[str, Any]:
     `truth`, which may be blank.
     """
     question = Question.read(values)
-    try:
-        check_text(question.text)
-        model, mask = session.model(question.model), question.selected
-        draft = current_draft(question, model)
-        truth = (draft.word(mask) or str(values.get("truth") or "").strip())[:MAX_CHARACTERS]
-        found = compare(session, model, draft.text, _typed(values), truth, mask=mask)
-    except FillmaskError as error:
-        return {"error": error_message(error), "html": ""}
+    check_text(question.text)
+    model, mask = session.model(question.model), question.selected
+    draft = current_draft(question, model)
+    truth = (draft.word(mask) or question.truth.strip())[:MAX_CHARACTERS]
+    found = compare(session, model, draft.text, _typed(question), truth, mask=mask)
     return {"error": "", "html": comparison_html(found, question.unit)}
 
 
-def _typed(values: Mapping[str, Any]) -> Guesses:
-    typed = values.get("guesses")
-    text = typed if isinstance(typed, str) else ""
-    check_text(text)
-    return parse_guesses(text)
+def _typed(question: Question) -> Guesses:
+    check_text(question.guesses)
+    return parse_guesses(question.guesses)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fillmask_ui.errors import FillmaskError
 from fillmask_ui.filling.text_words import text_words
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.show.numbers import in_unit
@@ -18,7 +17,6 @@ from fillmask_ui.ui.explore.question import Question
 from fillmask_ui.ui.explore.strip import version_of
 from fillmask_ui.ui.explore.view import current_draft
 from fillmask_ui.ui.session import Session, check_text
-from fillmask_ui.ui.widgets import error_message
 
 Json = dict[str, Any]
 
@@ -104,14 +102,7 @@ class Asked:
 def read(session: Session, values: Mapping[str, Any]) -> Asked:
     """What the browser asks a lens; a `FillmaskError` where it cannot be answered."""
     question = Question.read(values)
-    start = values.get("from")
     check_text(question.text)
     model = session.model(question.model)
     draft = current_draft(question, model)
-    start = start if isinstance(start, int) and start > 0 else 0
-    return Asked(question, model, draft.text, draft.hidden, start)
-
-
-def refused(error: FillmaskError) -> Json:
-    """An answer that says what is wrong."""
-    return {"error": error_message(error)}
+    return Asked(question, model, draft.text, draft.hidden, question.start)

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from fillmask_ui.errors import FillmaskError
 from fillmask_ui.filling import occlusion_windows
 from fillmask_ui.filling.occlusion import Occlusion
 from fillmask_ui.protocol import MaskedLM
@@ -17,18 +16,15 @@ SCALE = Scale(1.0, {"nats": 0.25, "bits": 0.5})
 
 def mattered(session: Session, values: Mapping[str, Any]) -> Json:
     """Some of the other words of a text with masks, as `surprise.surprise` gives them."""
-    try:
-        asked = lenses.read(session, values)
-        mask = asked.question.selected if asked.question.selected < len(asked.hidden) else 0
-        word = (asked.hidden[mask] if asked.hidden else None) or ""
-        found = session.further(
-            asked.model,
-            (occlusion_windows, asked.text, mask, word),
-            asked.start,
-            lambda model, known: _longer(model, asked.text, mask, word, known),
-        )
-    except FillmaskError as error:
-        return lenses.refused(error)
+    asked = lenses.read(session, values)
+    mask = asked.question.selected if asked.question.selected < len(asked.hidden) else 0
+    word = (asked.hidden[mask] if asked.hidden else None) or ""
+    found = session.further(
+        asked.model,
+        (occlusion_windows, asked.text, mask, word),
+        asked.start,
+        lambda model, known: _longer(model, asked.text, mask, word, known),
+    )
     return asked.shown(
         "mattered",
         found.words,

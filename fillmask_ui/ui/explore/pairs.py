@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from difflib import SequenceMatcher
 from typing import Any
 
-from fillmask_ui.errors import FillmaskError
 from fillmask_ui.filling import normalise_masks, split_words, unscorable
 from fillmask_ui.show.render import render
 from fillmask_ui.show.words import token_name
@@ -24,23 +23,20 @@ def pair(session: Session, values: Mapping[str, Any]) -> Json:
 
     Where it cannot be had, an `error` says why.
     """
-    try:
-        asked = lenses.read(session, values)
-        check_text(asked.question.other)
-        mask_token = asked.model.vocabulary.mask_token
-        other = normalise_masks(asked.question.other, mask_token)
-        if hint := _missing(asked.text, other, mask_token):
-            return {"hint": hint}
-        mask = asked.question.selected if asked.question.selected < len(asked.hidden) else 0
-        words = split_words(asked.question.words)
-        for text in (asked.text, other):
-            bad = unscorable(asked.model, text, words)
-            words = tuple(word for word in words if word not in bad)
-        found = session.pair(
-            asked.model, (asked.text, other), mask=mask, top_k=asked.question.top_k, words=words
-        )
-    except FillmaskError as error:
-        return lenses.refused(error)
+    asked = lenses.read(session, values)
+    check_text(asked.question.other)
+    mask_token = asked.model.vocabulary.mask_token
+    other = normalise_masks(asked.question.other, mask_token)
+    if hint := _missing(asked.text, other, mask_token):
+        return {"hint": hint}
+    mask = asked.question.selected if asked.question.selected < len(asked.hidden) else 0
+    words = split_words(asked.question.words)
+    for text in (asked.text, other):
+        bad = unscorable(asked.model, text, words)
+        words = tuple(word for word in words if word not in bad)
+    found = session.pair(
+        asked.model, (asked.text, other), mask=mask, top_k=asked.question.top_k, words=words
+    )
     vocabulary = asked.model.vocabulary
     rows = [
         {

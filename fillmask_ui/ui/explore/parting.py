@@ -12,7 +12,7 @@ from typing import Any
 
 from fillmask_ui.comparing.parting import Looked, Parting, look
 from fillmask_ui.comparing.sentences import Sentence, sentences
-from fillmask_ui.errors import FillmaskError, OptionError
+from fillmask_ui.errors import OptionError
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.show.render import render
 from fillmask_ui.show.words import candidate_names
@@ -20,7 +20,6 @@ from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.ui.background import Done, Waiting
 from fillmask_ui.ui.explore.question import Question
 from fillmask_ui.ui.session import Session, check_text
-from fillmask_ui.ui.widgets import error_message
 
 # Of the embedded texts, and of those that a visitor sends in one call.
 MAX_SENTENCES = 200
@@ -42,26 +41,22 @@ def parting(session: Session, values: Mapping[str, Any]) -> Json:
     is being loaded `busy` says how far that is.
     """
     question = Question.read(values)
-    start = values.get("from")
-    start = start if isinstance(start, int) and start > 0 else 0
-    try:
-        if not question.compare:
-            raise OptionError("there is one model: pick a second one to compare it with")
-        states = [session.model_soon(name) for name in (question.model, question.compare)]
-        for state in states:
-            if isinstance(state, Waiting):
-                return {"busy": state.message or "Loading the model…"}
-        first, second = (state.result for state in states if isinstance(state, Done))
-        own = _own(values.get("sentences"), start)
-        asked = embedded_sentences()[start:] if own is None else own
-        looked, until = list[Looked](), time.monotonic() + WINDOW_SECONDS
-        for sentence in asked:
-            check_text(sentence.text)
-            looked.append(look(first, second, sentence))
-            if time.monotonic() > until:
-                break
-    except FillmaskError as error:
-        return {"error": error_message(error)}
+    start = question.start
+    if not question.compare:
+        raise OptionError("there is one model: pick a second one to compare it with")
+    states = [session.model_soon(name) for name in (question.model, question.compare)]
+    for state in states:
+        if isinstance(state, Waiting):
+            return {"busy": state.message or "Loading the model…"}
+    first, second = (state.result for state in states if isinstance(state, Done))
+    own = _own(question)
+    asked = embedded_sentences()[start:] if own is None else own
+    looked, until = list[Looked](), time.monotonic() + WINDOW_SECONDS
+    for sentence in asked:
+        check_text(sentence.text)
+        looked.append(look(first, second, sentence))
+        if time.monotonic() > until:
+            break
     found = [each.found for each in looked if each.found is not None]
     return {
         "done": len(looked),
@@ -80,12 +75,12 @@ def embedded_sentences() -> tuple[Sentence, ...]:
         return tuple(islice(found, MAX_SENTENCES))
 
 
-def _own(sent: Any, start: int) -> list[Sentence] | None:
+def _own(question: Question) -> list[Sentence] | None:
     """The visitor's sentences, one line each; None where none were sent."""
-    if not isinstance(sent, list):
+    if question.sentences is None:
         return None
-    lines = [line for line in sent[:MAX_SENT] if isinstance(line, str)]
-    return [Sentence(start + number, 0, line) for number, line in enumerate(lines)]
+    lines = enumerate(question.sentences[:MAX_SENT], question.start)
+    return [Sentence(number, 0, line) for number, line in lines]
 
 
 def _shown(found: Parting, models: tuple[MaskedLM, MaskedLM], unit: str) -> Json:

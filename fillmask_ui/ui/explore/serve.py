@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from fillmask_ui.errors import FillmaskError, OptionError
+from fillmask_ui.errors import FillmaskError, OptionError, unknown
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Filling
 from fillmask_ui.ui.background import Waiting
@@ -26,6 +26,8 @@ from fillmask_ui.ui.widgets import error_message
 
 # Masks whose whole vocabulary is written to a file; each is tens of thousands of lines.
 MAX_WHOLE_MASKS = 16
+# Lines of such a file on a public page, but for that of one mask: 7 MB in 3 s.
+PUBLIC_LINES = 100_000
 ALL_TOKENS = "CSV, all tokens"
 # Label of a button -> name of its file, its media type.
 DOWNLOADS = {
@@ -118,15 +120,14 @@ def losses(session: Session, values: Mapping[str, Any]) -> Json:
 def download(session: Session, values: Mapping[str, Any]) -> Json:
     """One of `DOWNLOADS`, by its `label`, for the state: its `name`, `type` and `text`.
 
-    Where it cannot be had, an `error` says why.
+    Raises:
+        OptionError: for a label that is not known, or more masks than the file takes.
     """
-    label, question = str(values.get("label")), Question.read(values)
+    question = Question.read(values)
+    label = question.label
     if label not in DOWNLOADS:
-        return {"error": f"There is no file {label!r}."}
-    try:
-        text = _file_text(session, question, label)
-    except FillmaskError as error:
-        return {"error": error_message(error)}
+        raise OptionError(unknown("file", label, DOWNLOADS))
+    text = _file_text(session, question, label)
     name, kind = DOWNLOADS[label]
     return {"name": name, "type": kind, "text": text}
 
@@ -176,11 +177,14 @@ def whole_vocabulary(session: Session, question: Question) -> Filling:
 
 def _check_whole(session: Session, question: Question) -> editing.Draft:
     """The text, if its masks are few enough for a file of all tokens."""
-    draft = view.current_draft(question, session.model(question.model))
-    if len(draft.hidden) > MAX_WHOLE_MASKS:
+    model = session.model(question.model)
+    draft, most = view.current_draft(question, model), MAX_WHOLE_MASKS
+    if session.public:
+        most = max(1, PUBLIC_LINES // model.signature.vocabulary_size)
+    if len(draft.hidden) > most:
         raise OptionError(
-            f"the text has {len(draft.hidden)} masks, and a file of all tokens has at most "
-            f"{MAX_WHOLE_MASKS}: leave some masks out, or download what is shown"
+            f"the text has {len(draft.hidden)} masks, and a file of all tokens has at most {most} "
+            "on this page: leave some masks out, or download what is shown"
         )
     return draft
 

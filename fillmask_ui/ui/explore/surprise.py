@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fillmask_ui.errors import FillmaskError
 from fillmask_ui.filling import summarize_surprise, surprise_windows
 from fillmask_ui.filling.surprise import SentenceSurprise, WordSurprise, encode_unmasked
 from fillmask_ui.protocol import MaskedLM
@@ -21,11 +20,8 @@ def surprise(session: Session, values: Mapping[str, Any]) -> Json:
     `words` have the index of their first token, their tint and what to show beside them; `next` is
     the number to go on `from`, None at the end. Where it cannot be had, an `error` says why.
     """
-    try:
-        asked = lenses.read(session, values)
-        found = measured(session, asked.model, asked.text, asked.start)
-    except FillmaskError as error:
-        return lenses.refused(error)
+    asked = lenses.read(session, values)
+    found = measured(session, asked.model, asked.text, asked.start)
     return asked.shown(
         "surprise",
         found.words,

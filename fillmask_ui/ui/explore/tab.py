@@ -15,7 +15,6 @@ from fillmask_ui.show.render import render
 from fillmask_ui.ui import widgets
 from fillmask_ui.ui.explore import present
 from fillmask_ui.ui.explore.examples import EXAMPLE_SETS, EXAMPLES
-from fillmask_ui.ui.explore.question import UNITS
 from fillmask_ui.ui.explore.serve import DOWNLOADS, SERVED
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.widgets import QUIET
@@ -29,7 +28,7 @@ def build(session: Session) -> None:
         "compare": "",
         "top_k": 10,
         "words": "",
-        "unit": UNITS[0],
+        "unit": "nats",
     }
     inputs: dict[str, Any] = {}
     with gr.Row(elem_id="explore"):
@@ -78,7 +77,7 @@ def build(session: Session) -> None:
                 1, MAX_TOP_K, plain["top_k"], step=1, label="Top-k", elem_id="top-k"
             )
             inputs["unit"] = gr.Radio(
-                list(UNITS), value=plain["unit"], label="Unit of the loss", elem_id="unit"
+                ["nats", "bits"], value=plain["unit"], label="Unit of the loss", elem_id="unit"
             )
     widgets.html_block(render("page/explore/tables.html", downloads=list(DOWNLOADS)))
 

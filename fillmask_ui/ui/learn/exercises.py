@@ -4,16 +4,30 @@ What the browser gets before it asks to check a response has no answer in it.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from fillmask_ui.errors import FillmaskError
+from fillmask_ui.errors import OptionError
 from fillmask_ui.lessons import chapters
 from fillmask_ui.lessons.exercises import COURSE_SEED, EXERCISES, MOST_SEED, exercises_of
+from fillmask_ui.schema import from_values
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.session import Session
-from fillmask_ui.ui.widgets import error_html
 
 Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the browser asks about the exercises of a chapter, or of all."""
+
+    chapter: str = ""
+    seed: int = COURSE_SEED
+    number: int = 0  # of the exercise that is answered, from 1
+    response: str = ""
+    solutions: bool = False  # whether the sheet has them
+
+
 _MOST_CHARACTERS = 200  # of a response
 
 
@@ -31,12 +45,10 @@ def score_html() -> str:
 
 def exercises(_session: Session, request: Mapping[str, Any]) -> Json:
     """The forms of a `chapter` for a `seed`, as `html`."""
-    chapter = str(request.get("chapter"))
-    try:
-        found = exercises_of(chapter, _seed(request))
-    except FillmaskError as error:
-        return {"html": error_html(error)}
-    return {"html": render("page/learn/exercises_forms.html", chapter=chapter, exercises=found)}
+    asked = from_values(Request, request)
+    found = exercises_of(asked.chapter, asked.seed)
+    values = {"chapter": asked.chapter, "exercises": found}
+    return {"html": render("page/learn/exercises_forms.html", **values)}
 
 
 def check(_session: Session, request: Mapping[str, Any]) -> Json:
@@ -44,15 +56,12 @@ def check(_session: Session, request: Mapping[str, Any]) -> Json:
 
     The answer has `right`, which is null for a response that cannot be read, and `html`.
     """
-    try:
-        found = exercises_of(str(request.get("chapter")), _seed(request))
-    except FillmaskError as error:
-        return {"right": None, "html": error_html(error)}
-    by_number = {str(number): exercise for number, exercise in enumerate(found, 1)}
-    exercise = by_number.get(str(request.get("number")))
-    if exercise is None:
-        return {"right": None, "html": ""}
-    feedback = exercise.check(str(request.get("response") or "")[:_MOST_CHARACTERS])
+    asked = from_values(Request, request)
+    found = exercises_of(asked.chapter, asked.seed)
+    if not 1 <= asked.number <= len(found):
+        raise OptionError(f"there is no exercise {asked.number}: there are {len(found)}")
+    exercise = found[asked.number - 1]
+    feedback = exercise.check(asked.response[:_MOST_CHARACTERS])
     html = render("page/learn/exercises_feedback.html", feedback=feedback, exercise=exercise)
     return {"right": feedback.right, "html": html}
 
@@ -62,19 +71,11 @@ def sheet(_session: Session, request: Mapping[str, Any]) -> Json:
 
     With `solutions` each is followed by its answer and how it is found.
     """
-    seed, solutions = _seed(request), bool(request.get("solutions"))
+    asked = from_values(Request, request)
+    seed, solutions = asked.seed, asked.solutions
     parts = [
         {"chapter": chapter, "exercises": exercises_of(chapter.name, seed)}
         for chapter in chapters()
     ]
     html = render("page/learn/sheet.html", parts=parts, seed=seed, solutions=solutions)
     return {"name": f"exercises-{seed}{'-solutions' if solutions else ''}.html", "html": html}
-
-
-def _seed(request: Mapping[str, Any]) -> int:
-    """The seed asked for; that of the course for anything that is none."""
-    try:
-        seed = int(str(request.get("seed")))
-    except ValueError:
-        return COURSE_SEED
-    return seed if 1 <= seed <= MOST_SEED else COURSE_SEED

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fillmask_ui.ui.figure import answer
+from fillmask_ui.errors import OptionError, unknown
+from fillmask_ui.schema import from_values
+from fillmask_ui.ui.figure import Request, answer
 from fillmask_ui.ui.learn import exercises
 from fillmask_ui.ui.learn.figures import FIGURES
 from fillmask_ui.ui.session import Session
@@ -13,10 +15,10 @@ Json = dict[str, Any]
 
 def figure(session: Session, request: Mapping[str, Any]) -> Json:
     """The pieces of the figure called `name`, as `ui/figure.py: answer` gives them."""
-    meant = FIGURES.get(str(request.get("name")))
-    if meant is None:
-        return {"kind": "error", "notice": f"There is no figure {request.get('name')!r}."}
-    return answer(session, meant, request)
+    asked = from_values(Request, request)
+    if asked.name not in FIGURES:
+        raise OptionError(unknown("figure", asked.name, FIGURES))
+    return answer(session, FIGURES[asked.name], asked)
 
 
 # By the name under which the browser calls them; each takes the session and JSON values.

@@ -11,7 +11,6 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.onnx_tools.schemes import SCHEMES, find_scheme
 from fillmask_ui.texts import TextChoice, TextSource
-from fillmask_ui.ui.sent import text_of
 
 EMBEDDED, UPLOAD = "embedded", "upload"
 PLACES = {EMBEDDED: "Embedded", UPLOAD: "Upload"}
@@ -53,9 +52,9 @@ def read_order(values: Mapping[str, Any], default_model: str, *, make: bool = Tr
             f"the number of texts must be a whole number, 1 or more; it was {samples}"
         )
     return Order(
-        ModelChoice(text_of(values["model"]) or default_model),
+        ModelChoice((values["model"] or "").strip() or default_model),
         tuple(name for name in SCHEMES if name in chosen),
-        tuple(dict.fromkeys(filter(None, re.split(r"[,\s]+", text_of(values["exclude"]))))),
+        tuple(dict.fromkeys(filter(None, re.split(r"[,\s]+", (values["exclude"] or "").strip())))),
         _source(values["where"], values["upload"]),
         int(samples),
     )

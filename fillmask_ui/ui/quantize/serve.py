@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fillmask_ui.ui.figure import Figure, answer
+from fillmask_ui.errors import OptionError, unknown
+from fillmask_ui.schema import from_values
+from fillmask_ui.ui.figure import Figure, Request, answer
 from fillmask_ui.ui.quantize import diagnose
 from fillmask_ui.ui.session import Session
 
@@ -15,10 +17,10 @@ FIGURES: dict[str, Figure] = {"diagnose": diagnose.FIGURE}
 
 def figure(session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
     """The pieces of a panel, as `ui/figure.py: answer` gives them."""
-    own = FIGURES.get(str(request.get("name")))
-    if own is None:
-        return {"kind": "error", "notice": "There is no such panel."}
-    return answer(session, own, request)
+    asked = from_values(Request, request)
+    if asked.name not in FIGURES:
+        raise OptionError(unknown("panel", asked.name, FIGURES))
+    return answer(session, FIGURES[asked.name], asked)
 
 
 # By the name under which the browser calls them; each takes the session and JSON values.

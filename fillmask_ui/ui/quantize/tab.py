@@ -21,7 +21,6 @@ from fillmask_ui.show.render import render
 from fillmask_ui.ui import widgets
 from fillmask_ui.ui.quantize import serve, view
 from fillmask_ui.ui.quantize.view import Update
-from fillmask_ui.ui.sent import text_of
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.widgets import QUIET, error_html, notice_html
 
@@ -204,7 +203,7 @@ def _wire(
         workshop.leave(request.session_hash or "")
 
     def show(reference: str | None) -> Any:
-        reference = text_of(reference) or workshop.session.default_model
+        reference = (reference or "").strip() or workshop.session.default_model
         return _changes(parts, view.stored(workshop.store, reference))
 
     def broken() -> Any:

@@ -53,15 +53,17 @@
     const wanted = seed;
     section.dataset.seed = String(seed);
     forms.setAttribute("aria-busy", "true");
-    let html;
+    let answer;
     try {
-      ({ html } = await page.learn.call("exercises", { chapter, seed }));
+      answer = await page.learn.call("exercises", { chapter, seed });
     } catch {
-      delete section.dataset.seed;
-      html = "<p>The page cannot reach its server. Open the chapter again.</p>";
+      answer = { error: "The page cannot reach its server. Open the chapter again." };
     }
     if (wanted !== seed) return; // turned further meanwhile
-    forms.innerHTML = html;
+    if (answer.error) {
+      delete section.dataset.seed;
+      forms.textContent = answer.error;
+    } else forms.innerHTML = answer.html;
     forms.setAttribute("aria-busy", "false");
     for (const form of forms.querySelectorAll("form")) mark(form);
   }
@@ -98,19 +100,18 @@
   async function check(form) {
     const { chapter } = form.closest(".fm-exercises").dataset;
     const box = form.querySelector(".fm-feedback");
-    const values = { chapter, seed, number: form.dataset.exercise, response: response_of(form) };
+    const values = { chapter, seed, number: Number(form.dataset.exercise), response: response_of(form) };
     let answer;
     try {
       answer = await page.learn.call("check", values);
     } catch {
-      box.dataset.right = "unread";
-      box.textContent = "The page cannot reach its server. Check again.";
-      return;
+      answer = { error: "The page cannot reach its server. Check again." };
     }
     if (!form.isConnected) return; // other numbers meanwhile
-    box.dataset.right = answer.right === null ? "unread" : String(answer.right);
-    box.innerHTML = answer.html;
-    if (answer.right === null) return;
+    box.dataset.right = String(answer.right ?? "unread");
+    if (answer.error) box.textContent = answer.error;
+    else box.innerHTML = answer.html;
+    if (typeof answer.right !== "boolean") return;
     answered[place(form)] = answer.right;
     page.keep(entry(), JSON.stringify(answered));
     form.querySelector(".fm-exercise-mark").textContent = ""; // the feedback says it

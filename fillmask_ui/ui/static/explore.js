@@ -13,6 +13,11 @@
   };
   // Without a token of a run: what another sentence or model has none of.
   const NO_RUN = { run: "", run_b: "", example: "", token: "", side: "", alone: "" };
+  // What these fields may be; a link that says something else says nothing.
+  const KNOWN = {
+    ...{ unit: ["nats", "bits"], zoom: [1, 10, 100] },
+    ...{ lens: ["", "mattered"], tint: ["difference", "a", "b"] },
+  };
   const MOST_CHARACTERS = 2_000; // servers and chat programs cut addresses at about 8,000
   const PIECES = ["replay", "strip", "choices", "bars", "stats", "candidates", "scored", "details"];
   const SLOW_MS = 700;
@@ -48,6 +53,12 @@
     Object.assign(explore.state, words, run, changes);
   }
 
+  // A whole number within bounds; `otherwise` for what is none.
+  const whole = (value, least, most, otherwise) => {
+    const number = Number(value);
+    return Number.isInteger(number) ? Math.max(least, Math.min(most, number)) : otherwise;
+  };
+
   function from_link(parameters) {
     const found = {};
     for (const [field, name] of Object.entries(LINK)) {
@@ -60,15 +71,14 @@
         delete found.hidden;
       }
       if (!Array.isArray(found.hidden)) delete found.hidden;
+      else found.hidden = found.hidden.map((word) => (typeof word === "string" && word ? word : null));
     }
-    if ("selected" in found) found.selected = Math.max(0, Number(found.selected) - 1 || 0);
-    for (const field of ["top_k", "zoom"]) {
-      if (!(field in found)) continue;
-      const number = Number(found[field]);
-      if (!Number.isInteger(number)) delete found[field];
-      else found[field] = Math.max(1, Math.min(100, number));
+    if ("selected" in found) found.selected = whole(found.selected, 1, 1_000_000, 1) - 1;
+    if ("top_k" in found) found.top_k = whole(found.top_k, 1, 100, plain.top_k);
+    if ("zoom" in found) found.zoom = Number(found.zoom);
+    for (const [field, known] of Object.entries(KNOWN)) {
+      if (!known.includes(found[field])) delete found[field];
     }
-    if ("unit" in found && !["nats", "bits"].includes(found.unit)) delete found.unit;
     if (found.model?.trim() === "") delete found.model;
     return found;
   }
@@ -126,7 +136,24 @@
   };
 
   explore.call = (name, values = {}) =>
-    server[name]({ ...explore.state, ...explore.overrides, visitor: page.visitor(), ...values });
+    server[name]({ ...question(), visitor: page.visitor(), ...values });
+
+  // The state as the server reads it.
+  function question() {
+    const { base, hidden, model, compare, top_k, ...state } = { ...explore.state, ...explore.overrides };
+    const { run, run_b, example, token, side, alone, ...others } = state;
+    const numbers = [example, token].every((number) => /^\d{1,9}$/.test(number));
+    const place = { run, other: run_b, example: Number(example), position: Number(token) };
+    return {
+      ...others,
+      model: model?.trim() ?? "",
+      compare: compare?.trim() ?? "",
+      top_k: whole(top_k || plain.top_k, 1, 100, plain.top_k),
+      draft: { text: base ?? "", hidden: hidden ?? [] },
+      run: run && numbers ? { ...place, side: side === "B" ? 1 : 0 } : null,
+      alone: Boolean(alone),
+    };
+  }
 
   // ---- Questions
 
@@ -182,9 +209,10 @@
     }
     shown = number;
     const untouched = explore.state.text === text;
-    Object.assign(explore.state, { base: answer.base, hidden: answer.hidden });
-    if (untouched) explore.state.selected = answer.selected;
-    if (action && untouched && answer.text !== text) explore.state.text = answer.text;
+    const answered = "base" in answer; // else the question could not be read
+    if (answered) Object.assign(explore.state, { base: answer.base, hidden: answer.hidden });
+    if (answered && untouched) explore.state.selected = answer.selected;
+    if (action && answered && untouched && answer.text !== text) explore.state.text = answer.text;
     if (action) Object.assign(explore.state, NO_RUN);
     // A token of a run brings its sentence and model along.
     const now = explore.state;

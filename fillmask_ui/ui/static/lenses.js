@@ -75,7 +75,7 @@
 
   async function asked(lens, from) {
     try {
-      return await page.explore.call(lens, { from });
+      return await page.explore.call(lens, { start: from });
     } catch {
       return { error: "The page cannot reach its server." };
     }

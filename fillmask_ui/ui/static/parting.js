@@ -71,7 +71,7 @@
       const sentences = lines?.slice(sums.next, sums.next + SENT);
       let found;
       try {
-        found = await page.explore.call("parting", { from: sums.next, sentences });
+        found = await page.explore.call("parting", { start: sums.next, sentences });
       } catch {
         found = { error: "The page cannot reach its server." };
       }

@@ -1,17 +1,19 @@
 """What the browser calls: functions of plain JSON values."""
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from fillmask_ui.errors import FillmaskError, OptionError
+from fillmask_ui.errors import OptionError
 from fillmask_ui.filling.prompt import encode_masked, mask_positions
 from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.schema import from_values
+from fillmask_ui.ui import figure
 from fillmask_ui.ui.background import Done, Report, Waiting
-from fillmask_ui.ui.figure import Asked, Figure, Shown, answer
+from fillmask_ui.ui.figure import Asked, Figure, Shown
 from fillmask_ui.ui.session import Session, check_text
 from fillmask_ui.ui.unmask import view
 from fillmask_ui.ui.unmask.form import MOST_HIDDEN, SIDES, config_of, text_of
-from fillmask_ui.ui.widgets import error_message
 from fillmask_ui.unmasking import Step, Unmasked, UnmaskingConfig, finish, history_lines
 
 Json = dict[str, Any]
@@ -62,50 +64,48 @@ def decoded(
     return session.slowly(model, (finish, text, config), work, size)
 
 
-def _known(session: Session, request: Mapping[str, Any]) -> tuple[MaskedLM, Unmasked] | None:
+@dataclass(frozen=True)
+class Request(figure.Request):
+    """What the browser asks about a decoding that it shows."""
+
+    side: Literal["A", "B"] = "A"
+    step: int = 0  # of the cell that is looked at, from 1
+    position: int = -1
+
+
+def _known(session: Session, asked: Request) -> tuple[MaskedLM, Unmasked] | None:
     """The decoding of one side that the browser shows; None while it is not there."""
-    given = request.get("values")
-    values = {str(k): str(v) for k, v in given.items()} if isinstance(given, dict) else {}
-    side = "B" if request.get("side") == "B" else "A"
-    model = session.model(str(request.get("model") or ""))
-    text = text_of(values, model)
+    model = session.model(asked.model)
+    text = text_of(asked.values, model)
     check_text(text)
-    state = decoded(session, model, text, config_of(values, side))
+    state = decoded(session, model, text, config_of(asked.values, asked.side))
     return (model, state.result) if isinstance(state, Done) else None
 
 
 def cell(session: Session, request: Mapping[str, Any]) -> Json:
     """The candidates of one cell as `html`: `values`, `model`, `side`, `step` and `position`."""
-    try:
-        known = _known(session, request)
-    except FillmaskError as error:
-        return {"html": "", "error": error_message(error)}
-    step, position = request.get("step"), request.get("position")
-    if known is None or not isinstance(step, int) or not isinstance(position, int):
+    asked = from_values(Request, request)
+    known = _known(session, asked)
+    if known is None or not 1 <= asked.step <= len(known[1].steps):
         return {"html": ""}
     model, result = known
-    if not 1 <= step <= len(result.steps):
-        return {"html": ""}
-    side = "B" if request.get("side") == "B" else "A"
-    return {"html": view.cell_html(result.steps[step - 1], position, side, model.vocabulary)}
+    step = result.steps[asked.step - 1]
+    return {"html": view.cell_html(step, asked.position, asked.side, model.vocabulary)}
 
 
 def history(session: Session, request: Mapping[str, Any]) -> Json:
-    """The history of one side as a file: its `name`, `type` and `text`; or an `error`."""
-    try:
-        known = _known(session, request)
-    except FillmaskError as error:
-        return {"error": error_message(error)}
+    """The history of one side as a file: its `name`, `type` and `text`."""
+    known = _known(session, from_values(Request, request))
     if known is None:
-        return {"error": "The decoding is not finished yet."}
+        raise OptionError("the decoding is not finished yet")
     text = "".join(f"{line}\n" for line in history_lines(known[1]))
     return {"name": "unmasking.jsonl", "type": "application/jsonl", "text": text}
 
 
-def figure(session: Session, request: Mapping[str, Any]) -> Json:
+def shown(session: Session, request: Mapping[str, Any]) -> Json:
     """The pieces of the tab, as `ui/figure.py: answer` gives them."""
-    return answer(session, FIGURE, request)
+    return figure.answer(session, FIGURE, from_values(figure.Request, request))
 
 
 # By the name under which the browser calls them; each takes the session and JSON values.
-SERVED = {"figure": figure, "cell": cell, "history": history}
+SERVED = {"figure": shown, "cell": cell, "history": history}
