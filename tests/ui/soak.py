@@ -262,7 +262,7 @@ async def type_sentences(visitor: Callable[[], Visitor], choices: Choices) -> No
         if random.random() < 0.5:
             state["compare"] = random.choice(choices.models)
         aside = random.choice(ASIDES)
-        await page.served(aside, state | {"from": 0, "label": "CSV"}, f"beside it: {aside}")
+        await page.served(aside, state | {"start": 0, "label": "CSV"}, f"beside it: {aside}")
         await choices.pause()
         if random.random() < 0.05:
             await page.served("answer", {"text": some_text(9_000)[:50_000]}, "50,000 characters")
