@@ -18,10 +18,11 @@ from fillmask_ui.ui.learn.serve import SERVED as LEARN
 from fillmask_ui.ui.quantize.serve import SERVED as QUANTIZE
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.unmask.serve import SERVED as UNMASK
+from fillmask_ui.ui.widgets import answered
 
 TABS = {"explore": EXPLORE, "learn": LEARN, "quantize": QUANTIZE, "unmask": UNMASK}
 SECONDS = 300  # that a browser asks again and again
-NOT_YET = "The decoding is not finished yet."
+NOT_YET = "The decoding is not finished yet"
 WINDOWS = ("done", "words", "left_out", "found")  # of a search for sentences, one after another
 
 Json = dict[str, Any]
@@ -53,10 +54,10 @@ class Page:
 
     def _searched(self, values: Mapping[str, Any]) -> Json:
         """All windows as one: how many sentences fit into one depends on the machine."""
-        own, start, answers = values.get("sentences"), values.get("from", 0), list[Json]()
+        own, start, answers = values.get("sentences"), values.get("start", 0), list[Json]()
         while True:
             sent = {} if own is None else {"sentences": own}
-            answers.append(self._settled("explore", "parting", {**values, **sent, "from": start}))
+            answers.append(self._settled("explore", "parting", {**values, **sent, "start": start}))
             answer = answers[-1]
             done = answer.get("done", 0)
             start, own = start + done, own and own[done:]
@@ -70,10 +71,25 @@ class Page:
 
     def _settled(self, tab: str, function: str, values: Mapping[str, Any]) -> Json:
         until = time.monotonic() + SECONDS
-        while _on_its_way(answer := TABS[tab][function](self._session, values)):
+        asked = _sent(values) if tab == "explore" else values
+        while _on_its_way(answer := answered(TABS[tab][function], self._session, asked)):
             assert time.monotonic() < until, answer
             time.sleep(0.01)
+        if "error" in answer:
+            answer = {"error": answer["error"]}  # wherever else the page has the same words
         return json.loads(json.dumps(answer, allow_nan=False))
+
+
+def _sent(state: Mapping[str, Any]) -> Json:
+    """What `static/explore.js` sends for the fields of its state."""
+    asked = {name: own for name, own in state.items() if name not in ("base", "hidden")}
+    if "base" in state:
+        asked["draft"] = {"text": state["base"], "hidden": state.get("hidden", [])}
+    if "example" in asked:
+        place = {"run": asked["run"], "other": asked.pop("run_b", "")}
+        place |= {"example": int(asked.pop("example")), "position": int(asked.pop("token"))}
+        asked["run"] = place | {"side": int(asked.pop("side", "") == "B")}
+    return asked
 
 
 def _on_its_way(answer: Json) -> bool:

@@ -30,7 +30,7 @@ BROKEN = {
     "words": ["cat"],
     "run": 9,
     "action": "hide",
-    "from": "x",
+    "start": "x",
 }
 SHELL, STOPPED = "20260102-101500-table-cross-entropy", "20260103-111500-table-pseudo-perplexity"
 CAT = {"run": STOPPED, "example": "18", "token": "2", "top_k": 3}
@@ -75,12 +75,11 @@ EXPLORE: dict[str, dict[str, Case]] = {
     "explore-as-in-the-run": explore(
         "answer",
         as_run=CAT,
-        alone={**CAT, "alone": "1", "unit": "bits"},
+        alone={**CAT, "alone": True, "unit": "bits"},
         side_b={**CAT, "side": "B", "compare": "table"},
         of_cross_entropy=FRIENDS,
         gone={**CAT, "run": "gone", "text": "a [MASK]"},
         not_hidden={**FRIENDS, "token": "2", "text": "a [MASK]"},
-        no_number={**CAT, "token": "x", "text": ""},
     ),
     "explore-compared": explore(
         "compared",
@@ -91,7 +90,7 @@ EXPLORE: dict[str, dict[str, Case]] = {
         of_run={**FRIENDS, **NOISY},
         of_run_letters={**CAT, **LETTERS},
         of_run_other={**FRIENDS, **LETTERS},
-        alone={**FRIENDS, **NOISY, "alone": "1", "text": ONE},
+        alone={**FRIENDS, **NOISY, "alone": True, "text": ONE},
     ),
     "explore-downloads": explore(
         "download",
@@ -123,7 +122,7 @@ EXPLORE: dict[str, dict[str, Case]] = {
     "explore-surprise": explore(
         "surprise",
         sentence={"text": NONE},
-        rest={"text": NONE, "from": 7, "unit": "bits"},
+        rest={"text": NONE, "start": 7, "unit": "bits"},
         unknown={"text": "The жёлтый cat sat."},
         too_long={"text": "cat " * 60},
         broken=BROKEN,
@@ -132,7 +131,7 @@ EXPLORE: dict[str, dict[str, Case]] = {
         "apart",
         noisy={"text": NONE, **NOISY},
         letters={"text": "The old cat sat quickly.", **LETTERS, "unit": "bits"},
-        loss_of_a={"text": NONE, **NOISY, "tint": "a", "from": 8},
+        loss_of_a={"text": NONE, **NOISY, "tint": "a", "start": 8},
         missing={"text": NONE, **MISSING},
     ),
     "explore-mattered": explore(
@@ -161,9 +160,9 @@ EXPLORE: dict[str, dict[str, Case]] = {
     ),
     "explore-parting": explore(
         "parting",
-        own={**NOISY, "sentences": [NONE, "Too short.", "A red cat and a [MASK] dog.", 7]},
+        own={**NOISY, "sentences": [NONE, "Too short.", "A red cat and a [MASK] dog."]},
         letters={**LETTERS, "sentences": [NONE], "unit": "bits"},
-        texts={**NOISY, "from": 197},
+        texts={**NOISY, "start": 197},
         no_second={"sentences": [NONE]},
         missing={**MISSING, "sentences": [NONE]},
     ),

@@ -146,7 +146,7 @@ LEARN: dict[str, dict[str, Case]] = {
     "learn-exercises": {
         **{
             chapter: ("learn", "exercises", {"chapter": chapter, "seed": seed})
-            for chapter, seed in (("loss", 7), ("accuracy", "1"), ("<b>", 1))
+            for chapter, seed in (("loss", 7), ("accuracy", 1), ("<b>", 1))
         },
         **{
             f"{chapter} {number} {response}": (
@@ -155,15 +155,15 @@ LEARN: dict[str, dict[str, Case]] = {
                 {"chapter": chapter, "seed": 7, "number": number, "response": response},
             )
             for chapter, number, response in (
-                ("loss", "1", "1.609"),
-                ("loss", "1", "-1.609"),
-                ("loss", "1", "9"),
-                ("loss", "3", "0"),
-                ("loss", "3", "2"),
-                ("loss", "9", "1"),
-                ("accuracy", "3", "2,3,1,0"),
-                ("accuracy", "3", "0,1,2,3"),
-                ("guess", "1", "<b>?"),
+                ("loss", 1, "1.609"),
+                ("loss", 1, "-1.609"),
+                ("loss", 1, "9"),
+                ("loss", 3, "0"),
+                ("loss", 3, "2"),
+                ("loss", 9, "1"),
+                ("accuracy", 3, "2,3,1,0"),
+                ("accuracy", 3, "0,1,2,3"),
+                ("guess", 1, "<b>?"),
             )
         },
         "sheet": ("learn", "sheet", {"seed": 7, "solutions": True}),
