@@ -75,7 +75,7 @@ class Page:
         while _on_its_way(answer := answered(TABS[tab][function], self._session, asked)):
             assert time.monotonic() < until, answer
             time.sleep(0.01)
-        if "error" in answer:
+        if answer.get("error"):
             answer = {"error": answer["error"]}  # wherever else the page has the same words
         return json.loads(json.dumps(answer, allow_nan=False))
 
