@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,10 +13,16 @@ from typing import IO, final
 from fillmask_ui.assets import asset
 from fillmask_ui.errors import DataError, opening
 from fillmask_ui.records import Example
-from fillmask_ui.texts.folders import text_files
-from fillmask_ui.texts.lines import ByteSource, file_bytes, standard_input
-from fillmask_ui.texts.order import OrderedRows, pick, shuffled_positions, spooled
-from fillmask_ui.texts.rows import MAX_CHARACTERS, read_parquet, read_rows
+from fillmask_ui.texts.files import ByteSource, file_bytes, standard_input, text_files
+from fillmask_ui.texts.rows import (
+    MAX_CHARACTERS,
+    OrderedRows,
+    pick,
+    read_parquet,
+    read_rows,
+    shuffled_positions,
+    spooled,
+)
 from fillmask_ui.texts.source import DATASET, EMBEDDED, FILE, FOLDER, STDIN, TextSource
 
 
@@ -108,12 +114,11 @@ def open_texts(source: TextSource, *, stdin: IO[bytes] | None = None) -> Texts:
             from fillmask_ui.texts.hub import open_dataset
 
             rows = open_dataset(source)
+        elif source.kind == STDIN:
+            rows = _ordered(source, partial(read_rows, source, _piped(source, stdin, resources)))
         else:
-            if source.kind == STDIN:
-                texts = partial(read_rows, source, _piped(source, stdin, resources))
-            else:
-                texts = partial(_chained, files_of(source))
-            rows = _ordered(source, texts)
+            files = files_of(source)
+            rows = _ordered(source, lambda: chain.from_iterable(map(file_texts, files)))
         return Texts(source, rows, resources.pop_all())
 
 
@@ -131,10 +136,6 @@ def _piped(source: TextSource, stdin: IO[bytes] | None, resources: ExitStack) ->
         return nullcontext(copy)
 
     return ByteSource(given.name, again)
-
-
-def _chained(files: Iterable[TextSource]) -> Iterator[str]:
-    return chain.from_iterable(map(file_texts, files))
 
 
 def _ordered(source: TextSource, texts: Callable[[], Iterator[str]]) -> OrderedRows:
@@ -161,8 +162,8 @@ def files_of(source: TextSource) -> tuple[TextSource, ...]:
         paths = [str(asset("texts") / "embedded.jsonl")]
     elif source.kind == FOLDER:
         paths = list(map(str, text_files(source.where)))
-    whole = partial(replace, source, kind=FILE, samples=None, shuffle=False)
-    files = tuple(whole(where=path) for path in paths)
+    whole = replace(source, kind=FILE, where=paths[0], samples=None, shuffle=False)
+    files = tuple(replace(whole, where=path) for path in paths)
     for file in files:
         if file.layout != files[0].layout:
             raise DataError(

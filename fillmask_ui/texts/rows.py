@@ -1,16 +1,25 @@
-"""Rows of files: lines, paragraphs, comma- and tab-separated values, JSON, parquet."""
+"""Rows of files (lines, paragraphs, separated values, JSON, parquet), and their seeded order.
+
+The order is that of `datasets.Dataset.shuffle(seed)`: numpy's PCG64 generator, `permutation(n)`
+(Source: Hugging Face datasets, `arrow_dataset.py`, the same in versions 1 to 5).
+"""
 
 from __future__ import annotations
 
 import csv
 import json
+import tempfile
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from importlib import import_module
-from itertools import chain, groupby
-from typing import Any
+from itertools import chain, groupby, islice
+from typing import IO, Any, NamedTuple
+
+import numpy as np
 
 from fillmask_ui.errors import DataError, opening
-from fillmask_ui.texts.lines import ByteSource
+from fillmask_ui.records import Example
+from fillmask_ui.texts.files import ByteSource
 from fillmask_ui.texts.source import PARAGRAPH, TextSource
 
 # A text is used up to here (`reading.py` counts those that are longer): a hundred times what the
@@ -25,26 +34,27 @@ _PARQUET_BUFFER_BYTES = 1 << 20
 
 def read_rows(source: TextSource, data: ByteSource) -> Iterator[str]:
     """One text per row of a text file or stream; blank lines are rows of plain text alone."""
-    if source.layout == "txt":
-        # One more than is used, so that a cut can be seen.
-        lines = data.lines(source.encoding, MAX_CHARACTERS + 1)
-        return _paragraphs(lines) if source.by == PARAGRAPH else lines
-    return (_json_values if source.layout == "jsonl" else _table_values)(source, data)
+    if source.layout == "jsonl":
+        return _json_values(source, data)
+    if source.layout != "txt":
+        return _table_values(source, data)
+    # One more than is used, so that a cut can be seen.
+    lines = data.lines(source.encoding, MAX_CHARACTERS + 1)
+    return _paragraphs(lines) if source.by == PARAGRAPH else lines
 
 
 def _paragraphs(lines: Iterator[str]) -> Iterator[str]:
     """Each run of lines that are not blank is a text; its line breaks stay."""
     for filled, run in groupby(lines, key=lambda line: bool(line.strip())):
         if filled:
-            text = ""
+            text = next(run)
             for line in run:
-                if len(text) <= MAX_CHARACTERS + 1:
-                    text += f"{line}\n"
-            yield text[:-1]
+                if len(text) <= MAX_CHARACTERS:
+                    text += f"\n{line}"
+            yield text
 
 
 def _json_values(source: TextSource, data: ByteSource) -> Iterator[str]:
-    """One field of each object: of one a line, blank lines apart, or of those of an array."""
     column = source.column
     for place, record in _records(data.lines(source.encoding), data.name):
         if not isinstance(record, dict):
@@ -55,6 +65,7 @@ def _json_values(source: TextSource, data: ByteSource) -> Iterator[str]:
 
 
 def _records(lines: Iterator[str], name: str) -> Iterator[tuple[str, object]]:
+    """Each value with its place: of an array, or one a line."""
     first = next(lines, "")
     lines = chain([first], lines)
     if first.lstrip().startswith("["):
@@ -144,3 +155,58 @@ def as_text(value: object, column: str, place: str) -> str:
         return value or ""
     kind = type(value).__name__
     raise DataError(f"{place}: column {column!r} holds {kind}, text was wanted (--column)")
+
+
+class OrderedRows(NamedTuple):
+    """Examples in the order asked for, and how many rows the data has, where known."""
+
+    examples: Iterator[Example]
+    available: int | None
+
+
+def shuffled_positions(rows: int, seed: int, samples: int | None = None) -> np.ndarray:
+    """Positions of the first `samples` rows in shuffled order: int64 [min(rows, samples)].
+
+    >>> shuffled_positions(5, seed=42)
+    array([4, 2, 3, 1, 0])
+    """
+    # A copy, so that the whole permutation can be freed.
+    return np.random.default_rng(seed).permutation(rows)[:samples].copy()
+
+
+def pick(texts: Iterator[str], positions: np.ndarray) -> Iterator[Example]:
+    """The texts at some positions of a stream, in the order of the positions.
+
+    They wait in a temporary file. No text after the last position [N] is read.
+
+    >>> [example.text for example in pick(iter("abcde"), np.array([3, 0]))]
+    ['d', 'a']
+    """
+    places = np.zeros((len(positions), 2), dtype=np.int64)  # of each text: its start and size
+    with spooled() as spool:
+        read = start = 0
+        for index in map(int, np.argsort(positions)):
+            text = next(islice(texts, int(positions[index]) - read, None), None)
+            if text is None:
+                raise DataError("the data became shorter while it was read; it must not change")
+            read = int(positions[index]) + 1
+            # JSON can write lone surrogates.
+            size = spool.write(text.encode("utf-8", "surrogatepass"))
+            places[index] = start, size
+            start += size
+        for position, (start, size) in zip(positions, places, strict=True):
+            spool.seek(start)
+            yield Example(int(position), spool.read(size).decode("utf-8", "surrogatepass"))
+
+
+@contextmanager
+def spooled() -> Iterator[IO[bytes]]:
+    """A temporary file; what fails inside the block is an error with a remedy."""
+    try:
+        with tempfile.TemporaryFile() as file:
+            yield file
+    except OSError as error:
+        raise DataError(
+            f"texts cannot be copied to a temporary file in {tempfile.gettempdir()} "
+            f"({error.strerror}): free space, set TMPDIR, or keep the order (--no-shuffle)"
+        ) from error

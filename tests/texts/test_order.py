@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.texts import order
-from fillmask_ui.texts.order import pick, shuffled_positions
+from fillmask_ui.texts import rows
+from fillmask_ui.texts.rows import pick, shuffled_positions
 
 
 @pytest.mark.parametrize("rows", [1, 2, 37, 300, 4358])
@@ -57,6 +57,6 @@ def test_a_full_disk_names_what_to_do(monkeypatch):
         def write(self, _):
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(order.tempfile, "TemporaryFile", Full)
+    monkeypatch.setattr(rows.tempfile, "TemporaryFile", Full)
     with pytest.raises(DataError, match=r"No space left.*TMPDIR.*--no-shuffle"):
         list(pick(iter(["a", "b"]), np.array([1, 0])))
