@@ -27,9 +27,7 @@ ENDINGS = {**_IN_FOLDERS, "json": "jsonl", "log": "txt"}
 _MARKS = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}
 # A split in the name of a file or folder (Source: Hugging Face datasets, `data_files.py`).
 _SPLIT = re.compile(
-    r"(^|[-._ 0-9])"
-    r"(train|training|validation|valid|dev|val|test|testing|eval|evaluation)"
-    r"($|[-._ 0-9])"
+    "(^|[-._ 0-9])(train(ing)?|valid(ation)?|dev|val|test(ing)?|eval(uation)?)($|[-._ 0-9])"
 )
 _PIECE_CHARACTERS = 1 << 16
 # What stands for bytes that cannot be decoded, and zero bytes: UTF-16 that is read as UTF-8 has
@@ -78,14 +76,17 @@ def is_data_set(folder: Path) -> bool:
     folders and none of the files that `text_files` would find.
     """
     top, files = _entries(folder), _found(folder)
-    folders = [path.name for path in top if is_folder(path)]
-    names = [*folders, *(part for path in files for part in path.relative_to(folder).parts)]
-    return (
-        any(path.name in _MARKS for path in top)
-        or any(map(_SPLIT.search, names))
-        or (not files and bool(folders))
-        or _describes_data(folder / "README.md")
-    )
+    names = [path.name for path in top if is_folder(path)]
+    if any(path.name in _MARKS for path in top) or (names and not files):
+        return True
+    names += [part for path in files for part in path.relative_to(folder).parts]
+    if any(map(_SPLIT.search, names)):
+        return True
+    # A card whose YAML says which files make up a data set.
+    with suppress(OSError), (folder / "README.md").open("rb") as file:
+        header = file.read(1 << 16).split(b"\n---", 1)[0]
+        return bool(re.match(rb"---\r?\n(.*\n)*(configs|dataset_info):", header))
+    return False
 
 
 def _entries(folder: Path) -> list[Path]:
@@ -102,15 +103,6 @@ def _found(folder: Path) -> list[Path]:
     return files or [file for path in inner for file in _found(path)]
 
 
-def _describes_data(card: Path) -> bool:
-    """Whether the YAML at the beginning of a README says which files make up a data set."""
-    with suppress(OSError), card.open(encoding="utf-8", errors="replace") as file:
-        header = file.read(_PIECE_CHARACTERS).split("\n---", 1)[0]
-        declared = re.search("^(configs|dataset_info):", header, re.MULTILINE)
-        return header.startswith("---\n") and bool(declared)
-    return False
-
-
 @dataclass(frozen=True)
 class ByteSource:
     """Bytes that can be opened."""
@@ -122,8 +114,8 @@ class ByteSource:
     def lines(self, encoding: str = "utf-8", keep: int | None = None) -> Iterator[str]:
         r"""The lines without their endings and a byte order mark, each as soon as it is there.
 
-        Of a line `keep` characters are kept, all if it is None; the rest is read past. A
-        `DataError` if the bytes cannot be read or decompressed, or are not text.
+        Of a line `keep` characters are kept, all if it is None. A `DataError` if the bytes cannot
+        be read or decompressed, or are not text.
 
         >>> list(ByteSource("example", lambda: io.BytesIO(b"one\r\ntwo\n\nfour")).lines())
         ['one', 'two', '', 'four']

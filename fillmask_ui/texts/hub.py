@@ -113,7 +113,7 @@ def _rows(builder: datasets.DatasetBuilder, source: TextSource) -> OrderedRows:
         if not source.streaming:
             rows = rows.add_column(_POSITION, np.arange(len(rows)))
         rows = rows.shuffle(seed=source.seed)
-    return OrderedRows(islice(_examples(rows, column, source), source.samples), available)
+    return islice(_examples(rows, column, source), source.samples), available
 
 
 def _examples(rows: Any, column: str, source: TextSource) -> Iterator[Example]:

@@ -44,7 +44,6 @@ class SourceReport:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences that a reader of the result should see."""
         notes = []
         if self.samples and self.available is not None and self.available < self.samples:
             notes.append(f"{self.samples:,} texts were asked for; the data has {self.available:,}")
@@ -76,14 +75,15 @@ class Texts(ExitStack, Iterator[Example]):
 
     def __init__(self, source: TextSource, rows: OrderedRows, resources: ExitStack) -> None:
         super().__init__()
+        examples, available = rows
         self.source = source
-        self.report = SourceReport(source.samples, rows.available)  # on what came so far
-        first = list(islice(rows.examples, 1))
-        self._examples = self._counted(chain(first, rows.examples))
+        self.report = SourceReport(source.samples, available)  # on what came so far
+        first = list(islice(examples, 1))
+        self._examples = self._counted(chain(first, examples))
         self.enter_context(resources)
         self.callback(self._examples.close)
         if not first:
-            next(self, None)
+            next(self, None)  # which says that there are none
 
     def _counted(self, examples: Iterator[Example]) -> Generator[Example]:
         for example in examples:
@@ -143,15 +143,12 @@ def _ordered(source: TextSource, texts: Callable[[], Iterator[str]]) -> OrderedR
     if source.shuffle:
         available = sum(1 for _ in texts())
         positions = shuffled_positions(available, source.seed, source.samples)
-        return OrderedRows(pick(texts(), positions), available)
-    return OrderedRows(islice(map(Example, count(), texts()), source.samples), None)
+        return pick(texts(), positions), available
+    return islice(map(Example, count(), texts()), source.samples), None
 
 
 def shards(source: TextSource) -> tuple[TextSource, ...]:
-    """The files of a folder that is read in its own order, each as a source; others as they are.
-
-    The texts of all files, one file after another, are those of the folder. `samples` is not kept.
-    """
+    """The files of a folder that is read in its own order, `samples` apart; others as they are."""
     return files_of(source) if source.kind == FOLDER and not source.shuffle else (source,)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import chain, groupby, islice
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 
@@ -22,14 +22,16 @@ from fillmask_ui.records import Example
 from fillmask_ui.texts.files import ByteSource
 from fillmask_ui.texts.source import PARAGRAPH, TextSource
 
-# A text is used up to here (`reading.py` counts those that are longer): a hundred times what the
-# longest contexts hold, and little enough that no single line fills the memory.
+# A text is used up to here: a hundred times what the longest contexts hold, and little enough that
+# no single line fills the memory.
 MAX_CHARACTERS = 1_000_000
 # The csv module refuses longer values, as of a quote that is never closed.
 _MAX_FIELD_CHARACTERS = 16_000_000
-_PARQUET_ROWS_AT_ONCE = 64
-# Column chunks are read through a buffer of this size instead of whole.
-_PARQUET_BUFFER_BYTES = 1 << 20
+_PARQUET_ROWS_AT_ONCE, _PARQUET_BUFFER_BYTES = 64, 1 << 20
+
+
+# Examples in the order asked for, and how many rows the data has, where known.
+OrderedRows: TypeAlias = "tuple[Iterator[Example], int | None]"
 
 
 def read_rows(source: TextSource, data: ByteSource) -> Iterator[str]:
@@ -89,8 +91,7 @@ def _table_values(source: TextSource, data: ByteSource) -> Iterator[str]:
     mark = "\t" if source.layout == "tsv" else ","
     if mark == "," and "," not in head and ";" in head:  # as spreadsheets write in many places
         mark = ";"
-    rows = (line + "\n" for line in chain([head], lines))
-    reader = csv.reader(rows, delimiter=mark, strict=True)
+    reader = csv.reader((f"{line}\n" for line in chain([head], lines)), delimiter=mark, strict=True)
     try:
         header = next(filter(None, reader), [])
         index = header.index(choose_column(header, source.column, data.name)) if header else 0
@@ -106,12 +107,10 @@ def _table_values(source: TextSource, data: ByteSource) -> Iterator[str]:
 
 
 def read_parquet(path: str, asked: str | None) -> Iterator[str]:
-    """One text per row."""
-    opened = optional_library("pyarrow.parquet").ParquetFile
-    with (
-        opening("texts", path),
-        opened(path, buffer_size=_PARQUET_BUFFER_BYTES, pre_buffer=False) as file,
-    ):
+    """As `read_rows`, a few rows in memory at a time."""
+    library = optional_library("pyarrow.parquet")
+    given = {"buffer_size": _PARQUET_BUFFER_BYTES, "pre_buffer": False}
+    with opening("texts", path), library.ParquetFile(path, **given) as file:
         column = choose_column(file.schema_arrow.names, asked, path)
         for batch in file.iter_batches(_PARQUET_ROWS_AT_ONCE, columns=[column], use_threads=False):
             for value in batch.column(0).to_pylist():
@@ -123,8 +122,8 @@ def optional_library(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        needed = 'pip install "fillmask-ui[hub]"'
-        raise DataError(f"such texts need the library {name}: {needed}") from error
+        remedy = 'pip install "fillmask-ui[hub]"'
+        raise DataError(f"such texts need the library {name}: {remedy}") from error
 
 
 def choose_column(columns: Collection[str], asked: str | None, place: str) -> str:
@@ -141,7 +140,7 @@ def choose_column(columns: Collection[str], asked: str | None, place: str) -> st
         name for name in columns if name.strip().casefold() == wanted.strip().casefold()
     ]
     if not found and asked is None and len(columns) == 1:
-        found = list(columns)
+        return next(iter(columns))
     if len(found) == 1:
         return found[0]
     what = f"no column {wanted!r}" if not found else f"{len(found)} columns are called {wanted!r}"
@@ -157,20 +156,13 @@ def as_text(value: object, column: str, place: str) -> str:
     raise DataError(f"{place}: column {column!r} holds {kind}, text was wanted (--column)")
 
 
-class OrderedRows(NamedTuple):
-    """Examples in the order asked for, and how many rows the data has, where known."""
-
-    examples: Iterator[Example]
-    available: int | None
-
-
 def shuffled_positions(rows: int, seed: int, samples: int | None = None) -> np.ndarray:
     """Positions of the first `samples` rows in shuffled order: int64 [min(rows, samples)].
 
     >>> shuffled_positions(5, seed=42)
     array([4, 2, 3, 1, 0])
     """
-    # A copy, so that the whole permutation can be freed.
+    # The whole permutation can be freed after a copy.
     return np.random.default_rng(seed).permutation(rows)[:samples].copy()
 
 

@@ -45,10 +45,9 @@ class TextSource:
             raise OptionError(unknown("unit of text", self.by, UNITS))
         if self.format is not None and self.format not in FORMATS:
             raise OptionError(unknown("format", self.format, FORMATS))
-        if self.samples is not None and self.samples < 1:
-            raise OptionError(f"the number of samples must be 1 or more; it was {self.samples}")
-        if self.samples is not None and self.samples >= 2**63:
-            raise OptionError("the number of samples must be less than 2^63")
+        if (asked := self.samples) is not None and not 1 <= asked < 2**63:
+            bound = "1 or more" if asked < 1 else "less than 2^63"
+            raise OptionError(f"the number of samples must be {bound}; it was {asked}")
         check_seed(self.seed)
         try:
             "a".encode(self.encoding)
@@ -99,14 +98,12 @@ class TextSource:
         parts: dict[str, object] = {"texts": self.where or self.kind}
         if self.kind == DATASET:
             parts |= {name: getattr(self, name) for name in _FETCHED}
-        parts |= {
-            "column": self.column,
-            "by": self.by if self.by != LINE else None,
-            "encoding": self.encoding if self.encoding.lower() != "utf-8" else None,
-            "format": self.format,
-            "samples": "all" if self.samples is None else self.samples,
-            "shuffle": str(self.seed) if self.shuffle else "no",
-        }
+        parts["column"] = self.column
+        parts["by"] = self.by if self.by != LINE else None
+        parts["encoding"] = self.encoding if self.encoding.lower() != "utf-8" else None
+        parts["format"] = self.format
+        parts["samples"] = self.samples or "all"
+        parts["shuffle"] = str(self.seed) if self.shuffle else "no"
         named = ((name, value) for name, value in parts.items() if value)
         return "|".join(name if value is True else f"{name}:{value}" for name, value in named)
 
@@ -128,12 +125,8 @@ class TextChoice:
     split: str | None = option(None, "Split of a data set; test by default.")
     revision: str | None = option(None, "Revision of a data set.")
     streaming: bool = option(False, "Read a data set while it is used.")
-    column: str | None = option(
-        None, "The column that holds the text.", metavar="input_column=NAME"
-    )
-    by: str | None = option(
-        None, "Plain text by line or by paragraph (blank lines).", choices=UNITS
-    )
+    column: str | None = option(None, "The column of the text.", metavar="input_column=NAME")
+    by: str | None = option(None, "Plain text by line or paragraph (blank lines).", choices=UNITS)
     format: str | None = option(None, "txt, csv, tsv, jsonl, parquet.", choices=FORMATS)
     encoding: str | None = option(None, "Of text files; utf-8 by default.")
     samples: int | None = option(None, "The first N texts; all by default.", metavar="N")
@@ -152,10 +145,10 @@ class TextChoice:
         given = {name: value for name, value in vars(self).items() if value is not None}
         reference, given["config"] = given.pop("dataset"), given.pop("dataset_name", None)
         if self.column is not None:
-            role, _, name = map(str.strip, self.column.rpartition("="))
-            if role not in ("", "input_column") or not name or self.column.startswith("="):
+            role, mark, name = self.column.partition("=")
+            given["column"] = (name if mark else role).strip()
+            if (mark and role.strip() != "input_column") or not given["column"]:
                 raise OptionError(f"the column {self.column!r} is not input_column=NAME, or NAME")
-            given["column"] = name
         if not reference.strip():
             raise OptionError("the data set has no name: give embedded, a file, folder or hub id")
         fetched = [name for name in _FETCHED if given.get(name)]
@@ -170,7 +163,6 @@ class TextChoice:
         elif is_file(path) or ending(reference) in ENDINGS:
             kind, where = FILE, str(path)
         if fetched and kind != DATASET:
-            typed = ("dataset-name" if name == "config" else name for name in fetched)
-            names = ", ".join(f"--{name}" for name in typed)
+            names = ", ".join(f"--{name}" for name in fetched).replace("config", "dataset-name")
             raise OptionError(f"{reference} is no data set of the hub; leave out {names}")
         return TextSource(kind, where, **given)
