@@ -109,12 +109,11 @@ def perform_rest(
     A `FillmaskError` if the run, its texts or models cannot be had, or have changed since.
     """
     run = store.open(name)
-    info = run.info
-    if info.state == DONE and not run.lacks_rows:
-        with resume(store, name) as recorder:
-            yield Progress(recorder.info, recorder.running)
+    if run.info.state != DONE or run.lacks_rows:
+        yield from perform_cells([Cell(Plan.of(run.info), run.info.name)], store, load, engine)
         return
-    yield from perform_cells([Cell(Plan.of(info), info.name)], store, load, engine)
+    with resume(store, name) as recorder:
+        yield Progress(recorder.info, recorder.running)
 
 
 def perform_cells(

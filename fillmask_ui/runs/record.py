@@ -24,8 +24,7 @@ from fillmask_ui.texts import Texts
 class Recorder(contextlib.AbstractContextManager["Recorder"]):
     """A run open for writing; use it as a context manager.
 
-    Another thread may `close` it at any time: the run is then what is on disk, and what is still
-    being measured is dropped.
+    Another thread may `close` it at any time: what is still being measured is then dropped.
     """
 
     folder: Path
@@ -218,9 +217,9 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
 
 
 def start(store: RunStore, info: RunInfo) -> Recorder:
-    """A new run, open for writing; `info` needs a resolved config, its name and time are filled in.
+    """A new run, open for writing, of an `info` whose config is resolved.
 
-    A `DataError` if it cannot be written.
+    Its name and time are filled in. A `DataError` if it cannot be written.
     """
     made = store.create(info)
     folder = store.root / made.name

@@ -108,7 +108,7 @@ class Run:
 
     @property
     def lacks_rows(self) -> bool:
-        """Whether it is done and rows are missing, as after a loss of power."""
+        """Whether it is done and rows are missing."""
         return self.row_count < (self.lines.measured or 0)
 
     @property
@@ -138,9 +138,8 @@ class Run:
 
 def rows_file(folder: Path, info: RunInfo) -> RowsFile:
     """The rows of a run."""
-    measured = None
-    if info.state == DONE and info.result is not None:
-        measured = info.result["texts"] + sum(info.result["skipped"].values())
+    done = info.result if info.state == DONE else None
+    measured = done and done["texts"] + sum(done["skipped"].values())
     return RowsFile(folder / "rows.jsonl", info.name, measured)
 
 
@@ -191,14 +190,9 @@ class RunStore:
         raise DataError(unknown("run", name, names[-5:]) + older)
 
     def names(self) -> list[str]:
-        """Of all runs, oldest first; a `DataError` if the folder of runs cannot be listed."""
-        try:
-            found = self.root.iterdir()
-            return sorted(own.name for own in found if os.path.lexists(own / RUN_FILE))
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise _unusable("the runs cannot be listed:", self.root, error) from error
+        """Of all runs, oldest first."""
+        found = self.root.iterdir() if self.root.is_dir() else ()
+        return sorted(own.name for own in found if os.path.lexists(own / RUN_FILE))
 
     def delete(self, name: str) -> str:
         """Remove a run and give its full name back; a `DataError` while it is being written."""

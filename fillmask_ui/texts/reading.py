@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
@@ -21,7 +22,6 @@ from fillmask_ui.texts.rows import (
     read_parquet,
     read_rows,
     shuffled_positions,
-    spooled,
 )
 from fillmask_ui.texts.source import DATASET, EMBEDDED, FILE, FOLDER, STDIN, TextSource
 
@@ -127,8 +127,8 @@ def _piped(source: TextSource, stdin: IO[bytes] | None, resources: ExitStack) ->
     given = standard_input(stdin)
     if not source.shuffle:
         return given
-    copy = resources.enter_context(spooled())
-    with opening("texts", given.name), given.open() as stream:
+    copy = resources.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+    with opening("texts", f"a copy of {given.name}"), given.open() as stream:
         shutil.copyfileobj(stream, copy)
 
     def again() -> nullcontext[IO[bytes]]:
@@ -178,5 +178,5 @@ def file_texts(file: TextSource) -> Iterator[str]:
 
 
 def count_texts(file: TextSource) -> int:
-    """How many `file_texts` there are."""
+    """As many as `file_texts` gives."""
     return sum(1 for _ in file_texts(file))

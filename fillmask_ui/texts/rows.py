@@ -10,10 +10,9 @@ import csv
 import json
 import tempfile
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from itertools import chain, groupby, islice
-from typing import IO, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -175,7 +174,8 @@ def pick(texts: Iterator[str], positions: np.ndarray) -> Iterator[Example]:
     ['d', 'a']
     """
     places = np.zeros((len(positions), 2), dtype=np.int64)  # of each text: its start and size
-    with spooled() as spool:
+    home = tempfile.gettempdir()
+    with opening("texts", f"a copy in {home}"), tempfile.TemporaryFile() as spool:
         read = start = 0
         for index in map(int, np.argsort(positions)):
             text = next(islice(texts, int(positions[index]) - read, None), None)
@@ -189,16 +189,3 @@ def pick(texts: Iterator[str], positions: np.ndarray) -> Iterator[Example]:
         for position, (start, size) in zip(positions, places, strict=True):
             spool.seek(start)
             yield Example(int(position), spool.read(size).decode("utf-8", "surrogatepass"))
-
-
-@contextmanager
-def spooled() -> Iterator[IO[bytes]]:
-    """A temporary file; what fails inside the block is an error with a remedy."""
-    try:
-        with tempfile.TemporaryFile() as file:
-            yield file
-    except OSError as error:
-        raise DataError(
-            f"texts cannot be copied to a temporary file in {tempfile.gettempdir()} "
-            f"({error.strerror}): free space, set TMPDIR, or keep the order (--no-shuffle)"
-        ) from error
