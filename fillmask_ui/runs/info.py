@@ -146,15 +146,6 @@ def prepare_info(
     )
 
 
-@dataclass(frozen=True)
-class _Version:
-    """What run.json says of how it is to be read."""
-
-    format: int
-    protocol: int = 0
-    versions: Mapping[str, str] = field(default_factory=dict)
-
-
 def read_info(folder: Path) -> RunInfo:
     """run.json of a folder; a `DataError` if it is missing, broken or of another version."""
     # A folder that was copied or renamed is its own run.
@@ -164,20 +155,20 @@ def read_info(folder: Path) -> RunInfo:
         raise DataError(f"{folder} is no run: it has no {RUN_FILE}")
     with opening("a run", path):
         content = path.read_bytes()
-        version = from_json(_Version, content, what)
-        if version.format != FORMAT or version.protocol not in PROTOCOLS:
-            maker = version.versions.get("fillmask-ui", "unknown")
+        stored = from_json(dict[str, Any], content, what)
+        layout, protocol = stored.get("format"), stored.get("protocol")
+        if layout != FORMAT or protocol not in PROTOCOLS:
+            maker = stored.get("versions", {}).get("fillmask-ui", "unknown")
             raise DataError(
-                f"run {name} has format {version.format} and protocol {version.protocol}; this "
-                f"version of fillmask-ui reads format {FORMAT} and measures by protocol "
-                f"{PROTOCOL_VERSION}: open it with the version that wrote it (fillmask-ui {maker}) "
-                "or evaluate again"
+                f"run {name} has format {layout} and protocol {protocol}; this version of "
+                f"fillmask-ui reads format {FORMAT} and measures by protocol {PROTOCOL_VERSION}: "
+                f"open it with the version that wrote it (fillmask-ui {maker}) or evaluate again"
             )
         try:
             info = from_json(RunInfo, content, what)
         except OptionError as error:  # such as a metric of a later version
             raise DataError(f"{what}: {error}") from error
-    return replace(info, name=name, config=replace(info.config, protocol=version.protocol))
+    return replace(info, name=name, config=replace(info.config, protocol=protocol))
 
 
 def write_info(folder: Path, info: RunInfo) -> None:

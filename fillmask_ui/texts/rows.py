@@ -176,16 +176,14 @@ def pick(texts: Iterator[str], positions: np.ndarray) -> Iterator[Example]:
     places = np.zeros((len(positions), 2), dtype=np.int64)  # of each text: its start and size
     home = tempfile.gettempdir()
     with opening("texts", f"a copy in {home}"), tempfile.TemporaryFile() as spool:
-        read = start = 0
+        read = 0
         for index in map(int, np.argsort(positions)):
             text = next(islice(texts, int(positions[index]) - read, None), None)
             if text is None:
                 raise DataError("the data became shorter while it was read; it must not change")
             read = int(positions[index]) + 1
             # JSON can write lone surrogates.
-            size = spool.write(text.encode("utf-8", "surrogatepass"))
-            places[index] = start, size
-            start += size
+            places[index] = spool.tell(), spool.write(text.encode("utf-8", "surrogatepass"))
         for position, (start, size) in zip(positions, places, strict=True):
             spool.seek(start)
             yield Example(int(position), spool.read(size).decode("utf-8", "surrogatepass"))

@@ -54,6 +54,9 @@ def test_a_full_disk_is_said(monkeypatch):
         def __exit__(self, *_):
             return None
 
+        def tell(self):
+            return 0
+
         def write(self, _):
             raise OSError(28, "No space left on device")
 
