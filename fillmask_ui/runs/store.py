@@ -138,8 +138,9 @@ class Run:
 
 def rows_file(folder: Path, info: RunInfo) -> RowsFile:
     """The rows of a run."""
-    done = info.result if info.state == DONE else None
-    measured = done and done["texts"] + sum(done["skipped"].values())
+    measured = None
+    if info.state == DONE and info.result is not None:
+        measured = info.result["texts"] + sum(info.result["skipped"].values())
     return RowsFile(folder / "rows.jsonl", info.name, measured)
 
 
