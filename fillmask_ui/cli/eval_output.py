@@ -17,7 +17,7 @@ from fillmask_ui.evaluation import Summary
 from fillmask_ui.evaluation.catalogue import SPLITS
 from fillmask_ui.runs import Progress, RunInfo
 from fillmask_ui.runs.info import DONE
-from fillmask_ui.runs.pace import Pace
+from fillmask_ui.runs.perform import Pace
 from fillmask_ui.show import figures
 from fillmask_ui.show.engines import speed_text
 from fillmask_ui.show.numbers import duration

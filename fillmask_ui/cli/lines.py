@@ -9,7 +9,7 @@ from fillmask_ui.errors import DataError, OptionError
 
 def check_file(file: str) -> None:
     """An `OptionError` if there is no such file; `-` is standard input."""
-    from fillmask_ui.texts.lines import is_file
+    from fillmask_ui.texts.files import is_file
 
     if file != "-" and not is_file(file):
         raise OptionError(f"no file {file!r}: give an existing text file, or - for standard input")
@@ -22,7 +22,7 @@ def file_texts(file: str, *, needed: bool) -> Iterator[str]:
         DataError: if it cannot be read, is not UTF-8, or has no text and one is needed.
     """
     from fillmask_ui.filling.prompt import MAX_CHARACTERS
-    from fillmask_ui.texts.lines import file_bytes, standard_input
+    from fillmask_ui.texts.files import file_bytes, standard_input
 
     data = standard_input() if file == "-" else file_bytes(file, name=repr(file))
     for line in data.lines(keep=MAX_CHARACTERS + 1):  # of which a longer one is refused

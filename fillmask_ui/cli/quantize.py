@@ -31,7 +31,7 @@ from fillmask_ui.quantizing.measure import Measuring, Subject, VariantFigures, m
 from fillmask_ui.records import Example
 from fillmask_ui.show.numbers import interval_text, percent, signed_percent
 from fillmask_ui.texts import TextChoice, open_texts
-from fillmask_ui.texts.lines import is_file
+from fillmask_ui.texts.files import is_file
 
 _COLUMNS = (
     *("scheme", ">MB", ">ratio", ">tokens/s", ">ms a sentence", ">CE (nats)", ">change"),

@@ -157,8 +157,8 @@ def export(
     ] = None,
 ) -> None:
     """Export the rows of a run."""
-    from fillmask_ui.runs.export import FORMATS, write_text
-    from fillmask_ui.runs.export import export as export_rows
+    from fillmask_ui.runs.tokens import FORMATS, write_text
+    from fillmask_ui.runs.tokens import export as export_rows
 
     opened = store().open(run)
     if output is not None:

@@ -129,7 +129,7 @@ def load(choice: ModelChoice) -> MaskedLM:
 
 
 def _is_folder(reference: str) -> bool:
-    from fillmask_ui.texts.lines import is_folder
+    from fillmask_ui.texts.files import is_folder
 
     return bool(reference) and is_folder(reference)
 

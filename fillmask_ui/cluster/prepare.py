@@ -33,7 +33,7 @@ from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.runs import Cell, Recorder, RunStore, resume
 from fillmask_ui.runs.perform import Load, begin
 from fillmask_ui.texts import TextSource, open_texts
-from fillmask_ui.texts.lines import is_folder
+from fillmask_ui.texts.files import is_folder
 from fillmask_ui.texts.reading import count_texts, shards
 from fillmask_ui.texts.source import DATASET, FILE, FOLDER, STDIN
 

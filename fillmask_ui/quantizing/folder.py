@@ -26,7 +26,7 @@ from fillmask_ui.json_text import read_object
 from fillmask_ui.models.files import TOKENIZER
 from fillmask_ui.models.runtime import RuntimeModel
 from fillmask_ui.quantizing.card import CARD, card_text
-from fillmask_ui.runs.lock import is_locked, lock_run
+from fillmask_ui.runs.store import is_locked, lock_run
 
 RECORD = "fillmask-ui.json"
 _DRAFT, _LOCK = ".draft-", ".lock"

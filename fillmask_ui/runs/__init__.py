@@ -1,24 +1,15 @@
 """The store of evaluation runs: recorded as they go, resumed, compared, exported."""
 
 from fillmask_ui.runs.compare import compare
-from fillmask_ui.runs.export import FORMATS, export
-from fillmask_ui.runs.info import RunInfo, prepare_info
-from fillmask_ui.runs.perform import (
-    Cell,
-    Engine,
-    Progress,
-    perform,
-    perform_cells,
-    perform_rest,
-)
-from fillmask_ui.runs.plan import Plan
+from fillmask_ui.runs.info import Plan, RunInfo, prepare_info
+from fillmask_ui.runs.perform import Cell, Engine, Progress, perform, perform_cells, perform_rest
 from fillmask_ui.runs.record import Recorder, resume, start
 from fillmask_ui.runs.store import Run, RunStore, default_root
+from fillmask_ui.runs.tokens import export
 
 compare_runs = compare  # its public name, beside the `compare` of two models
 
 __all__ = [
-    "FORMATS",
     "Cell",
     "Engine",
     "Plan",

@@ -23,19 +23,15 @@ class CollatorMasks:
     """transformers' collator as a source of hidden tokens.
 
     Texts have to come in the order of the run, each once: also those that a resumed run has done.
-
-    Raises:
-        OptionError: without PyTorch, or for whole words, which need what it is not given.
+    An `OptionError` without PyTorch, or for whole words, which need what it is not given.
     """
 
     def __init__(self, vocabulary: Vocabulary, config: EvaluationConfig) -> None:
         scheme = config.scheme
-        if not isinstance(scheme, CrossEntropy):
-            raise OptionError(f"the published evaluator measures cross-entropy, not {scheme.name}")
-        if scheme.recipe.whole_word:
+        if not isinstance(scheme, CrossEntropy) or scheme.recipe.whole_word:
             raise OptionError(
-                "the published evaluator chooses tokens, not whole words: leave out --whole-word "
-                "or use --mask-stream text"
+                "the published evaluator measures cross-entropy and chooses tokens, not whole "
+                "words: leave out --whole-word or use --mask-stream text"
             )
         try:
             import torch
@@ -48,7 +44,7 @@ class CollatorMasks:
         self._mask_id = vocabulary.mask_id
         self._last: int | None = None
         self._collator = DataCollatorForLanguageModeling(
-            cast("Any", _CollatorTokenizer(vocabulary)),  # all that it asks of a tokenizer
+            cast("Any", _CollatorTokenizer(vocabulary)),
             mlm_probability=scheme.recipe.probability,
             mask_replace_prob=scheme.recipe.mask_share,
             random_replace_prob=scheme.recipe.random_share,
@@ -62,16 +58,15 @@ class CollatorMasks:
         if example_id == self._last:
             raise ValueError(f"text {example_id} came twice: a stream of masks goes on only")
         self._last = example_id
-        ids = np.array(encoding.ids, dtype=np.int64)  # [T]
-        if len(ids) < FEWEST_TOKENS:
-            return HiddenTokens(ids, ids, ids[:0], ids[:0].astype(np.uint8), self._mask_id)
-        batch = self._collator([encoding.ids])
-        input_ids = batch["input_ids"][0].numpy()
-        labels = batch["labels"][0].numpy()
-        cols = np.flatnonzero(labels != -100)
-        shown, true = input_ids[cols], ids[cols]
-        kinds = np.select([shown == self._mask_id, shown != true], [MASK, RANDOM], UNCHANGED)
-        return HiddenTokens(ids, input_ids, cols, kinds.astype(np.uint8), self._mask_id)
+        ids = shown = np.array(encoding.ids, dtype=np.int64)  # [T]
+        cols = ids[:0]
+        if len(ids) >= FEWEST_TOKENS:
+            batch = self._collator([encoding.ids])
+            shown = batch["input_ids"][0].numpy()
+            cols = np.flatnonzero(batch["labels"][0].numpy() != -100)
+        masked, changed = shown[cols] == self._mask_id, shown[cols] != ids[cols]
+        kinds = np.select([masked, changed], [MASK, RANDOM], UNCHANGED).astype(np.uint8)
+        return HiddenTokens(ids, shown, cols, kinds, self._mask_id)
 
 
 class _CollatorTokenizer:

@@ -1,8 +1,7 @@
 """compare(): two stored runs side by side, paired by text.
 
-Two runs carry what each model said of the true tokens, not the whole distributions: so there are
-paired losses and a verdict, but no KL divergence or logit differences. For those evaluate with a
-baseline.
+Runs keep what each model said of the true tokens, not whole distributions: so there are paired
+losses and a verdict, but no KL divergence or logit differences. For those evaluate with a baseline.
 """
 
 from collections.abc import Iterator
@@ -24,26 +23,18 @@ ONE_RUN_ONLY = "measured in one run only"
 
 
 def compare(run_a: Run | Path, run_b: Run | Path, *, limits: Limits | None = None) -> Summary:
-    """Figures of two runs over the same texts, the second as the baseline of the first.
+    """Figures of two runs (or their folders), the second as the baseline of the first.
 
-    Args:
-        run_a: a run or its folder; only what its first model said counts.
-        run_b: the baseline.
-        limits: borders of the verdict; those of `run_a` by default.
-
-    Returns:
-        Of the texts in both runs; those in one alone are counted as skipped. Runs with different
-        tokenizers are compared by character.
-
-    Raises:
-        DataError: if the runs measured different things or share no text.
+    Only what the first model of each said counts, of the texts in both; others are counted as
+    skipped. Runs with different tokenizers are compared by character. `limits` are the borders of
+    the verdict, by default those of `run_a`. A `DataError` if the runs measured different things
+    or share no text.
     """
     first = run_a if isinstance(run_a, Run) else Run(run_a)
     second = run_b if isinstance(run_b, Run) else Run(run_b)
-    config = _common_config(first, second)
     return summarize(
         paired(first, second),
-        config=config,
+        config=_common_config(first.info, second.info),
         vocabulary_size=max(run.info.model["vocabulary_size"] for run in (first, second)),
         limits=limits or first.info.limits,
     )
@@ -55,32 +46,30 @@ def compared_info(first: Run, second: Run) -> RunInfo:
     return replace(first.info, baseline=second.info.model, name=name, engines=())
 
 
-def _common_config(first: Run, second: Run) -> EvaluationConfig:
+def _common_config(first: RunInfo, second: RunInfo) -> EvaluationConfig:
     """What both runs measured; those of an older protocol count as of today where they may."""
-    infos = first.info, second.info
-    for own, other in ([info.config for info in infos], [info.config_now for info in infos]):
-        if own.signature == other.signature:
-            return own
-    own, other = (info.config for info in infos)
-    if own.protocol != other.protocol:
-        old = min(infos, key=lambda info: info.config.protocol)
-        if old.config_now.protocol != PROTOCOL_VERSION:
+    own, other = first.config, second.config
+    if own.signature == other.signature:
+        return own
+    if first.config_now.signature == second.config_now.signature:
+        return first.config_now
+    for info in (first, second) if own.protocol != other.protocol else ():
+        if info.config_now.protocol != PROTOCOL_VERSION:
             raise DataError(
-                f"{old.name} measured a quantized model by protocol {old.config.protocol}, whose "
+                f"{info.name} measured a quantized model by protocol {info.config.protocol}, whose "
                 "numbers depend on the size of the batches; by protocol "
                 f"{PROTOCOL_VERSION} they do not, so the two do not compare: evaluate it again"
             )
     raise DataError(
-        f"the runs measured different things: {first.info.name} has {own.signature}, "
-        f"{second.info.name} has {other.signature}; evaluate both alike"
+        f"the runs measured different things: {first.name} has {own.signature}, "
+        f"{second.name} has {other.signature}; evaluate both alike"
     )
 
 
 def paired(first: Run, second: Run) -> Iterator[EvaluatedText | SkippedText]:
     """Rows of the first run with the second's as their baseline, one text in memory at a time.
 
-    Raises:
-        DataError: if the runs have other texts, hid them differently, or cannot be read.
+    A `DataError` if the runs have other texts, hid them differently, or cannot be read.
     """
     by_token = None
     others = {line.row.id: line.start for line in second.lines}
@@ -108,10 +97,8 @@ def _pair(
     row: EvaluatedText | SkippedText, other: EvaluatedText | SkippedText, first: Run, second: Run
 ) -> EvaluatedText | SkippedText:
     if isinstance(row, SkippedText) or isinstance(other, SkippedText):
-        both = isinstance(row, SkippedText) and isinstance(other, SkippedText)
-        return row if both else SkippedText(row.id, ONE_RUN_ONLY)
+        return row if type(row) is type(other) else SkippedText(row.id, ONE_RUN_ONLY)
     alone = replace(row, baseline=None, difference=None, other=None)
-    other = replace(other, baseline=None, difference=None, other=None)
     if np.array_equal(row.ids, other.ids):
         same = np.array_equal(row.cols, other.cols)
         if not same or not np.array_equal(row.shown_ids, other.shown_ids):
@@ -126,7 +113,7 @@ def _pair(
         )
     if not scheme.covers_same(row, other):
         return SkippedText(row.id, NOT_COMPARABLE)
-    return replace(alone, other=other)
+    return replace(alone, other=replace(other, baseline=None, difference=None, other=None))
 
 
 def _not_alike(first: Run, second: Run, index: int) -> DataError:

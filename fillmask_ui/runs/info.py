@@ -1,4 +1,10 @@
-"""run.json: every choice, version and state of a run, and its figures once it is done."""
+"""Every choice of an evaluation, as planned (`Plan`) and as run.json keeps it (`RunInfo`).
+
+The page and the command line store a plan in the same words, so either goes on with a run that the
+other has begun.
+"""
+
+from __future__ import annotations
 
 import json
 import os
@@ -11,9 +17,11 @@ from fillmask_ui.errors import DataError, OptionError, opening
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.evaluation.config import PROTOCOL_VERSION, PROTOCOLS
 from fillmask_ui.intervals import Limits
+from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.output import printable
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.schema import from_json
+from fillmask_ui.texts import TextSource
 
 FORMAT = 1
 RUN_FILE = "run.json"
@@ -45,7 +53,6 @@ class RunInfo:
     result: Mapping[str, Any] | None = None  # `Summary.to_dict`, once it is done
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values."""
         own = {name: value for name, value in vars(self).items() if value or name not in _LATER}
         own |= {"config": self.config.to_dict(), "limits": asdict(self.limits)}
         return {"format": FORMAT, "protocol": self.config.protocol, **own}
@@ -61,18 +68,58 @@ class RunInfo:
     @property
     def signature(self) -> str:
         """Everything that a figure of this run depends on, in one line."""
-        parts = [self.config.signature, f"model:{_short(self.model)}"]
-        if self.baseline:
-            parts.append(f"baseline:{_short(self.baseline)}")
+        parts = [self.config.signature]
+        for role, model in (("model", self.model), ("baseline", self.baseline)):
+            if model:
+                named = [model[key] for key in ("name", "runtime", "device", "precision")]
+                parts.append(f"{role}:{'@'.join([*named, model['sha256'][:12]])}")
         if self.texts:
             parts.append(str(self.texts.get("signature", "texts:unnamed")))
-        parts += [f"{name}:{version}" for name, version in sorted(self.versions.items())]
-        return "|".join(parts)
+        return "|".join([*parts, *(f"{name}:{own}" for name, own in sorted(self.versions.items()))])
 
 
-def _short(model: Mapping[str, Any]) -> str:
-    named = [model[key] for key in ("name", "runtime", "device", "precision")]
-    return "@".join([*named, model["sha256"][:12]])
+@dataclass(frozen=True)
+class Plan:
+    """What is to be measured."""
+
+    model: ModelChoice = field(default_factory=ModelChoice)  # how the model is loaded
+    baseline: ModelChoice | None = None  # how the second model is loaded; None without one
+    config: EvaluationConfig = field(default_factory=EvaluationConfig)  # what is measured
+    source: TextSource = field(default_factory=TextSource)  # the texts
+    limits: Limits = field(default_factory=Limits)  # borders of the verdict
+    hide_folders: bool = False  # from the signature, as a server does
+
+    def texts(self) -> dict[str, Any]:
+        """`RunInfo.texts`: where the texts come from, and the signature of that."""
+        named = self.source
+        if self.hide_folders and named.kind in ("file", "folder"):
+            named = replace(named, where=Path(named.where).absolute().name)
+        return {**self.source.to_dict(), "signature": str(named)}
+
+    def choices(self) -> dict[str, Any]:
+        """`RunInfo.choices`: how the models were asked for."""
+        baseline = self.baseline.to_dict() if self.baseline else None
+        return {"model": self.model.to_dict(), "baseline": baseline}
+
+    @classmethod
+    def of(cls, info: RunInfo) -> Plan:
+        """The plan of a stored run; a `DataError` where only a Python program knows it."""
+        if "model" not in info.choices:
+            raise DataError(
+                f"run {info.name} does not say how its model and texts were asked for (it was made "
+                "from Python): resume it there, with fillmask_ui.runs.resume"
+            )
+        baseline = model_choice(info, "baseline") if info.choices.get("baseline") else None
+        source = TextSource.from_dict(info.texts)
+        return cls(model_choice(info, "model"), baseline, info.config, source, info.limits)
+
+
+def model_choice(info: RunInfo, which: str) -> ModelChoice:
+    """How the `model` or `baseline` of a run was asked for; a `DataError` if it does not say."""
+    choice = info.choices.get(which)
+    if not choice:
+        raise DataError(f"run {info.name} does not say how its {which} was asked for")
+    return ModelChoice.from_dict(choice)
 
 
 def prepare_info(
@@ -99,44 +146,29 @@ def prepare_info(
     )
 
 
-@dataclass(frozen=True)
-class _Version:
-    """What run.json says of how it is to be read."""
-
-    format: int
-    protocol: int = 0
-    versions: Mapping[str, str] = field(default_factory=dict)
-
-
 def read_info(folder: Path) -> RunInfo:
     """run.json of a folder; a `DataError` if it is missing, broken or of another version."""
     # A folder that was copied or renamed is its own run.
     name = printable(folder.absolute().name)
-    path = folder / RUN_FILE
+    path, what = folder / RUN_FILE, f"run {name}: {RUN_FILE}"
     if not path.exists():
         raise DataError(f"{folder} is no run: it has no {RUN_FILE}")
     with opening("a run", path):
         content = path.read_bytes()
-    what = f"run {name}: {RUN_FILE}"
-    version = from_json(_Version, content, what)
-    if version.format != FORMAT:
-        maker = version.versions.get("fillmask-ui", "unknown")
-        raise DataError(
-            f"run {name} has format {version.format}, this version of fillmask-ui reads format "
-            f"{FORMAT}: open it with the version that wrote it (fillmask-ui {maker}) or evaluate "
-            "again"
-        )
-    if version.protocol not in PROTOCOLS:
-        raise DataError(
-            f"run {name} was measured by protocol {version.protocol}, this version of fillmask-ui "
-            f"measures by protocol {PROTOCOL_VERSION}; their figures do not compare: evaluate again"
-        )
-    try:
-        with opening("a run", path):
+        stored = from_json(dict[str, Any], content, what)
+        layout, protocol = stored.get("format"), stored.get("protocol")
+        if layout != FORMAT or protocol not in PROTOCOLS:
+            maker = stored.get("versions", {}).get("fillmask-ui", "unknown")
+            raise DataError(
+                f"run {name} has format {layout} and protocol {protocol}; this version of "
+                f"fillmask-ui reads format {FORMAT} and measures by protocol {PROTOCOL_VERSION}: "
+                f"open it with the version that wrote it (fillmask-ui {maker}) or evaluate again"
+            )
+        try:
             info = from_json(RunInfo, content, what)
-    except OptionError as error:
-        raise DataError(f"{what}: {error}") from error
-    return replace(info, name=name, config=replace(info.config, protocol=version.protocol))
+        except OptionError as error:  # such as a metric of a later version
+            raise DataError(f"{what}: {error}") from error
+    return replace(info, name=name, config=replace(info.config, protocol=protocol))
 
 
 def write_info(folder: Path, info: RunInfo) -> None:

@@ -1,9 +1,9 @@
 """perform(): a plan becomes a stored run, yielded as its rows come.
 
-The faces decide: draw what is yielded, or stop by closing the generator; what was measured until
-then is kept and can be resumed. An `Engine` measures elsewhere than in this process.
+Close the generator to stop; what was measured until then is kept and can be resumed.
 """
 
+import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
@@ -13,8 +13,7 @@ from fillmask_ui.evaluation import EvaluatedText, Heartbeat, RunningSummary, che
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import SkippedText
-from fillmask_ui.runs.info import DONE, RunInfo, prepare_info
-from fillmask_ui.runs.plan import Plan
+from fillmask_ui.runs.info import DONE, Plan, RunInfo, prepare_info
 from fillmask_ui.runs.record import Recorder, resume, start
 from fillmask_ui.runs.store import RunStore
 from fillmask_ui.texts import Texts, open_texts
@@ -38,6 +37,42 @@ class Progress:
     stop: Callable[[], None] = lambda: None
 
 
+class Pace:
+    """Tokens per second and the time left: what was done by the time that it took.
+
+    Args:
+        first: what the run yielded first; what was done by then is not counted.
+        clock: seconds since any moment.
+    """
+
+    def __init__(self, first: Progress, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._began = clock, clock()
+        self._first = self._through = first.through or 0.0
+        self._tokens, self._expected, self._seconds = 0, first.expected, 0.0
+
+    def add(self, step: Progress) -> None:
+        """Take note of progress; a step that only brings rows says nothing new."""
+        self._expected = step.expected
+        through = step.through or 0.0
+        if step.tokens > self._tokens or through > self._through:
+            self._seconds = self._clock() - self._began
+            self._tokens = max(self._tokens, step.tokens)
+            self._through = max(self._through, through)
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Hidden tokens scored per second; None before there are any."""
+        return self._tokens / self._seconds if self._tokens and self._seconds else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """An estimate; None where the number of texts is not known, or nothing is done yet."""
+        done = self._through - self._first
+        if not self._expected or not done:
+            return None
+        return max(0.0, self._expected - self._through) * self._seconds / done
+
+
 @dataclass(frozen=True)
 class Cell:
     """A run to be made, or to go on with."""
@@ -57,16 +92,11 @@ class Engine(Protocol):
 def perform(
     plan: Plan, store: RunStore, load: Load, engine: Engine | None = None
 ) -> Generator[Progress]:
-    """Measure as planned, in a new run.
+    """Measure as planned, in a new run; `load` makes a model of a choice.
 
-    `load` makes a model of a choice; the texts are open by then.
-
-    Yields:
-        First the new run, then each row as it is stored and signs of life between them, at last
-        the run as it ended.
-
-    Raises:
-        FillmaskError: if texts or models cannot be had or do not fit; before a run is made.
+    Yields first the new run, then each row as it is stored and signs of life between them, at last
+    the run as it ended. A `FillmaskError` if texts or models cannot be had or do not fit; before a
+    run is made.
     """
     yield from perform_cells([Cell(plan)], store, load, engine)
 
@@ -76,16 +106,14 @@ def perform_rest(
 ) -> Generator[Progress]:
     """Measure what a run lacks; of one that is done and has all of its rows, yield only that it is.
 
-    Raises:
-        FillmaskError: if the run, its texts or models cannot be had, or have changed since.
+    A `FillmaskError` if the run, its texts or models cannot be had, or have changed since.
     """
     run = store.open(name)
-    info = run.info
-    if info.state == DONE and not run.lacks_rows:
-        with resume(store, name) as recorder:
-            yield Progress(recorder.info, recorder.running)
+    if run.info.state != DONE or run.lacks_rows:
+        yield from perform_cells([Cell(Plan.of(run.info), run.info.name)], store, load, engine)
         return
-    yield from perform_cells([Cell(Plan.of(info), info.name)], store, load, engine)
+    with resume(store, name) as recorder:
+        yield Progress(recorder.info, recorder.running)
 
 
 def perform_cells(
@@ -93,11 +121,7 @@ def perform_cells(
 ) -> Generator[Progress]:
     """Measure several runs of one model, which an engine keeps loaded; in any order.
 
-    Yields:
-        As `perform` does, of each run; `Progress.info` says which.
-
-    Raises:
-        FillmaskError: if something of a run cannot be had or does not fit; what is done is kept.
+    Yields as `perform` does, of each run; `Progress.info` says which.
     """
     if engine is not None:
         yield from engine.perform(cells, store, load)
@@ -108,7 +132,7 @@ def perform_cells(
             # Before a model is loaded: a wrong column shows at once.
             texts = opened.enter_context(open_texts(cell.plan.source))
             if recorder is not None:
-                recorder.check_available(texts.report.available)
+                recorder.know_available(texts.report.available)
             model = load(cell.plan.model)
             baseline = load(cell.plan.baseline) if cell.plan.baseline else None
             recorder = recorder or opened.enter_context(begin(cell, store, model, baseline))
@@ -119,9 +143,8 @@ def begin(cell: Cell, store: RunStore, model: MaskedLM, baseline: MaskedLM | Non
     """The new run of a cell; an `OptionError` if its plan does not fit the models."""
     plan = cell.plan
     check_models(model, baseline, plan.config)
-    choices = {"texts": plan.texts(), "choices": plan.choices(), "limits": plan.limits}
-    info = prepare_info(plan.config, model, baseline=baseline, cell=cell.label, **choices)
-    return start(store, info)
+    own = {"texts": plan.texts(), "choices": plan.choices(), "limits": plan.limits}
+    return start(store, prepare_info(plan.config, model, baseline=baseline, cell=cell.label, **own))
 
 
 def _measure(

@@ -4,9 +4,8 @@ import contextlib
 import json
 import shutil
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,9 +15,8 @@ from fillmask_ui.evaluation.config import PROTOCOL_VERSION
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, ModelSignature, SkippedText
 from fillmask_ui.runs.info import DONE, FAILED, RUNNING, STOPPED, RunInfo, write_info
-from fillmask_ui.runs.lock import lock_run
 from fillmask_ui.runs.rows_file import checksum, dump_row
-from fillmask_ui.runs.store import LOCK_FILE, RunStore, rows_file
+from fillmask_ui.runs.store import LOCK_FILE, RunStore, lock_run, rows_file
 from fillmask_ui.texts import Texts
 
 
@@ -26,8 +24,7 @@ from fillmask_ui.texts import Texts
 class Recorder(contextlib.AbstractContextManager["Recorder"]):
     """A run open for writing; use it as a context manager.
 
-    Another thread may `close` it at any time: the run is then what is on disk, and what is still
-    being measured is dropped.
+    Another thread may `close` it at any time: what is still being measured is then dropped.
     """
 
     folder: Path
@@ -46,6 +43,11 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
     def name(self) -> str:
         return self.info.name
 
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed, from whatever thread."""
+        return self._file.closed
+
     def measure(
         self,
         model: MaskedLM,
@@ -58,10 +60,8 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
         """Measure what is missing, as `evaluate`; each row is on disk before it is yielded.
 
         Stop by closing the generator, or by `close` from another thread: the run is then `stopped`
-        and can be resumed.
-
-        Raises:
-            DataError: if the models or texts are not those of the run, or the disk is full.
+        and can be resumed. A `DataError` if the models or texts are not those of the run, or the
+        disk is full.
         """
         self.check_models(model, baseline)
         report = examples.report if isinstance(examples, Texts) else None
@@ -79,8 +79,7 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
         with self.under_way({"name": "local"}), contextlib.closing(rows):
             for row in rows:
                 if not isinstance(row, Heartbeat):
-                    line = dump_row(row, self._checksums.pop(row.id))
-                    self._append(line, partial(self.running.add, row))
+                    self.store(dump_row(row, self._checksums.pop(row.id)), row)
                 if self.closed:
                     return
                 if isinstance(row, Heartbeat) and self.info.config.batch_tokens is None:
@@ -114,32 +113,32 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
             raise
 
     def check_models(self, model: MaskedLM, baseline: MaskedLM | None) -> None:
+        """Refuse models other than those that the run began with."""
         check_same("model", self.info.model, model.signature)
         if (baseline is None) != (self.info.baseline is None):
             raise DataError(f"run {self.name} has {'no' if baseline else 'a'} baseline")
         if baseline is not None and self.info.baseline is not None:
             check_same("baseline", self.info.baseline, baseline.signature)
 
-    def check_available(self, now: int | None) -> None:
-        """Refuse data with another number of rows than when the run began: a `DataError`.
+    def know_available(self, available: int | None) -> None:
+        """Note how many rows the data has; a `DataError` if they were others when the run began.
 
         One row more or less makes another permutation, in which the texts that are missing come
         before the stored ones whose absence would show.
         """
         then = self.info.texts.get("available")
-        if then is not None and now is not None and then != now:
+        if then is None and not self.stored:
+            self._set(texts={**self.info.texts, "available": available})
+        elif then is not None and available not in (None, then):
             raise DataError(
-                f"the texts had {then:,} rows when run {self.name} began and have {now:,} now: put "
-                "them back as they were, or start a new run"
+                f"the texts had {then:,} rows when run {self.name} began and have {available:,} "
+                "now: put them back as they were, or start a new run"
             )
 
-    def check_found(self, found: int) -> None:
-        """Refuse data that has only so many of the stored texts."""
-        if found < len(self.stored):
-            raise DataError(
-                f"run {self.name} has {len(self.stored)} texts, of which only {found} are still "
-                "there: the texts have changed since; start a new run"
-            )
+    def know_batch_tokens(self, batch_tokens: int) -> None:
+        """Note the size of the batches where it was left open: a resumed run goes on with it."""
+        if self.info.config.batch_tokens is None:
+            self._set(config=replace(self.info.config, batch_tokens=batch_tokens))
 
     def note(self, notes: Iterable[str]) -> None:
         self._set(notes=tuple(notes))
@@ -159,28 +158,16 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
             yield example
         self.check_found(seen)
 
-    def know_available(self, available: int | None) -> None:
-        """Note how many rows the data has; a `DataError` as of `check_available`."""
-        self.check_available(available)
-        if self.info.texts.get("available") is None and not self.stored:
-            self._set(texts={**self.info.texts, "available": available})
+    def check_found(self, found: int) -> None:
+        """Refuse data that has only so many of the stored texts."""
+        if found < len(self.stored):
+            raise DataError(
+                f"run {self.name} has {len(self.stored)} texts, of which only {found} are still "
+                "there: the texts have changed since; start a new run"
+            )
 
-    def know_batch_tokens(self, batch_tokens: int) -> None:
-        """Note the size of the batches where it was left open: a resumed run goes on with it."""
-        if self.info.config.batch_tokens is None:
-            self._set(config=replace(self.info.config, batch_tokens=batch_tokens))
-
-    def store(self, lines: bytes, measured: RunningSummary) -> None:
-        """Add whole lines of the rows file that another process has made, and their figures."""
-        self._append(lines, partial(self.running.merge, measured))
-
-    @property
-    def closed(self) -> bool:
-        """Whether it was closed, from whatever thread."""
-        return self._file.closed
-
-    def _append(self, lines: bytes, count: Callable[[], None]) -> None:
-        """Write lines, then count what they hold; nothing once it is closed."""
+    def store(self, lines: bytes, measured: EvaluatedText | SkippedText | RunningSummary) -> None:
+        """Add whole lines of the rows file, and what they hold to the figures, unless closed."""
         with self._writing:
             if self.closed:
                 return
@@ -189,7 +176,10 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
                 self._file.flush()
             except OSError as error:
                 raise self._cannot_write("the run", error) from error
-            count()
+            if isinstance(measured, RunningSummary):
+                self.running.merge(measured)
+            else:
+                self.running.add(measured)
 
     def _set(self, **changes: Any) -> None:
         with self._writing:
@@ -227,9 +217,9 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
 
 
 def start(store: RunStore, info: RunInfo) -> Recorder:
-    """A new run, open for writing; `info` needs a resolved config, its name and time are filled in.
+    """A new run, open for writing, of an `info` whose config is resolved.
 
-    A `DataError` if it cannot be written.
+    Its name and time are filled in. A `DataError` if it cannot be written.
     """
     made = store.create(info)
     folder = store.root / made.name
@@ -259,18 +249,16 @@ def _open(folder: Path, info: RunInfo) -> Recorder:
     running = RunningSummary(
         config=info.config, vocabulary_size=info.model["vocabulary_size"], limits=info.limits
     )
-    rows = rows_file(folder, info)
+    rows, stored, whole = rows_file(folder, info), dict[int, int](), 0
     with contextlib.ExitStack() as opened:
         opened.callback(lock_run(folder / LOCK_FILE, info.name).release)
         with opening("a run", rows.path):
             file = opened.enter_context(rows.path.open("ab"))
-        stored, whole = {}, 0
         for line in rows:
             stored[line.row.id] = line.checksum
             running.add(line.row)
-            whole = line.end
-        dropped = rows.path.stat().st_size - whole
-        if dropped:
+            whole += len(line.content)
+        if dropped := rows.path.stat().st_size - whole:
             file.truncate(whole)
         return Recorder(folder, info, running, file, opened.pop_all(), dropped, stored)
 
@@ -287,9 +275,9 @@ def signature_changes(stored: Mapping[str, Any], now: ModelSignature) -> list[st
     """What a model differs in from the stored signature of one, in words; empty for the same."""
     then, current = (json.loads(json.dumps(dict(each))) for each in (stored, now.to_dict()))
     return [
-        f"{name} was {then.get(name)!r} and is {current[name]!r}"
-        for name in current
-        if name not in ("name", "notes") and then.get(name) != current[name]
+        f"{name} was {then.get(name)!r} and is {value!r}"
+        for name, value in current.items()
+        if name not in ("name", "notes") and then.get(name) != value
     ]
 
 

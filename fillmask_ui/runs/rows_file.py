@@ -1,9 +1,8 @@
 """rows.jsonl of a run: one line per text, appended and flushed as it is measured.
 
 A line holds what `EvaluatedText.to_dict` gives, or `{"id", "skipped"}`, and the checksum of the
-text that it was made from. Earlier versions wrote two seals behind it, `plan` and `crc`, which
-are passed over. A line without its newline is half-written: readers leave it out, and a resumed
-run drops it.
+text that it was made from. Seals of earlier versions are passed over. A line without its newline
+is half-written: readers leave it out, and a resumed run drops it.
 """
 
 import json
@@ -33,11 +32,6 @@ class StoredLine(StoredRow):
 
     start: int  # offset in bytes
     content: bytes  # its newline included
-
-    @property
-    def end(self) -> int:
-        """Offset in bytes of what follows it."""
-        return self.start + len(self.content)
 
 
 def checksum(text: str) -> int:
@@ -76,7 +70,7 @@ class RowsFile:
             if line.row.id in seen:
                 raise DataError(f"run {self.run}, line {number}: it repeats text {line.row.id}")
             seen.add(line.row.id)
-            start = line.end
+            start += len(content)
             yield line
         if self.measured is not None and len(seen) < self.measured:
             raise DataError(
@@ -89,27 +83,22 @@ class RowsFile:
         return sum(1 for _ in self._whole_lines())
 
     def _whole_lines(self) -> Iterator[bytes]:
-        if not self.path.exists():
-            return
-        with opening("a run", self.path):
-            file = self.path.open("rb")
-        with file:
-            yield from (line for line in file if line.endswith(b"\n"))
+        if self.path.exists():
+            with opening("a run", self.path), self.path.open("rb") as file:
+                yield from (line for line in file if line.endswith(b"\n"))
 
     def of(self, example: int) -> StoredLine | None:
         """The line of one text, by its id; None where it has none. Only that line is parsed."""
         head = b'{"id":%d,' % example
-        for content in self._whole_lines():
-            if content.startswith(head):
-                return self._line(content, 0)
-        return None
+        found = (line for line in self._whole_lines() if line.startswith(head))
+        content = next(found, None)
+        return None if content is None else self._line(content, 0)
 
     def at(self, start: int) -> StoredLine:
         """The line that begins at an offset."""
         with opening("a run", self.path), self.path.open("rb") as file:
             file.seek(start)
-            content = file.readline()
-        return self._line(content, start)
+            return self._line(file.readline(), start)
 
     def _line(self, content: bytes, start: int, where: str = "") -> StoredLine:
         found = read_row(content, f"run {self.run}{where}")

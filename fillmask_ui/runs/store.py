@@ -13,17 +13,63 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from fillmask_ui.assets import RUNS
 from fillmask_ui.errors import DataError, unknown
 from fillmask_ui.evaluation import EvaluatedText, Summary, summarize
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs.info import DONE, RUN_FILE, RUNNING, STOPPED, RunInfo, read_info, write_info
-from fillmask_ui.runs.lock import is_locked
 from fillmask_ui.runs.rows_file import RowsFile
 
-ROWS_FILE, LOCK_FILE = "rows.jsonl", "lock"
+LOCK_FILE = "lock"
+# A reader that looks whether a run is being written holds the lock for an instant.
+_PATIENCE_SECONDS = 0.2
+# Never a marker file, which a killed process leaves behind.
+_file_lock = partial(FileLock, fallback_to_soft=False, thread_local=False, is_singleton=False)
+
+
+def lock_run(path: Path, name: str) -> FileLock:
+    """Lock the run of a name until the lock is released or the process ends, however it ends.
+
+    A `DataError` if another process, or another writer in this one, holds it, or the file system
+    has no locks.
+    """
+    lock = _file_lock(path)
+    # Beside the lock: Windows forbids others to read a locked file.
+    holder = path.with_suffix(".pid")
+    try:
+        lock.acquire(timeout=_PATIENCE_SECONDS, poll_interval=0.02)
+    except Timeout as error:
+        number = ""
+        with contextlib.suppress(OSError):
+            number = f" (process {holder.read_text('ascii')})"
+        raise DataError(
+            f"run {name} is being written by another process{number}: wait for it to end, or stop "
+            "it first"
+        ) from error
+    except OSError as error:
+        raise _unusable("no run can be locked in", path.parent, error) from error
+    with contextlib.suppress(OSError):  # only a hint for others
+        holder.write_text(str(os.getpid()), "ascii")
+    return lock
+
+
+def is_locked(path: Path) -> bool:
+    """Whether some process writes the run right now."""
+    if not path.exists():
+        return False
+    try:
+        with _file_lock(path).acquire(blocking=False):
+            return False
+    except (Timeout, PermissionError):
+        # What may not be written here may be written by its owner.
+        return True
+    except OSError:
+        return False  # where nothing can be locked, nobody writes
 
 
 class Run:
@@ -61,6 +107,11 @@ class Run:
         return len(self.lines)
 
     @property
+    def lacks_rows(self) -> bool:
+        """Whether it is done and rows are missing."""
+        return self.row_count < (self.lines.measured or 0)
+
+    @property
     def expected(self) -> int | None:
         """Texts in all, once it is done; None where that is not known."""
         known = [self.info.texts.get(name) for name in ("samples", "available")]
@@ -69,11 +120,10 @@ class Run:
     def summary(self) -> Summary:
         """The figures of the rows so far, to the last digit those of the run itself.
 
-        Raises:
-            DataError: if a line is no row, if the run is done and rows are missing, or if it
-                stopped before the first.
+        A `DataError` if a line is no row, if the run is done and rows are missing, or if it
+        stopped before the first.
         """
-        if not len(self.lines) and self.info.state != DONE:
+        if self.info.state != DONE and not self.row_count:
             raise DataError(
                 f"run {self.info.name} has measured no text yet: go on with `fillmask-ui eval "
                 f"--resume {self.info.name}`, or delete it"
@@ -85,18 +135,13 @@ class Run:
             limits=self.info.limits,
         )
 
-    @property
-    def lacks_rows(self) -> bool:
-        """Whether it is done and rows are missing, as after a loss of power."""
-        return self.row_count < (self.lines.measured or 0)
-
 
 def rows_file(folder: Path, info: RunInfo) -> RowsFile:
     """The rows of a run."""
     measured = None
     if info.state == DONE and info.result is not None:
         measured = info.result["texts"] + sum(info.result["skipped"].values())
-    return RowsFile(folder / ROWS_FILE, info.name, measured)
+    return RowsFile(folder / "rows.jsonl", info.name, measured)
 
 
 class RunStore:
@@ -112,10 +157,10 @@ class RunStore:
         """Make the folder of a new run; `name` and `created` are filled in here."""
         now = self._clock()
         stem = f"{now:%Y%m%d-%H%M%S}-{slug(info.model['name'])}-{info.config.metric}"
+        names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
         try:
             self.root.mkdir(parents=True, exist_ok=True)
-            for number in itertools.count(1):
-                name = stem if number == 1 else f"{stem}-{number}"
+            for name in names:
                 with contextlib.suppress(FileExistsError):
                     (self.root / name).mkdir()
                     break
@@ -146,14 +191,9 @@ class RunStore:
         raise DataError(unknown("run", name, names[-5:]) + older)
 
     def names(self) -> list[str]:
-        """Of all runs, oldest first; a `DataError` if the folder of runs cannot be listed."""
-        try:
-            found = self.root.iterdir()
-            return sorted(own.name for own in found if os.path.lexists(own / RUN_FILE))
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise _unusable("the runs cannot be listed:", self.root, error) from error
+        """Of all runs, oldest first."""
+        found = self.root.iterdir() if self.root.is_dir() else ()
+        return sorted(own.name for own in found if os.path.lexists(own / RUN_FILE))
 
     def delete(self, name: str) -> str:
         """Remove a run and give its full name back; a `DataError` while it is being written."""
@@ -176,11 +216,7 @@ def _unusable(what: str, root: Path, error: OSError) -> DataError:
 
 
 def default_root(environment: Mapping[str, str], platform: str, home: Path) -> Path:
-    """Where runs are kept: `FILLMASK_UI_RUNS`, or where a `sys.platform` has user data.
-
-    >>> default_root({}, "linux", Path("/home/ada")).as_posix()
-    '/home/ada/.local/share/fillmask-ui/runs'
-    """
+    """Where runs are kept: `FILLMASK_UI_RUNS`, or where a `sys.platform` has user data."""
     return RUNS.path(environment, platform, home)
 
 

@@ -1,18 +1,145 @@
-"""One hidden token of a stored run, as each of its models met it."""
+"""The hidden tokens of a stored run: all of them as a file, and one as each model met it.
+
+A file has one record a hidden token (csv, parquet) or a text (jsonl), or all of the run (json).
+"""
 
 from __future__ import annotations
 
+import csv
+import itertools
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, TextIO
 
 import numpy as np
 
-from fillmask_ui.errors import DataError
+from fillmask_ui.errors import DataError, OptionError, unknown
 from fillmask_ui.evaluation import EvaluatedText, TokenScores
+from fillmask_ui.evaluation.rows import PARTS
+from fillmask_ui.evaluation.schemes import Unmasking
+from fillmask_ui.masking import KINDS
 from fillmask_ui.models.choice import ModelChoice
-from fillmask_ui.runs.info import RunInfo
-from fillmask_ui.runs.plan import model_choice
-from fillmask_ui.runs.store import RunStore
+from fillmask_ui.output import finished_file, text_file
+from fillmask_ui.records import SkippedText
+from fillmask_ui.runs.info import RunInfo, model_choice
+from fillmask_ui.runs.store import Run, RunStore
+
+FORMATS = ("csv", "json", "jsonl", "parquet")
+
+# Columns of the file, in their order.
+_TOKEN = ("position", "token_id", "token", "kind", "shown_id", "part")
+_SCORES = ("nll_nats", "rank", "entropy_nats", "top_id", "top_token", "top_probability")
+_WRITTEN = ("step", "written_id", "written_token", "written_probability")  # of `unmasking`
+_DIFFERENCES = (
+    "kl_nats",
+    "kl_reverse_nats",
+    "mean_abs_logit_difference",
+    "max_abs_logit_difference",
+)
+# Where their values are not in the attribute of that name, with a plural s.
+_ATTRIBUTES = {
+    "position": "cols",
+    "token_id": "true_ids",
+    "top_probability": "top_probabilities",
+    "written_probability": "written_probabilities",
+    "mean_abs_logit_difference": "mean_abs",
+    "max_abs_logit_difference": "max_abs",
+}
+_NAMED = {"kind": KINDS, "part": PARTS}
+_STRINGS = ("token", "kind", "part", "top_token", "written_token")
+_WHOLE = ("text_id", "position", "token_id", "shown_id", "rank", "top_id", "step", "written_id")
+_ROWS_A_GROUP = 20_000
+
+
+def export(run: Run, target: Path, file_format: str | None = None) -> int:
+    """Write a run, done or not, to a file; the number of records is returned.
+
+    The format is one of `FORMATS`, by default the ending of the file's name; csv where it has none.
+    An `OptionError` for an unknown one; a `DataError` if the file cannot be written, or pyarrow is
+    missing for parquet.
+    """
+    named = target.suffix.removeprefix(".").lower()
+    chosen = (file_format or named or "csv").lower()
+    if chosen not in FORMATS:
+        raise OptionError(unknown("export format", chosen, FORMATS))
+    if named in FORMATS and named != chosen:
+        raise OptionError(f"{target} is named as {named}, and {chosen} was asked for: name it so")
+    if chosen == "parquet":
+        with finished_file(target) as fresh:
+            return _write_parquet(run, fresh)
+    with text_file(target) as file:
+        return write_text(run, file, chosen)
+
+
+def write_text(run: Run, file: TextIO, file_format: str) -> int:
+    """Write a run as csv, json or jsonl to an open file; the number of records is returned."""
+    if file_format == "csv":
+        writer = csv.DictWriter(file, _columns(run), restval="", lineterminator="\n")
+        writer.writeheader()
+        return sum(1 for record in _records(run) if writer.writerow(record))
+    lines = (line.content.decode().rstrip("\n") for line in run.lines)
+    if file_format == "jsonl":
+        return sum(1 for line in lines if file.write(line + "\n"))
+    head = {"run": run.info.to_dict(), "summary": run.summary().to_dict()}
+    file.write(json.dumps(head, ensure_ascii=False)[:-1] + ', "rows": [')
+    count = 0
+    for count, line in enumerate(lines, start=1):
+        file.write((",\n" if count > 1 else "\n") + line)
+    file.write("\n]}\n")
+    return count
+
+
+def _scores(run: Run) -> tuple[str, ...]:
+    return _SCORES + (_WRITTEN if isinstance(run.info.config.scheme, Unmasking) else ())
+
+
+def _columns(run: Run) -> list[str]:
+    own = _scores(run)
+    return ["text_id", *_TOKEN, *own, *(f"baseline_{name}" for name in own), *_DIFFERENCES]
+
+
+def _records(run: Run) -> Iterator[dict[str, Any]]:
+    """One flat record for each hidden token of the run."""
+    scores = _scores(run)
+    for row in run.rows():
+        if isinstance(row, SkippedText):
+            continue
+        columns: dict[str, Sequence[Any]] = {}
+        for record, prefix, names in (
+            (row, "", _TOKEN),
+            (row.scores, "", scores),
+            (row.baseline, "baseline_", scores),
+            (row.difference, "", _DIFFERENCES),
+        ):
+            for name in names if record is not None else ():
+                plural = name if name.endswith("_nats") else f"{name}s"
+                values = getattr(record, _ATTRIBUTES.get(name, plural))
+                values = values if isinstance(values, tuple) else values.tolist()
+                known = _NAMED.get(name)
+                columns[prefix + name] = [known[value] for value in values] if known else values
+        for values in zip(*columns.values(), strict=True):
+            yield {"text_id": row.id, **dict(zip(columns, values, strict=True))}
+
+
+def _write_parquet(run: Run, target: Path) -> int:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise DataError("parquet needs pyarrow: pip install pyarrow, or export to csv") from error
+    kinds = {**dict.fromkeys(_STRINGS, pa.string()), **dict.fromkeys(_WHOLE, pa.int64())}
+    schema = pa.schema(
+        [(name, kinds.get(name.removeprefix("baseline_"), pa.float64())) for name in _columns(run)]
+    )
+    records = _records(run)
+    count = 0
+    with pq.ParquetWriter(target, schema) as writer:
+        while group := list(itertools.islice(records, _ROWS_A_GROUP)):
+            writer.write_table(pa.Table.from_pylist(group, schema=schema))
+            count += len(group)
+    return count
 
 
 @dataclass(frozen=True)
@@ -51,10 +178,8 @@ def measured_tokens(store: RunStore, place: TokenPlace) -> tuple[MeasuredToken |
     """The token at a place as each model met it: A, and B where there are two.
 
     Where the two have different tokenizers, the other model's token is the first that shares a
-    character with it, or None if none does.
-
-    Raises:
-        DataError: if a run is gone, has no such text, or did not hide that token.
+    character with it, or None if none does. A `DataError` if a run is gone, has no such text, or
+    did not hide that token.
     """
     run = store.open(place.run)
     row = run.row(place.example)

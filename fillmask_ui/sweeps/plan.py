@@ -18,7 +18,7 @@ from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.weights import weights_sha256
 from fillmask_ui.runs import Plan
 from fillmask_ui.texts import TextSource
-from fillmask_ui.texts.folders import text_files
+from fillmask_ui.texts.files import text_files
 
 Value = TypeVar("Value")
 

@@ -19,9 +19,8 @@ import numpy as np
 
 from fillmask_ui.errors import DataError, NetworkError, OptionError, first_line, opening, unknown
 from fillmask_ui.records import Example
-from fillmask_ui.texts.lines import is_folder
-from fillmask_ui.texts.order import OrderedRows
-from fillmask_ui.texts.rows import as_text, choose_column, optional_library
+from fillmask_ui.texts.files import is_folder
+from fillmask_ui.texts.rows import OrderedRows, as_text, choose_column, optional_library
 from fillmask_ui.texts.source import TextSource
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 # How long the hub is waited for before the cache is used.
 ANSWER_SECONDS = 3.0
-_OFFLINE = threading.Lock()
+_OFFLINE = threading.Lock()  # held while the library's own switch is read or set
 # A column of our own beside the text; shuffled with it, it keeps where each row was.
 _POSITION = "__row_of_the_split__"
 
@@ -42,7 +41,12 @@ def open_dataset(source: TextSource) -> OrderedRows:
     logging.getLogger("huggingface_hub.repocard").setLevel(logging.ERROR)
     with opening("texts", source.where):
         builder = _builder(source)
-        _check_split(builder, source)
+        # A split that is not there is refused before anything large is fetched.
+        found = builder.info.splits or builder.config.data_files or ()
+        known = {str(name) for name in found}  # which of files in a folder are not strings
+        asked = {part.split("[")[0].strip() for part in source.split.split("+")}
+        if known and (missing := sorted(asked - known - {"all"})):
+            raise OptionError(f"{unknown(f'split of {source.where}', missing[0], known)} (--split)")
         return _rows(builder, source)
 
 
@@ -50,11 +54,10 @@ def _builder(source: TextSource) -> datasets.DatasetBuilder:
     """The builder, from the cache where the hub does not answer."""
     import datasets
 
-    offline, silence = datasets.config.HF_HUB_OFFLINE, ""
-    if not offline and not is_folder(source.where):
-        silence = _silence(source)
-    # The library by itself would ask a hub that does not answer for 24 s.
     with _OFFLINE:
+        offline = datasets.config.HF_HUB_OFFLINE
+        # The library by itself would ask a hub that does not answer for 24 s.
+        silence = "" if offline or is_folder(source.where) else _silence(source)
         datasets.config.HF_HUB_OFFLINE = offline or bool(silence)
         try:
             return datasets.load_dataset_builder(
@@ -92,15 +95,6 @@ def _silence(source: TextSource) -> str:
     return ""
 
 
-def _check_split(builder: datasets.DatasetBuilder, source: TextSource) -> None:
-    """Refuse a split that is not there before anything large is fetched."""
-    found = builder.info.splits or builder.config.data_files or ()
-    known = {str(name) for name in found}  # which of files in a folder are not strings
-    asked = {part.split("[")[0].strip() for part in source.split.split("+")}
-    if known and (missing := sorted(asked - known - {"all"})):
-        raise OptionError(f"{unknown(f'split of {source.where}', missing[0], known)} (--split)")
-
-
 def _rows(builder: datasets.DatasetBuilder, source: TextSource) -> OrderedRows:
     available: int | None
     if source.streaming:
@@ -119,12 +113,11 @@ def _rows(builder: datasets.DatasetBuilder, source: TextSource) -> OrderedRows:
         if not source.streaming:
             rows = rows.add_column(_POSITION, np.arange(len(rows)))
         rows = rows.shuffle(seed=source.seed)
-    return OrderedRows(islice(_examples(rows, column, source), source.samples), available)
+    return islice(_examples(rows, column, source), source.samples), available
 
 
 def _examples(rows: Any, column: str, source: TextSource) -> Iterator[Example]:
     with opening("texts", source.where):  # a network lost on the way as well
         for index, row in enumerate(rows):
             position = row.get(_POSITION, index)
-            place = f"{source.where}, row {position}"
-            yield Example(position, as_text(row[column], column, place))
+            yield Example(position, as_text(row[column], column, f"{source.where}, row {position}"))

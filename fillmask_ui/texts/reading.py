@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Generator, Iterable, Iterator
+import tempfile
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,10 +14,15 @@ from typing import IO, final
 from fillmask_ui.assets import asset
 from fillmask_ui.errors import DataError, opening
 from fillmask_ui.records import Example
-from fillmask_ui.texts.folders import text_files
-from fillmask_ui.texts.lines import ByteSource, file_bytes, standard_input
-from fillmask_ui.texts.order import OrderedRows, pick, shuffled_positions, spooled
-from fillmask_ui.texts.rows import MAX_CHARACTERS, read_parquet, read_rows
+from fillmask_ui.texts.files import ByteSource, file_bytes, standard_input, text_files
+from fillmask_ui.texts.rows import (
+    MAX_CHARACTERS,
+    OrderedRows,
+    pick,
+    read_parquet,
+    read_rows,
+    shuffled_positions,
+)
 from fillmask_ui.texts.source import DATASET, EMBEDDED, FILE, FOLDER, STDIN, TextSource
 
 
@@ -38,7 +44,6 @@ class SourceReport:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences that a reader of the result should see."""
         notes = []
         if self.samples and self.available is not None and self.available < self.samples:
             notes.append(f"{self.samples:,} texts were asked for; the data has {self.available:,}")
@@ -70,14 +75,15 @@ class Texts(ExitStack, Iterator[Example]):
 
     def __init__(self, source: TextSource, rows: OrderedRows, resources: ExitStack) -> None:
         super().__init__()
+        examples, available = rows
         self.source = source
-        self.report = SourceReport(source.samples, rows.available)  # on what came so far
-        first = list(islice(rows.examples, 1))
-        self._examples = self._counted(chain(first, rows.examples))
+        self.report = SourceReport(source.samples, available)  # on what came so far
+        first = list(islice(examples, 1))
+        self._examples = self._counted(chain(first, examples))
         self.enter_context(resources)
         self.callback(self._examples.close)
         if not first:
-            next(self, None)
+            next(self, None)  # which says that there are none
 
     def _counted(self, examples: Iterator[Example]) -> Generator[Example]:
         for example in examples:
@@ -108,12 +114,11 @@ def open_texts(source: TextSource, *, stdin: IO[bytes] | None = None) -> Texts:
             from fillmask_ui.texts.hub import open_dataset
 
             rows = open_dataset(source)
+        elif source.kind == STDIN:
+            rows = _ordered(source, partial(read_rows, source, _piped(source, stdin, resources)))
         else:
-            if source.kind == STDIN:
-                texts = partial(read_rows, source, _piped(source, stdin, resources))
-            else:
-                texts = partial(_chained, files_of(source))
-            rows = _ordered(source, texts)
+            files = files_of(source)
+            rows = _ordered(source, lambda: chain.from_iterable(map(file_texts, files)))
         return Texts(source, rows, resources.pop_all())
 
 
@@ -122,8 +127,8 @@ def _piped(source: TextSource, stdin: IO[bytes] | None, resources: ExitStack) ->
     given = standard_input(stdin)
     if not source.shuffle:
         return given
-    copy = resources.enter_context(spooled())
-    with opening("texts", given.name), given.open() as stream:
+    copy = resources.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+    with opening("texts", f"a copy of {given.name}"), given.open() as stream:
         shutil.copyfileobj(stream, copy)
 
     def again() -> nullcontext[IO[bytes]]:
@@ -133,24 +138,17 @@ def _piped(source: TextSource, stdin: IO[bytes] | None, resources: ExitStack) ->
     return ByteSource(given.name, again)
 
 
-def _chained(files: Iterable[TextSource]) -> Iterator[str]:
-    return chain.from_iterable(map(file_texts, files))
-
-
 def _ordered(source: TextSource, texts: Callable[[], Iterator[str]]) -> OrderedRows:
     """Examples of texts that are read from the beginning at each call."""
     if source.shuffle:
         available = sum(1 for _ in texts())
         positions = shuffled_positions(available, source.seed, source.samples)
-        return OrderedRows(pick(texts(), positions), available)
-    return OrderedRows(islice(map(Example, count(), texts()), source.samples), None)
+        return pick(texts(), positions), available
+    return islice(map(Example, count(), texts()), source.samples), None
 
 
 def shards(source: TextSource) -> tuple[TextSource, ...]:
-    """The files of a folder that is read in its own order, each as a source; others as they are.
-
-    The texts of all files, one file after another, are those of the folder. `samples` is not kept.
-    """
+    """The files of a folder that is read in its own order, `samples` apart; others as they are."""
     return files_of(source) if source.kind == FOLDER and not source.shuffle else (source,)
 
 
@@ -161,8 +159,8 @@ def files_of(source: TextSource) -> tuple[TextSource, ...]:
         paths = [str(asset("texts") / "embedded.jsonl")]
     elif source.kind == FOLDER:
         paths = list(map(str, text_files(source.where)))
-    whole = partial(replace, source, kind=FILE, samples=None, shuffle=False)
-    files = tuple(whole(where=path) for path in paths)
+    whole = replace(source, kind=FILE, where=paths[0], samples=None, shuffle=False)
+    files = tuple(replace(whole, where=path) for path in paths)
     for file in files:
         if file.layout != files[0].layout:
             raise DataError(
@@ -180,5 +178,5 @@ def file_texts(file: TextSource) -> Iterator[str]:
 
 
 def count_texts(file: TextSource) -> int:
-    """How many `file_texts` there are."""
+    """As many as `file_texts` gives."""
     return sum(1 for _ in file_texts(file))

@@ -1,50 +1,61 @@
-"""Rows of files: lines, paragraphs, comma- and tab-separated values, JSON, parquet."""
+"""Rows of files (lines, paragraphs, separated values, JSON, parquet), and their seeded order.
+
+The order is that of `datasets.Dataset.shuffle(seed)`: numpy's PCG64 generator, `permutation(n)`
+(Source: Hugging Face datasets, `arrow_dataset.py`, the same in versions 1 to 5).
+"""
 
 from __future__ import annotations
 
 import csv
 import json
+import tempfile
 from collections.abc import Collection, Iterator
 from importlib import import_module
-from itertools import chain, groupby
-from typing import Any
+from itertools import chain, groupby, islice
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from fillmask_ui.errors import DataError, opening
-from fillmask_ui.texts.lines import ByteSource
+from fillmask_ui.records import Example
+from fillmask_ui.texts.files import ByteSource
 from fillmask_ui.texts.source import PARAGRAPH, TextSource
 
-# A text is used up to here (`reading.py` counts those that are longer): a hundred times what the
-# longest contexts hold, and little enough that no single line fills the memory.
+# A text is used up to here: a hundred times what the longest contexts hold, and little enough that
+# no single line fills the memory.
 MAX_CHARACTERS = 1_000_000
 # The csv module refuses longer values, as of a quote that is never closed.
 _MAX_FIELD_CHARACTERS = 16_000_000
-_PARQUET_ROWS_AT_ONCE = 64
-# Column chunks are read through a buffer of this size instead of whole.
-_PARQUET_BUFFER_BYTES = 1 << 20
+_PARQUET_ROWS_AT_ONCE, _PARQUET_BUFFER_BYTES = 64, 1 << 20
+
+
+# Examples in the order asked for, and how many rows the data has, where known.
+OrderedRows: TypeAlias = "tuple[Iterator[Example], int | None]"
 
 
 def read_rows(source: TextSource, data: ByteSource) -> Iterator[str]:
     """One text per row of a text file or stream; blank lines are rows of plain text alone."""
-    if source.layout == "txt":
-        # One more than is used, so that a cut can be seen.
-        lines = data.lines(source.encoding, MAX_CHARACTERS + 1)
-        return _paragraphs(lines) if source.by == PARAGRAPH else lines
-    return (_json_values if source.layout == "jsonl" else _table_values)(source, data)
+    if source.layout == "jsonl":
+        return _json_values(source, data)
+    if source.layout != "txt":
+        return _table_values(source, data)
+    # One more than is used, so that a cut can be seen.
+    lines = data.lines(source.encoding, MAX_CHARACTERS + 1)
+    return _paragraphs(lines) if source.by == PARAGRAPH else lines
 
 
 def _paragraphs(lines: Iterator[str]) -> Iterator[str]:
     """Each run of lines that are not blank is a text; its line breaks stay."""
     for filled, run in groupby(lines, key=lambda line: bool(line.strip())):
         if filled:
-            text = ""
+            text = next(run)
             for line in run:
-                if len(text) <= MAX_CHARACTERS + 1:
-                    text += f"{line}\n"
-            yield text[:-1]
+                if len(text) <= MAX_CHARACTERS:
+                    text += f"\n{line}"
+            yield text
 
 
 def _json_values(source: TextSource, data: ByteSource) -> Iterator[str]:
-    """One field of each object: of one a line, blank lines apart, or of those of an array."""
     column = source.column
     for place, record in _records(data.lines(source.encoding), data.name):
         if not isinstance(record, dict):
@@ -55,6 +66,7 @@ def _json_values(source: TextSource, data: ByteSource) -> Iterator[str]:
 
 
 def _records(lines: Iterator[str], name: str) -> Iterator[tuple[str, object]]:
+    """Each value with its place: of an array, or one a line."""
     first = next(lines, "")
     lines = chain([first], lines)
     if first.lstrip().startswith("["):
@@ -78,8 +90,7 @@ def _table_values(source: TextSource, data: ByteSource) -> Iterator[str]:
     mark = "\t" if source.layout == "tsv" else ","
     if mark == "," and "," not in head and ";" in head:  # as spreadsheets write in many places
         mark = ";"
-    rows = (line + "\n" for line in chain([head], lines))
-    reader = csv.reader(rows, delimiter=mark, strict=True)
+    reader = csv.reader((f"{line}\n" for line in chain([head], lines)), delimiter=mark, strict=True)
     try:
         header = next(filter(None, reader), [])
         index = header.index(choose_column(header, source.column, data.name)) if header else 0
@@ -95,12 +106,10 @@ def _table_values(source: TextSource, data: ByteSource) -> Iterator[str]:
 
 
 def read_parquet(path: str, asked: str | None) -> Iterator[str]:
-    """One text per row."""
-    opened = optional_library("pyarrow.parquet").ParquetFile
-    with (
-        opening("texts", path),
-        opened(path, buffer_size=_PARQUET_BUFFER_BYTES, pre_buffer=False) as file,
-    ):
+    """As `read_rows`, a few rows in memory at a time."""
+    library = optional_library("pyarrow.parquet")
+    given = {"buffer_size": _PARQUET_BUFFER_BYTES, "pre_buffer": False}
+    with opening("texts", path), library.ParquetFile(path, **given) as file:
         column = choose_column(file.schema_arrow.names, asked, path)
         for batch in file.iter_batches(_PARQUET_ROWS_AT_ONCE, columns=[column], use_threads=False):
             for value in batch.column(0).to_pylist():
@@ -112,8 +121,8 @@ def optional_library(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        needed = 'pip install "fillmask-ui[hub]"'
-        raise DataError(f"such texts need the library {name}: {needed}") from error
+        remedy = 'pip install "fillmask-ui[hub]"'
+        raise DataError(f"such texts need the library {name}: {remedy}") from error
 
 
 def choose_column(columns: Collection[str], asked: str | None, place: str) -> str:
@@ -130,7 +139,7 @@ def choose_column(columns: Collection[str], asked: str | None, place: str) -> st
         name for name in columns if name.strip().casefold() == wanted.strip().casefold()
     ]
     if not found and asked is None and len(columns) == 1:
-        found = list(columns)
+        return next(iter(columns))
     if len(found) == 1:
         return found[0]
     what = f"no column {wanted!r}" if not found else f"{len(found)} columns are called {wanted!r}"
@@ -144,3 +153,37 @@ def as_text(value: object, column: str, place: str) -> str:
         return value or ""
     kind = type(value).__name__
     raise DataError(f"{place}: column {column!r} holds {kind}, text was wanted (--column)")
+
+
+def shuffled_positions(rows: int, seed: int, samples: int | None = None) -> np.ndarray:
+    """Positions of the first `samples` rows in shuffled order: int64 [min(rows, samples)].
+
+    >>> shuffled_positions(5, seed=42)
+    array([4, 2, 3, 1, 0])
+    """
+    # The whole permutation can be freed after a copy.
+    return np.random.default_rng(seed).permutation(rows)[:samples].copy()
+
+
+def pick(texts: Iterator[str], positions: np.ndarray) -> Iterator[Example]:
+    """The texts at some positions of a stream, in the order of the positions.
+
+    They wait in a temporary file. No text after the last position [N] is read.
+
+    >>> [example.text for example in pick(iter("abcde"), np.array([3, 0]))]
+    ['d', 'a']
+    """
+    places = np.zeros((len(positions), 2), dtype=np.int64)  # of each text: its start and size
+    home = tempfile.gettempdir()
+    with opening("texts", f"a copy in {home}"), tempfile.TemporaryFile() as spool:
+        read = 0
+        for index in map(int, np.argsort(positions)):
+            text = next(islice(texts, int(positions[index]) - read, None), None)
+            if text is None:
+                raise DataError("the data became shorter while it was read; it must not change")
+            read = int(positions[index]) + 1
+            # JSON can write lone surrogates.
+            places[index] = spool.tell(), spool.write(text.encode("utf-8", "surrogatepass"))
+        for position, (start, size) in zip(positions, places, strict=True):
+            spool.seek(start)
+            yield Example(int(position), spool.read(size).decode("utf-8", "surrogatepass"))

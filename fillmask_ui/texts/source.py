@@ -10,15 +10,14 @@ from fillmask_ui.assets import expanded
 from fillmask_ui.errors import OptionError, unknown
 from fillmask_ui.masking import check_seed
 from fillmask_ui.options import option
-from fillmask_ui.texts.folders import ENDINGS, FORMATS, ending, is_data_set
-from fillmask_ui.texts.lines import is_file, is_folder
+from fillmask_ui.texts.files import ENDINGS, FORMATS, ending, is_data_set, is_file, is_folder
 
 EMBEDDED, FILE, FOLDER = "embedded", "file", "folder"
 STDIN, DATASET = "stdin", "dataset"
 LINE, PARAGRAPH = "line", "paragraph"
 UNITS = (LINE, PARAGRAPH)
-# Options of `TextChoice` that only data sets have.
-_OF_DATA_SETS = ("dataset_name", "split", "revision", "streaming")
+# Fields of `TextSource` that only data sets have.
+_FETCHED = ("config", "split", "revision", "streaming")
 
 
 @dataclass(frozen=True)
@@ -46,10 +45,9 @@ class TextSource:
             raise OptionError(unknown("unit of text", self.by, UNITS))
         if self.format is not None and self.format not in FORMATS:
             raise OptionError(unknown("format", self.format, FORMATS))
-        if self.samples is not None and self.samples < 1:
-            raise OptionError(f"the number of samples must be 1 or more; it was {self.samples}")
-        if self.samples is not None and self.samples >= 2**63:  # as run.json holds it
-            raise OptionError("the number of samples must be less than 2^63")
+        if (asked := self.samples) is not None and not 1 <= asked < 2**63:
+            bound = "1 or more" if asked < 1 else "less than 2^63"
+            raise OptionError(f"the number of samples must be {bound}; it was {asked}")
         check_seed(self.seed)
         try:
             "a".encode(self.encoding)
@@ -97,23 +95,17 @@ class TextSource:
         >>> str(TextSource("dataset", "org/name", config="small", samples=100))
         'texts:org/name|config:small|split:test|samples:100|shuffle:42'
         """
-        fetched = self.kind == DATASET
-        parts = {
-            "texts": self.where or self.kind,
-            "config": self.config if fetched else None,
-            "split": self.split if fetched else None,
-            "revision": self.revision if fetched else None,
-            "streaming": self.streaming and fetched,
-            "column": self.column,
-            "by": self.by if self.by != LINE else None,
-            "encoding": self.encoding if self.encoding.lower() != "utf-8" else None,
-            "format": self.format,
-            "samples": "all" if self.samples is None else self.samples,
-            "shuffle": str(self.seed) if self.shuffle else "no",
-        }
-        return "|".join(
-            n if value is True else f"{n}:{value}" for n, value in parts.items() if value
-        )
+        parts: dict[str, object] = {"texts": self.where or self.kind}
+        if self.kind == DATASET:
+            parts |= {name: getattr(self, name) for name in _FETCHED}
+        parts["column"] = self.column
+        parts["by"] = self.by if self.by != LINE else None
+        parts["encoding"] = self.encoding if self.encoding.lower() != "utf-8" else None
+        parts["format"] = self.format
+        parts["samples"] = self.samples or "all"
+        parts["shuffle"] = str(self.seed) if self.shuffle else "no"
+        named = ((name, value) for name, value in parts.items() if value)
+        return "|".join(name if value is True else f"{name}:{value}" for name, value in named)
 
 
 @dataclass(frozen=True)
@@ -133,12 +125,8 @@ class TextChoice:
     split: str | None = option(None, "Split of a data set; test by default.")
     revision: str | None = option(None, "Revision of a data set.")
     streaming: bool = option(False, "Read a data set while it is used.")
-    column: str | None = option(
-        None, "The column that holds the text.", metavar="input_column=NAME"
-    )
-    by: str | None = option(
-        None, "Plain text by line or by paragraph (blank lines).", choices=UNITS
-    )
+    column: str | None = option(None, "The column of the text.", metavar="input_column=NAME")
+    by: str | None = option(None, "Plain text by line or paragraph (blank lines).", choices=UNITS)
     format: str | None = option(None, "txt, csv, tsv, jsonl, parquet.", choices=FORMATS)
     encoding: str | None = option(None, "Of text files; utf-8 by default.")
     samples: int | None = option(None, "The first N texts; all by default.", metavar="N")
@@ -149,7 +137,7 @@ class TextChoice:
         """What is meant: a file that exists or is named like one, a folder of files, or a data set.
 
         A folder is a data set if options of data sets are given, or if it is laid out as one
-        (`folders.is_data_set`) and no option of files is given.
+        (`files.is_data_set`) and no option of files is given.
 
         >>> TextChoice("reviews.csv", column="input_column=body").source().column
         'body'
@@ -157,26 +145,24 @@ class TextChoice:
         given = {name: value for name, value in vars(self).items() if value is not None}
         reference, given["config"] = given.pop("dataset"), given.pop("dataset_name", None)
         if self.column is not None:
-            typed = self.column if "=" in self.column else f"input_column={self.column}"
-            role, name = typed.split("=", 1)
-            if role.strip() != "input_column" or not name.strip():
+            role, mark, name = self.column.partition("=")
+            given["column"] = (name if mark else role).strip()
+            if (mark and role.strip() != "input_column") or not given["column"]:
                 raise OptionError(f"the column {self.column!r} is not input_column=NAME, or NAME")
-            given["column"] = name.strip()
         if not reference.strip():
             raise OptionError("the data set has no name: give embedded, a file, folder or hub id")
-        fetched = [name for name in _OF_DATA_SETS if getattr(self, name)]
+        fetched = [name for name in _FETCHED if given.get(name)]
         path = expanded(reference)
+        kind, where = DATASET, reference
         if reference in (EMBEDDED, "-"):
-            source = TextSource(STDIN if reference == "-" else EMBEDDED, **given)
+            kind, where = STDIN if reference == "-" else EMBEDDED, ""
         elif is_folder(path):
             of_files = self.by or self.format or self.encoding
             kind = DATASET if fetched or (not of_files and is_data_set(path)) else FOLDER
-            source = TextSource(kind, str(path), **given)
+            where = str(path)
         elif is_file(path) or ending(reference) in ENDINGS:
-            source = TextSource(FILE, str(path), **given)
-        else:
-            source = TextSource(DATASET, reference, **given)
-        if fetched and source.kind != DATASET:
-            names = ", ".join(f"--{name.replace('_', '-')}" for name in fetched)
+            kind, where = FILE, str(path)
+        if fetched and kind != DATASET:
+            names = ", ".join(f"--{name}" for name in fetched).replace("config", "dataset-name")
             raise OptionError(f"{reference} is no data set of the hub; leave out {names}")
-        return source
+        return TextSource(kind, where, **given)

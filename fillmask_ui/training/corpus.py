@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fillmask_ui.errors import DataError, OptionError
-from fillmask_ui.texts.lines import file_bytes
+from fillmask_ui.texts.files import file_bytes
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from fillmask_ui.errors import DataError, translated
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.filling import fill
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.texts.lines import file_bytes
+from fillmask_ui.texts.files import file_bytes
 
 TEXTS = 600
 MAX_TOKENS = 256

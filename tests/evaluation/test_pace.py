@@ -2,8 +2,7 @@
 
 import pytest
 
-from fillmask_ui.runs.pace import Pace
-from fillmask_ui.runs.perform import Progress
+from fillmask_ui.runs.perform import Pace, Progress
 
 
 @pytest.mark.parametrize(

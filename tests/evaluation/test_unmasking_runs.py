@@ -12,7 +12,7 @@ from table_model import TableModel
 
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.runs import compare, prepare_info, resume, start
-from fillmask_ui.runs.export import export, write_text
+from fillmask_ui.runs.tokens import export, write_text
 from fillmask_ui.unmasking import UnmaskingOptions
 
 MODEL, NOISY = TableModel(1), TableModel(1, noise=0.4, noise_seed=2)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fillmask_ui.texts import TextSource
-from fillmask_ui.texts.lines import ByteSource
+from fillmask_ui.texts.files import ByteSource
 from fillmask_ui.texts.rows import read_rows
 
 TEXTS = st.text(st.sampled_from('ab,"猫é\n\r\x0c\u2028 \t')) | st.text(

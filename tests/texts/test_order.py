@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.texts import order
-from fillmask_ui.texts.order import pick, shuffled_positions
+from fillmask_ui.texts import rows
+from fillmask_ui.texts.rows import pick, shuffled_positions
 
 
 @pytest.mark.parametrize("rows", [1, 2, 37, 300, 4358])
@@ -46,7 +46,7 @@ def test_data_that_shrank_between_counting_and_reading_is_an_error():
         list(pick(iter(["only one"]), np.array([0, 5])))
 
 
-def test_a_full_disk_names_what_to_do(monkeypatch):
+def test_a_full_disk_is_said(monkeypatch):
     class Full:
         def __enter__(self):
             return self
@@ -54,9 +54,12 @@ def test_a_full_disk_names_what_to_do(monkeypatch):
         def __exit__(self, *_):
             return None
 
+        def tell(self):
+            return 0
+
         def write(self, _):
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(order.tempfile, "TemporaryFile", Full)
-    with pytest.raises(DataError, match=r"No space left.*TMPDIR.*--no-shuffle"):
+    monkeypatch.setattr(rows.tempfile, "TemporaryFile", Full)
+    with pytest.raises(DataError, match=r"a copy in .* cannot be read as texts: No space left"):
         list(pick(iter(["a", "b"]), np.array([1, 0])))

@@ -26,7 +26,7 @@ from fillmask_ui.errors import DataError
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.runs import Run, RunInfo, RunStore, default_root, export, perform, perform_rest
 from fillmask_ui.runs.compare import paired
-from fillmask_ui.runs.plan import model_choice
+from fillmask_ui.runs.info import model_choice
 from fillmask_ui.show.report import write_report
 from fillmask_ui.ui.evaluate.downloads import Downloads
 from fillmask_ui.ui.evaluate.form import Values, engine_of, plan_of
@@ -310,7 +310,7 @@ class Desk:
 
         Args:
             selection: the run; only a report is also of the one that it is compared with.
-            file_format: `report` for a page, else as of `runs.export`.
+            file_format: `report` for a page, else as of `runs.tokens`.
 
         Raises:
             DataError: if it is unknown, or the disk is full.

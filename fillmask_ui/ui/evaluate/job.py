@@ -22,7 +22,7 @@ from fillmask_ui.cluster import LOCAL, EngineChoice, open_engine
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.evaluation import History, MeanSoFar, Summary
 from fillmask_ui.runs import Engine, Progress, RunInfo, RunStore
-from fillmask_ui.runs.pace import Pace
+from fillmask_ui.runs.perform import Pace
 
 if TYPE_CHECKING:
     from fillmask_ui.models import LoadProgress

@@ -1,0 +1,153 @@
+"""Which files hold texts, which folders are data sets, and the lines of a file in bounded memory.
+
+A line ends at a line feed alone; a carriage return before it belongs to the ending. (Python's
+`splitlines` would also cut at form feeds and at separators inside running text.)
+"""
+
+import gzip
+import io
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from fillmask_ui.errors import DataError, opening
+
+FORMATS = ("txt", "csv", "tsv", "jsonl", "parquet")
+# Other endings under which the same formats are found.
+_IN_FOLDERS = {name: name for name in FORMATS} | {"text": "txt", "ndjson": "jsonl", "pq": "parquet"}
+# Beside texts such files say something else, so that they count only where they are named.
+ENDINGS = {**_IN_FOLDERS, "json": "jsonl", "log": "txt"}
+# Files of the datasets library: of a data set that it wrote, or that has a loading description.
+_MARKS = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}
+# A split in the name of a file or folder (Source: Hugging Face datasets, `data_files.py`).
+_SPLIT = re.compile(
+    "(^|[-._ 0-9])(train(ing)?|valid(ation)?|dev|val|test(ing)?|eval(uation)?)($|[-._ 0-9])"
+)
+_PIECE_CHARACTERS = 1 << 16
+# What stands for bytes that cannot be decoded, and zero bytes: UTF-16 that is read as UTF-8 has
+# them, and would be measured as other characters than it holds.
+_NO_TEXT = re.compile("[\0\udc80-\udcff]")
+
+
+def is_folder(path: str | Path) -> bool:
+    """As `Path.is_dir`, which raises for some names."""
+    return os.path.isdir(path)  # noqa: PTH112
+
+
+def is_file(path: str | Path) -> bool:
+    """Whether there is a file, or a pipe or device, of that name."""
+    return os.path.exists(path) and not is_folder(path)  # noqa: PTH110 - Path raises
+
+
+def ending(name: str) -> str:
+    """What follows the last dot of a name in small letters, but for .gz.
+
+    >>> ending("News.CSV.gz")
+    'csv'
+    """
+    return Path(name.lower().removesuffix(".gz")).suffix.removeprefix(".")
+
+
+def text_files(folder: str | Path) -> list[Path]:
+    """The files of a known ending in a folder, or if it has none, those of the folders in it.
+
+    They are sorted by name, folder by folder; hidden ones are left out. A `DataError` without any.
+    """
+    found = _found(Path(folder))
+    if not found:
+        raise DataError(
+            f"the folder {folder} has no file that ends in .{', .'.join(_IN_FOLDERS)} (also .gz of "
+            "the text ones); of a data set of the datasets library, name the split (--split train)"
+        )
+    return found
+
+
+def is_data_set(folder: Path) -> bool:
+    """Whether a folder is laid out for the datasets library, not just one of files.
+
+    So it is if something in it is named after a split (`test.csv`, `test-00000-of-00002.parquet`,
+    `train/`), if it holds the library's own files or a card that describes the data, or if it has
+    folders and none of the files that `text_files` would find.
+    """
+    top, files = _entries(folder), _found(folder)
+    names = [path.name for path in top if is_folder(path)]
+    if any(path.name in _MARKS for path in top) or (names and not files):
+        return True
+    names += [part for path in files for part in path.relative_to(folder).parts]
+    if any(map(_SPLIT.search, names)):
+        return True
+    # A card whose YAML says which files make up a data set.
+    with suppress(OSError), (folder / "README.md").open("rb") as file:
+        header = file.read(1 << 16).split(b"\n---", 1)[0]
+        return bool(re.match(rb"---\r?\n(.*\n)*(configs|dataset_info):", header))
+    return False
+
+
+def _entries(folder: Path) -> list[Path]:
+    with opening("texts", folder):
+        visible = (path for path in folder.iterdir() if not path.name.startswith("."))
+        return sorted(visible, key=lambda path: path.name)
+
+
+def _found(folder: Path) -> list[Path]:
+    paths = _entries(folder)
+    files = [path for path in paths if ending(path.name) in _IN_FOLDERS and not is_folder(path)]
+    # A link may lead back.
+    inner = (path for path in paths if is_folder(path) and not path.is_symlink())
+    return files or [file for path in inner for file in _found(path)]
+
+
+@dataclass(frozen=True)
+class ByteSource:
+    """Bytes that can be opened."""
+
+    name: str  # for messages
+    # gives a binary stream from its beginning, closed at the end of the block
+    open: Callable[[], AbstractContextManager[Any]]
+
+    def lines(self, encoding: str = "utf-8", keep: int | None = None) -> Iterator[str]:
+        r"""The lines without their endings and a byte order mark, each as soon as it is there.
+
+        Of a line `keep` characters are kept, all if it is None. A `DataError` if the bytes cannot
+        be read or decompressed, or are not text.
+
+        >>> list(ByteSource("example", lambda: io.BytesIO(b"one\r\ntwo\n\nfour")).lines())
+        ['one', 'two', '', 'four']
+        """
+        most = sys.maxsize if keep is None else keep + 3  # the mark, the ending
+        line, number = "", 1
+        with opening("texts", self.name), self.open() as stream:
+            text = io.TextIOWrapper(stream, encoding, "surrogateescape", newline="\n")
+            try:
+                while piece := text.readline(_PIECE_CHARACTERS):
+                    if _NO_TEXT.search(piece):
+                        raise DataError(
+                            f"line {number} of {self.name} is not {encoding.upper()}: save a text "
+                            "as UTF-8, or give --encoding utf-16, latin-1, cp1252, ..."
+                        )
+                    piece = piece.removeprefix("\ufeff") if number == 1 and not line else piece
+                    line += piece[: most - len(line)]
+                    if piece.endswith("\n"):
+                        yield line.removesuffix("\n").removesuffix("\r")[:keep]
+                        line, number = "", number + 1
+                if line:
+                    yield line.removesuffix("\r")[:keep]
+            finally:
+                text.detach()  # else it closes what it was given
+
+
+def file_bytes(path: str, *, compressed: bool = False, name: str | None = None) -> ByteSource:
+    """The bytes of a file, called by its path or another name in messages."""
+    opened: Any = gzip.open if compressed else open
+    return ByteSource(name or path, partial(opened, path, "rb"))
+
+
+def standard_input(stream: IO[bytes] | None = None) -> ByteSource:
+    """Standard input, or what stands for it; it can be read once."""
+    return ByteSource("standard input", lambda: nullcontext(stream or sys.stdin.buffer))
