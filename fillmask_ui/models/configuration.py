@@ -14,7 +14,6 @@ _POSITIONS_AFTER_PAD = re.compile(
     r"camembert|data2vec-text|esm|ibert|longformer|luke|mpnet|xmod"
     r"|roberta|roberta-prelayernorm|xlm-roberta|xlm-roberta-xl"
 )
-
 # Endings of the class names of other models, and what these do.
 _OTHER_TASKS = {
     "ForCausalLM": "which predicts the next token",
@@ -28,6 +27,10 @@ class ModelConfig:
     """The part of a Hugging Face `config.json` that this project uses."""
 
     raw: dict[str, Any] = field(default_factory=dict)  # the whole file; empty if there is none
+
+    def _count(self, key: str, least: int) -> int | None:
+        value = self.raw.get(key)
+        return value if isinstance(value, int) and value >= least else None
 
     @property
     def model_type(self) -> str:
@@ -44,31 +47,21 @@ class ModelConfig:
 
     @property
     def vocabulary_size(self) -> int | None:
-        size = self.raw.get("vocab_size")
-        return size if isinstance(size, int) and size > 0 else None
+        return self._count("vocab_size", 1)
 
     @property
     def first_position(self) -> int:
         """Position id of the first token of a text."""
         if not _POSITIONS_AFTER_PAD.fullmatch(self.model_type):
             return 0
-        pad = self.raw.get("pad_token_id")
-        # These architectures all default to 1 if the file leaves it out.
-        return (pad if isinstance(pad, int) and pad >= 0 else 1) + 1
+        pad = self._count("pad_token_id", 0)
+        return (1 if pad is None else pad) + 1  # 1 is the default of all these architectures
 
     @property
     def usable_positions(self) -> int | None:
-        """Longest text in tokens that the position table serves; None if none is named.
-
-        >>> ModelConfig(
-        ...     {"model_type": "roberta", "max_position_embeddings": 514, "pad_token_id": 1}
-        ... ).usable_positions
-        512
-        """
-        rows = self.raw.get("max_position_embeddings")
-        if not isinstance(rows, int) or rows <= self.first_position:
-            return None
-        return rows - self.first_position
+        """Longest text in tokens that the position table serves; None if none is named."""
+        rows = self._count("max_position_embeddings", self.first_position + 1)
+        return None if rows is None else rows - self.first_position
 
     def refuse_other_tasks(self, name: str) -> None:
         """A ModelError for a model that was made for another task than filling masks."""
@@ -87,7 +80,4 @@ def read_config(*folders: Path) -> ModelConfig:
     if path is None:
         return ModelConfig()
     with opening("a model", path):
-        raw = json.loads(path.read_bytes())
-        if not isinstance(raw, dict):
-            raise TypeError("it is not a JSON object")
-    return ModelConfig(raw)
+        return ModelConfig(dict(json.loads(path.read_bytes())))

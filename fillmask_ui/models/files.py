@@ -17,10 +17,9 @@ TOKENIZER = re.compile(
     r"(tokenizer\.json|tokenizer_config\.json|special_tokens_map\.json|added_tokens\.json"
     r"|vocab\.(txt|json)|merges\.txt|[^/]+\.model)"
 )
-# Variants that `fillmask-ui quantize` writes, nearest to full precision first.
-_NEAREST = ("fp16", "qdq", "int8_channel", "int8", "q4")
-_VARIANT = re.compile(rf"onnx/model_({'|'.join(_NEAREST)})\.onnx")
 TOKENIZER_MARKS = {"tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json"}
+# Variants that `fillmask-ui quantize` writes, nearest to full precision first.
+_VARIANTS = [f"onnx/model_{own}.onnx" for own in ("fp16", "qdq", "int8_channel", "int8", "q4")]
 _PICKLE = re.compile(r"[^/]+\.(bin|pt|pth|ckpt|pkl|h5|msgpack)")
 
 
@@ -95,9 +94,8 @@ def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str |
             raise OptionError(unknown(f"ONNX file of {name}", onnx_file, graphs))
         if len(graphs) == 1:
             return graphs[0]
-        made = {found[1]: found[0] for found in map(_VARIANT.fullmatch, graphs) if found}
-        if len(made) == len(graphs):
-            return next(made[name] for name in _NEAREST if name in made)
+        if {*graphs}.issubset(_VARIANTS):
+            return min(graphs, key=_VARIANTS.index)
         raise OptionError(
             f"{name} has several ONNX files and none is called model.onnx; choose one with "
             f"--onnx-file (onnx_file=): {', '.join(graphs)}"

@@ -8,19 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 _MARKS = {"pieces": "##", "bytes": "Ġ", "blank": "▁"}
-
 # What a reader sees for tokens that are nothing but blanks.
 _VISIBLE_BLANKS = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})
-
-# The 256 printable characters that stand for bytes in byte-level vocabularies. Source: the table
-# of GPT-2. Bytes that print in Latin-1 stand for themselves, the other 68 get the code points
-# from 256 on, in order.
-_PRINTABLE = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
-_OTHERS = [byte for byte in range(256) if byte not in _PRINTABLE]
-_BYTE_OF = {
-    **{chr(byte): byte for byte in _PRINTABLE},
-    **{chr(256 + index): byte for index, byte in enumerate(_OTHERS)},
-}
 
 
 @dataclass(frozen=True)
@@ -42,8 +31,7 @@ class Marks:
         counts = {
             style: sum(entry.startswith(mark) for entry in marked) for style, mark in _MARKS.items()
         }
-        best = max(_MARKS, key=lambda style: counts[style])
-        return cls(best if counts[best] else "none")
+        return cls(max(_MARKS, key=lambda style: counts[style]) if marked else "none")
 
     def is_marked(self, text: str) -> bool:
         """Whether a text is written as a raw vocabulary string of this convention."""
@@ -53,7 +41,7 @@ class Marks:
         """Whether a token that is not special continues the word to its left."""
         if self.style == "pieces":
             return token.startswith("##") and len(token) > 2
-        return self.style in _MARKS and not token.startswith(_MARKS[self.style])
+        return self.style in _MARKS and not self.is_marked(token)
 
     def word(self, token: str) -> str:
         """A token that is not special, without its marks.
@@ -69,7 +57,7 @@ class Marks:
             return text.translate(_VISIBLE_BLANKS) or token
         stripped = text.removeprefix(" ")
         is_visible = not stripped.isspace() and any(map(str.isprintable, stripped))
-        return stripped if is_visible else token
+        return stripped if is_visible and "\ufffd" not in stripped else token
 
     def _text(self, token: str) -> str:
         if self.style == "pieces":
@@ -78,7 +66,6 @@ class Marks:
             return token.replace("▁", " ")
         if self.style == "none":
             return token.removesuffix("</w>")
-        try:
-            return bytes(_BYTE_OF[character] for character in token).decode("utf-8")
-        except (KeyError, UnicodeDecodeError):  # an added token, written as it is, or half a letter
-            return token
+        from tokenizers.decoders import ByteLevel  # heavy, and `--help` imports this module
+
+        return str(ByteLevel().decode([token]))

@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.errors import ModelError, TextError, opening
 from fillmask_ui.models.marks import Marks
-from fillmask_ui.models.quiet import quiet_transformers
+from fillmask_ui.models.progress import quiet_transformers
 from fillmask_ui.records import Encoding, Span
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as RustTokenizer
     from transformers import PreTrainedTokenizerBase
 
-# Text, and whether to add special tokens, to an encoding; nothing is cut or padded.
+# Text, and whether to add special tokens, to an encoding.
 Splitter = Callable[[str, bool], Encoding]
 
-# A tokenizer that knows no limit reports about 1e30.
-_NO_LIMIT = 10_000_000
+_NO_LIMIT = 10_000_000  # a tokenizer that knows no limit reports about 1e30
 
 
 @dataclass(eq=False)
@@ -102,23 +101,34 @@ def load_vocabulary(source: Path, name: str) -> TokenizerVocabulary:
             f"the tokenizer of {name} has no mask token, so this is no masked language model "
             "or the tokenizer belongs to another one: choose a model for fill-mask"
         )
-    if mask_id in (tokenizer.pad_token_id, tokenizer.unk_token_id):
-        raise ModelError(
-            f"the tokenizer of {name} uses its mask token, {mask!r}, also as padding or for what "
-            "it does not know: it is damaged; fetch it again"
-        )
     with opening("a tokenizer", name):
-        vocabulary = _of_transformers(tokenizer, name)
-    if len(vocabulary.ids) <= len(vocabulary.special_ids):
-        raise ModelError(
-            f"the tokenizer of {name} knows no words, only special tokens: the file of its "
-            "vocabulary (tokenizer.json, vocab.txt or the like) is missing or empty; fetch it again"
+        ids, limit = tokenizer.get_vocab(), tokenizer.model_max_length
+        marks = Marks.of(ids)
+        vocabulary = TokenizerVocabulary(
+            split=_fast_splitter(tokenizer.backend_tokenizer, marks, name)
+            if tokenizer.is_fast
+            else _slow_splitter(tokenizer, marks, name),
+            ids=ids,
+            mask_token=mask,
+            mask_id=mask_id,
+            pad_id=tokenizer.pad_token_id or 0,  # any token does, as padding is masked out
+            unk_id=tokenizer.unk_token_id,
+            special_ids=frozenset(tokenizer.all_special_ids),
+            limit=int(limit) if 0 < limit < _NO_LIMIT else None,
+            packages=("tokenizers", "transformers"),
+            marks=marks,
         )
-    if vocabulary.split(f"{mask} a {mask}", True).ids.count(mask_id) != 2:
-        raise ModelError(
-            f"the mask token of {name}, {mask!r}, is not one token in a text: its tokenizer is "
-            "damaged or belongs to another model; fetch it again"
+    wrong = ""
+    if mask_id in (tokenizer.pad_token_id, tokenizer.unk_token_id):
+        wrong = f"uses its mask token, {mask!r}, also as padding or for what it does not know"
+    elif len(vocabulary.ids) <= len(vocabulary.special_ids):
+        wrong = (
+            "knows no words, only special tokens: the file of its vocabulary is missing or empty"
         )
+    elif vocabulary.split(f"{mask} a {mask}", True).ids.count(mask_id) != 2:
+        wrong = f"does not read its mask token, {mask!r}, as one token"
+    if wrong:
+        raise ModelError(f"the tokenizer of {name} {wrong}; fetch it again")
     return vocabulary
 
 
@@ -134,28 +144,6 @@ def read_tokenizer(source: Path, name: str) -> "PreTrainedTokenizerBase":
         if tokenizer.is_fast and getattr(tokenizer.backend_tokenizer.model, "dropout", None):
             tokenizer.backend_tokenizer.model.dropout = None
     return tokenizer
-
-
-def _of_transformers(tokenizer: Any, name: str) -> TokenizerVocabulary:
-    ids = tokenizer.get_vocab()
-    marks = Marks.of(ids)
-    limit = tokenizer.model_max_length
-    if tokenizer.is_fast:
-        split = _fast_splitter(tokenizer.backend_tokenizer, marks, name)
-    else:
-        split = _slow_splitter(tokenizer, marks, name)
-    return TokenizerVocabulary(
-        split=split,
-        ids=ids,
-        mask_token=tokenizer.mask_token,
-        mask_id=tokenizer.mask_token_id,
-        pad_id=tokenizer.pad_token_id or 0,  # any token does, as padding is masked out
-        unk_id=tokenizer.unk_token_id,
-        special_ids=frozenset(tokenizer.all_special_ids),
-        limit=int(limit) if 0 < limit < _NO_LIMIT else None,
-        packages=("tokenizers", "transformers"),
-        marks=marks,
-    )
 
 
 def load_own_vocabulary(source: Path) -> TokenizerVocabulary:
@@ -186,10 +174,9 @@ def load_own_vocabulary(source: Path) -> TokenizerVocabulary:
 
 
 def _fast_splitter(backend: "RustTokenizer", marks: Marks, name: str) -> Splitter:
-    """Over the Rust tokenizer, which is used directly, with cutting and padding switched off.
+    """Over the Rust tokenizer, with cutting and padding switched off once.
 
-    The Python wrapper around it sets both anew at each call, which fails when two threads do so
-    at a time.
+    The Python wrapper around it sets both anew at each call, which fails in two threads at a time.
     """
     backend.no_truncation()
     backend.no_padding()
@@ -263,9 +250,8 @@ def _refuse_surrogates(text: str, kind: str = "text") -> None:
 def visible_span(text: str, token: str, start: int, end: int) -> Span:
     """A token's span without the blanks around it, unless it is nothing but blanks.
 
-    Tokens that swallow the blank to their left (`Ġword`, RoBERTa's `<mask>`) report it in their
-    range, and Unigram tokenizers give a token that is nothing but a mark (`▁`) the first letter
-    of the word behind it. What a reader marks in the text is the word.
+    Tokens that swallow the blank to their left (`Ġword`) report it in their range, and Unigram
+    tokenizers give a lone mark (`▁`) the first letter of the word behind it.
 
     >>> visible_span("a cat", "Ġcat", 1, 5), visible_span("cat", "▁", 0, 1)
     (Span(start=2, end=5), Span(start=0, end=0))
