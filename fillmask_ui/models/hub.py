@@ -14,14 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from huggingface_hub import HfApi, constants, errors, scan_cache_dir, snapshot_download
+from huggingface_hub.utils import logging
 from tqdm.std import tqdm
 
 from fillmask_ui.errors import ModelError, NetworkError, OptionError, first_line, opening
 from fillmask_ui.models import files
 from fillmask_ui.models.choice import Reference
-from fillmask_ui.models.configuration import read_config
 from fillmask_ui.models.graph import external_locations
-from fillmask_ui.models.progress import LoadProgress, ProgressCallback, quiet_hub
+from fillmask_ui.models.progress import LoadProgress, ProgressCallback
+
+logging.set_verbosity(logging.CRITICAL)  # what fails arrives as an exception too
 
 
 def fetch_model(
@@ -70,7 +72,7 @@ def _is_masked_lm(folder: Path) -> bool:
     try:
         with suppress(OptionError):  # one of several ONNX files has to be chosen
             files.files_in_folder(folder.name, folder)
-        return read_config(folder).is_masked_lm and files.has_tokenizer(folder)
+        return files.read_config(folder).is_masked_lm and files.has_tokenizer(folder)
     except ModelError:
         return False
 
@@ -82,7 +84,7 @@ def _fetch(
 
     If the hub does not answer it is the one in the cache, if it has these.
     """
-    with _explained(parsed), quiet_hub():
+    with _explained(parsed):
         report(LoadProgress("download", f"asking the hub for {parsed.name}"))
         own = {"repo_id": parsed.hub_id, "revision": parsed.revision}
         try:

@@ -9,7 +9,6 @@ from fillmask_ui.assets import asset
 from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.models import files as layout
 from fillmask_ui.models.choice import ModelChoice, Reference, parse_reference
-from fillmask_ui.models.configuration import read_config
 from fillmask_ui.models.progress import LoadProgress, ProgressCallback, silent
 from fillmask_ui.protocol import MaskedLM
 
@@ -68,7 +67,7 @@ def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None
             f"{files.name} has no tokenizer beside it: name its folder or hub id with "
             "--tokenizer (tokenizer=)"
         )
-    config = read_config(files.folder, files.weights[0].parent, files.tokenizer)
+    config = layout.read_config(files.folder, files.weights[0].parent, files.tokenizer)
     config.refuse_other_tasks(files.name)
 
     from fillmask_ui.models.vocabulary import load_own_vocabulary, load_vocabulary
@@ -105,9 +104,9 @@ def _find(parsed: Reference, choice: ModelChoice, report: ProgressCallback) -> l
         return fetch_model(parsed, runtime, onnx_file, report)
     folder = parsed.path or asset("model")
     if parsed.kind == "file":
-        # The tokenizer lies beside the file or one folder up, or is named.
+        # The tokenizer lies beside the file or, of one in `onnx/`, one folder up, or is named.
         file = folder
-        homes = [file.parent, file.parent.parent] if file.parent.name == "onnx" else [file.parent]
+        homes = [file.parent, file.parent.parent][: 1 + (file.parent.name == "onnx")]
         folder = next(filter(layout.has_tokenizer, homes), file.parent)
         onnx_file = file.relative_to(folder).as_posix()
     return layout.files_in_folder(parsed.name, folder, runtime, onnx_file)

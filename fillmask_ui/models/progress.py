@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from threading import Lock
 
@@ -32,54 +32,34 @@ def silent(_: LoadProgress) -> None:
     """For callers that do not listen."""
 
 
-class _Quiet:
-    """A setting of the whole process: the first thread to need it changes it, the last restores."""
-
-    def __init__(self, change: Callable[[], AbstractContextManager[None]]) -> None:
-        self._change, self._restore = change, ExitStack()
-        self._lock, self._inside = Lock(), 0
-
-    @contextmanager
-    def __call__(self) -> Iterator[None]:
-        with self._lock:
-            if self._inside == 0:
-                self._restore.enter_context(self._change())
-            self._inside += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._inside -= 1
-                if self._inside == 0:
-                    self._restore.close()
+_LOCK, _RESTORE = Lock(), ExitStack()
+_INSIDE: list[bool] = []  # one for each thread
 
 
-@_Quiet
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """No warnings, advice or progress bars of transformers inside `with` this."""
-    # Read when it is first imported: no advice such as "PyTorch was not found".
-    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
-    from transformers.utils import logging
+    """No warnings, advice or progress bars of transformers inside `with` this.
 
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what it will no longer read one day
+    These are settings of the process: the first thread inside changes them, the last restores.
+    """
+    with _LOCK:
+        if not _INSIDE:
+            # Read when it is first imported: no advice such as "PyTorch was not found".
+            os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+            from transformers.utils import logging
+
+            _RESTORE.callback(logging.set_verbosity, logging.get_verbosity())
+            logging.set_verbosity_error()
+            if logging.is_progress_bar_enabled():
+                _RESTORE.callback(logging.enable_progress_bar)
+                logging.disable_progress_bar()
+            _RESTORE.enter_context(warnings.catch_warnings())
+            warnings.simplefilter("ignore")  # of what it will no longer read one day
+        _INSIDE.append(True)
+    try:
         yield
-    logging.set_verbosity(verbosity)
-    if bars:
-        logging.enable_progress_bar()
-
-
-@_Quiet
-@contextmanager
-def quiet_hub() -> Iterator[None]:
-    """No remarks on retries and broken connections inside `with` this."""
-    from huggingface_hub.utils import logging
-
-    verbosity = logging.get_verbosity()
-    logging.set_verbosity(logging.CRITICAL)  # what fails arrives as an exception too
-    yield
-    logging.set_verbosity(verbosity)
+    finally:
+        with _LOCK:
+            _INSIDE.pop()
+            if not _INSIDE:
+                _RESTORE.close()

@@ -2,13 +2,13 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.errors import ModelError, TextError, opening
-from fillmask_ui.models.marks import Marks
 from fillmask_ui.models.progress import quiet_transformers
 from fillmask_ui.records import Encoding, Span
 
@@ -22,13 +22,77 @@ Splitter = Callable[[str, bool], Encoding]
 _NO_LIMIT = 10_000_000  # a tokenizer that knows no limit reports about 1e30
 
 
+_MARKS = {"pieces": "##", "bytes": "Ġ", "blank": "▁"}
+# What a reader sees for tokens that are nothing but blanks.
+_VISIBLE_BLANKS = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})
+
+
+@dataclass(frozen=True)
+class Marks:
+    """How the strings of a vocabulary mark word boundaries, and the words without the marks.
+
+    WordPiece marks what continues a word (`##ing`); byte-level BPE and Unigram mark what begins
+    one (`Ġthe`, `▁the`), and byte-level BPE also spells every byte as one printable character.
+    """
+
+    style: str  # `pieces` (##), `bytes` (Ġ), `blank` (▁) or `none`
+
+    @classmethod
+    def of(cls, tokens: Iterable[str]) -> "Marks":
+        """What most tokens follow.
+
+        >>> Marks.of(["[MASK]", "play", "##ing", "##ed"]).style
+        'pieces'
+        """
+        counts = Counter(
+            style
+            for own in tokens
+            for style, mark in _MARKS.items()
+            if own.startswith(mark) and own != "##"
+        )
+        return cls(max(counts, key=lambda style: counts[style], default="none"))
+
+    def is_marked(self, text: str) -> bool:
+        """Whether a text is written as a raw vocabulary string of this convention."""
+        return self.style in _MARKS and text.startswith(_MARKS[self.style])
+
+    def is_continuation(self, token: str) -> bool:
+        """Whether a token that is not special continues the word to its left."""
+        if self.style == "pieces":
+            return token.startswith("##") and len(token) > 2
+        return self.style in _MARKS and not self.is_marked(token)
+
+    def word(self, token: str) -> str:
+        """A token that is not special, without its marks; raw where that would not be visible.
+
+
+        >>> Marks("bytes").word("ĠcafÃ©"), Marks("bytes").word("Ã"), Marks("blank").word("▁")
+        ('café', 'Ã', '␣')
+        """
+        if self.style == "pieces":
+            text = token[2:] if self.is_continuation(token) else token
+        elif self.style == "blank":
+            text = token.replace("▁", " ")
+        elif self.style == "none":
+            text = token.removesuffix("</w>")
+        else:
+            from tokenizers.decoders import ByteLevel
+
+            text = ByteLevel().decode([token])  # with U+FFFD for half a letter
+        if not text.strip(" \n\t"):
+            return text.translate(_VISIBLE_BLANKS) or token
+        text = text.removeprefix(" ")
+        is_visible = not text.isspace() and any(map(str.isprintable, text))
+        return text if is_visible and "\ufffd" not in text else token
+
+
 @dataclass(eq=False)
 class TokenizerVocabulary:
     """`Vocabulary` over a Hugging Face tokenizer."""
 
     split: Splitter
     ids: Mapping[str, int]  # token to id
-    mask_token: str  # its string
+    mask_token: str
     mask_id: int
     pad_id: int  # fills up shorter texts
     unk_id: int | None  # stands for what the vocabulary cannot spell; None where there is none
@@ -91,15 +155,14 @@ class TokenizerVocabulary:
 def load_vocabulary(source: Path, name: str) -> TokenizerVocabulary:
     """The tokenizer of a folder, as transformers reads it, for the model of this name.
 
-    Raises:
-        ModelError: if it cannot be read, or has no words or no mask token of its own.
+    A ModelError if it cannot be read, or has no words or no mask token of its own.
     """
     tokenizer: Any = read_tokenizer(source, name)
     mask, mask_id = tokenizer.mask_token, tokenizer.mask_token_id
     if mask_id is None:
         raise ModelError(
-            f"the tokenizer of {name} has no mask token, so this is no masked language model "
-            "or the tokenizer belongs to another one: choose a model for fill-mask"
+            f"the tokenizer of {name} has no mask token: choose a model for fill-mask, or its own "
+            "tokenizer"
         )
     with opening("a tokenizer", name):
         ids, limit = tokenizer.get_vocab(), tokenizer.model_max_length
@@ -147,11 +210,7 @@ def read_tokenizer(source: Path, name: str) -> "PreTrainedTokenizerBase":
 
 
 def load_own_vocabulary(source: Path) -> TokenizerVocabulary:
-    """The tokenizer of the embedded model, without the seconds that transformers takes to import.
-
-    Other folders may rely on what transformers makes of their files; this one is known to mean
-    the same, which a test holds.
-    """
+    """The tokenizer of the embedded model, as transformers reads it, without importing that."""
     from tokenizers import Tokenizer
 
     backend = Tokenizer.from_file(str(source / "tokenizer.json"))
