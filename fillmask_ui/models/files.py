@@ -70,13 +70,10 @@ def has_tokenizer(folder: Path) -> bool:
 def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str | None) -> str:
     """Which of the files to load: an ONNX file, `model.safetensors`, or the index of its parts.
 
-    The runtime `auto` takes the ONNX file if there is one. `onnx_file` says which of several,
-    relative to the root or to `onnx/`. If it is not given: `model.onnx`, the only one, or of the
-    variants of `fillmask-ui quantize` the one nearest to full precision.
-
-    Raises:
-        ModelError: if there are no weights for the runtime, or only pickles.
-        OptionError: if `onnx_file` is not there, or has to be given.
+    The runtime `auto` takes the ONNX file if there is one: `onnx_file`, relative to the root or to
+    `onnx/`, else `model.onnx`, the only one, or the nearest to full precision that `fillmask-ui
+    quantize` wrote. A ModelError if there are no weights for the runtime, or only pickles; an
+    OptionError if `onnx_file` is not there, or has to be given.
 
     >>> names = ["model.safetensors", "onnx/model.onnx", "onnx/model_int8.onnx"]
     >>> pick_weights("m", names, "auto", None), pick_weights("m", names, "torch", None)
@@ -146,12 +143,8 @@ _POSITIONS_AFTER_PAD = re.compile(
     r"camembert|data2vec-text|esm|ibert|longformer|luke|mpnet|xmod"
     r"|roberta|roberta-prelayernorm|xlm-roberta|xlm-roberta-xl"
 )
-# Endings of the class names of other models, and what these do.
-_OTHER_TASKS = {
-    "ForCausalLM": "which predicts the next token",
-    "LMHeadModel": "which predicts the next token",
-    "ForConditionalGeneration": "an encoder-decoder, which writes new text",
-}
+# Endings of the class names of models that predict the next token or write new text.
+_OTHER_TASKS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 
 
 @dataclass(frozen=True)
@@ -198,11 +191,10 @@ class ModelConfig:
     def refuse_other_tasks(self, name: str) -> None:
         """A ModelError for a model that was made for another task than filling masks."""
         for own in () if self.is_masked_lm else self.architectures:
-            other = next(filter(own.endswith, _OTHER_TASKS), None)
-            if other and "WithLMHead" not in own:
+            if own.endswith(_OTHER_TASKS) and "WithLMHead" not in own:
                 raise ModelError(
-                    f"{name} is not a masked language model: its config.json says {own}, "
-                    f"{_OTHER_TASKS[other]}; choose a model for fill-mask (...ForMaskedLM)"
+                    f"{name} is not a masked language model: its config.json says {own}; choose a "
+                    "model for fill-mask (...ForMaskedLM)"
                 )
 
 

@@ -22,14 +22,12 @@ def load_model(
 ) -> MaskedLM:
     """Load a masked language model, the embedded one by default, and check that it is one.
 
-    The options are those of `ModelChoice`, and `on_progress` is that of `load_choice`.
-
-    Returns:
-        A model that ran a probe: its logits are as wide as the vocabulary and not NaN.
+    The options are those of `ModelChoice`, and `on_progress` is that of `load_choice`. The model
+    ran a probe: its logits are as wide as the vocabulary and not NaN.
 
     Raises:
         ModelError: if it cannot be found, read or run, or is no masked language model.
-        OptionError: for an option that is not known here.
+        OptionError: for a value of an option that is not known here.
         NetworkError: if it has to be fetched and cannot be.
 
     >>> model = load_model()
@@ -114,13 +112,11 @@ def _find(parsed: Reference, choice: ModelChoice, report: ProgressCallback) -> l
 
 def _find_tokenizer(wanted: str, report: ProgressCallback) -> Path:
     parsed = parse_reference(wanted)
-    if parsed.kind == "file":
-        raise OptionError(f"the tokenizer {wanted} is a file: give its folder or a hub id")
-    if parsed.kind == "hub":
-        from fillmask_ui.models.hub import fetch_tokenizer
+    if parsed.kind != "hub":
+        return parsed.path or asset("model")
+    from fillmask_ui.models.hub import fetch_tokenizer
 
-        return fetch_tokenizer(parsed, report)
-    return parsed.path or asset("model")
+    return fetch_tokenizer(parsed, report)
 
 
 @dataclass(frozen=True)
@@ -134,15 +130,11 @@ class AvailableModel:
     note: str = ""  # what a reader should know; "" for nothing
 
 
+_INT8_NOTE = "smaller and faster; its numbers differ a little and may depend on the CPU"
 # Reference, runtimes, weights and note of what ships with the project.
 _EMBEDDED = (
     ("embedded", ("onnx", "torch"), "onnx/model.onnx", "float16 weights"),
-    (
-        "embedded:int8",
-        ("onnx",),
-        "onnx/model_int8.onnx",
-        "smaller and faster; its numbers differ a little and may depend on the CPU",
-    ),
+    ("embedded:int8", ("onnx",), "onnx/model_int8.onnx", _INT8_NOTE),
     ("embedded:torch", ("torch",), layout.WEIGHTS, "the same weights on PyTorch"),
 )
 
@@ -155,22 +147,19 @@ def available_models() -> tuple[AvailableModel, ...]:
     """
     from fillmask_ui.models.hub import cached_models
 
-    def model(reference: str, runtimes: tuple[str, ...], *more: Any) -> AvailableModel:
-        *known, note = more
-        if "onnx" not in runtimes and not layout.has_torch():
-            note = "needs PyTorch: pip install 'fillmask-ui[torch]'"
-        return AvailableModel(reference, runtimes, *known, note)
-
     models = [
-        model(reference, runtimes, _embedded_bytes(file), "embedded", note)
+        AvailableModel(reference, runtimes, _embedded_bytes(file), "embedded", note)
         for reference, runtimes, file, note in _EMBEDDED
     ]
     for reference, (folder, size) in cached_models().items():
         endings = {Path(name).suffix for name in layout.names_in(folder)}
         kinds = {"onnx": ".onnx", "torch": ".safetensors"}
-        runtimes = tuple(own for own, ending in kinds.items() if ending in endings)
-        models.append(model(reference, runtimes, size, "local cache", ""))
-    return tuple(models)
+        own = tuple(runtime for runtime, ending in kinds.items() if ending in endings)
+        models.append(AvailableModel(reference, own, size, "local cache"))
+    if layout.has_torch():
+        return tuple(models)
+    note = "needs PyTorch: pip install 'fillmask-ui[torch]'"
+    return tuple(own if "onnx" in own.runtimes else replace(own, note=note) for own in models)
 
 
 @cache

@@ -65,7 +65,6 @@ class Marks:
     def word(self, token: str) -> str:
         """A token that is not special, without its marks; raw where that would not be visible.
 
-
         >>> Marks("bytes").word("ĠcafÃ©"), Marks("bytes").word("Ã"), Marks("blank").word("▁")
         ('café', 'Ã', '␣')
         """

@@ -304,7 +304,7 @@ UNUSABLE = {
     "org/gated": ("ModelError", ["gated", "hf auth login"]),
     "org/pickle": ("ModelError", ["pytorch_model.bin", "can run any code"]),
     "org/empty": ("ModelError", ["holds no weights"]),
-    "org/causal": ("ModelError", ["GPT2LMHeadModel", "predicts the next token"]),
+    "org/causal": ("ModelError", ["GPT2LMHeadModel", "fill-mask"]),
     "org/a--b": ("OptionError", ["is not a hub id"]),
     "org/many": ("OptionError", ["onnx/a.onnx, onnx/b.onnx", "--onnx-file"]),
 }
