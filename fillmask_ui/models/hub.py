@@ -86,16 +86,21 @@ def _fetch(
     """
     with _explained(parsed):
         report(LoadProgress("download", f"asking the hub for {parsed.name}"))
-        own = {"repo_id": parsed.hub_id, "revision": parsed.revision}
+        repository, revision = parsed.hub_id, parsed.revision
         try:
-            info = HfApi().model_info(**own, files_metadata=True, timeout=10.0)
+            info = HfApi().model_info(
+                repository, revision=revision, files_metadata=True, timeout=10.0
+            )
         except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError):
             raise
         except (errors.HTTPError, OSError):
             with suppress(errors.LocalEntryNotFoundError, ModelError):
                 # Of the files one is named, as the client wants all that are in the repository.
                 cached = snapshot_download(
-                    **own, local_files_only=True, allow_patterns="config.json"
+                    repository,
+                    revision=revision,
+                    local_files_only=True,
+                    allow_patterns="config.json",
                 )
                 needed(files.names_in(Path(cached)))
                 return Path(cached)
@@ -106,7 +111,7 @@ def _fetch(
             files.need_torch(parsed.name)  # before anything large is fetched for it
         small = [own for own in sizes if own == "config.json" or files.TOKENIZER.fullmatch(own)]
         first = {name: sizes[name] for name in (*small, *weights)}
-        folder = _download(parsed, parsed.revision, first, 0, report)
+        folder = _download(parsed, revision, first, 0, report)
         outside = {name for own in weights for name in _kept_outside(folder, own)} & sizes.keys()
         if outside:
             # By commit, so that both are of one state of the repository.
