@@ -17,8 +17,8 @@ from huggingface_hub import HfApi, constants, errors, scan_cache_dir, snapshot_d
 from huggingface_hub.utils import logging
 from tqdm.std import tqdm
 
+import fillmask_ui.models.files as layout
 from fillmask_ui.errors import ModelError, NetworkError, OptionError, first_line, opening
-from fillmask_ui.models import files
 from fillmask_ui.models.choice import Reference
 from fillmask_ui.models.graph import external_locations
 from fillmask_ui.models.progress import LoadProgress, ProgressCallback
@@ -28,14 +28,14 @@ logging.set_verbosity(logging.CRITICAL)  # what fails arrives as an exception to
 
 def fetch_model(
     parsed: Reference, runtime: str, onnx_file: str | None, report: ProgressCallback
-) -> files.ModelFiles:
+) -> layout.ModelFiles:
     """The files of a model on the hub, from the cache if they are there."""
 
     def weights(names: list[str]) -> list[str]:
-        return [files.pick_weights(parsed.name, names, runtime, onnx_file)]
+        return [layout.pick_weights(parsed.name, names, runtime, onnx_file)]
 
     folder = _fetch(parsed, weights, report)
-    found = files.files_in_folder(parsed.name, folder, runtime, onnx_file)
+    found = layout.files_in_folder(parsed.name, folder, runtime, onnx_file)
     return replace(found, commit=folder.name)
 
 
@@ -43,7 +43,7 @@ def fetch_tokenizer(parsed: Reference, report: ProgressCallback) -> Path:
     """Folder with the tokenizer of a model on the hub; its weights are not fetched."""
 
     def no_weights(names: list[str]) -> list[str]:
-        if files.TOKENIZER_MARKS.isdisjoint(names):
+        if layout.TOKENIZER_MARKS.isdisjoint(names):
             raise ModelError(f"{parsed.name} has no tokenizer")
         return []
 
@@ -71,8 +71,8 @@ def cached_models() -> dict[str, tuple[Path, int]]:
 def _is_masked_lm(folder: Path) -> bool:
     try:
         with suppress(OptionError):  # one of several ONNX files has to be chosen
-            files.files_in_folder(folder.name, folder)
-        return files.read_config(folder).is_masked_lm and files.has_tokenizer(folder)
+            layout.files_in_folder(folder.name, folder)
+        return layout.read_config(folder).is_masked_lm and layout.has_tokenizer(folder)
     except ModelError:
         return False
 
@@ -102,14 +102,14 @@ def _fetch(
                     local_files_only=True,
                     allow_patterns="config.json",
                 )
-                needed(files.names_in(Path(cached)))
+                needed(layout.names_in(Path(cached)))
                 return Path(cached)
             raise
         sizes = {one.rfilename: one.size or 0 for one in info.siblings or ()}
         weights = needed(sorted(sizes))
         if not all(name.endswith(".onnx") for name in weights):
-            files.need_torch(parsed.name)  # before anything large is fetched for it
-        small = [own for own in sizes if own == "config.json" or files.TOKENIZER.fullmatch(own)]
+            layout.need_torch(parsed.name)  # before anything large is fetched for it
+        small = [own for own in sizes if own == "config.json" or layout.TOKENIZER.fullmatch(own)]
         first = {name: sizes[name] for name in (*small, *weights)}
         folder = _download(parsed, revision, first, 0, report)
         outside = {name for own in weights for name in _kept_outside(folder, own)} & sizes.keys()
@@ -122,8 +122,8 @@ def _fetch(
 
 def _kept_outside(folder: Path, name: str) -> set[str]:
     """Names of the files that hold what an ONNX file or an index of parts does not hold itself."""
-    if name == files.INDEX:
-        return files.index_parts(folder / name)
+    if name == layout.INDEX:
+        return layout.index_parts(folder / name)
     locations = external_locations(folder / name) if name.endswith(".onnx") else set()
     beside = posixpath.dirname(name)
     return {posixpath.normpath(posixpath.join(beside, location)) for location in locations}
