@@ -9,10 +9,9 @@ from typing import Any
 from fillmask_ui.assets import asset
 from fillmask_ui.bench.config import BenchConfig
 from fillmask_ui.errors import ModelError
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.choice import ModelChoice, Reference, parse_reference
 from fillmask_ui.models.files import INDEX, WEIGHTS, names_in
 from fillmask_ui.models.progress import silent
-from fillmask_ui.models.reference import Reference, parse_reference
 
 OWN = "own"
 # What PyTorch computes in, with `--peers`.

@@ -59,7 +59,7 @@ def open_contender(
 
         return MatrixProducts()
     from fillmask_ui.bench.flops import EncoderShape
-    from fillmask_ui.models.configuration import read_config
+    from fillmask_ui.models.files import read_config
 
     shape = EncoderShape.of(read_config(Path(folder)).raw)
     if kind == "own":

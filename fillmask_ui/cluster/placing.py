@@ -25,9 +25,8 @@ from fillmask_ui import __version__
 from fillmask_ui.assets import CACHE, home
 from fillmask_ui.cluster.connect import Cluster
 from fillmask_ui.errors import DataError, FillmaskError, first_line
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.choice import ModelChoice, parse_reference
 from fillmask_ui.models.load import load_choice
-from fillmask_ui.models.reference import parse_reference
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.runs.record import check_same
 

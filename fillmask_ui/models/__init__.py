@@ -1,8 +1,7 @@
 """Where masked language models come from; a heavy library is imported when a model needs it."""
 
-from fillmask_ui.models.available import AvailableModel, available_models
 from fillmask_ui.models.choice import ModelChoice
-from fillmask_ui.models.load import load_choice, load_model
+from fillmask_ui.models.load import AvailableModel, available_models, load_choice, load_model
 from fillmask_ui.models.progress import LoadProgress
 from fillmask_ui.models.store import ModelStore
 

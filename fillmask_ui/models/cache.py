@@ -1,7 +1,6 @@
 """What is worth keeping from one start to the next, in the user's cache folder.
 
-An entry is one file that is put in place whole and carries its own hash: processes that write the
-same entry at a time do not disturb each other, and a torn or damaged file counts as missing. If
+An entry is one file, put in place whole and with its own hash: a torn one counts as missing. If
 the folder cannot be written nothing is kept.
 """
 
@@ -15,8 +14,6 @@ from fillmask_ui.assets import CACHE, home
 from fillmask_ui.errors import DataError
 from fillmask_ui.output import finished_file
 
-_DIGEST_BYTES = 32
-
 
 def read_entry(kind: str, *key: str) -> bytes | None:
     """What was kept of a kind under a key; None if there is nothing whole."""
@@ -24,7 +21,7 @@ def read_entry(kind: str, *key: str) -> bytes | None:
         stored = _path(kind, key).read_bytes()
     except (OSError, DataError):
         return None
-    digest, content = stored[:_DIGEST_BYTES], stored[_DIGEST_BYTES:]
+    digest, content = stored[:32], stored[32:]
     return content if hashlib.sha256(content).digest() == digest else None
 
 

@@ -1,14 +1,16 @@
-"""How a model was asked for, the same on the page, the command line and in run.json."""
+"""How a model is asked for: its reference and options, the same on the page, in a shell and in
+run.json; and which kind of thing a reference names.
+"""
 
+import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
+from fillmask_ui.errors import ModelError, OptionError, unknown
+from fillmask_ui.models.files import INDEX, WEIGHTS
 from fillmask_ui.options import check_options, option
-
-RUNTIMES = ("auto", "onnx", "torch")
-OPTIMIZATIONS = ("all", "extended", "basic", "none")
-X64_PRECISIONS = ("auto", "on", "off")
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class ModelChoice:
         None, "Which ONNX file of a folder or hub id.", label="ONNX file", metavar="NAME"
     )
     # `onnx`, `torch`, or `auto`: ONNX where there is an ONNX file, else PyTorch
-    runtime: str = option("auto", "auto, onnx or torch.", choices=RUNTIMES)
+    runtime: str = option("auto", "auto, onnx or torch.", choices=("auto", "onnx", "torch"))
     provider: str | None = option(None, "ONNX Runtime execution provider, such as CPU or CUDA.")
     device: str | None = option(None, "PyTorch device, such as cpu or cuda:0.")
     dtype: str | None = option(None, "PyTorch weights: float32, float16 or bfloat16.")
@@ -42,7 +44,7 @@ class ModelChoice:
     graph_optimization: str = option(
         "all",
         "What ONNX Runtime fuses: all, extended, basic or none. Numbers of int8 depend on it.",
-        choices=OPTIMIZATIONS,
+        choices=("all", "extended", "basic", "none"),
     )
     # of ONNX Runtime, `session.x64quantprecision`: sums of products of bytes in 32 bits instead of
     # 16, in which they saturate; `auto` where the CPU has no instruction that does so anyway
@@ -50,7 +52,7 @@ class ModelChoice:
         "auto",
         "Exact products of bytes on x86: auto (on where they would saturate), on or off.",
         label="x64 quant precision",
-        choices=X64_PRECISIONS,
+        choices=("auto", "on", "off"),
     )
 
     def __post_init__(self) -> None:
@@ -77,10 +79,81 @@ class ModelChoice:
         return cls(**{own.name: values[own.name] for own in fields(cls) if own.name in values})
 
     def given(self) -> dict[str, Any]:
-        """What was asked for beside the reference.
-
-        >>> ModelChoice("embedded", dtype="float16").given()
-        {'dtype': 'float16'}
-        """
+        """The options that differ from their defaults, without the reference."""
         plain = asdict(ModelChoice(self.reference))
         return {name: value for name, value in asdict(self).items() if value != plain[name]}
+
+
+# What a reference stands for beside the model: of `embedded:` by what follows, of a folder by the
+# name of a file in it.
+_VARIANTS: dict[str, dict[str, str]] = {
+    "": {},
+    "int8": {"runtime": "onnx", "onnx_file": "onnx/model_int8.onnx"},
+    "torch": {"runtime": "torch"},
+}
+_IN_FOLDERS: dict[str, dict[str, str]] = {
+    "config.json": {},
+    WEIGHTS: {"runtime": "torch"},
+    INDEX: {"runtime": "torch"},
+}
+# `name` or `organisation/name` on the hub, then an optional `@revision`.
+_HUB_ID = re.compile(
+    r"(?P<id>[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?)(?:@(?P<revision>[^\s@]+))?"
+)
+_LONGEST_HUB_ID = 96
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A parsed reference."""
+
+    kind: str  # `embedded`, `folder`, `file` or `hub`
+    name: str  # what signatures and messages call it: as written, or the path without `~`
+    path: Path | None = None  # of a folder or file, else None
+    hub_id: str = ""  # `organisation/name`, else ""
+    revision: str | None = None  # branch, tag or commit on the hub; None for its default
+    implied: Mapping[str, str] = field(default_factory=dict)  # options of `ModelChoice`
+
+
+def parse_reference(reference: str | Path | None) -> Reference:
+    """Tell apart the embedded model (also None), folders, files and names on the hub.
+
+    What exists on disk wins over a name on the hub; what is neither is a ModelError. `config.json`
+    and `model.safetensors` stand for their folder.
+
+    >>> parse_reference("org/model@v1.0").revision
+    'v1.0'
+    """
+    name = "embedded" if reference is None else str(reference).strip()
+    head, colon, variant = name.partition(":")
+    if head == "embedded" and (not colon or variant):
+        if variant not in _VARIANTS:
+            known = filter(None, _VARIANTS)
+            raise OptionError(unknown("variant of the embedded model", variant, known))
+        return Reference("embedded", name, implied=_VARIANTS[variant])
+    if not name:
+        raise ModelError("the model reference is empty: give a folder, an .onnx file or a hub id")
+    try:
+        path = Path(name).expanduser()
+        exists = path.exists()
+    except (OSError, RuntimeError, ValueError):  # too long, NUL, no such home: not a path
+        exists = False
+    if exists:
+        if path.is_dir():
+            return Reference("folder", str(path), path)
+        if path.suffix == ".onnx":
+            return Reference("file", str(path), path, implied={"runtime": "onnx"})
+        if path.name in _IN_FOLDERS:
+            implied = _IN_FOLDERS[path.name]
+            return Reference("folder", str(path.parent), path.parent, implied=implied)
+        raise ModelError(
+            f"{name} is not the .onnx file of a model: give the folder that holds config.json, "
+            "the tokenizer and the weights"
+        )
+    match = _HUB_ID.fullmatch(name)
+    if match and not name.endswith(".onnx") and len(match["id"]) <= _LONGEST_HUB_ID:
+        return Reference("hub", name, hub_id=match["id"], revision=match["revision"])
+    raise ModelError(
+        f"no such model: {name[:200]!r} is no existing folder or .onnx file, and no hub id "
+        "(organisation/name, with an optional @revision)"
+    )

@@ -1,11 +1,12 @@
-"""Which files make a model: the same names in a folder on disk and in a repository on the hub."""
+"""Which files make a model, in a folder on disk or on the hub, and what its `config.json` says."""
 
 import importlib.util
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from fillmask_ui.errors import ModelError, OptionError, opening, unknown
 
@@ -17,10 +18,9 @@ TOKENIZER = re.compile(
     r"(tokenizer\.json|tokenizer_config\.json|special_tokens_map\.json|added_tokens\.json"
     r"|vocab\.(txt|json)|merges\.txt|[^/]+\.model)"
 )
-# Variants that `fillmask-ui quantize` writes, nearest to full precision first.
-_NEAREST = ("fp16", "qdq", "int8_channel", "int8", "q4")
-_VARIANT = re.compile(rf"onnx/model_({'|'.join(_NEAREST)})\.onnx")
 TOKENIZER_MARKS = {"tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json"}
+# Variants that `fillmask-ui quantize` writes, nearest to full precision first.
+_VARIANTS = [f"onnx/model_{own}.onnx" for own in ("fp16", "qdq", "int8_channel", "int8", "q4")]
 _PICKLE = re.compile(r"[^/]+\.(bin|pt|pth|ckpt|pkl|h5|msgpack)")
 
 
@@ -70,13 +70,10 @@ def has_tokenizer(folder: Path) -> bool:
 def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str | None) -> str:
     """Which of the files to load: an ONNX file, `model.safetensors`, or the index of its parts.
 
-    The runtime `auto` takes the ONNX file if there is one. `onnx_file` says which of several,
-    relative to the root or to `onnx/`. If it is not given: `model.onnx`, the only one, or of the
-    variants of `fillmask-ui quantize` the one nearest to full precision.
-
-    Raises:
-        ModelError: if there are no weights for the runtime, or only pickles.
-        OptionError: if `onnx_file` is not there, or has to be given.
+    The runtime `auto` takes the ONNX file if there is one: `onnx_file`, relative to the root or to
+    `onnx/`, else `model.onnx`, the only one, or the nearest to full precision that `fillmask-ui
+    quantize` wrote. A ModelError if there are no weights for the runtime, or only pickles; an
+    OptionError if `onnx_file` is not there, or has to be given.
 
     >>> names = ["model.safetensors", "onnx/model.onnx", "onnx/model_int8.onnx"]
     >>> pick_weights("m", names, "auto", None), pick_weights("m", names, "torch", None)
@@ -95,21 +92,17 @@ def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str |
             raise OptionError(unknown(f"ONNX file of {name}", onnx_file, graphs))
         if len(graphs) == 1:
             return graphs[0]
-        made = {found[1]: found[0] for found in map(_VARIANT.fullmatch, graphs) if found}
-        if len(made) == len(graphs):
-            return next(made[name] for name in _NEAREST if name in made)
+        if {*graphs}.issubset(_VARIANTS):
+            return min(graphs, key=_VARIANTS.index)
         raise OptionError(
             f"{name} has several ONNX files and none is called model.onnx; choose one with "
             f"--onnx-file (onnx_file=): {', '.join(graphs)}"
         )
     if safetensors and runtime != "onnx":
         return safetensors
-    if safetensors:
-        raise ModelError(f"{name} has no ONNX file: use the runtime torch, or export one")
-    if graphs:
-        raise ModelError(
-            f"{name} has ONNX files alone, no .safetensors for PyTorch: use the runtime onnx"
-        )
+    if safetensors or graphs:
+        own, other = ("no ONNX file", "torch") if safetensors else ("ONNX files alone", "onnx")
+        raise ModelError(f"{name} has {own}: use the runtime {other}")
     if pickles := sorted(file for file in names if _PICKLE.fullmatch(file)):
         raise ModelError(
             f"{name} has its weights only in {', '.join(pickles[:3])}: loading such a file can run "
@@ -142,3 +135,73 @@ def need_torch(name: str) -> None:
             f"{name} runs on PyTorch, which is not installed: "
             "pip install 'fillmask-ui[torch]', or choose a model with an ONNX file"
         )
+
+
+# Architectures that count positions from pad_token_id + 1, so that many rows of the position
+# table are never reached: RoBERTa's 514 rows serve 512 tokens.
+_POSITIONS_AFTER_PAD = re.compile(
+    r"camembert|data2vec-text|esm|ibert|longformer|luke|mpnet|xmod"
+    r"|roberta|roberta-prelayernorm|xlm-roberta|xlm-roberta-xl"
+)
+# Endings of the class names of models that predict the next token or write new text.
+_OTHER_TASKS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The part of a Hugging Face `config.json` that this project uses."""
+
+    raw: dict[str, Any] = field(default_factory=dict)  # the whole file; empty if there is none
+
+    def _count(self, key: str, least: int) -> int | None:
+        value = self.raw.get(key)
+        return value if isinstance(value, int) and value >= least else None
+
+    @property
+    def model_type(self) -> str:
+        return str(self.raw.get("model_type") or "unknown")
+
+    @property
+    def architectures(self) -> tuple[str, ...]:
+        names = self.raw.get("architectures")
+        return tuple(map(str, names)) if isinstance(names, list) else ()
+
+    @property
+    def is_masked_lm(self) -> bool:
+        return any(name.endswith("ForMaskedLM") for name in self.architectures)
+
+    @property
+    def vocabulary_size(self) -> int | None:
+        return self._count("vocab_size", 1)
+
+    @property
+    def first_position(self) -> int:
+        """Position id of the first token of a text."""
+        if not _POSITIONS_AFTER_PAD.fullmatch(self.model_type):
+            return 0
+        pad = self._count("pad_token_id", 0)
+        return (1 if pad is None else pad) + 1  # 1 is the default of all these architectures
+
+    @property
+    def usable_positions(self) -> int | None:
+        """Longest text in tokens that the position table serves; None if none is named."""
+        rows = self._count("max_position_embeddings", self.first_position + 1)
+        return None if rows is None else rows - self.first_position
+
+    def refuse_other_tasks(self, name: str) -> None:
+        """A ModelError for a model that was made for another task than filling masks."""
+        for own in () if self.is_masked_lm else self.architectures:
+            if own.endswith(_OTHER_TASKS) and "WithLMHead" not in own:
+                raise ModelError(
+                    f"{name} is not a masked language model: its config.json says {own}; choose a "
+                    "model for fill-mask (...ForMaskedLM)"
+                )
+
+
+def read_config(*folders: Path) -> ModelConfig:
+    """The first `config.json` in the folders; empty if none has one."""
+    path = next(filter(Path.is_file, (folder / "config.json" for folder in folders)), None)
+    if path is None:
+        return ModelConfig()
+    with opening("a model", path):
+        return ModelConfig(dict(json.loads(path.read_bytes())))

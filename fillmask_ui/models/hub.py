@@ -13,88 +13,68 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import (
-    CachedRevisionInfo,
-    HfApi,
-    constants,
-    errors,
-    scan_cache_dir,
-    snapshot_download,
-)
+from huggingface_hub import HfApi, constants, errors, scan_cache_dir, snapshot_download
+from huggingface_hub.utils import logging
 from tqdm.std import tqdm
 
+import fillmask_ui.models.files as layout
 from fillmask_ui.errors import ModelError, NetworkError, OptionError, first_line, opening
-from fillmask_ui.models.configuration import read_config
-from fillmask_ui.models.files import (
-    INDEX,
-    TOKENIZER,
-    TOKENIZER_MARKS,
-    ModelFiles,
-    files_in_folder,
-    has_tokenizer,
-    index_parts,
-    names_in,
-    need_torch,
-    pick_weights,
-)
+from fillmask_ui.models.choice import Reference
 from fillmask_ui.models.graph import external_locations
 from fillmask_ui.models.progress import LoadProgress, ProgressCallback
-from fillmask_ui.models.quiet import quiet_hub
-from fillmask_ui.models.reference import Reference
+
+logging.set_verbosity(logging.CRITICAL)  # what fails arrives as an exception too
 
 
 def fetch_model(
     parsed: Reference, runtime: str, onnx_file: str | None, report: ProgressCallback
-) -> ModelFiles:
+) -> layout.ModelFiles:
     """The files of a model on the hub, from the cache if they are there."""
 
     def weights(names: list[str]) -> list[str]:
-        return [pick_weights(parsed.name, names, runtime, onnx_file)]
+        return [layout.pick_weights(parsed.name, names, runtime, onnx_file)]
 
     folder = _fetch(parsed, weights, report)
-    return replace(files_in_folder(parsed.name, folder, runtime, onnx_file), commit=folder.name)
+    found = layout.files_in_folder(parsed.name, folder, runtime, onnx_file)
+    return replace(found, commit=folder.name)
 
 
 def fetch_tokenizer(parsed: Reference, report: ProgressCallback) -> Path:
     """Folder with the tokenizer of a model on the hub; its weights are not fetched."""
 
     def no_weights(names: list[str]) -> list[str]:
-        if TOKENIZER_MARKS.isdisjoint(names):
+        if layout.TOKENIZER_MARKS.isdisjoint(names):
             raise ModelError(f"{parsed.name} has no tokenizer")
         return []
 
     return _fetch(parsed, no_weights, report)
 
 
-def cached_models() -> dict[str, CachedRevisionInfo]:
-    """Masked language models in the local cache that load without network, by reference.
+def cached_models() -> dict[str, tuple[Path, int]]:
+    """Folder and bytes of the masked language models that load without network, by reference.
 
     The reference has a revision unless it is the main one. Damaged repositories are left out.
     """
-    found: dict[str, CachedRevisionInfo] = {}
     if not Path(constants.HF_HUB_CACHE).exists():
-        return found
+        return {}
     with opening("a model", constants.HF_HUB_CACHE):
         repositories = scan_cache_dir(constants.HF_HUB_CACHE).repos
+    found = {}
     for repository in repositories:
         for own in repository.revisions if repository.repo_type == "model" else ():
             if _is_masked_lm(own.snapshot_path):
-                other = min(own.refs, default=own.commit_hash)
-                name = repository.repo_id
-                found[name if "main" in own.refs else f"{name}@{other}"] = own
+                at = "" if "main" in own.refs else f"@{min(own.refs, default=own.commit_hash)}"
+                found[repository.repo_id + at] = own.snapshot_path, own.size_on_disk
     return dict(sorted(found.items()))
 
 
 def _is_masked_lm(folder: Path) -> bool:
     try:
-        if not read_config(folder).is_masked_lm or not has_tokenizer(folder):
-            return False
-        files_in_folder(folder.name, folder)
+        with suppress(OptionError):  # one of several ONNX files has to be chosen
+            layout.files_in_folder(folder.name, folder)
+        return layout.read_config(folder).is_masked_lm and layout.has_tokenizer(folder)
     except ModelError:
         return False
-    except OptionError:  # one of several ONNX files has to be chosen
-        pass
-    return True
 
 
 def _fetch(
@@ -102,13 +82,12 @@ def _fetch(
 ) -> Path:
     """Snapshot folder with config, tokenizer and the files that `needed` picks of all names.
 
-    Without network it is the one in the cache, if it has these.
+    If the hub does not answer it is the one in the cache, if it has these.
     """
-    with _explained(parsed), quiet_hub():
+    with _explained(parsed):
         report(LoadProgress("download", f"asking the hub for {parsed.name}"))
         repository, revision = parsed.hub_id, parsed.revision
         try:
-            # After ten seconds without an answer the cache is used instead.
             info = HfApi().model_info(
                 repository, revision=revision, files_metadata=True, timeout=10.0
             )
@@ -123,17 +102,17 @@ def _fetch(
                     local_files_only=True,
                     allow_patterns="config.json",
                 )
-                needed(names_in(Path(cached)))
+                needed(layout.names_in(Path(cached)))
                 return Path(cached)
             raise
         sizes = {one.rfilename: one.size or 0 for one in info.siblings or ()}
         weights = needed(sorted(sizes))
         if not all(name.endswith(".onnx") for name in weights):
-            need_torch(parsed.name)  # before anything large is fetched for it
-        names = [name for name in sizes if name == "config.json" or TOKENIZER.fullmatch(name)]
-        first = {name: sizes[name] for name in (*names, *weights)}
+            layout.need_torch(parsed.name)  # before anything large is fetched for it
+        small = [own for own in sizes if own == "config.json" or layout.TOKENIZER.fullmatch(own)]
+        first = {name: sizes[name] for name in (*small, *weights)}
         folder = _download(parsed, revision, first, 0, report)
-        outside = {name for own in first for name in _kept_outside(folder, own)} & sizes.keys()
+        outside = {name for own in weights for name in _kept_outside(folder, own)} & sizes.keys()
         if outside:
             # By commit, so that both are of one state of the repository.
             more = {name: sizes[name] for name in outside}
@@ -143,12 +122,10 @@ def _fetch(
 
 def _kept_outside(folder: Path, name: str) -> set[str]:
     """Names of the files that hold what an ONNX file or an index of parts does not hold itself."""
-    if name == INDEX:
-        return index_parts(folder / name)
-    if not name.endswith(".onnx"):
-        return set()
+    if name == layout.INDEX:
+        return layout.index_parts(folder / name)
+    locations = external_locations(folder / name) if name.endswith(".onnx") else set()
     beside = posixpath.dirname(name)
-    locations = external_locations(folder / name)
     return {posixpath.normpath(posixpath.join(beside, location)) for location in locations}
 
 
@@ -173,10 +150,10 @@ def _download(
         report(LoadProgress("download", message, int(done), total))
 
     class Bar(tqdm):
-        """Shows nothing itself. The client makes three; the byte bar that is further on counts.
+        """Shows nothing itself.
 
-        They are for bytes received by Xet, which come evenly and can be more than the file; for
-        bytes written, in bursts, or alone if Xet is not used; and for files.
+        The client makes three: for bytes received by Xet, which come evenly and can be more than
+        the file, for bytes written, in bursts, and for files. The byte bar further on counts.
         """
 
         def __init__(self, *args: Any, **options: Any) -> None:
@@ -204,33 +181,28 @@ def _explained(parsed: Reference) -> Iterator[None]:
     where = f"{parsed.hub_id} on the hub"
     try:
         yield
-    except errors.GatedRepoError as error:
-        raise ModelError(f"{where} is gated: accept its terms, then: hf auth login") from error
-    except errors.RepositoryNotFoundError as error:
-        raise ModelError(
-            f"there is no {where}, or it is private: check the spelling, or log in with: "
-            f"hf auth login; {_at_hand()}"
-        ) from error
-    except errors.RevisionNotFoundError as error:
-        raise ModelError(
-            f"{where} has no revision {parsed.revision!r}: give a branch, tag or commit, or none"
-        ) from error
     except errors.HFValidationError as error:
         raise OptionError(f"{parsed.name!r} is not a hub id: {error}") from error
     # Xet downloads raise a bare RuntimeError; a wrong address or token is a ValueError.
     except (errors.HTTPError, OSError, RuntimeError, ValueError) as error:
-        why = f"the hub cannot be reached or broke off ({first_line(error, 200)})"
-        if isinstance(error, errors.OfflineModeIsEnabled):
-            why = "HF_HUB_OFFLINE is set, so nothing is fetched"
-        wanted = parsed.hub_id + (f" at {parsed.revision}" if parsed.revision else "")
-        raise NetworkError(
-            f"{wanted} is not complete in the local cache, and {why}; {_at_hand()}"
-        ) from error
-
-
-def _at_hand() -> str:
-    """What loads without network."""
-    names = ["embedded", "embedded:int8"]
-    with suppress(ModelError):
-        names += cached_models()
-    return f"at hand without network: {', '.join(names)}, and any folder or .onnx file"
+        names = ["embedded", "embedded:int8"]
+        with suppress(ModelError):
+            names += cached_models()
+        at_hand = f"at hand without network: {', '.join(names)}, and any folder or .onnx file"
+        if isinstance(error, errors.GatedRepoError):
+            said = f"{where} is gated: accept its terms, then: hf auth login"
+        elif isinstance(error, errors.RepositoryNotFoundError):
+            said = (
+                f"there is no {where}, or it is private: check the spelling, or log in with: "
+                f"hf auth login; {at_hand}"
+            )
+        elif isinstance(error, errors.RevisionNotFoundError):
+            said = f"{where} has no revision {parsed.revision!r}: give a branch, tag or commit"
+        else:
+            why = f"the hub cannot be reached or broke off ({first_line(error, 200)})"
+            if isinstance(error, errors.OfflineModeIsEnabled):
+                why = "HF_HUB_OFFLINE is set, so nothing is fetched"
+            wanted = parsed.hub_id + (f" at {parsed.revision}" if parsed.revision else "")
+            said = f"{wanted} is not complete in the local cache, and {why}; {at_hand}"
+            raise NetworkError(said) from error
+        raise ModelError(said) from error

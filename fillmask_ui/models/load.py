@@ -1,16 +1,14 @@
-"""`load_model`: from a reference to a model that is checked and ready."""
+"""`load_model`: from a reference to a model that is checked and ready; what is at hand for it."""
 
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 
+import fillmask_ui.models.files as layout
 from fillmask_ui.assets import asset
 from fillmask_ui.errors import ModelError, OptionError
-from fillmask_ui.models.choice import ModelChoice
-from fillmask_ui.models.configuration import read_config
-from fillmask_ui.models.files import ModelFiles, files_in_folder, has_tokenizer, need_torch
+from fillmask_ui.models.choice import ModelChoice, Reference, parse_reference
 from fillmask_ui.models.progress import LoadProgress, ProgressCallback, silent
-from fillmask_ui.models.reference import Reference, parse_reference
 from fillmask_ui.protocol import MaskedLM
 
 
@@ -28,17 +26,14 @@ def load_model(
     x64_quant_precision: str = "auto",
     on_progress: ProgressCallback | None = None,
 ) -> MaskedLM:
-    """Load a masked language model and check that it is one.
+    """Load a masked language model, the embedded one by default, and check that it is one.
 
-    The options are those of `ModelChoice`, and `on_progress` is that of `load_choice`. Without a
-    reference it is the embedded model.
-
-    Returns:
-        A model that ran a probe: its logits are as wide as the vocabulary and not NaN.
+    The options are those of `ModelChoice`, and `on_progress` is that of `load_choice`. The model
+    ran a probe: its logits are as wide as the vocabulary and not NaN.
 
     Raises:
         ModelError: if it cannot be found, read or run, or is no masked language model.
-        OptionError: for an option that is not known here.
+        OptionError: for a value of an option that is not known here.
         NetworkError: if it has to be fetched and cannot be.
 
     >>> model = load_model()
@@ -71,26 +66,30 @@ def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None
     check_threads(choice.threads)
     report = on_progress or silent
     parsed = parse_reference(choice.reference)
-    files = _find(parsed, _with_implied(parsed, choice), report)
+    files = _find(parsed, choice, report)
     if files.runtime == "torch":
-        need_torch(files.name)
+        layout.need_torch(files.name)
     if choice.tokenizer is not None:
+        if parsed.kind != "file" and files.tokenizer is not None:
+            raise OptionError(
+                "--model-id names the tokenizer of an .onnx file; "
+                "name the model itself with --model"
+            )
         files = replace(files, tokenizer=_find_tokenizer(choice.tokenizer, report))
     if files.tokenizer is None:
         raise ModelError(
             f"{files.name} has no tokenizer beside it: name its folder or hub id with "
             "--tokenizer (tokenizer=)"
         )
-    config = read_config(files.folder, files.weights[0].parent, files.tokenizer)
+    config = layout.read_config(files.folder, files.weights[0].parent, files.tokenizer)
     config.refuse_other_tasks(files.name)
 
     from fillmask_ui.models.vocabulary import load_own_vocabulary, load_vocabulary
 
     report(LoadProgress("tokenizer", f"reading the tokenizer of {files.name}"))
-    if parsed.kind == "embedded" and choice.tokenizer is None:
+    read_vocabulary = partial(load_vocabulary, files.tokenizer, files.name)
+    if parsed.kind == "embedded":
         read_vocabulary = partial(load_own_vocabulary, files.tokenizer)
-    else:
-        read_vocabulary = partial(load_vocabulary, files.tokenizer, files.name)
     report(LoadProgress("weights", f"reading the weights of {files.name}"))
     if files.runtime == "onnx":
         from fillmask_ui.models.onnx import OnnxMaskedLM
@@ -101,45 +100,90 @@ def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None
     return TorchMaskedLM(files, read_vocabulary, config, choice)
 
 
-def _with_implied(parsed: Reference, choice: ModelChoice) -> ModelChoice:
-    """The choice with the options that the reference stands for."""
-    implied = dict(parsed.implied)
-    if choice.runtime not in ("auto", implied.get("runtime", choice.runtime)):
-        raise OptionError(f"{parsed.name} runs on {implied['runtime']}, not on {choice.runtime}")
-    if choice.onnx_file and (parsed.kind == "file" or "onnx_file" in implied):
+def _find(parsed: Reference, choice: ModelChoice, report: ProgressCallback) -> layout.ModelFiles:
+    """The files that a reference and the options beside it mean; an OptionError if they differ."""
+    runtime = parsed.implied.get("runtime", choice.runtime)
+    if choice.runtime not in ("auto", runtime):
+        raise OptionError(f"{parsed.name} runs on {runtime}, not on {choice.runtime}")
+    if choice.onnx_file and (parsed.kind == "file" or "onnx_file" in parsed.implied):
         raise OptionError(
             f"{parsed.name} already names its ONNX file: leave out --onnx-file (onnx_file=)"
         )
-    if choice.onnx_file and "torch" in (choice.runtime, implied.get("runtime")):
+    if choice.onnx_file and runtime == "torch":
         raise OptionError("an ONNX file was chosen together with the runtime torch: drop one")
-    return replace(
-        choice,
-        runtime=implied.get("runtime", choice.runtime),
-        onnx_file=implied.get("onnx_file", choice.onnx_file),
-    )
-
-
-def _find(parsed: Reference, choice: ModelChoice, report: ProgressCallback) -> ModelFiles:
+    onnx_file = parsed.implied.get("onnx_file", choice.onnx_file)
     if parsed.kind == "hub":
         from fillmask_ui.models.hub import fetch_model
 
-        return fetch_model(parsed, choice.runtime, choice.onnx_file, report)
-    folder, onnx_file = parsed.path or asset("model"), choice.onnx_file
+        return fetch_model(parsed, runtime, onnx_file, report)
+    folder = parsed.path or asset("model")
     if parsed.kind == "file":
-        # The tokenizer lies beside the file or one folder up, or is named.
+        # The tokenizer lies beside the file or, of one in `onnx/`, one folder up, or is named.
         file = folder
-        homes = [file.parent, file.parent.parent] if file.parent.name == "onnx" else [file.parent]
-        folder = next(filter(has_tokenizer, homes), file.parent)
+        homes = [file.parent, file.parent.parent][: 1 + (file.parent.name == "onnx")]
+        folder = next(filter(layout.has_tokenizer, homes), file.parent)
         onnx_file = file.relative_to(folder).as_posix()
-    return files_in_folder(parsed.name, folder, choice.runtime, onnx_file)
+    return layout.files_in_folder(parsed.name, folder, runtime, onnx_file)
 
 
 def _find_tokenizer(wanted: str, report: ProgressCallback) -> Path:
     parsed = parse_reference(wanted)
-    if parsed.kind == "file":
-        raise OptionError(f"the tokenizer {wanted} is a file: give its folder or a hub id")
-    if parsed.kind == "hub":
-        from fillmask_ui.models.hub import fetch_tokenizer
+    if parsed.kind != "hub":
+        return parsed.path or asset("model")
+    from fillmask_ui.models.hub import fetch_tokenizer
 
-        return fetch_tokenizer(parsed, report)
-    return parsed.path or asset("model")
+    return fetch_tokenizer(parsed, report)
+
+
+@dataclass(frozen=True)
+class AvailableModel:
+    """A model that loads without network."""
+
+    reference: str  # what to give to `load_model`
+    runtimes: tuple[str, ...]  # `onnx`, `torch` or both, the default first
+    size_bytes: int  # on disk: of the weights that it reads, of a cached one of all its files
+    where: str  # `embedded` or `local cache`
+    note: str = ""  # what a reader should know; "" for nothing
+
+
+_INT8_NOTE = "smaller and faster; its numbers differ a little and may depend on the CPU"
+# Reference, runtimes, weights and note of what ships with the project.
+_EMBEDDED = (
+    ("embedded", ("onnx", "torch"), "onnx/model.onnx", "float16 weights"),
+    ("embedded:int8", ("onnx",), "onnx/model_int8.onnx", _INT8_NOTE),
+    ("embedded:torch", ("torch",), layout.WEIGHTS, "the same weights on PyTorch"),
+)
+
+
+def available_models() -> tuple[AvailableModel, ...]:
+    """The embedded models, then those in the Hugging Face cache by name.
+
+    >>> [model.reference for model in available_models()][:3]
+    ['embedded', 'embedded:int8', 'embedded:torch']
+    """
+    from fillmask_ui.models.hub import cached_models
+
+    models = [
+        AvailableModel(reference, runtimes, _embedded_bytes(file), "embedded", note)
+        for reference, runtimes, file, note in _EMBEDDED
+    ]
+    for reference, (folder, size) in cached_models().items():
+        endings = {Path(name).suffix for name in layout.names_in(folder)}
+        kinds = {"onnx": ".onnx", "torch": ".safetensors"}
+        own = tuple(runtime for runtime, ending in kinds.items() if ending in endings)
+        models.append(AvailableModel(reference, own, size, "local cache"))
+    if layout.has_torch():
+        return tuple(models)
+    note = "needs PyTorch: pip install 'fillmask-ui[torch]'"
+    return tuple(own if "onnx" in own.runtimes else replace(own, note=note) for own in models)
+
+
+@cache
+def _embedded_bytes(file: str) -> int:
+    """Of the weights that a file of the embedded model holds or refers to."""
+    from fillmask_ui.models.graph import read_graph
+
+    folder = asset("model")
+    if file == layout.WEIGHTS:
+        return (folder / file).stat().st_size
+    return read_graph(folder / file, folder, "embedded").size_bytes

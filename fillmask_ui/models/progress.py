@@ -1,7 +1,11 @@
-"""What a model reports while it loads."""
+"""What is told while a model loads: our own steps, and not what libraries say to developers."""
 
-from collections.abc import Callable
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from threading import Lock
 
 
 @dataclass(frozen=True)
@@ -15,11 +19,7 @@ class LoadProgress:
 
     @property
     def fraction(self) -> float | None:
-        """Part done, in [0, 1]; None if nothing is counted.
-
-        >>> LoadProgress("download", "model.safetensors", 25, 100).fraction
-        0.25
-        """
+        """Part done, in [0, 1]; None if nothing is counted."""
         if self.done_bytes is None or not self.total_bytes:
             return None
         return min(1.0, self.done_bytes / self.total_bytes)
@@ -30,3 +30,36 @@ ProgressCallback = Callable[[LoadProgress], None]
 
 def silent(_: LoadProgress) -> None:
     """For callers that do not listen."""
+
+
+_LOCK, _RESTORE = Lock(), ExitStack()
+_INSIDE: list[bool] = []  # one for each thread
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """No warnings, advice or progress bars of transformers inside `with` this.
+
+    These are settings of the process: the first thread inside changes them, the last restores.
+    """
+    with _LOCK:
+        if not _INSIDE:
+            # Read when it is first imported: no advice such as "PyTorch was not found".
+            os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+            from transformers.utils import logging
+
+            _RESTORE.callback(logging.set_verbosity, logging.get_verbosity())
+            logging.set_verbosity_error()
+            if logging.is_progress_bar_enabled():
+                _RESTORE.callback(logging.enable_progress_bar)
+                logging.disable_progress_bar()
+            _RESTORE.enter_context(warnings.catch_warnings())
+            warnings.simplefilter("ignore")  # of what it will no longer read one day
+        _INSIDE.append(True)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _INSIDE.pop()
+            if not _INSIDE:
+                _RESTORE.close()

@@ -19,8 +19,7 @@ from fillmask_ui import __version__
 from fillmask_ui.batching import PaddedBatch, pad
 from fillmask_ui.errors import ModelError, ModelOutputError
 from fillmask_ui.models.choice import ModelChoice
-from fillmask_ui.models.configuration import ModelConfig
-from fillmask_ui.models.files import ModelFiles
+from fillmask_ui.models.files import ModelConfig, ModelFiles
 from fillmask_ui.models.tuning import DEFAULT, best_batch_tokens, concurrent_calls
 from fillmask_ui.models.vocabulary import TokenizerVocabulary
 from fillmask_ui.models.weights import weights_sha256

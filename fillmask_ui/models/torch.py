@@ -17,7 +17,7 @@ from fillmask_ui.batching import PaddedBatch
 from fillmask_ui.errors import ModelError, OptionError, first_line, opening, unknown
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.files import ModelFiles
-from fillmask_ui.models.quiet import quiet_transformers
+from fillmask_ui.models.progress import quiet_transformers
 from fillmask_ui.models.runtime import FULL_LOGITS, TOLERANCE, RuntimeModel
 from fillmask_ui.models.weights import (
     refuse_mismatched,

@@ -2,25 +2,87 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.errors import ModelError, TextError, opening
-from fillmask_ui.models.marks import Marks
-from fillmask_ui.models.quiet import quiet_transformers
+from fillmask_ui.models.progress import quiet_transformers
 from fillmask_ui.records import Encoding, Span
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as RustTokenizer
     from transformers import PreTrainedTokenizerBase
 
-# Text, and whether to add special tokens, to an encoding; nothing is cut or padded.
+# Text, and whether to add special tokens, to an encoding.
 Splitter = Callable[[str, bool], Encoding]
 
-# A tokenizer that knows no limit reports about 1e30.
-_NO_LIMIT = 10_000_000
+_NO_LIMIT = 10_000_000  # a tokenizer that knows no limit reports about 1e30
+
+
+_MARKS = {"pieces": "##", "bytes": "Ġ", "blank": "▁"}
+# What a reader sees for tokens that are nothing but blanks.
+_VISIBLE_BLANKS = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})
+
+
+@dataclass(frozen=True)
+class Marks:
+    """How the strings of a vocabulary mark word boundaries, and the words without the marks.
+
+    WordPiece marks what continues a word (`##ing`); byte-level BPE and Unigram mark what begins
+    one (`Ġthe`, `▁the`), and byte-level BPE also spells every byte as one printable character.
+    """
+
+    style: str  # `pieces` (##), `bytes` (Ġ), `blank` (▁) or `none`
+
+    @classmethod
+    def of(cls, tokens: Iterable[str]) -> "Marks":
+        """What most tokens follow.
+
+        >>> Marks.of(["[MASK]", "play", "##ing", "##ed"]).style
+        'pieces'
+        """
+        counts = Counter(
+            style
+            for own in tokens
+            for style, mark in _MARKS.items()
+            if own.startswith(mark) and own != "##"
+        )
+        return cls(max(counts, key=lambda style: counts[style], default="none"))
+
+    def is_marked(self, text: str) -> bool:
+        """Whether a text is written as a raw vocabulary string of this convention."""
+        return self.style in _MARKS and text.startswith(_MARKS[self.style])
+
+    def is_continuation(self, token: str) -> bool:
+        """Whether a token that is not special continues the word to its left."""
+        if self.style == "pieces":
+            return token.startswith("##") and len(token) > 2
+        return self.style in _MARKS and not self.is_marked(token)
+
+    def word(self, token: str) -> str:
+        """A token that is not special, without its marks; raw where that would not be visible.
+
+        >>> Marks("bytes").word("ĠcafÃ©"), Marks("bytes").word("Ã"), Marks("blank").word("▁")
+        ('café', 'Ã', '␣')
+        """
+        if self.style == "pieces":
+            text = token[2:] if self.is_continuation(token) else token
+        elif self.style == "blank":
+            text = token.replace("▁", " ")
+        elif self.style == "none":
+            text = token.removesuffix("</w>")
+        else:
+            from tokenizers.decoders import ByteLevel
+
+            text = ByteLevel().decode([token])  # with U+FFFD for half a letter
+        if not text.strip(" \n\t"):
+            return text.translate(_VISIBLE_BLANKS) or token
+        text = text.removeprefix(" ")
+        is_visible = not text.isspace() and any(map(str.isprintable, text))
+        return text if is_visible and "\ufffd" not in text else token
 
 
 @dataclass(eq=False)
@@ -29,7 +91,7 @@ class TokenizerVocabulary:
 
     split: Splitter
     ids: Mapping[str, int]  # token to id
-    mask_token: str  # its string
+    mask_token: str
     mask_id: int
     pad_id: int  # fills up shorter texts
     unk_id: int | None  # stands for what the vocabulary cannot spell; None where there is none
@@ -92,33 +154,43 @@ class TokenizerVocabulary:
 def load_vocabulary(source: Path, name: str) -> TokenizerVocabulary:
     """The tokenizer of a folder, as transformers reads it, for the model of this name.
 
-    Raises:
-        ModelError: if it cannot be read, or has no words or no mask token of its own.
+    A ModelError if it cannot be read, or has no words or no mask token of its own.
     """
     tokenizer: Any = read_tokenizer(source, name)
     mask, mask_id = tokenizer.mask_token, tokenizer.mask_token_id
     if mask_id is None:
         raise ModelError(
-            f"the tokenizer of {name} has no mask token, so this is no masked language model "
-            "or the tokenizer belongs to another one: choose a model for fill-mask"
-        )
-    if mask_id in (tokenizer.pad_token_id, tokenizer.unk_token_id):
-        raise ModelError(
-            f"the tokenizer of {name} uses its mask token, {mask!r}, also as padding or for what "
-            "it does not know: it is damaged; fetch it again"
+            f"the tokenizer of {name} has no mask token: choose a model for fill-mask, or its own "
+            "tokenizer"
         )
     with opening("a tokenizer", name):
-        vocabulary = _of_transformers(tokenizer, name)
-    if len(vocabulary.ids) <= len(vocabulary.special_ids):
-        raise ModelError(
-            f"the tokenizer of {name} knows no words, only special tokens: the file of its "
-            "vocabulary (tokenizer.json, vocab.txt or the like) is missing or empty; fetch it again"
+        ids, limit = tokenizer.get_vocab(), tokenizer.model_max_length
+        marks = Marks.of(ids)
+        vocabulary = TokenizerVocabulary(
+            split=_fast_splitter(tokenizer.backend_tokenizer, marks, name)
+            if tokenizer.is_fast
+            else _slow_splitter(tokenizer, marks, name),
+            ids=ids,
+            mask_token=mask,
+            mask_id=mask_id,
+            pad_id=tokenizer.pad_token_id or 0,  # any token does, as padding is masked out
+            unk_id=tokenizer.unk_token_id,
+            special_ids=frozenset(tokenizer.all_special_ids),
+            limit=int(limit) if 0 < limit < _NO_LIMIT else None,
+            packages=("tokenizers", "transformers"),
+            marks=marks,
         )
-    if vocabulary.split(f"{mask} a {mask}", True).ids.count(mask_id) != 2:
-        raise ModelError(
-            f"the mask token of {name}, {mask!r}, is not one token in a text: its tokenizer is "
-            "damaged or belongs to another model; fetch it again"
+    wrong = ""
+    if mask_id in (tokenizer.pad_token_id, tokenizer.unk_token_id):
+        wrong = f"uses its mask token, {mask!r}, also as padding or for what it does not know"
+    elif len(vocabulary.ids) <= len(vocabulary.special_ids):
+        wrong = (
+            "knows no words, only special tokens: the file of its vocabulary is missing or empty"
         )
+    elif vocabulary.split(f"{mask} a {mask}", True).ids.count(mask_id) != 2:
+        wrong = f"does not read its mask token, {mask!r}, as one token"
+    if wrong:
+        raise ModelError(f"the tokenizer of {name} {wrong}; fetch it again")
     return vocabulary
 
 
@@ -136,34 +208,8 @@ def read_tokenizer(source: Path, name: str) -> "PreTrainedTokenizerBase":
     return tokenizer
 
 
-def _of_transformers(tokenizer: Any, name: str) -> TokenizerVocabulary:
-    ids = tokenizer.get_vocab()
-    marks = Marks.of(ids)
-    limit = tokenizer.model_max_length
-    if tokenizer.is_fast:
-        split = _fast_splitter(tokenizer.backend_tokenizer, marks, name)
-    else:
-        split = _slow_splitter(tokenizer, marks, name)
-    return TokenizerVocabulary(
-        split=split,
-        ids=ids,
-        mask_token=tokenizer.mask_token,
-        mask_id=tokenizer.mask_token_id,
-        pad_id=tokenizer.pad_token_id or 0,  # any token does, as padding is masked out
-        unk_id=tokenizer.unk_token_id,
-        special_ids=frozenset(tokenizer.all_special_ids),
-        limit=int(limit) if 0 < limit < _NO_LIMIT else None,
-        packages=("tokenizers", "transformers"),
-        marks=marks,
-    )
-
-
 def load_own_vocabulary(source: Path) -> TokenizerVocabulary:
-    """The tokenizer of the embedded model, without the seconds that transformers takes to import.
-
-    Other folders may rely on what transformers makes of their files; this one is known to mean
-    the same, which a test holds.
-    """
+    """The tokenizer of the embedded model, as transformers reads it, without importing that."""
     from tokenizers import Tokenizer
 
     backend = Tokenizer.from_file(str(source / "tokenizer.json"))
@@ -186,10 +232,9 @@ def load_own_vocabulary(source: Path) -> TokenizerVocabulary:
 
 
 def _fast_splitter(backend: "RustTokenizer", marks: Marks, name: str) -> Splitter:
-    """Over the Rust tokenizer, which is used directly, with cutting and padding switched off.
+    """Over the Rust tokenizer, with cutting and padding switched off once.
 
-    The Python wrapper around it sets both anew at each call, which fails when two threads do so
-    at a time.
+    The Python wrapper around it sets both anew at each call, which fails in two threads at a time.
     """
     backend.no_truncation()
     backend.no_padding()
@@ -263,9 +308,8 @@ def _refuse_surrogates(text: str, kind: str = "text") -> None:
 def visible_span(text: str, token: str, start: int, end: int) -> Span:
     """A token's span without the blanks around it, unless it is nothing but blanks.
 
-    Tokens that swallow the blank to their left (`Ġword`, RoBERTa's `<mask>`) report it in their
-    range, and Unigram tokenizers give a token that is nothing but a mark (`▁`) the first letter
-    of the word behind it. What a reader marks in the text is the word.
+    Tokens that swallow the blank to their left (`Ġword`) report it in their range, and Unigram
+    tokenizers give a lone mark (`▁`) the first letter of the word behind it.
 
     >>> visible_span("a cat", "Ġcat", 1, 5), visible_span("cat", "▁", 0, 1)
     (Span(start=2, end=5), Span(start=0, end=0))

@@ -5,7 +5,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -31,9 +31,7 @@ def weights_sha256(paths: Iterable[Path]) -> str:
     """Hash of one file, or of the sorted hashes of several."""
     states = [(path, path.stat()) for path in paths]
     hashes = sorted(_file_sha256(path, state.st_mtime_ns, state.st_size) for path, state in states)
-    if len(hashes) == 1:
-        return hashes[0]
-    return hashlib.sha256("".join(hashes).encode("ascii")).hexdigest()
+    return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
 @lru_cache(maxsize=256)
@@ -51,44 +49,37 @@ def total_bytes(paths: Iterable[Path]) -> int:
     return sum(path.stat().st_size for path in paths)
 
 
-def header_of(path: Path) -> bytes:
-    """The JSON that a safetensors file begins with."""
-    with path.open("rb") as file:
-        return file.read(int.from_bytes(file.read(8), "little"))
-
-
 def tensor_ranges(path: Path) -> list[tuple[int, int]]:
     """First byte and end of each tensor in a safetensors file, in order."""
-    with opening("a model", path):
-        content = header_of(path)
+    with opening("a model", path), path.open("rb") as file:
+        content = file.read(int.from_bytes(file.read(8), "little"))
         header, start = json.loads(content), 8 + len(content)
         header.pop("__metadata__", None)
         pairs = [own["data_offsets"] for own in header.values()]
         return sorted((start + first, start + end) for first, end in pairs)
 
 
-def stored_precision(paths: Iterable[Path]) -> str:
-    """The type that most weights are stored in; float32 if none is of a known type.
-
-    Raises:
-        ModelError: for a file that is not safetensors, or is cut short.
-    """
-    sizes = Counter[str]()
+def _tensors(paths: Iterable[Path]) -> Iterator[tuple[str, str, int]]:
+    """Name, type and count of numbers of each tensor; a ModelError for a broken file."""
     for path in paths:
         with opening("a model", path), safe_open(path, framework="numpy") as file:
-            for tensor in map(file.get_slice, file.keys()):
-                sizes[_NAMES.get(tensor.get_dtype(), "")] += math.prod(tensor.get_shape())
-    sizes.pop("", None)
+            for name in file.keys():  # noqa: SIM118 - it cannot be iterated over
+                own = file.get_slice(name)
+                yield name, own.get_dtype(), math.prod(own.get_shape())
+
+
+def stored_precision(paths: Iterable[Path]) -> str:
+    """The type that most weights are stored in; float32 if none is of a known type."""
+    sizes = Counter[str]()
+    for _, kind, numbers in _tensors(paths):
+        if kind in _NAMES:
+            sizes[_NAMES[kind]] += numbers
     return max(sizes, key=lambda kind: sizes[kind], default="float32")
 
 
 def tensor_names(paths: Iterable[Path]) -> list[str]:
     """Names of all tensors in some safetensors files."""
-    names: list[str] = []
-    for path in paths:
-        with opening("a model", path), safe_open(path, framework="numpy") as file:
-            names += file.keys()
-    return names
+    return [name for name, _, _ in _tensors(paths)]
 
 
 def refuse_mismatched(

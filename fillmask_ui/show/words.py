@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from fillmask_ui.models.marks import Marks
+from fillmask_ui.models.vocabulary import Marks
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Candidate
 

@@ -16,7 +16,7 @@ from huggingface_hub import ModelCard, ModelCardData
 
 from fillmask_ui.errors import DataError, FillmaskError, OptionError, translated
 from fillmask_ui.json_text import parse_json
-from fillmask_ui.models.reference import parse_reference
+from fillmask_ui.models.choice import parse_reference
 from fillmask_ui.options import options_of
 from fillmask_ui.training.corpus import CorpusPart
 from fillmask_ui.training.measure import ModelFigures

@@ -18,7 +18,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from fillmask_ui.errors import ModelError
-from fillmask_ui.models.quiet import quiet_transformers
+from fillmask_ui.models.progress import quiet_transformers
 from fillmask_ui.onnx_tools.export import export_onnx
 from fillmask_ui.onnx_tools.quantize import quantize_dynamic
 from fillmask_ui.onnx_tools.sharing import share_weights

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from fillmask_ui.models.marks import Marks
+from fillmask_ui.models.vocabulary import Marks
 
 
 @dataclass(frozen=True)

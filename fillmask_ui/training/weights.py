@@ -16,11 +16,10 @@ from transformers import AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokeni
 from fillmask_ui.assets import asset
 from fillmask_ui.errors import DataError, ModelError, OptionError, translated
 from fillmask_ui.json_text import read_object
+from fillmask_ui.models.choice import parse_reference
 from fillmask_ui.models.files import files_in_folder
 from fillmask_ui.models.hub import fetch_model
-from fillmask_ui.models.progress import silent
-from fillmask_ui.models.quiet import quiet_transformers
-from fillmask_ui.models.reference import parse_reference
+from fillmask_ui.models.progress import quiet_transformers, silent
 from fillmask_ui.models.torch import plain_config
 from fillmask_ui.models.vocabulary import read_tokenizer
 from fillmask_ui.models.weights import refuse_mismatched

@@ -66,7 +66,7 @@ def test_short_provider_name(tiny_models):
         ({"dtype": "int7", "runtime": "torch"}, "unknown dtype .*; known: bfloat16, float16"),
         ({"device": "tpu9", "runtime": "torch"}, r"unknown device .*; known: cpu"),
         ({"device": "meta", "runtime": "torch"}, r"unknown device .*; known: cpu"),
-        ({"dtype": "float16"}, "belong to the runtime torch"),
+        ({"dtype": "float16"}, "belongs to the runtime torch"),
         ({"provider": "cpu", "runtime": "torch"}, "belongs to the runtime onnx"),
         ({"graph_optimization": "most"}, r"unknown graph optimization .*; known: all, basic"),
         ({"onnx_file": "other"}, r"unknown ONNX file .*; known: onnx/model\.onnx"),
@@ -82,6 +82,17 @@ def test_an_onnx_file_named_twice(tiny_models):
     for reference in ("embedded:int8", tiny_models.folder("bert") / "onnx" / "model.onnx"):
         with pytest.raises(OptionError, match=r"already names its ONNX file: leave out --onnx-"):
             load_model(reference, onnx_file="model.onnx")
+
+
+def test_a_tokenizer_named_for_a_model_that_has_its_own(tiny_models, copy):
+    bert = tiny_models.folder("bert")
+    for reference in (None, "embedded:int8", bert, bert / "config.json"):
+        with pytest.raises(OptionError, match=r"^--model-id names the tokenizer of an .onnx file;"):
+            load_model(reference, tokenizer=bert)
+    folder = copy()
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).unlink()
+    assert load_model(folder, tokenizer=bert).vocabulary.size == 300
 
 
 def test_several_onnx_files_and_none_is_the_obvious_one(copy):

@@ -205,10 +205,10 @@ def test_external_data_in_the_store_that_repositories_share(
         path = snapshot / "onnx" / "hostile.onnx"
         path.write_bytes(hostile.SerializeToString())
         with pytest.raises(ModelError, match="outside the folder"):
-            read_graph(path, snapshot, "org/tiny")
+            assert read_graph(path, snapshot, "org/tiny").source
     (cache / "blobs" / shared.SHARED_BLOBS_MARKER_NAME).unlink()
     with pytest.raises(ModelError, match="outside the folder"):
-        read_graph(graph, snapshot, "org/tiny")
+        assert read_graph(graph, snapshot, "org/tiny").source
 
 
 def test_revision(load_all, loopback_hub, bert):
@@ -304,7 +304,7 @@ UNUSABLE = {
     "org/gated": ("ModelError", ["gated", "hf auth login"]),
     "org/pickle": ("ModelError", ["pytorch_model.bin", "can run any code"]),
     "org/empty": ("ModelError", ["holds no weights"]),
-    "org/causal": ("ModelError", ["GPT2LMHeadModel", "predicts the next token"]),
+    "org/causal": ("ModelError", ["GPT2LMHeadModel", "fill-mask"]),
     "org/a--b": ("OptionError", ["is not a hub id"]),
     "org/many": ("OptionError", ["onnx/a.onnx, onnx/b.onnx", "--onnx-file"]),
 }
@@ -336,6 +336,9 @@ def test_tokenizer_from_the_hub_for_an_onnx_file(load, loopback_hub, bert, tmp_p
     assert answer["runtime"] == "onnx"
     assert answer["vocabulary"] == 300
     assert fetched(loopback_hub) == {"config.json", "tokenizer.json", "tokenizer_config.json"}
+    refused = load("org/tiny", tokenizer="embedded")
+    assert refused["error"] == "OptionError"
+    assert "name the model itself with --model" in refused["message"]
 
 
 def test_nothing_runs_that_a_repository_brings_along(load, loopback_hub, bert, tmp_path):

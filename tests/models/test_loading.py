@@ -14,8 +14,8 @@ from tiny_models import TinyModels, batch_of, quiet
 from fillmask_ui import scoring
 from fillmask_ui.errors import ModelError
 from fillmask_ui.models import available_models, load_model
-from fillmask_ui.models.configuration import ModelConfig
-from fillmask_ui.models.reference import parse_reference
+from fillmask_ui.models.choice import parse_reference
+from fillmask_ui.models.files import ModelConfig
 from fillmask_ui.protocol import MaskedLM
 
 HEAVY = ("gradio", "onnx", "onnxruntime", "plotly", "tokenizers", "torch", "transformers")

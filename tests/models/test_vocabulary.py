@@ -13,8 +13,7 @@ from tiny_models import FAMILIES, quiet
 
 from fillmask_ui.assets import asset
 from fillmask_ui.errors import TextError
-from fillmask_ui.models.marks import Marks
-from fillmask_ui.models.vocabulary import load_own_vocabulary, load_vocabulary
+from fillmask_ui.models.vocabulary import Marks, load_own_vocabulary, load_vocabulary
 from fillmask_ui.protocol import Vocabulary
 
 BYTE_LEVEL = ("roberta", "modernbert")
