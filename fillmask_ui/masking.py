@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fillmask_ui.errors import OptionError, written
+from fillmask_ui.errors import OptionError
 from fillmask_ui.options import check_options, option
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Encoding
@@ -26,11 +26,7 @@ DEFAULT_SHARES = (0.8, 0.1, 0.1)
 
 @dataclass(frozen=True)
 class MaskRecipe:
-    """How `hide_random` chooses and shows tokens.
-
-    Raises:
-        OptionError: for values outside their range or shares that do not add up to 1.
-    """
+    """How `hide_random` chooses and shows tokens; an `OptionError` for values out of range."""
 
     # of a token (or word) to be chosen, in (0, 1]
     probability: float = option(
@@ -40,14 +36,12 @@ class MaskRecipe:
         flags=("--mask-probability",),
         metavar="P",
     )
-    # of the chosen, the share shown as the mask token; by default 0.8
+    # shares of the chosen that are shown as the mask token, as a random token and as they are;
+    # they add up to 1
     mask_share: float = option(None, "Of these, shown as the mask token; 0.8.", metavar="S")
-    # of the chosen, the share shown as a random token; by default 0.1
     random_share: float = option(None, "Of these, shown as a random token; 0.1.", metavar="S")
-    # of the chosen, the share shown as it is; by default 0.1. The three add up to 1.
     unchanged_share: float = option(None, "Of these, shown unchanged; 0.1.", metavar="S")
-    # choose words, not tokens; then all of the chosen show the mask token, which is then the
-    # default
+    # choose words, not tokens; all of the chosen then show the mask token
     whole_word: bool = option(False, "Choose words, shown as mask tokens.", label="Whole words")
 
     def __post_init__(self) -> None:
@@ -116,17 +110,11 @@ class HiddenTokens:
 
     def scored(self, index: int) -> np.ndarray:
         """int64, the entries of `cols` that are scored in one view."""
-        if self.hidden_until is None:
-            return np.arange(len(self.cols))
-        return np.array([index])
+        return np.arange(len(self.cols)) if self.hidden_until is None else np.array([index])
 
 
 def generator(seed: int, example_id: int) -> np.random.Generator:
-    """The random numbers of one text; those of another text are independent of them.
-
-    Raises:
-        OptionError: as of `check_seed`.
-    """
+    """The random numbers of one text; those of another text are independent of them."""
     check_seed(seed)
     return np.random.default_rng([seed, example_id])
 
@@ -134,7 +122,7 @@ def generator(seed: int, example_id: int) -> np.random.Generator:
 def check_seed(seed: int) -> None:
     """An `OptionError` for a seed that run.json, or the programs that read it, cannot hold."""
     if not 0 <= seed < 2**63:
-        raise OptionError(f"the seed must be 0 or larger and below 2^63; it was {written(seed)}")
+        raise OptionError(f"the seed must be 0 or larger and below 2^63; it was {seed:,}")
 
 
 def hideable(ids: ArrayLike, special_ids: frozenset[int]) -> np.ndarray:
@@ -147,13 +135,10 @@ def hideable(ids: ArrayLike, special_ids: frozenset[int]) -> np.ndarray:
 
 
 def word_starts(encoding: Encoding, special_ids: frozenset[int]) -> np.ndarray:
-    """Where a word begins, a word being what stands between blanks.
+    """Where a word, what stands between blanks, begins: bool [T], false for special tokens.
 
     A token begins a word if there is a gap in the text before it, if its own characters begin
     with a blank, or if the token before it is special.
-
-    Returns:
-        bool [T], false for special tokens.
 
     Source:
         The rule of transformers' `DataCollatorForLanguageModeling` with `whole_word_mask`, but

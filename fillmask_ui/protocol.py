@@ -1,7 +1,7 @@
 """What a model must offer. Everything else is derived from it, the same for every runtime.
 
-Axes: B texts in a batch, T tokens, M hidden positions, V vocabulary,
-H hidden size.
+Axes: B texts in a batch, T tokens, M hidden positions, V vocabulary, H hidden size. Arrays of ids
+and positions are int64.
 """
 
 from __future__ import annotations
@@ -22,30 +22,22 @@ class Vocabulary(Protocol):
     size: int  # number of tokens that the tokenizer knows; at most the width V of the logits
     mask_id: int  # id of the mask token
     mask_token: str  # its string, `[MASK]` or `<mask>`
-    # id of the token for what the vocabulary cannot spell; None if it can spell all
-    unk_id: int | None
+    unk_id: int | None  # of what the vocabulary cannot spell; None if it can spell all
     pad_id: int  # id used to fill up shorter texts of a batch
     special_ids: frozenset[int]  # ids of all special tokens, the mask among them
 
     def encode(self, text: str) -> Encoding:
-        """Text to token ids with special tokens; the mask token's string becomes `mask_id`.
-
-        Nothing is cut, however long the text is.
+        """Text to token ids with special tokens, uncut; the mask token's string is `mask_id`.
 
         Raises:
             TextError: for text that no tokenizer can take (lone surrogates).
         """
 
     def encode_word(self, word: str, before: str = " ") -> tuple[int, ...]:
-        """Sub-token ids of a word, as it would be tokenized where a mask stands.
+        """Sub-token ids of a word, without blanks around it, where a mask stands; may be empty.
 
-        Args:
-            word: without surrounding blanks.
-            before: the character to the left of the mask, "" at the start of the text. It
-                decides between `Ġword` and `word` in byte-level and Unigram vocabularies.
-
-        Returns:
-            No ids if the word tokenizes to nothing.
+        `before` is the character to the left of the mask, "" at the start of the text. It decides
+        between `Ġword` and `word` in byte-level and Unigram vocabularies.
         """
 
     def token(self, token_id: int) -> str:
@@ -69,15 +61,13 @@ class MaskedLM(Protocol):
     def logits_at(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> np.ndarray:
-        """Logits at the asked positions alone.
-
-        Safe to call from many threads.
+        """Logits at the asked positions alone; called from many threads.
 
         Args:
-            input_ids: int64 [B, T], padded with `vocabulary.pad_id`.
-            attention_mask: int64 [B, T], 1 for real tokens.
-            rows: int64 [M], text of each asked position, in [0, B).
-            cols: int64 [M], token of each asked position, in [0, T).
+            input_ids: [B, T], padded with `vocabulary.pad_id`.
+            attention_mask: [B, T], 1 for real tokens.
+            rows: [M], text of each asked position, in [0, B).
+            cols: [M], token of each asked position, in [0, T).
 
         Returns:
             float32 [M, V], V at least the vocabulary's size; an array of its own at each call.
@@ -94,16 +84,7 @@ class EncoderStates(Protocol):
     def states_at(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> np.ndarray:
-        """Last hidden state at the asked positions: the encoder's output, before any head.
-
-        Args:
-            input_ids: int64 [B, T], as of `MaskedLM.logits_at`, and so all others.
-            attention_mask: int64 [B, T].
-            rows: int64 [M], M at least 1.
-            cols: int64 [M].
-
-        Returns:
-            float32 [M, H].
+        """Last hidden state, before any head, float32 [M, H]; arguments as of `logits_at`, M > 0.
 
         Raises:
             ModelError: if this model does not let one see them; the message says why.
@@ -131,10 +112,7 @@ class PairPretraining(Protocol):
     ) -> PairLogits:
         """Logits of both heads for one pair, [CLS] A [SEP] B [SEP].
 
-        Args:
-            input_ids: int64 [T].
-            segments: int64 [T], 0 for A and 1 for B, each with its [SEP].
-            cols: int64 [M], positions whose tokens are asked for.
+        Ids and segments (0 for A and 1 for B, each with its [SEP]) are [T], `cols` [M].
 
         Raises:
             ModelError: if the model lacks that head, or fails.

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 
-from fillmask_ui.assets import asset
+from fillmask_ui.files import asset
 from fillmask_ui.models.files import ONNX, has_torch, names_in
 
 # What each embedded variant is loaded from, and the runtimes that load it, the default one first.

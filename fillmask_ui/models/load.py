@@ -4,8 +4,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from fillmask_ui.assets import asset
 from fillmask_ui.errors import ModelError, OptionError
+from fillmask_ui.files import asset
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.configuration import read_config
 from fillmask_ui.models.files import ModelFiles, files_in_folder, has_tokenizer, need_torch

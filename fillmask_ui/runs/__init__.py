@@ -13,7 +13,7 @@ from fillmask_ui.runs.perform import (
 )
 from fillmask_ui.runs.plan import Plan
 from fillmask_ui.runs.record import Recorder, resume, start
-from fillmask_ui.runs.store import Run, RunStore, default_root
+from fillmask_ui.runs.store import Run, RunStore
 
 compare_runs = compare  # its public name, beside the `compare` of two models
 
@@ -29,7 +29,6 @@ __all__ = [
     "RunStore",
     "compare",
     "compare_runs",
-    "default_root",
     "export",
     "perform",
     "perform_cells",

@@ -10,8 +10,8 @@ from typing import Any, TextIO
 from fillmask_ui.errors import DataError, OptionError, unknown
 from fillmask_ui.evaluation.rows import PARTS
 from fillmask_ui.evaluation.schemes import Unmasking
+from fillmask_ui.files import finished_file, text_file
 from fillmask_ui.masking import KINDS
-from fillmask_ui.output import finished_file, text_file
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs.store import Run
 

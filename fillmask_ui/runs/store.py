@@ -10,12 +10,11 @@ import itertools
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from fillmask_ui.assets import RUNS
 from fillmask_ui.errors import DataError, unknown
 from fillmask_ui.evaluation import EvaluatedText, Summary, summarize
 from fillmask_ui.records import SkippedText
@@ -173,15 +172,6 @@ def _unusable(what: str, root: Path, error: OSError) -> DataError:
         f"{what} {root}: {error.strerror}; name another folder with the environment variable "
         "FILLMASK_UI_RUNS"
     )
-
-
-def default_root(environment: Mapping[str, str], platform: str, home: Path) -> Path:
-    """Where runs are kept: `FILLMASK_UI_RUNS`, or where a `sys.platform` has user data.
-
-    >>> default_root({}, "linux", Path("/home/ada")).as_posix()
-    '/home/ada/.local/share/fillmask-ui/runs'
-    """
-    return RUNS.path(environment, platform, home)
 
 
 def slug(name: str) -> str:

@@ -19,12 +19,12 @@ from typing import Any, TypeVar, get_args
 
 from fillmask_ui.errors import DataError, FillmaskError, OptionError, unknown
 from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.files import visible
 from fillmask_ui.intervals import Limits
 from fillmask_ui.masking import check_seed
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.reference import parse_reference
 from fillmask_ui.options import OwnOption, configured, own_options
-from fillmask_ui.output import visible
 from fillmask_ui.sweeps.plan import Labelled, Sweep, text_files_of
 from fillmask_ui.texts import TextChoice, TextSource
 

@@ -283,9 +283,9 @@ def test_the_embedded_model_on_torch_by_option():
 
 
 def test_a_missing_asset_is_said(monkeypatch, tmp_path):
-    import fillmask_ui.assets
+    import fillmask_ui.files
 
-    monkeypatch.setattr(fillmask_ui.assets, "__file__", str(tmp_path / "fillmask_ui" / "assets.py"))
+    monkeypatch.setattr(fillmask_ui.files, "__file__", str(tmp_path / "fillmask_ui" / "files.py"))
     with pytest.raises(ModelError, match="missing from this installation"):
         load_model()
 
