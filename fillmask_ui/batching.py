@@ -1,9 +1,7 @@
 """Token sequences of many lengths as padded batches of about equal cost, and threads for them.
 
-Sorted by length within a window, sequences of similar length share a batch, so little is padding.
-A window is bounded, so that the whole data set never lies in memory; what it holds depends only
-on the sequences before it, so that a resumed run forms the same batches as one never interrupted.
-NumPy, ONNX Runtime and PyTorch release Python's lock while they compute, so threads are enough.
+Sequences of similar length share a batch, so little is padding. What a bounded window of them holds
+depends only on the sequences before it, so that a resumed run forms the same batches.
 
 Axes: B sequences in a batch, T tokens of the longest, M asked positions, V vocabulary.
 """
@@ -56,11 +54,7 @@ def pad(sequences: Sequence[np.ndarray], pad_id: int) -> PaddedBatch:
 def logits_of_batch(
     model: MaskedLM, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray
 ) -> np.ndarray:
-    """`MaskedLM.logits_at` of a batch, float32 [M, V].
-
-    Raises:
-        ModelOutputError: if a model, which may be the user's own, does not keep to its protocol.
-    """
+    """`MaskedLM.logits_at` of a batch, [M, V]; a `ModelOutputError` if that breaks its protocol."""
     logits = np.asarray(model.logits_at(batch.input_ids, batch.attention_mask, rows, cols))
     size = model.vocabulary.size
     count, width = logits.shape if logits.ndim == 2 else (-1, 0)
@@ -76,9 +70,7 @@ def logits_of_batch(
 def windows(
     items: Iterable[Item], size_of: Callable[[Item], int], *, max_size: int, max_items: int
 ) -> Iterator[list[Item]]:
-    """Cut a stream into lists of bounded size, in order, reading one item past each list.
-
-    An item above `max_size` is alone in its list.
+    """Cut a stream into lists of bounded size; an item above `max_size` is alone in its list.
 
     >>> list(windows([3, 4, 9, 1], lambda size: size, max_size=8, max_items=10))
     [[3, 4], [9], [1]]
@@ -105,11 +97,9 @@ def plan_batches(
 ) -> list[list[int]]:
     """Group sequences of similar length: indices into `lengths`, each once, shortest first.
 
-    Args:
-        lengths: tokens of each sequence.
-        max_tokens: largest B * T of a batch, padding counted; a longer sequence is alone.
-        targets: positions of each sequence that the model is asked about.
-        max_targets: largest sum of `targets` in a batch; a sequence above it is alone.
+    B * T of a batch, padding counted, is at most `max_tokens`, and the sum of its `targets`, the
+    positions of each sequence that the model is asked about, at most `max_targets`; a sequence
+    above one of them is alone.
 
     >>> plan_batches([3, 8, 4, 8], max_tokens=16)
     [[0, 2], [1, 3]]
@@ -140,12 +130,8 @@ def in_order(
 ) -> Generator[Result]:
     """`map` on `workers` threads, a few items ahead of the caller, in whose thread they are read.
 
-    With one worker the caller's thread does the work too, and nothing is ahead. Closing the
-    generator drops what waits and returns when the calls under way have ended. What `function` or
-    `items` raises comes after the results of all items before.
-
-    >>> list(in_order(abs, [-3, 1, -2], workers=2))
-    [3, 1, 2]
+    With one worker the caller's thread does all the work. Closing the generator drops what waits
+    and returns when the calls under way have ended. Errors come after the results before them.
     """
     if workers <= 1:
         yield from map(function, items)

@@ -1,8 +1,4 @@
-"""What can go wrong in a way that the person at the page or the shell can act on.
-
-Every message says what came, what was wanted and what to do, and the faces show it without a
-traceback. Programming errors stay ordinary exceptions (`ValueError`, ...).
-"""
+"""Errors with a message for the user; programming errors stay ordinary exceptions."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -77,10 +73,6 @@ def opening(kind: str, name: object) -> Iterator[None]:
     Only calls of libraries belong inside, since our own mistakes would be told as theirs. Panics of
     libraries in Rust, which are not `Exception`s, are caught too.
 
-    Args:
-        kind: what it is opened as, one of `_OPENED`.
-        name: of the file, folder, data set or model, as the user knows it.
-
     >>> with opening("texts", "a.json"):
     ...     int("x")
     Traceback (most recent call last):
@@ -100,9 +92,7 @@ BUG = 70  # exit code of a mistake of this program, EX_SOFTWARE of sysexits.h
 
 
 def explain(error: BaseException) -> tuple[str, int]:
-    """What a face says of an error, in one line, and the exit code of a command.
-
-    2 is wrong input, 1 a failure outside it (model, network, data, disk), `BUG` anything else.
+    """One line about an error, and the exit code: 2 wrong input, 1 a failure outside, or `BUG`.
 
     >>> explain(OptionError("top k must be at least 1; it was 0"))
     ('top k must be at least 1; it was 0', 2)

@@ -1,8 +1,4 @@
-"""Where files lie, and how they are written: whole or not at all; text without what terminals obey.
-
-In a clone and an editable install the shipped files lie in `assets/` beside the package; a wheel
-carries them inside the package as `_assets/`.
-"""
+"""Where files lie, and how they are written: whole or not at all."""
 
 from __future__ import annotations
 
@@ -29,7 +25,7 @@ _SHOWN_IN_LINES = {code: shown for code, shown in _SHOWN.items() if chr(code) no
 
 
 def asset(name: str) -> Path:
-    """Path of a shipped folder or file, e.g. `model` or `texts`."""
+    """A shipped folder or file, e.g. `model`; in a wheel they lie inside the package."""
     package = Path(__file__).parent
     for root in (package / "_assets", package.parent / "assets"):
         if (root / name).exists():
@@ -46,10 +42,7 @@ def expanded(path: str) -> Path:
 
 
 def user_folder(kind: str) -> Path:
-    """The user's folder for "cache", "runs" or "variants".
-
-    FILLMASK_UI_CACHE, FILLMASK_UI_RUNS or FILLMASK_UI_VARIANTS if set, else by the conventions of
-    the platform.
+    """The folder for "cache", "runs" or "variants": FILLMASK_UI_CACHE, ..., or the platform's.
 
     Raises:
         DataError: if it would lie in a home that does not exist.
@@ -72,16 +65,13 @@ def user_folder(kind: str) -> Path:
 
 
 def check_target(target: Path | None, *read: Path, folder: str | Path | None = None) -> None:
-    """Whether a file can be written, before anything is measured for it.
+    """Refuse a file that cannot be written, or would replace another, before anything is measured.
 
-    Args:
-        target: the file; None if there is none to write.
-        read: files that are read meanwhile, or other files to be written.
-        folder: of texts that are read meanwhile, if it is one.
+    `read` are files that are read meanwhile, or other files to be written; `folder` is one of texts
+    that are read meanwhile.
 
     Raises:
-        OptionError: if its folder is missing, it is a folder, may not be written, or would replace
-            what is read, a file of a model or a part of a stored run.
+        OptionError: as the message says.
     """
     if target is None:
         return
@@ -122,8 +112,6 @@ def _is_replaced(target: Path) -> bool:
 
 def visible(text: str, *, lines: bool = False) -> str:
     r"""Text of others with controls, marks of direction and lone surrogates written out.
-
-    Line feeds and tabs stay if `lines` is set.
 
     >>> visible("a\x1b[31m\n\ud800")
     'a␛[31m␊\\ud800'

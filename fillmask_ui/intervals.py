@@ -1,15 +1,10 @@
 """Intervals that respect texts, differences of two models, and a verdict that holds.
 
 The mean over tokens is a ratio of two sums over texts, X / N: tokens of one text are not
-independent, whole texts are. So texts are what is resampled (`ratio_interval`: the studentised
-bootstrap of Efron and Tibshirani 1993, section 12.5), or what the spread is computed over
-(`RatioMoments.interval`: the linearised ratio, Cochran 1977, section 6.4, with Student's t), which
-needs six sums and so merges and streams. Rivals: with 15 to 60 texts of skewed losses the
+independent, whole texts are. So texts are what is resampled (`ratio_interval`), or what the spread
+is computed over (`RatioMoments.interval`). Rivals: with 15 to 60 texts of skewed losses the
 percentile bootstrap and BCa cover 88 % to 92 % of the time instead of 95 %, the studentised one
-93 % to 94 %; intervals over tokens cover less still.
-
-Texts weigh in a ratio by their n. Where a few long ones weigh most, the spread is known from them
-alone, and `ratio_interval` corrects itself; tests/simulate_coverage.py measures what that gives.
+93 % to 94 %; intervals over tokens cover less still. tests/simulate_coverage.py measures them.
 """
 
 from __future__ import annotations
@@ -91,7 +86,7 @@ class RatioMoments:
         return self.x / self.n
 
     def interval(self, level: float = 0.95, *, positive: bool = False) -> Interval | None:
-        """The linearised interval with Student's t; None below two texts.
+        """The linearised ratio, Cochran 1977, section 6.4, with Student's t; None below two texts.
 
         For a `positive` quantity it is the interval of its logarithm, carried back.
         """
@@ -111,11 +106,10 @@ class RatioMoments:
 def ratio_interval(
     x: np.ndarray, n: np.ndarray, *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 42
 ) -> Interval | None:
-    """Interval of sum(x) / sum(n), each float64 [N] over texts, by resampling texts.
+    """Interval of sum(x) / sum(n), each float64 [N] over texts; None below two, or if infinite.
 
-    The same input and seed give the same interval. None for fewer than two texts or infinite
-    values; for fewer than `FEWEST_TEXTS_TO_RESAMPLE` or more than `MOST_TEXTS_TO_RESAMPLE` the
-    linearised interval.
+    Source:
+        The studentised bootstrap of Efron and Tibshirani 1993, section 12.5.
     """
     x, n = np.asarray(x, np.float64), np.asarray(n, np.float64)
     if x.shape != n.shape:
@@ -292,21 +286,13 @@ class Verdict:
     """Whether a model still does its job, beside another."""
 
     label: str  # PASS, AT_RISK, REGRESSION or INCONCLUSIVE
-    # where inconclusive, with how many more texts of the same kind it is settled with probability
-    # `SETTLED`; None if that cannot be said
-    further_texts: int | None = None
+    further_texts: int | None = None  # that settle what is inconclusive, if that can be said
 
 
 def judge(
     change: float, interval: Interval | None, texts: int, limits: Limits | None = None
 ) -> Verdict:
-    """The band that the whole interval lies in, or INCONCLUSIVE.
-
-    Args:
-        change: relative change of the metric; 0.03 for +3 %.
-        interval: of the change; None, for fewer than two texts, is inconclusive.
-        texts: how many the interval rests on.
-        limits: borders; +5 % and +10 % by default.
+    """The band that the whole interval of a relative change (0.03 for +3 %) lies in, if any.
 
     >>> judge(0.03, Interval(0.01, 0.06, "bootstrap-t"), texts=100)
     Verdict(label='INCONCLUSIVE', further_texts=733)

@@ -1,8 +1,7 @@
 """Which tokens of a text are hidden, and what the model sees in their place.
 
 Special tokens (also the unknown token and masks that stand in the text) are never hidden. What is
-hidden depends on (seed, id of the text, its tokens) alone: never on batch, order or padding. The
-metrics in `evaluation/schemes` choose the tokens.
+hidden depends on (seed, id of the text, its tokens) alone: never on batch, order or padding.
 
 Axes: T tokens of one text, M hidden positions.
 """
@@ -61,11 +60,8 @@ class MaskRecipe:
         # Past the frozen attributes, which are not in use yet.
         vars(self).update(mask_share=shares[0], random_share=shares[1], unchanged_share=shares[2])
         listed = " + ".join(f"{share:g}" for share in shares)
-        if not all(0 <= share <= 1 for share in shares):
-            raise OptionError(
-                "each of the shares mask + random + unchanged must lie in [0, 1]; "
-                f"they were {listed}"
-            )
+        if min(shares) < 0:
+            raise OptionError(f"shares must lie in [0, 1]; mask + random + unchanged were {listed}")
         if not math.isclose(sum(shares), 1, abs_tol=1e-9):
             raise OptionError(
                 f"the shares mask + random + unchanged must add up to 1; {listed} = {sum(shares):g}"
@@ -137,12 +133,9 @@ def hideable(ids: ArrayLike, special_ids: frozenset[int]) -> np.ndarray:
 def word_starts(encoding: Encoding, special_ids: frozenset[int]) -> np.ndarray:
     """Where a word, what stands between blanks, begins: bool [T], false for special tokens.
 
-    A token begins a word if there is a gap in the text before it, if its own characters begin
-    with a blank, or if the token before it is special.
-
     Source:
         The rule of transformers' `DataCollatorForLanguageModeling` with `whole_word_mask`, but
-        for two cases: a blank inside a token's span counts as a gap (else some SentencePiece
+        for two cases: a blank that begins a token's span counts as a gap (else some SentencePiece
         tokenizers run all words of a text together), and two tokens that share a character, as
         byte-level ones do for `é`, have no gap between them.
     """
@@ -161,9 +154,8 @@ def hide_random(
     """Choose tokens (or words) at random and show them by the recipe; M may be 0 in a short text.
 
     Source:
-        BERT's training objective, arXiv:1810.04805, section 3.1, by the same draws as
-        transformers' `DataCollatorForLanguageModeling(return_tensors="np")` makes for a batch of
-        this one text.
+        BERT, arXiv:1810.04805, section 3.1, by the draws of transformers'
+        `DataCollatorForLanguageModeling(return_tensors="np")` for a batch of this one text.
     """
     ids = np.array(encoding.ids, dtype=np.int64)
     size = ids.shape  # (T,)

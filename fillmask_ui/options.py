@@ -72,11 +72,7 @@ def options_of(configuration: Any) -> dict[str, Option]:
 
 
 def own_options(kind: Any) -> Iterator[OwnOption]:
-    """All options of a configuration, in order, those of dataclasses within it included.
-
-    A class may name the dataclasses whose options it takes (`option_owners`). Other types have
-    none.
-    """
+    """All options of a configuration, in order, those of dataclasses within it included."""
     for entry, own, shown in _fields(kind):
         if shown is None:
             yield from own_options(own)
@@ -85,12 +81,7 @@ def own_options(kind: Any) -> Iterator[OwnOption]:
 
 
 def configured(kind: Any, values: dict[str, Any]) -> Any:
-    """A configuration of the values of its options, by name, which are taken out of `values`.
-
-    >>> from fillmask_ui.evaluation import EvaluationConfig
-    >>> configured(EvaluationConfig, {"probability": 0.5}).scheme.recipe.probability
-    0.5
-    """
+    """A configuration of the values of its options, by name, which are taken out of `values`."""
     chosen = {
         entry.name: values.pop(entry.name, entry.default) if shown else configured(own, values)
         for entry, own, shown in _fields(kind)
@@ -100,7 +91,10 @@ def configured(kind: Any, values: dict[str, Any]) -> Any:
 
 
 def _fields(kind: Any) -> Iterator[tuple[Field[Any], Any, Option | None]]:
-    """What a configuration takes by name: each field with its type and option, if it has one."""
+    """What a configuration takes by name: each field with its type and option, if it has one.
+
+    A class may name the dataclasses whose options it takes (`option_owners`).
+    """
     owners = getattr(kind, "option_owners", lambda: (kind,))() if is_dataclass(kind) else ()
     seen = set()
     for owner in owners:
@@ -117,12 +111,7 @@ def kind_of(hint: Any) -> type:
 
 
 def check_options(configuration: Any) -> None:
-    """Hold every option of a configuration against its bounds; None counts as not given.
-
-    Raises:
-        OptionError: for a value of another type, an unknown choice, a number outside the bounds or
-            one that is not finite.
-    """
+    """An `OptionError` for a value of another type or out of bounds; None counts as not given."""
     hints = get_type_hints(type(configuration))
     for name, own in options_of(configuration).items():
         value: Any = getattr(configuration, name)

@@ -36,8 +36,8 @@ class Vocabulary(Protocol):
     def encode_word(self, word: str, before: str = " ") -> tuple[int, ...]:
         """Sub-token ids of a word, without blanks around it, where a mask stands; may be empty.
 
-        `before` is the character to the left of the mask, "" at the start of the text. It decides
-        between `Ġword` and `word` in byte-level and Unigram vocabularies.
+        `before`, the character to the left of the mask, "" at the start, decides between `Ġword`
+        and `word` in byte-level and Unigram vocabularies.
         """
 
     def token(self, token_id: int) -> str:

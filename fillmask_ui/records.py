@@ -1,9 +1,8 @@
 """The frozen dataclasses that pass between rooms.
 
-Axes: T tokens of one text, M hidden positions, V vocabulary, K candidates. Probabilities are
-normalised over the whole vocabulary. `ids` are integers, `tokens` the vocabulary's own strings
-(`##ing`, `Ġthe`, `▁der`), `word` the same without the tokenizer's marks, `text` is raw.
-Nothing here is rounded.
+Axes: T tokens of one text, V vocabulary, K candidates. Probabilities are normalised over the whole
+vocabulary. `tokens` are the vocabulary's own strings (`##ing`, `Ġthe`, `▁der`), `word` the same
+without the tokenizer's marks, `text` is raw. Nothing here is rounded.
 """
 
 import html

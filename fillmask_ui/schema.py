@@ -1,8 +1,6 @@
 """JSON from outside, held against the dataclass that it becomes; pydantic is imported here alone.
 
-What a file or a browser holds is declared once, by the fields of the dataclass in use. Bounds are
-those of the fields' types and of `options.option`. Keys that the dataclass does not know
-are passed over, as later versions may write them.
+Keys that the dataclass does not know are passed over, as later versions may write them.
 
 >>> from dataclasses import dataclass
 >>> @dataclass(frozen=True)

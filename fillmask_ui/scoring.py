@@ -59,9 +59,7 @@ class TargetScores:
 
 
 def exponentials(logits: np.ndarray, out: np.ndarray | None = None) -> Exponentials:
-    """The softmax over the vocabulary, before it is divided by its sum.
-
-    `out`, float64 [2, at least M, V], takes the result if it is given.
+    """The softmax before it is divided by its sum, in `out`, float64 [2, at least M, V], if given.
 
     Raises:
         ModelOutputError: if a position has NaN or +inf, or nothing but -inf.
@@ -103,12 +101,7 @@ def _chunk_rows(logits: np.ndarray) -> int:
 
 
 def score_targets(values: Exponentials, logits: np.ndarray, targets: np.ndarray) -> TargetScores:
-    """All that an evaluation asks of each hidden position; `values` are those of the logits.
-
-    >>> logits = np.zeros((1, 4), np.float32)
-    >>> score_targets(exponentials(logits), logits, np.array([2])).ranks  # a tie: by id
-    array([3])
-    """
+    """All that an evaluation asks of each hidden position; `values` are those of the logits."""
     return TargetScores(
         nll_nats=np.log(values.totals) - _picked(values.shifted, np.asarray(targets)),
         ranks=ranks(logits, targets),
@@ -131,11 +124,7 @@ def _picked(values: np.ndarray, columns: np.ndarray) -> np.ndarray:
 
 
 def log_probabilities(logits: np.ndarray) -> np.ndarray:
-    """Log of the softmax over the vocabulary, float64 [M, V], in nats; errors of `exponentials`.
-
-    >>> np.exp(log_probabilities(np.array([[0.0, 0.0, 0.0, 0.0]])))
-    array([[0.25, 0.25, 0.25, 0.25]])
-    """
+    """Log of the softmax over the vocabulary, float64 [M, V], in nats; errors of `exponentials`."""
     return exponentials(logits).log_probabilities
 
 
@@ -157,10 +146,9 @@ def target_nll_nats(log_probs: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 
 def ranks(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Rank of the true token at each position, int64 [M], 1 for the best.
+    """Rank of the true token by logits or log-probabilities, int64 [M], 1 for the best.
 
-    Scores are logits or log-probabilities. A tie counts in favour of the lower token id, as in
-    `top_k`.
+    A tie counts in favour of the lower token id.
 
     >>> ranks(np.array([[0.1, 3.0, 2.0]]), np.array([2]))
     array([2])
@@ -201,10 +189,9 @@ def log_ratio(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def expectation(values: Exponentials, amounts: np.ndarray) -> np.ndarray:
-    """Mean of amounts, [M, V], whose mean is not negative, under each distribution: float64 [M].
+    """Mean of amounts, [M, V], under each distribution: float64 [M], not negative.
 
-    Where the amounts are the `log_ratio` of the distribution to another, this is the KL divergence
-    of the two, in nats.
+    Of the `log_ratio` of the distribution to another it is their KL divergence, in nats.
 
     >>> coin, sure = exponentials(np.zeros((1, 2))), exponentials(np.array([[0.0, -np.inf]]))
     >>> expectation(sure, log_ratio(sure.log_probabilities, coin.log_probabilities))  # ln 2
@@ -216,8 +203,7 @@ def expectation(values: Exponentials, amounts: np.ndarray) -> np.ndarray:
 def jensen_shannon_nats(first: Exponentials, second: Exponentials, ratio: np.ndarray) -> np.ndarray:
     """Jensen-Shannon divergence: half the KL divergence of either from the mean of both.
 
-    `ratio` is the `log_ratio` of the two, [M, V]. The result, float64 [M], lies between 0 and ln 2
-    and is the same with the two exchanged.
+    `ratio` is the `log_ratio` of the two, [M, V]. The result is float64 [M], from 0 to ln 2 nats.
 
     Source:
         Lin 1991, Divergence measures based on the Shannon entropy, doi:10.1109/18.61115.
@@ -229,9 +215,6 @@ def jensen_shannon_nats(first: Exponentials, second: Exponentials, ratio: np.nda
 
 def top_k(log_probs: np.ndarray, k: int | None) -> TopK:
     """The K most probable tokens of each position, all V for None; ties go to the lower token id.
-
-    Raises:
-        OptionError: if k is below 1.
 
     >>> top_k(np.log([[0.2, 0.5, 0.3]]), 2).token_ids
     array([[1, 2]])
