@@ -42,11 +42,7 @@ def expanded(path: str) -> Path:
 
 
 def user_folder(kind: str) -> Path:
-    """The folder for "cache", "runs" or "variants": FILLMASK_UI_CACHE, ..., or the platform's.
-
-    Raises:
-        DataError: if it would lie in a home that does not exist.
-    """
+    """The folder for "cache", "runs" or "variants": FILLMASK_UI_CACHE, ..., or the platform's."""
     import platformdirs
 
     variable = f"FILLMASK_UI_{kind.upper()}"
@@ -65,26 +61,22 @@ def user_folder(kind: str) -> Path:
 
 
 def check_target(target: Path | None, *read: Path, folder: str | Path | None = None) -> None:
-    """Refuse a file that cannot be written, or would replace another, before anything is measured.
+    """An `OptionError` for a file that cannot be written or would replace one that is in use.
 
-    `read` are files that are read meanwhile, or other files to be written; `folder` is one of texts
-    that are read meanwhile.
-
-    Raises:
-        OptionError: as the message says.
+    `read` are files that are read or written too; `folder` is one of texts.
     """
     if target is None:
         return
     failed = f"{target} cannot be written"
     real = target.resolve()  # a link is written to where it leads
-    if any(_same(target, Path(own)) for own in read):
-        raise OptionError(f"{failed}: it was named twice; name another file")
-    if folder and target.exists() and _same(real.parent, Path(folder)):
-        raise OptionError(f"{failed}: it is one of the texts; name another file")
-    if _is_of_run(real):
-        raise OptionError(f"{failed}: it is part of a stored run; name another file")
-    if _OF_MODELS.fullmatch(real.name) and real.exists():
-        raise OptionError(f"{failed}: it is a file of a model; name another file")
+    in_use = {
+        "was named twice": any(_same(target, Path(own)) for own in read),
+        "is one of the texts": folder and target.exists() and _same(real.parent, Path(folder)),
+        "is part of a stored run": _is_of_run(real),
+        "is a file of a model": _OF_MODELS.fullmatch(real.name) and real.exists(),
+    }
+    for why in filter(in_use.get, in_use):
+        raise OptionError(f"{failed}: it {why}; name another file")
     if not real.parent.is_dir():
         raise OptionError(f"no folder {str(target.parent)!r} to write {real.name!r} into: make it")
     if real.is_dir():
@@ -136,11 +128,7 @@ def writing(target: Path, advice: str = "") -> Iterator[None]:
 
 @contextmanager
 def finished_file(target: Path) -> Iterator[Path]:
-    """A path to write to, which becomes `target` at the end; a failure leaves nothing behind.
-
-    Raises:
-        DataError: if it cannot be written, or is part of a stored run.
-    """
+    """A path to write to, which becomes `target` at the end; a failure leaves nothing behind."""
     if _is_of_run(target.resolve()):
         raise DataError(f"{target} is part of a stored run: name another file")
     with writing(target):

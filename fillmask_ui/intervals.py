@@ -51,7 +51,6 @@ class Interval:
         return Interval(function(self.low), function(self.high), self.method, self.level)
 
     def not_below(self, least: float) -> Interval:
-        """The interval of a quantity that cannot be smaller."""
         return self.map(lambda value: max(value, least))
 
 
@@ -67,7 +66,6 @@ class RatioMoments:
     xn: float = 0.0  # sum of x * n
 
     def add(self, x: float, n: float) -> None:
-        """Count one text."""
         self.texts += 1
         self.x += x
         self.n += n
@@ -76,7 +74,6 @@ class RatioMoments:
         self.xn += x * n
 
     def merge(self, other: RatioMoments) -> None:
-        """Count all texts of another shard."""
         for field in fields(self):
             setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
@@ -108,8 +105,7 @@ def ratio_interval(
 ) -> Interval | None:
     """Interval of sum(x) / sum(n), each float64 [N] over texts; None below two, or if infinite.
 
-    Source:
-        The studentised bootstrap of Efron and Tibshirani 1993, section 12.5.
+    The studentised bootstrap of Efron and Tibshirani 1993, section 12.5.
     """
     x, n = np.asarray(x, np.float64), np.asarray(n, np.float64)
     if x.shape != n.shape:
@@ -143,19 +139,16 @@ def ratio_interval(
 def interval_of_scores(
     x: np.ndarray, n: np.ndarray, quantiles: np.ndarray | None, level: float = 0.95
 ) -> Interval:
-    """The last step of `ratio_interval`: from the quantiles of the studentised resamples.
+    """The last step of `ratio_interval`.
 
-    Where the variance rests on fewer than `FEWEST_BEHIND_VARIANCE` texts, each residual is divided
-    by 1 - h, h being the text's share of all n: a text that weighs much draws the ratio to itself.
-    Where it rests on less than `LEAST_SHARE_BEHIND_VARIANCE` of the texts, each side is the wider
-    of the bootstrap's and of Student's t with that number of texts less one as its freedom.
+    Where the variance rests on few texts, each residual is divided by 1 - h, h being the text's
+    share of all n (HC3 of MacKinnon and White 1985): a text that weighs much draws the ratio to
+    itself. Where it rests on a small share of the texts, each side is the wider of the bootstrap's
+    and of Student's t with that number of texts less one as its freedom (Satterthwaite 1946, for
+    residuals whose variances grow as n^2).
 
     `quantiles`, float64 [2], are of (resampled ratio - ratio) / its standard error; None stands for
     Student's t in their place.
-
-    Source:
-        The division: HC3 of MacKinnon and White 1985. The freedom: Satterthwaite 1946, for texts
-        whose residuals have variances that grow as n^2.
     """
     count, total = len(x), n.sum()
     ratio = x.sum() / total
@@ -180,8 +173,7 @@ def interval_of_scores(
 def share_interval(count: int, total: int, *, level: float = 0.95) -> Interval:
     """Interval of the share of independent texts that have a property: `count` of `total`.
 
-    Source:
-        Wilson 1927, the score interval: unlike the ones above it holds where all texts agree.
+    The score interval of Wilson 1927: unlike the ones above it holds where all texts agree.
 
     >>> share_interval(0, 20).high.__round__(3)
     0.161
@@ -204,9 +196,7 @@ def effective_number(weights: np.ndarray) -> float:
     """How many equal weights are as unequal in sum as these: (sum w)^2 / sum w^2.
 
     Of w = n it says how many texts a ratio rests on, of w = n^2 how many its variance rests on.
-
-    Source:
-        Kish 1965, Survey Sampling, section 11.7.
+    Source: Kish 1965, Survey Sampling, section 11.7.
 
     >>> effective_number(np.array([1.0, 1.0, 1.0, 1.0])), effective_number(np.array([98.0, 1, 1]))
     (4.0, 1.0410...)
@@ -218,9 +208,8 @@ def effective_number(weights: np.ndarray) -> float:
 def student_t_quantile(freedom: int, level: float = 0.95) -> float:
     """Two-sided quantile of Student's t: |t| stays below it with probability `level`.
 
-    Source:
-        Abramowitz and Stegun 1964: 26.7.3 and 26.7.4, inverted by bisection, up to 30 degrees of
-        freedom; 26.7.5 beyond.
+    Abramowitz and Stegun 1964: 26.7.3 and 26.7.4 by bisection up to 30 degrees of freedom, then
+    26.7.5.
 
     >>> round(student_t_quantile(9), 4)
     2.2622
@@ -275,7 +264,6 @@ class Limits:
             )
 
     def band(self, change: float) -> str:
-        """What a change known exactly would be called."""
         if change < self.pass_below:
             return "PASS"
         return "AT_RISK" if change < self.risk_below else "REGRESSION"
@@ -317,9 +305,8 @@ def judge(
 def _settled_probability(change: float, interval: Interval, growth: float, limits: Limits) -> float:
     """That the interval of `growth` times the texts lies within one band.
 
-    The true change is Normal around the measured one, and so is the change that all texts together
-    will show: its variance is that of the measured one, times the share of the texts that are yet
-    to come. The interval around it shrinks with the square root of the number of texts.
+    The change that all texts will show is Normal around the measured one; its variance is that of
+    the measured one times the share of the texts that are yet to come.
     """
     error = (interval.high - interval.low) / 2 / NormalDist().inv_cdf((1 + interval.level) / 2)
     later = NormalDist(change, error * math.sqrt(1 - 1 / growth))

@@ -27,11 +27,7 @@ class Vocabulary(Protocol):
     special_ids: frozenset[int]  # ids of all special tokens, the mask among them
 
     def encode(self, text: str) -> Encoding:
-        """Text to token ids with special tokens, uncut; the mask token's string is `mask_id`.
-
-        Raises:
-            TextError: for text that no tokenizer can take (lone surrogates).
-        """
+        """Token ids with special tokens, uncut; a `TextError` for lone surrogates."""
 
     def encode_word(self, word: str, before: str = " ") -> tuple[int, ...]:
         """Sub-token ids of a word, without blanks around it, where a mask stands; may be empty.
@@ -61,19 +57,15 @@ class MaskedLM(Protocol):
     def logits_at(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> np.ndarray:
-        """Logits at the asked positions alone; called from many threads.
+        """Logits at the asked positions alone, float32 [M, V]; called from many threads.
+
+        V is at least the vocabulary's size. The array is the caller's own.
 
         Args:
             input_ids: [B, T], padded with `vocabulary.pad_id`.
             attention_mask: [B, T], 1 for real tokens.
             rows: [M], text of each asked position, in [0, B).
             cols: [M], token of each asked position, in [0, T).
-
-        Returns:
-            float32 [M, V], V at least the vocabulary's size; an array of its own at each call.
-
-        Raises:
-            ModelOutputError: if the model returns NaN at an asked position.
         """
 
 
@@ -84,10 +76,9 @@ class EncoderStates(Protocol):
     def states_at(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> np.ndarray:
-        """Last hidden state, before any head, float32 [M, H]; arguments as of `logits_at`, M > 0.
+        """Last hidden state, before any head, float32 [M, H], or a `ModelError` that says why not.
 
-        Raises:
-            ModelError: if this model does not let one see them; the message says why.
+        The arguments are those of `logits_at`, M > 0.
         """
 
 
@@ -104,16 +95,12 @@ class PairPretraining(Protocol):
     """A model that may also have a head for next sentence prediction; ask by `isinstance`."""
 
     @property
-    def predicts_next(self) -> bool:
-        """Whether it has that head."""
+    def predicts_next(self) -> bool: ...
 
     def pair_logits(
         self, input_ids: np.ndarray, segments: np.ndarray, cols: np.ndarray
     ) -> PairLogits:
-        """Logits of both heads for one pair, [CLS] A [SEP] B [SEP].
+        """Logits of both heads for one pair, [CLS] A [SEP] B [SEP], or a `ModelError`.
 
         Ids and segments (0 for A and 1 for B, each with its [SEP]) are [T], `cols` [M].
-
-        Raises:
-            ModelError: if the model lacks that head, or fails.
         """

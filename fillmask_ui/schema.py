@@ -35,11 +35,10 @@ _MOST_SHOWN = 60  # characters of a wrong value
 
 
 def from_json(kind: type[T], content: str | bytes, what: str = "") -> T:
-    """A dataclass, or another type that pydantic reads, from JSON; bytes are UTF-8.
+    """A dataclass, or another type that pydantic reads, from the JSON of a file (`what`).
 
     Raises:
-        DataError: if it is not JSON, or a value does not fit; the message says in what (the name of
-            the file or the like), where, what was wanted and what it was.
+        DataError: if it is not JSON, or a value does not fit.
     """
     try:
         return _validator(cast("Any", kind)).validate_json(content, strict=True)

@@ -36,12 +36,10 @@ class Exponentials:
 
     @property
     def log_probabilities(self) -> np.ndarray:
-        """Float64 [M, V], in nats."""
         return self.shifted - np.log(self.totals)[:, None]
 
     @property
     def entropy_nats(self) -> np.ndarray:
-        """Float64 [M], in nats, between 0 and ln V."""
         means = _weighted_sums(self.weights, self.shifted) / self.totals
         # Rounding may leave a distribution without doubt a little below zero.
         return np.maximum(np.log(self.totals) - means, 0.0)
@@ -123,21 +121,15 @@ def _picked(values: np.ndarray, columns: np.ndarray) -> np.ndarray:
     return values[np.arange(len(columns)), columns]
 
 
-def log_probabilities(logits: np.ndarray) -> np.ndarray:
-    """Log of the softmax over the vocabulary, float64 [M, V], in nats; errors of `exponentials`."""
-    return exponentials(logits).log_probabilities
-
-
 def nll_nats(logits: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Negative log-likelihood of the true token at each hidden position, float64 [M], in nats.
 
-    Source:
-        Summed over positions it is the loss of BERT, arXiv:1810.04805, section 3.1.
+    Summed over positions it is the loss of BERT, arXiv:1810.04805, section 3.1.
 
     >>> nll_nats(np.zeros((1, 4), np.float32), np.array([2]))  # uniform over 4 words: ln 4
     array([1.38629436])
     """
-    return target_nll_nats(log_probabilities(logits), targets)
+    return target_nll_nats(exponentials(logits).log_probabilities, targets)
 
 
 def target_nll_nats(log_probs: np.ndarray, targets: np.ndarray) -> np.ndarray:
@@ -163,7 +155,7 @@ def ranks(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 
 def entropy_nats(log_probs: np.ndarray) -> np.ndarray:
-    """Entropy of each distribution, float64 [M], in nats, between 0 and ln V.
+    """Entropy of distributions, float64 [M], of their logarithms, [M, V].
 
     >>> entropy_nats(np.log([[0.5, 0.5]]))  # a fair coin: ln 2
     array([0.69314718])
@@ -201,12 +193,9 @@ def expectation(values: Exponentials, amounts: np.ndarray) -> np.ndarray:
 
 
 def jensen_shannon_nats(first: Exponentials, second: Exponentials, ratio: np.ndarray) -> np.ndarray:
-    """Jensen-Shannon divergence: half the KL divergence of either from the mean of both.
+    """Half the KL divergence of either from the mean of both, float64 [M], from 0 to ln 2 nats.
 
-    `ratio` is the `log_ratio` of the two, [M, V]. The result is float64 [M], from 0 to ln 2 nats.
-
-    Source:
-        Lin 1991, Divergence measures based on the Shannon entropy, doi:10.1109/18.61115.
+    `ratio` is the `log_ratio` of the two. Source: Lin 1991, doi:10.1109/18.61115.
     """
     # ln p - ln (p + q)/2, for p of either.
     own, other = (np.log(2) - np.logaddexp(0, -way) for way in (ratio, -ratio))
