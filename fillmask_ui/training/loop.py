@@ -264,7 +264,9 @@ class Trainer:
             if stored.get("vocabulary", vocabulary) != vocabulary:
                 changed.append("its weights belong to other tokens")
             if changed:
-                raise ValueError(", ".join(changed))
+                raise DataError(
+                    f"{path} is of another run, {', '.join(changed)}; give another output folder"
+                )
             self.model.load_state_dict(stored["model"])
             self.optimizers.load_state_dict(stored["optimizers"])
             self.state = _State(**stored["state"])

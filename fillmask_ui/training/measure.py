@@ -67,9 +67,10 @@ class ClozeItem:
 
 def read_cloze(path: Path) -> list[ClozeItem]:
     """Items from JSON lines with `text`, `accepted` and optionally `kind`."""
-    items = []
-    for number, line in enumerate(file_bytes(str(path)).lines(), start=1):
-        items.append(from_json(ClozeItem, line, f"line {number} of {path}"))
+    items = [
+        from_json(ClozeItem, line, f"line {number} of {path}")
+        for number, line in enumerate(file_bytes(str(path)).lines(), start=1)
+    ]
     if not items:
         raise DataError(f"{path} holds no cloze item")
     return items
