@@ -121,7 +121,7 @@ class _Object:
                 if field.default is MISSING and field.default_factory is MISSING:
                     required.add(key)
             self._forms.append((kind, own, beside, required))
-        self.required = set.intersection(*(required for *_, required in self._forms))
+        self.required: set[str] = set.intersection(*(required for *_, required in self._forms))
 
     def made(self, values: Mapping[str, Any]) -> Any:
         """The dataclass, of the values of its keys."""
