@@ -24,10 +24,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fillmask_ui import load_model
-from fillmask_ui.assets import asset
 from fillmask_ui.bench.flops import EncoderShape
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, RunningSummary, evaluate
 from fillmask_ui.evaluation.measure import BLOCK_TEXTS
+from fillmask_ui.files import asset
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example
 from fillmask_ui.runs.rows_file import dump_row, read_row

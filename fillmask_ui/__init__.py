@@ -18,27 +18,18 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 __version__ = "0.1.0"
 
-# Public name -> module that defines it; imported on first use.
-_PUBLIC = {
-    "load_model": "fillmask_ui.models",
-    "available_models": "fillmask_ui.models",
-    "fill": "fillmask_ui.filling",
-    "score_candidates": "fillmask_ui.filling",
-    "sentence_surprise": "fillmask_ui.filling",
-    "occlude": "fillmask_ui.filling",
-    "pair_masks": "fillmask_ui.filling",
-    "compare": "fillmask_ui.comparing",
-    "compare_sentence": "fillmask_ui.comparing",
-    "where_they_part": "fillmask_ui.comparing",
-    "unmask": "fillmask_ui.unmasking",
-    "UnmaskingConfig": "fillmask_ui.unmasking",
-    "nll_nats": "fillmask_ui.scoring",
-    "EvaluationConfig": "fillmask_ui.evaluation",
-    "evaluate": "fillmask_ui.evaluation",
-    "summarize": "fillmask_ui.evaluation",
-    "compare_runs": "fillmask_ui.runs",
-    "FillmaskError": "fillmask_ui.errors",
+_EXPORTS = {
+    "models": "load_model available_models",
+    "filling": "fill score_candidates sentence_surprise occlude pair_masks",
+    "comparing": "compare compare_sentence where_they_part",
+    "unmasking": "unmask UnmaskingConfig",
+    "scoring": "nll_nats",
+    "evaluation": "EvaluationConfig evaluate summarize",
+    "runs": "compare_runs",
+    "errors": "FillmaskError",
 }
+# Public name -> module that defines it.
+_PUBLIC = {name: f"fillmask_ui.{own}" for own, names in _EXPORTS.items() for name in names.split()}
 
 __all__ = list(_PUBLIC)
 

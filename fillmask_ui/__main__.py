@@ -14,15 +14,14 @@ def main() -> None:
         run()
     except KeyboardInterrupt:
         sys.stderr.write("\ninterrupted\n")
-        _end(130)
+        code = 130
     except SystemExit as end:
-        if isinstance(end.code, int | None):
-            _end(end.code or 0)
-        raise
-
-
-def _end(code: int) -> None:
-    """End now if a library's thread would be torn down in a call, which C++ makes a SIGABRT of."""
+        if not isinstance(end.code, int | None):
+            raise
+        code = end.code or 0
+    else:
+        code = 0
+    # A library's thread that is torn down in a call to C++ would end the process by SIGABRT.
     if any(thread.daemon for thread in threading.enumerate()):
         atexit._run_exitfuncs()
         sys.stdout.flush()

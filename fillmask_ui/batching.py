@@ -1,13 +1,16 @@
-"""Token sequences of many lengths as padded batches of about equal cost.
+"""Token sequences of many lengths as padded batches of about equal cost, and threads for them.
 
-Sorted by length within a window, sequences of similar length share a batch, so little is padding.
-A window is bounded, so that the whole data set never lies in memory; what it holds depends only
-on the sequences before it, so that a resumed run forms the same batches as one never interrupted.
+Sequences of similar length share a batch, so little is padding. What a bounded window of them holds
+depends only on the sequences before it, so that a resumed run forms the same batches.
 
-Axes: B sequences in a batch, T tokens of the longest.
+Axes: B sequences in a batch, T tokens of the longest, M asked positions, V vocabulary.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -17,6 +20,12 @@ from fillmask_ui.errors import ModelOutputError
 from fillmask_ui.protocol import MaskedLM
 
 Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# Calls of a model at a time: more gain nothing and hold more logits.
+MOST_CALLS = 4
+
+_OWN = threading.local()
 
 
 @dataclass(frozen=True)
@@ -28,19 +37,14 @@ class PaddedBatch:
 
 
 def pad(sequences: Sequence[np.ndarray], pad_id: int) -> PaddedBatch:
-    """Fill shorter sequences up on the right.
-
-    Raises:
-        ValueError: if there is no sequence.
+    """Fill shorter sequences, of which there is at least one, up on the right.
 
     >>> pad([np.array([5, 6, 7]), np.array([8])], pad_id=0).input_ids
     array([[5, 6, 7],
            [8, 0, 0]])
     """
-    if not sequences:
-        raise ValueError("a batch needs at least one sequence")
     lengths = np.array([len(sequence) for sequence in sequences])  # [B]
-    input_ids = np.full((len(sequences), lengths.max()), pad_id, dtype=np.int64)  # [B, T]
+    input_ids = np.full((len(sequences), lengths.max()), pad_id, dtype=np.int64)
     for row, sequence in zip(input_ids, sequences, strict=True):
         row[: len(sequence)] = sequence
     attention_mask = (np.arange(lengths.max()) < lengths[:, None]).astype(np.int64)
@@ -50,24 +54,15 @@ def pad(sequences: Sequence[np.ndarray], pad_id: int) -> PaddedBatch:
 def logits_of_batch(
     model: MaskedLM, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray
 ) -> np.ndarray:
-    """`MaskedLM.logits_at` of a batch, float32 [M, V].
-
-    Raises:
-        ModelOutputError: where the model, whoever wrote it, does not keep to its protocol.
-    """
+    """`MaskedLM.logits_at` of a batch, [M, V]; a `ModelOutputError` if that breaks its protocol."""
     logits = np.asarray(model.logits_at(batch.input_ids, batch.attention_mask, rows, cols))
-    name, size = model.signature.name, model.vocabulary.size
-    if np.ndim(logits) != 2 or len(logits) != len(rows):
+    size = model.vocabulary.size
+    count, width = logits.shape if logits.ndim == 2 else (-1, 0)
+    if count != len(rows) or width < size or logits.dtype.kind != "f":
         raise ModelOutputError(
-            f"{name} gave logits {list(np.shape(logits))} for {len(rows)} asked positions: one row "
-            "per position is wanted, as MaskedLM.logits_at says"
-        )
-    if logits.dtype.kind != "f":
-        raise ModelOutputError(f"{name} gave logits of {logits.dtype}: float32 is wanted")
-    if logits.shape[1] < size:
-        raise ModelOutputError(
-            f"{name} gave logits for {logits.shape[1]:,} tokens, and its tokenizer knows {size:,}: "
-            "the two do not belong together"
+            f"{model.signature.name} gave logits {list(logits.shape)} of {logits.dtype}: one row "
+            f"per position is wanted, {len(rows)} in all, of a float for each of the {size:,} "
+            "tokens or more that its tokenizer knows"
         )
     return logits
 
@@ -75,13 +70,7 @@ def logits_of_batch(
 def windows(
     items: Iterable[Item], size_of: Callable[[Item], int], *, max_size: int, max_items: int
 ) -> Iterator[list[Item]]:
-    """Cut a stream into lists of bounded size, in order.
-
-    Args:
-        items: any stream; read no further than one item past a window.
-        size_of: what an item adds to the size of its window.
-        max_size: largest sum of sizes; an item above it is alone in its window.
-        max_items: largest number of items.
+    """Cut a stream into lists of bounded size; an item above `max_size` is alone in its list.
 
     >>> list(windows([3, 4, 9, 1], lambda size: size, max_size=8, max_items=10))
     [[3, 4], [9], [1]]
@@ -106,26 +95,19 @@ def plan_batches(
     targets: Sequence[int] | None = None,
     max_targets: int | None = None,
 ) -> list[list[int]]:
-    """Group sequences of similar length.
+    """Group sequences of similar length: indices into `lengths`, each once, shortest first.
 
-    Args:
-        lengths: tokens of each sequence.
-        max_tokens: largest B * T of a batch, padding counted; a longer sequence is alone.
-        targets: positions of each sequence that the model is asked about.
-        max_targets: largest sum of `targets` in a batch; a sequence above it is alone.
-
-    Returns:
-        Indices into `lengths`, shortest first; each occurs once. The same lengths give the same
-        batches.
+    B * T of a batch, padding counted, is at most `max_tokens`, and the sum of its `targets`, the
+    positions of each sequence that the model is asked about, at most `max_targets`; a sequence
+    above one of them is alone.
 
     >>> plan_batches([3, 8, 4, 8], max_tokens=16)
     [[0, 2], [1, 3]]
     """
-    order = np.argsort(np.asarray(lengths), kind="stable").tolist()
     batches: list[list[int]] = []
     batch: list[int] = []
     asked = 0
-    for index in order:
+    for index in np.argsort(np.asarray(lengths), kind="stable").tolist():
         own = targets[index] if targets is not None else 0
         # Lengths ascend, so this sequence is the longest of the batch so far.
         too_long = (len(batch) + 1) * lengths[index] > max_tokens
@@ -135,6 +117,65 @@ def plan_batches(
             batch, asked = [], 0
         batch.append(index)
         asked += own
-    if batch:
-        batches.append(batch)
-    return batches
+    return [*batches, batch] if batch else batches
+
+
+def sharing() -> int:
+    """How many threads share the machine with this one, itself counted; 1 outside of `in_order`."""
+    return getattr(_OWN, "sharing", 1)
+
+
+def in_order(
+    function: Callable[[Item], Result], items: Iterable[Item], workers: int
+) -> Generator[Result]:
+    """`map` on `workers` threads, a few items ahead of the caller, in whose thread they are read.
+
+    With one worker the caller's thread does all the work. Closing the generator drops what waits
+    and returns when the calls under way have ended. Errors come after the results before them.
+    """
+    if workers <= 1:
+        yield from map(function, items)
+        return
+    unread = iter(items)
+    waiting: deque[Future[Result]] = deque()
+    pool = ThreadPoolExecutor(workers, "fillmask", setattr, (_OWN, "sharing", workers))
+    try:
+        while True:
+            try:
+                item = next(unread)
+            except StopIteration:
+                break
+            except Exception:
+                yield from (future.result() for future in waiting)
+                raise
+            waiting.append(pool.submit(function, item))
+            # More than can run, so that no worker waits for the caller.
+            if len(waiting) > 2 * workers:
+                yield waiting.popleft().result()
+        yield from (future.result() for future in waiting)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+class Budget:
+    """Threads take a part each of what is there, and wait while it is not: a bound on memory."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self._free = total
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def part(self, amount: int) -> Iterator[None]:
+        """Hold `amount`, at most `total`, while inside; take one part at a time."""
+        if amount > self.total:
+            raise ValueError(f"{amount} of {self.total} can never be had")
+        with self._changed:
+            self._changed.wait_for(lambda: self._free >= amount)
+            self._free -= amount
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._free += amount
+                self._changed.notify_all()

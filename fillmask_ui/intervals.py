@@ -1,17 +1,10 @@
 """Intervals that respect texts, differences of two models, and a verdict that holds.
 
 The mean over tokens is a ratio of two sums over texts, X / N: tokens of one text are not
-independent, whole texts are. So texts are what is resampled (`ratio_interval`: the studentised
-bootstrap of Efron and Tibshirani 1993, section 12.5), or what the spread is computed over
-(`RatioMoments.interval`: the linearised ratio, Cochran 1977, section 6.4, with Student's t), which
-needs no more than six sums and so merges and streams. Rivals: with 15 to 60 texts of skewed losses
-the percentile bootstrap and BCa cover 88 % to 92 % of the time instead of 95 %, the studentised
-one 93 % to 94 %; intervals over tokens cover less still.
-
-Texts weigh in a ratio by their n, and where a few long ones weigh most, the spread is known from
-these few alone. (sum w)^2 / sum w^2 (`effective_number`) says how few: of w = n the texts that the
-ratio rests on, of w = n^2 those that its variance rests on. By the second `ratio_interval` corrects
-itself; tests/simulate_coverage.py measures what that gives.
+independent, whole texts are. So texts are what is resampled (`ratio_interval`), or what the spread
+is computed over (`RatioMoments.interval`). Rivals: with 15 to 60 texts of skewed losses the
+percentile bootstrap and BCa cover 88 % to 92 % of the time instead of 95 %, the studentised one
+93 % to 94 %; intervals over tokens cover less still. tests/simulate_coverage.py measures them.
 """
 
 from __future__ import annotations
@@ -27,7 +20,6 @@ import numpy as np
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.options import check_options, option
-from fillmask_ui.quantiles import effective_number, student_t_quantile
 
 RESAMPLES = 2000
 SETTLED = 0.8  # probability with which the further texts that are named settle a verdict
@@ -49,8 +41,8 @@ LEAST_FREEDOM = 2  # of one the 95 % quantile is 12.7: too wide to be of use
 class Interval:
     """A confidence interval and how it was made."""
 
-    low: float  # lower end
-    high: float  # upper end
+    low: float
+    high: float
     method: str  # `bootstrap-t`, `linearised-t` or `wilson`
     level: float = 0.95  # coverage asked for
 
@@ -59,7 +51,6 @@ class Interval:
         return Interval(function(self.low), function(self.high), self.method, self.level)
 
     def not_below(self, least: float) -> Interval:
-        """The interval of a quantity that cannot be smaller."""
         return self.map(lambda value: max(value, least))
 
 
@@ -75,7 +66,6 @@ class RatioMoments:
     xn: float = 0.0  # sum of x * n
 
     def add(self, x: float, n: float) -> None:
-        """Count one text."""
         self.texts += 1
         self.x += x
         self.n += n
@@ -84,25 +74,18 @@ class RatioMoments:
         self.xn += x * n
 
     def merge(self, other: RatioMoments) -> None:
-        """Count all texts of another shard."""
         for field in fields(self):
             setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
     @property
     def ratio(self) -> float:
-        """X / N.
-
-        Raises:
-            ZeroDivisionError: before anything was counted.
-        """
+        """X / N; a ZeroDivisionError before anything was counted."""
         return self.x / self.n
 
     def interval(self, level: float = 0.95, *, positive: bool = False) -> Interval | None:
-        """The linearised interval with Student's t; None below two texts.
+        """The linearised ratio, Cochran 1977, section 6.4, with Student's t; None below two texts.
 
-        Args:
-            level: coverage asked for.
-            positive: for a quantity above 0: the interval of its logarithm, carried back.
+        For a `positive` quantity it is the interval of its logarithm, carried back.
         """
         if self.texts < 2 or self.n <= 0 or not math.isfinite(self.xx + self.nn):
             return None
@@ -120,21 +103,9 @@ class RatioMoments:
 def ratio_interval(
     x: np.ndarray, n: np.ndarray, *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 42
 ) -> Interval | None:
-    """Interval of sum(x) / sum(n), by resampling texts.
+    """Interval of sum(x) / sum(n), each float64 [N] over texts; None below two, or if infinite.
 
-    Args:
-        x: float64 [N], numerator of each text.
-        n: float64 [N], denominator of each text.
-        level: coverage asked for.
-        resamples: number of bootstrap samples.
-        seed: the same input and seed give the same interval.
-
-    Returns:
-        None for fewer than two texts or infinite values. For fewer than
-        `FEWEST_TEXTS_TO_RESAMPLE` or more than `MOST_TEXTS_TO_RESAMPLE` the linearised interval.
-
-    Raises:
-        ValueError: if the two have different shapes.
+    The studentised bootstrap of Efron and Tibshirani 1993, section 12.5.
     """
     x, n = np.asarray(x, np.float64), np.asarray(n, np.float64)
     if x.shape != n.shape:
@@ -142,11 +113,9 @@ def ratio_interval(
     count, total = len(x), n.sum()
     if count < 2 or total <= 0 or not np.isfinite([x, n]).all():
         return None
-    if not FEWEST_TEXTS_TO_RESAMPLE <= count <= MOST_TEXTS_TO_RESAMPLE:
-        return interval_of_scores(x, n, None, level)
     ratio = x.sum() / total
     error = _standard_error(((x - ratio * n) ** 2).sum(), total, count)
-    if error == 0:
+    if error == 0 or not FEWEST_TEXTS_TO_RESAMPLE <= count <= MOST_TEXTS_TO_RESAMPLE:
         return interval_of_scores(x, n, None, level)
     rng = np.random.default_rng(seed)
     products = np.stack([x, n, x * x, n * n, x * n])  # [5, N]
@@ -164,31 +133,22 @@ def ratio_interval(
     if not len(usable_scores):  # all texts are alike but for rounding
         return interval_of_scores(x, n, None, level)
     tail = (1 - level) / 2
-    quantiles = np.quantile(usable_scores, [tail, 1 - tail])
-    return interval_of_scores(x, n, quantiles, level)
+    return interval_of_scores(x, n, np.quantile(usable_scores, [tail, 1 - tail]), level)
 
 
 def interval_of_scores(
     x: np.ndarray, n: np.ndarray, quantiles: np.ndarray | None, level: float = 0.95
 ) -> Interval:
-    """The last step of `ratio_interval`: from the quantiles of the studentised resamples.
+    """The last step of `ratio_interval`.
 
-    Where the variance rests on fewer than `FEWEST_BEHIND_VARIANCE` texts, each residual is divided
-    by 1 - h, h being the text's share of all n: a text that weighs much draws the ratio to itself.
-    Where it rests on less than `LEAST_SHARE_BEHIND_VARIANCE` of the texts, each side is the wider
-    of the bootstrap's and of Student's t with that number of texts less one as its freedom, at
-    least `LEAST_FREEDOM`.
+    Where the variance rests on few texts, each residual is divided by 1 - h, h being the text's
+    share of all n (HC3 of MacKinnon and White 1985): a text that weighs much draws the ratio to
+    itself. Where it rests on a small share of the texts, each side is the wider of the bootstrap's
+    and of Student's t with that number of texts less one as its freedom (Satterthwaite 1946, for
+    residuals whose variances grow as n^2).
 
-    Args:
-        x: float64 [N], numerator of each text.
-        n: float64 [N], denominator of each text.
-        quantiles: float64 [2], of (resampled ratio - ratio) / its standard error; None for
-            Student's t in their place.
-        level: coverage asked for.
-
-    Source:
-        The division: HC3 of MacKinnon and White 1985. The freedom: Satterthwaite 1946, for texts
-        whose residuals have variances that grow as n^2.
+    `quantiles`, float64 [2], are of (resampled ratio - ratio) / its standard error; None stands for
+    Student's t in their place.
     """
     count, total = len(x), n.sum()
     ratio = x.sum() / total
@@ -213,8 +173,7 @@ def interval_of_scores(
 def share_interval(count: int, total: int, *, level: float = 0.95) -> Interval:
     """Interval of the share of independent texts that have a property: `count` of `total`.
 
-    Source:
-        Wilson 1927, the score interval: unlike the ones above it holds where all texts agree.
+    The score interval of Wilson 1927: unlike the ones above it holds where all texts agree.
 
     >>> share_interval(0, 20).high.__round__(3)
     0.161
@@ -233,13 +192,65 @@ def _standard_error(squares: Floats, total: Floats, count: int) -> Floats:
     return np.sqrt(squares / (count - 1) * count) / total
 
 
+def effective_number(weights: np.ndarray) -> float:
+    """How many equal weights are as unequal in sum as these: (sum w)^2 / sum w^2.
+
+    Of w = n it says how many texts a ratio rests on, of w = n^2 how many its variance rests on.
+    Source: Kish 1965, Survey Sampling, section 11.7.
+
+    >>> effective_number(np.array([1.0, 1.0, 1.0, 1.0])), effective_number(np.array([98.0, 1, 1]))
+    (4.0, 1.0410...)
+    """
+    weights = weights / weights.max()
+    return float(weights.sum() ** 2 / (weights * weights).sum())
+
+
+def student_t_quantile(freedom: int, level: float = 0.95) -> float:
+    """Two-sided quantile of Student's t: |t| stays below it with probability `level`.
+
+    Abramowitz and Stegun 1964: 26.7.3 and 26.7.4 by bisection up to 30 degrees of freedom, then
+    26.7.5.
+
+    >>> round(student_t_quantile(9), 4)
+    2.2622
+    """
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    if freedom > 30:
+        z2 = z * z
+        terms = (
+            z,
+            z * (z2 + 1) / 4,
+            z * ((5 * z2 + 16) * z2 + 3) / 96,
+            z * (((3 * z2 + 19) * z2 + 17) * z2 - 15) / 384,
+            z * ((((79 * z2 + 776) * z2 + 1482) * z2 - 1920) * z2 - 945) / 92160,
+        )
+        return sum(term / freedom**power for power, term in enumerate(terms))
+    low, high = 0.0, 1e6
+    for _ in range(200):
+        middle = (low + high) / 2
+        if _student_t_probability(middle, freedom) < level:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def _student_t_probability(t: float, freedom: int) -> float:
+    """P(|T| < t) as a finite series in the angle."""
+    angle = math.atan(t / math.sqrt(freedom))
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd = freedom % 2
+    term = cosine if odd else 1.0
+    total = term if freedom > 1 else 0.0
+    for k in range(2 + odd, freedom - 1, 2):
+        term *= cosine * cosine * (k - 1) / k
+        total += term
+    return (angle + sine * total) * 2 / math.pi if odd else sine * total
+
+
 @dataclass(frozen=True)
 class Limits:
-    """Borders of the verdict, as relative change of a metric where lower is better.
-
-    Raises:
-        OptionError: unless pass_below is smaller than risk_below.
-    """
+    """Borders of the verdict, as relative change of a metric where lower is better."""
 
     pass_below: float = option(0.05, "Relative change that is still PASS.", metavar="X", least=0)
     risk_below: float = option(0.10, "Relative change that is still AT_RISK.", metavar="X", least=0)
@@ -253,7 +264,6 @@ class Limits:
             )
 
     def band(self, change: float) -> str:
-        """What a change known exactly would be called."""
         if change < self.pass_below:
             return "PASS"
         return "AT_RISK" if change < self.risk_below else "REGRESSION"
@@ -264,21 +274,13 @@ class Verdict:
     """Whether a model still does its job, beside another."""
 
     label: str  # PASS, AT_RISK, REGRESSION or INCONCLUSIVE
-    # where inconclusive, with how many more texts of the same kind it is settled with probability
-    # `SETTLED`; None if that cannot be said
-    further_texts: int | None = None
+    further_texts: int | None = None  # that settle what is inconclusive, if that can be said
 
 
 def judge(
     change: float, interval: Interval | None, texts: int, limits: Limits | None = None
 ) -> Verdict:
-    """The band that the whole interval lies in, or INCONCLUSIVE.
-
-    Args:
-        change: relative change of the metric; 0.03 for +3 %.
-        interval: of the change; None, for fewer than two texts, is inconclusive.
-        texts: how many the interval rests on.
-        limits: borders; +5 % and +10 % by default.
+    """The band that the whole interval of a relative change (0.03 for +3 %) lies in, if any.
 
     >>> judge(0.03, Interval(0.01, 0.06, "bootstrap-t"), texts=100)
     Verdict(label='INCONCLUSIVE', further_texts=733)
@@ -290,27 +292,21 @@ def judge(
         return Verdict("INCONCLUSIVE")
     if limits.band(interval.low) == limits.band(interval.high):
         return Verdict(limits.band(interval.low))
-    return Verdict("INCONCLUSIVE", _further_texts(change, interval, texts, limits))
-
-
-def _further_texts(change: float, interval: Interval, texts: int, limits: Limits) -> int | None:
-    """The fewest more texts that settle a verdict with probability `SETTLED`."""
     spread = interval.high - interval.low
-    if texts < FEWEST_TEXTS_TO_RESAMPLE or not 0 < spread < math.inf:
-        return None  # a spread known from so few says nothing of the next texts
     growth = 1.0
-    while (growth := growth * 1.02) < MOST_TIMES_THE_TEXTS:
-        if _settled_probability(change, interval, growth, limits) >= SETTLED:
-            return math.ceil(texts * growth) - texts
-    return None
+    # A spread known from too few texts says nothing of the next ones.
+    if texts >= FEWEST_TEXTS_TO_RESAMPLE and 0 < spread < math.inf:
+        while (growth := growth * 1.02) < MOST_TIMES_THE_TEXTS:
+            if _settled_probability(change, interval, growth, limits) >= SETTLED:
+                return Verdict("INCONCLUSIVE", math.ceil(texts * growth) - texts)
+    return Verdict("INCONCLUSIVE")
 
 
 def _settled_probability(change: float, interval: Interval, growth: float, limits: Limits) -> float:
     """That the interval of `growth` times the texts lies within one band.
 
-    The true change is Normal around the measured one, and so is the change that all texts together
-    will show: its variance is that of the measured one, times the share of the texts that are yet
-    to come. The interval around it shrinks with the square root of the number of texts.
+    The change that all texts will show is Normal around the measured one; its variance is that of
+    the measured one times the share of the texts that are yet to come.
     """
     error = (interval.high - interval.low) / 2 / NormalDist().inv_cdf((1 + interval.level) / 2)
     later = NormalDist(change, error * math.sqrt(1 - 1 / growth))

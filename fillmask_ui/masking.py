@@ -1,8 +1,7 @@
 """Which tokens of a text are hidden, and what the model sees in their place.
 
 Special tokens (also the unknown token and masks that stand in the text) are never hidden. What is
-hidden depends on (seed, id of the text, its tokens) alone: never on batch, order or padding. The
-metrics in `evaluation/schemes` choose the tokens.
+hidden depends on (seed, id of the text, its tokens) alone: never on batch, order or padding.
 
 Axes: T tokens of one text, M hidden positions.
 """
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fillmask_ui.errors import OptionError, written
+from fillmask_ui.errors import OptionError
 from fillmask_ui.options import check_options, option
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Encoding
@@ -26,11 +25,7 @@ DEFAULT_SHARES = (0.8, 0.1, 0.1)
 
 @dataclass(frozen=True)
 class MaskRecipe:
-    """How `hide_random` chooses and shows tokens.
-
-    Raises:
-        OptionError: for values outside their range or shares that do not add up to 1.
-    """
+    """How `hide_random` chooses and shows tokens; an `OptionError` for values out of range."""
 
     # of a token (or word) to be chosen, in (0, 1]
     probability: float = option(
@@ -40,14 +35,12 @@ class MaskRecipe:
         flags=("--mask-probability",),
         metavar="P",
     )
-    # of the chosen, the share shown as the mask token; by default 0.8
+    # shares of the chosen that are shown as the mask token, as a random token and as they are;
+    # they add up to 1
     mask_share: float = option(None, "Of these, shown as the mask token; 0.8.", metavar="S")
-    # of the chosen, the share shown as a random token; by default 0.1
     random_share: float = option(None, "Of these, shown as a random token; 0.1.", metavar="S")
-    # of the chosen, the share shown as it is; by default 0.1. The three add up to 1.
     unchanged_share: float = option(None, "Of these, shown unchanged; 0.1.", metavar="S")
-    # choose words, not tokens; then all of the chosen show the mask token, which is then the
-    # default
+    # choose words, not tokens; all of the chosen then show the mask token
     whole_word: bool = option(False, "Choose words, shown as mask tokens.", label="Whole words")
 
     def __post_init__(self) -> None:
@@ -67,11 +60,8 @@ class MaskRecipe:
         # Past the frozen attributes, which are not in use yet.
         vars(self).update(mask_share=shares[0], random_share=shares[1], unchanged_share=shares[2])
         listed = " + ".join(f"{share:g}" for share in shares)
-        if not all(0 <= share <= 1 for share in shares):
-            raise OptionError(
-                "each of the shares mask + random + unchanged must lie in [0, 1]; "
-                f"they were {listed}"
-            )
+        if min(shares) < 0:
+            raise OptionError(f"shares must lie in [0, 1]; mask + random + unchanged were {listed}")
         if not math.isclose(sum(shares), 1, abs_tol=1e-9):
             raise OptionError(
                 f"the shares mask + random + unchanged must add up to 1; {listed} = {sum(shares):g}"
@@ -116,17 +106,11 @@ class HiddenTokens:
 
     def scored(self, index: int) -> np.ndarray:
         """int64, the entries of `cols` that are scored in one view."""
-        if self.hidden_until is None:
-            return np.arange(len(self.cols))
-        return np.array([index])
+        return np.arange(len(self.cols)) if self.hidden_until is None else np.array([index])
 
 
 def generator(seed: int, example_id: int) -> np.random.Generator:
-    """The random numbers of one text; those of another text are independent of them.
-
-    Raises:
-        OptionError: as of `check_seed`.
-    """
+    """The random numbers of one text; those of another text are independent of them."""
     check_seed(seed)
     return np.random.default_rng([seed, example_id])
 
@@ -134,7 +118,7 @@ def generator(seed: int, example_id: int) -> np.random.Generator:
 def check_seed(seed: int) -> None:
     """An `OptionError` for a seed that run.json, or the programs that read it, cannot hold."""
     if not 0 <= seed < 2**63:
-        raise OptionError(f"the seed must be 0 or larger and below 2^63; it was {written(seed)}")
+        raise OptionError(f"the seed must be 0 or larger and below 2^63; it was {seed:,}")
 
 
 def hideable(ids: ArrayLike, special_ids: frozenset[int]) -> np.ndarray:
@@ -147,17 +131,11 @@ def hideable(ids: ArrayLike, special_ids: frozenset[int]) -> np.ndarray:
 
 
 def word_starts(encoding: Encoding, special_ids: frozenset[int]) -> np.ndarray:
-    """Where a word begins, a word being what stands between blanks.
-
-    A token begins a word if there is a gap in the text before it, if its own characters begin
-    with a blank, or if the token before it is special.
-
-    Returns:
-        bool [T], false for special tokens.
+    """Where a word, what stands between blanks, begins: bool [T], false for special tokens.
 
     Source:
         The rule of transformers' `DataCollatorForLanguageModeling` with `whole_word_mask`, but
-        for two cases: a blank inside a token's span counts as a gap (else some SentencePiece
+        for two cases: a blank that begins a token's span counts as a gap (else some SentencePiece
         tokenizers run all words of a text together), and two tokens that share a character, as
         byte-level ones do for `é`, have no gap between them.
     """
@@ -176,9 +154,8 @@ def hide_random(
     """Choose tokens (or words) at random and show them by the recipe; M may be 0 in a short text.
 
     Source:
-        BERT's training objective, arXiv:1810.04805, section 3.1, by the same draws as
-        transformers' `DataCollatorForLanguageModeling(return_tensors="np")` makes for a batch of
-        this one text.
+        BERT, arXiv:1810.04805, section 3.1, by the draws of transformers'
+        `DataCollatorForLanguageModeling(return_tensors="np")` for a batch of this one text.
     """
     ids = np.array(encoding.ids, dtype=np.int64)
     size = ids.shape  # (T,)

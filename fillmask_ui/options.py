@@ -1,7 +1,7 @@
 """Options declared once: the field of a configuration carries its label, help and bounds.
 
-The command line's options and the page's controls are derived from these fields, and the
-configuration checks itself against them, whoever fills it in.
+The command line's options and the page's controls are derived from these fields, and each
+configuration checks itself against them.
 
 >>> @dataclass(frozen=True)
 ... class Cut:
@@ -23,36 +23,26 @@ from typing import Any, get_args, get_type_hints
 
 from fillmask_ui.errors import OptionError, unknown
 
+# What counts as a value of a type, numbers of numpy included, and what to call it.
+_KINDS: dict[type, tuple[Any, str]] = {
+    bool: (bool, "True or False"),
+    int: (Integral, "a whole number"),
+    float: (Real, "a finite number"),
+}
+_MOST = 2**63 - 1  # what JSON holds for other programs
+
 
 @dataclass(frozen=True)
 class Option:
     """What a face needs to offer one field of a configuration."""
 
     help: str  # one sentence for `--help` and for the hint below a control
-    label: str = ""  # on the page; the field's name in words if not given
-    # names on the command line; `--name-of-the-field` if none are given
-    flags: tuple[str, ...] = ()
+    label: str = ""  # on the page; by default the field's name in words
+    flags: tuple[str, ...] = ()  # on the command line; by default `--name-of-the-field`
     metavar: str | None = None  # what stands for the value in `--help`
     choices: tuple[str, ...] = ()  # the values that are known; any if empty
     least: float | None = None  # smallest value
     most: float | None = None  # largest value
-
-
-def option(default: Any, description: str, **shown: Any) -> Any:
-    """A dataclass field that carries an `Option`: `description` is its help, `shown` the rest."""
-    return field(default=default, metadata={"option": Option(description, **shown)})
-
-
-def options_of(configuration: Any) -> dict[str, Option]:
-    """Field name to option, label and flags filled in, of a dataclass or an instance of one."""
-    found = {}
-    for entry in fields(configuration):
-        own = entry.metadata.get("option")
-        if own is not None:
-            label = own.label or entry.name.replace("_", " ").capitalize()
-            flags = own.flags or (f"--{entry.name.replace('_', '-')}",)
-            found[entry.name] = replace(own, label=label, flags=flags)
-    return found
 
 
 @dataclass(frozen=True)
@@ -65,12 +55,24 @@ class OwnOption:
     option: Option
 
 
-def own_options(kind: Any) -> Iterator[OwnOption]:
-    """All options of a configuration, in order, those of dataclasses within it included.
+def option(default: Any, description: str, **shown: Any) -> Any:
+    """A dataclass field that carries an `Option`: `description` is its help, `shown` the rest."""
+    return field(default=default, metadata={"option": Option(description, **shown)})
 
-    A class may name the dataclasses whose options it takes (`option_owners`); what is no
-    configuration has none.
-    """
+
+def options_of(configuration: Any) -> dict[str, Option]:
+    """Field name to option, label and flags filled in, of a dataclass or an instance of one."""
+    found = {}
+    for entry in fields(configuration):
+        if own := entry.metadata.get("option"):
+            label = own.label or entry.name.replace("_", " ").capitalize()
+            flags = own.flags or (f"--{entry.name.replace('_', '-')}",)
+            found[entry.name] = replace(own, label=label, flags=flags)
+    return found
+
+
+def own_options(kind: Any) -> Iterator[OwnOption]:
+    """All options of a configuration, in order, those of dataclasses within it included."""
     for entry, own, shown in _fields(kind):
         if shown is None:
             yield from own_options(own)
@@ -79,12 +81,7 @@ def own_options(kind: Any) -> Iterator[OwnOption]:
 
 
 def configured(kind: Any, values: dict[str, Any]) -> Any:
-    """A configuration of the values of its options, by name, which are taken out of `values`.
-
-    >>> from fillmask_ui.evaluation import EvaluationConfig
-    >>> configured(EvaluationConfig, {"probability": 0.5}).scheme.recipe.probability
-    0.5
-    """
+    """A configuration of the values of its options, by name, which are taken out of `values`."""
     chosen = {
         entry.name: values.pop(entry.name, entry.default) if shown else configured(own, values)
         for entry, own, shown in _fields(kind)
@@ -94,7 +91,10 @@ def configured(kind: Any, values: dict[str, Any]) -> Any:
 
 
 def _fields(kind: Any) -> Iterator[tuple[Field[Any], Any, Option | None]]:
-    """What a configuration takes by name: each field with its type and option, if it has one."""
+    """What a configuration takes by name: each field with its type and option, if it has one.
+
+    A class may name the dataclasses whose options it takes (`option_owners`).
+    """
     owners = getattr(kind, "option_owners", lambda: (kind,))() if is_dataclass(kind) else ()
     seen = set()
     for owner in owners:
@@ -116,21 +116,12 @@ _MOST = 2**63 - 1  # what JSON holds for other programs
 
 
 def kind_of(hint: Any) -> type:
-    """The type of an option by its annotation: bool, int, float or str, also if it may be None.
-
-    >>> kind_of(int | None)
-    <class 'int'>
-    """
+    """The type of an option by its annotation: bool, int, float or str, also if it may be None."""
     return (*get_args(hint), hint)[0]
 
 
 def check_options(configuration: Any) -> None:
-    """Hold every option of a configuration against its bounds; None counts as not given.
-
-    Raises:
-        OptionError: for a value of another type, an unknown choice, a number outside the bounds or
-            one that is not finite.
-    """
+    """An `OptionError` for a value of another type or out of bounds; None counts as not given."""
     hints = get_type_hints(type(configuration))
     for name, own in options_of(configuration).items():
         value: Any = getattr(configuration, name)
@@ -138,17 +129,13 @@ def check_options(configuration: Any) -> None:
             continue
         words = name.replace("_", " ")
         kind, wanted = _KINDS.get(kind_of(hints[name]), (object, ""))
-        finite = not isinstance(value, float) or math.isfinite(value)
-        if (
-            not isinstance(value, kind)
-            or (isinstance(value, bool) and kind in (Integral, Real))
-            or not finite
-        ):
+        fits = isinstance(value, kind) and not (isinstance(value, bool) and kind is not bool)
+        if wanted and not (fits and math.isfinite(value)):
             raise OptionError(f"{words} must be {wanted}; it was {repr(value)[:100]}")
         if own.choices and value not in own.choices:
             raise OptionError(unknown(words, value, own.choices))
-        most = _MOST if own.most is None and kind is Integral else own.most
         if own.least is not None and value < own.least:
             raise OptionError(f"{words} must be at least {own.least:g}; it was {value:g}")
+        most = _MOST if own.most is None and kind is Integral else own.most
         if most is not None and value > most:
             raise OptionError(f"{words} must be at most {most:g}; it was {float(value):g}")

@@ -1,7 +1,7 @@
 """What a model must offer. Everything else is derived from it, the same for every runtime.
 
-Axes: B texts in a batch, T tokens, M hidden positions, V vocabulary,
-H hidden size.
+Axes: B texts in a batch, T tokens, M hidden positions, V vocabulary, H hidden size. Arrays of ids
+and positions are int64.
 """
 
 from __future__ import annotations
@@ -22,30 +22,18 @@ class Vocabulary(Protocol):
     size: int  # number of tokens that the tokenizer knows; at most the width V of the logits
     mask_id: int  # id of the mask token
     mask_token: str  # its string, `[MASK]` or `<mask>`
-    # id of the token for what the vocabulary cannot spell; None if it can spell all
-    unk_id: int | None
+    unk_id: int | None  # of what the vocabulary cannot spell; None if it can spell all
     pad_id: int  # id used to fill up shorter texts of a batch
     special_ids: frozenset[int]  # ids of all special tokens, the mask among them
 
     def encode(self, text: str) -> Encoding:
-        """Text to token ids with special tokens; the mask token's string becomes `mask_id`.
-
-        Nothing is cut, however long the text is.
-
-        Raises:
-            TextError: for text that no tokenizer can take (lone surrogates).
-        """
+        """Token ids with special tokens, uncut; a `TextError` for lone surrogates."""
 
     def encode_word(self, word: str, before: str = " ") -> tuple[int, ...]:
-        """Sub-token ids of a word, as it would be tokenized where a mask stands.
+        """Sub-token ids of a word, without blanks around it, where a mask stands; may be empty.
 
-        Args:
-            word: without surrounding blanks.
-            before: the character to the left of the mask, "" at the start of the text. It
-                decides between `Ġword` and `word` in byte-level and Unigram vocabularies.
-
-        Returns:
-            No ids if the word tokenizes to nothing.
+        `before`, the character to the left of the mask, "" at the start, decides between `Ġword`
+        and `word` in byte-level and Unigram vocabularies.
         """
 
     def token(self, token_id: int) -> str:
@@ -69,21 +57,15 @@ class MaskedLM(Protocol):
     def logits_at(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> np.ndarray:
-        """Logits at the asked positions alone.
+        """Logits at the asked positions alone, float32 [M, V]; called from many threads.
 
-        Safe to call from many threads.
+        V is at least the vocabulary's size. The array is the caller's own.
 
         Args:
-            input_ids: int64 [B, T], padded with `vocabulary.pad_id`.
-            attention_mask: int64 [B, T], 1 for real tokens.
-            rows: int64 [M], text of each asked position, in [0, B).
-            cols: int64 [M], token of each asked position, in [0, T).
-
-        Returns:
-            float32 [M, V], V at least the vocabulary's size; an array of its own at each call.
-
-        Raises:
-            ModelOutputError: if the model returns NaN at an asked position.
+            input_ids: [B, T], padded with `vocabulary.pad_id`.
+            attention_mask: [B, T], 1 for real tokens.
+            rows: [M], text of each asked position, in [0, B).
+            cols: [M], token of each asked position, in [0, T).
         """
 
 
@@ -94,19 +76,9 @@ class EncoderStates(Protocol):
     def states_at(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> np.ndarray:
-        """Last hidden state at the asked positions: the encoder's output, before any head.
+        """Last hidden state, before any head, float32 [M, H], or a `ModelError` that says why not.
 
-        Args:
-            input_ids: int64 [B, T], as of `MaskedLM.logits_at`, and so all others.
-            attention_mask: int64 [B, T].
-            rows: int64 [M], M at least 1.
-            cols: int64 [M].
-
-        Returns:
-            float32 [M, H].
-
-        Raises:
-            ModelError: if this model does not let one see them; the message says why.
+        The arguments are those of `logits_at`, M > 0.
         """
 
 
@@ -123,19 +95,12 @@ class PairPretraining(Protocol):
     """A model that may also have a head for next sentence prediction; ask by `isinstance`."""
 
     @property
-    def predicts_next(self) -> bool:
-        """Whether it has that head."""
+    def predicts_next(self) -> bool: ...
 
     def pair_logits(
         self, input_ids: np.ndarray, segments: np.ndarray, cols: np.ndarray
     ) -> PairLogits:
-        """Logits of both heads for one pair, [CLS] A [SEP] B [SEP].
+        """Logits of both heads for one pair, [CLS] A [SEP] B [SEP], or a `ModelError`.
 
-        Args:
-            input_ids: int64 [T].
-            segments: int64 [T], 0 for A and 1 for B, each with its [SEP].
-            cols: int64 [M], positions whose tokens are asked for.
-
-        Raises:
-            ModelError: if the model lacks that head, or fails.
+        Ids and segments (0 for A and 1 for B, each with its [SEP]) are [T], `cols` [M].
         """

@@ -1,9 +1,8 @@
 """The frozen dataclasses that pass between rooms.
 
-Axes: T tokens of one text, M hidden positions, V vocabulary, K candidates. Probabilities are
-normalised over the whole vocabulary. `ids` are integers, `tokens` the vocabulary's own strings
-(`##ing`, `Ġthe`, `▁der`), `word` the same without the tokenizer's marks, `text` is raw.
-Nothing here is rounded.
+Axes: T tokens of one text, V vocabulary, K candidates. Probabilities are normalised over the whole
+vocabulary. `tokens` are the vocabulary's own strings (`##ing`, `Ġthe`, `▁der`), `word` the same
+without the tokenizer's marks, `text` is raw. Nothing here is rounded.
 """
 
 import html
@@ -13,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
-from fillmask_ui.output import visible
+from fillmask_ui.files import visible
 
 
 @dataclass(frozen=True)
@@ -44,12 +43,9 @@ class Encoding:
     text: str  # the text that was encoded, masks written as the model's own mask token
     ids: tuple[int, ...]  # T token ids
     tokens: tuple[str, ...]  # T raw vocabulary strings
-    # T character ranges in `text`; empty range where a token has no characters
-    spans: tuple[Span, ...]
-    # T indices of the word a token belongs to; None for special tokens
-    word_ids: tuple[int | None, ...]
-    # T flags, true for tokens that the tokenizer adds ([CLS], </s>), not for masks
-    special: tuple[bool, ...]
+    spans: tuple[Span, ...]  # T ranges in `text`; empty where a token has no characters
+    word_ids: tuple[int | None, ...]  # T indices of a token's word; None for special tokens
+    special: tuple[bool, ...]  # T, true for what the tokenizer adds ([CLS], </s>), not for masks
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -69,11 +65,9 @@ class ModelSignature:
     size_bytes: int  # on disk, of the weights that it reads: of a file it shares, its part
     vocabulary_size: int  # V, the width of the logits
     max_tokens: int  # longest text in tokens, special tokens included
-    # package name to version, of what took part
-    versions: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)  # of the packages that took part
     cpu_features: tuple[str, ...] = ()  # e.g. `avx512_vnni`; int8 results depend on them.
-    # what a reader should know (logits computed at all positions, size mismatch, ...).
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what a reader should know (size mismatch, ...)
 
     def __str__(self) -> str:
         parts = [
@@ -92,7 +86,7 @@ class ModelSignature:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values."""
-        return {**asdict(self), "versions": dict(self.versions)}
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -125,14 +119,14 @@ class ScoredWord:
     """A word that the user asked about, at one mask.
 
     A word of n sub-tokens widens the mask to n; sub-token j is scored with those before it
-    filled in and those after it hidden, so `nll_nats` is the sum over `parts`.
+    filled in and those after it hidden.
     """
 
     word: str  # as typed
-    nll_nats: float  # -ln P(word)
-    probability: float  # exp(-nll_nats)
+    nll_nats: float  # -ln P(word), the sum over `parts`
+    probability: float
     rank: int | None  # among all V tokens where the word is one token, else None
-    parts: tuple[ScoredPart, ...]  # its sub-tokens
+    parts: tuple[ScoredPart, ...]
 
     @property
     def nll_bits(self) -> float:
@@ -171,8 +165,7 @@ class JointFilling:
 
     text: str  # the filled text
     nll_nats: float  # -ln of the joint probability, the sum over `parts` (chain rule)
-    # the factors, in the order in which they were conditioned on each other
-    parts: tuple[JointPart, ...]
+    parts: tuple[JointPart, ...]  # the factors, each conditioned on those before it
 
     @property
     def log_probability_nats(self) -> float:
@@ -187,12 +180,10 @@ class JointFilling:
 class Filling:
     """What a model says about one text with masks."""
 
-    encoding: Encoding  # the text as tokens
-    signature: ModelSignature  # of the model
-    # one entry per mask, from left to right, each independent of the others
-    masks: tuple[MaskFilling, ...]
-    # the best fillings of all masks together; empty for a single mask
-    joint: tuple[JointFilling, ...] = ()
+    encoding: Encoding
+    signature: ModelSignature
+    masks: tuple[MaskFilling, ...]  # from left to right, each independent of the others
+    joint: tuple[JointFilling, ...] = ()  # the best fillings of all masks; empty for a single one
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values; the shape that `fillmask-ui predict --json` prints."""
@@ -200,15 +191,7 @@ class Filling:
             "text": self.encoding.text,
             "model": self.signature.name,
             "signature": str(self.signature),
-            "masks": [
-                {
-                    "position": mask.position,
-                    "entropy_nats": mask.entropy_nats,
-                    "candidates": [asdict(candidate) for candidate in mask.candidates],
-                    "scored": [asdict(word) for word in mask.scored],
-                }
-                for mask in self.masks
-            ],
+            "masks": [asdict(mask) for mask in self.masks],
             "joint": [
                 {**asdict(joint), "log_probability_nats": joint.log_probability_nats}
                 for joint in self.joint
@@ -217,9 +200,7 @@ class Filling:
 
     def to_json(self, indent: int | None = None) -> str:
         """`to_dict` as JSON; an infinite NLL (an impossible token) becomes null."""
-        return json.dumps(
-            finite(self.to_dict()), ensure_ascii=False, allow_nan=False, indent=indent
-        )
+        return json.dumps(finite(self.to_dict()), ensure_ascii=False, indent=indent)
 
     def _repr_html_(self) -> str:
         """A table per mask, for notebooks."""

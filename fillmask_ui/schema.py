@@ -1,8 +1,6 @@
 """JSON from outside, held against the dataclass that it becomes; pydantic is imported here alone.
 
-What a file or a browser holds is declared once, by the fields of the dataclass in use. Bounds are
-those of the fields' types and of `options.option`. Keys that the dataclass does not know
-are passed over, as later versions may write them.
+Keys that the dataclass does not know are passed over, as later versions may write them.
 
 >>> from dataclasses import dataclass
 >>> @dataclass(frozen=True)
@@ -37,16 +35,10 @@ _MOST_SHOWN = 60  # characters of a wrong value
 
 
 def from_json(kind: type[T], content: str | bytes, what: str = "") -> T:
-    """A value of a type from JSON text; bytes are UTF-8.
-
-    Args:
-        kind: a dataclass, or any other type that pydantic reads.
-        content: the JSON.
-        what: name of the file or the like, for the message.
+    """A dataclass, or another type that pydantic reads, from the JSON of a file (`what`).
 
     Raises:
-        DataError: if it is not JSON, or a value does not fit; the message says where, what was
-            wanted and what it was.
+        DataError: if it is not JSON, or a value does not fit.
     """
     try:
         return _validator(cast("Any", kind)).validate_json(content, strict=True)
@@ -66,15 +58,11 @@ def sentence(error: ValidationError, what: str = "") -> str:
     for part in first["loc"]:
         where += f"[{part}]" if isinstance(part, int) else f".{part}" if where else str(part)
     wanted = first["msg"][:1].lower() + first["msg"][1:]
-    known = first["type"] not in ("json_invalid", "missing")
-    was = f"; it was {_shown(first['input'])}" if known else ""
+    was = ""
+    if first["type"] not in ("json_invalid", "missing"):
+        shown = json.dumps(first["input"], default=str, ensure_ascii=False)
+        was = f"; it was {shown if len(shown) <= _MOST_SHOWN else shown[: _MOST_SHOWN - 3] + '...'}"
     return f"{': '.join(filter(None, (what, where, wanted)))}{was}"
-
-
-def _shown(value: Any) -> str:
-    """A wrong value in a few characters, as JSON writes it."""
-    text = json.dumps(value, default=str, ensure_ascii=False)
-    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 3]}..."
 
 
 @cache
@@ -97,70 +85,52 @@ def _schema(kind: Any, known: dict[str, Any]) -> Any:
     name = " or ".join(own.__name__ for own in kinds)
     if name not in known:
         known[name] = None  # under way
-        forms = _Forms(kinds, known)
+        read = _Object(kinds, known)
+        entries = {
+            key: core_schema.typed_dict_field(own, required=key in read.required)
+            for key, own in read.keys.items()
+        }
         known[name] = core_schema.no_info_after_validator_function(
-            forms.made, forms.schema, ref=name
+            read.made, core_schema.typed_dict_schema(entries), ref=name
         )
     return core_schema.definition_reference_schema(name)
 
 
-class _Forms:
-    """Dataclasses of which JSON holds one: the first whose required keys it has."""
+class _Object:
+    """A JSON object that becomes one of some dataclasses: the first whose required keys it has."""
 
     def __init__(self, kinds: Sequence[Any], known: dict[str, Any]) -> None:
-        self._forms = [_Form(kind, known) for kind in kinds]
-        self.keys = {key: own for form in self._forms for key, own in form.keys.items()}
-        self.required = set.intersection(*(form.required for form in self._forms))
-
-    @property
-    def schema(self) -> Any:
-        """Of an object with these keys."""
-        return core_schema.typed_dict_schema(
-            {
-                key: core_schema.typed_dict_field(own, required=key in self.required)
-                for key, own in self.keys.items()
-            }
-        )
+        self.keys: dict[str, Any] = {}  # to the schema of each
+        self._forms: list[tuple[Any, dict[str, str], dict[str, _Object], set[str]]] = []
+        for kind in kinds:
+            own: dict[str, str] = {}  # field to key
+            beside: dict[str, _Object] = {}
+            required: set[str] = set()
+            hints = get_type_hints(kind, include_extras=True)
+            for field in fields(kind):
+                hint, how = hints[field.name], InJson()
+                if get_origin(hint) is Annotated:
+                    how, hint = hint.__metadata__[0], hint.__origin__
+                if how.beside:
+                    part = beside[field.name] = _Object(get_args(hint) or (hint,), known)
+                    self.keys |= part.keys
+                    required |= part.required
+                    continue
+                key = own[field.name] = how.key or field.name
+                self.keys[key] = _array(how) if how.dtype else _schema(hint, known)
+                if field.default is MISSING and field.default_factory is MISSING:
+                    required.add(key)
+            self._forms.append((kind, own, beside, required))
+        self.required: set[str] = set.intersection(*(required for *_, required in self._forms))
 
     def made(self, values: Mapping[str, Any]) -> Any:
         """The dataclass, of the values of its keys."""
-        for form in self._forms:
-            if form.required <= values.keys():
-                return form.made(values)
-        missing = min(form.required - values.keys())
+        for kind, own, beside, required in self._forms:
+            if required <= values.keys():
+                found = {name: values[key] for name, key in own.items() if key in values}
+                return kind(**found, **{name: part.made(values) for name, part in beside.items()})
+        missing = min(required - values.keys())
         raise PydanticCustomError("missing", "{key} is missing", {"key": missing})
-
-
-class _Form:
-    """The keys that JSON has of one dataclass, and how it is made of them."""
-
-    def __init__(self, kind: Any, known: dict[str, Any]) -> None:
-        self._kind = kind
-        self.keys: dict[str, Any] = {}  # to the schema of each
-        self.required: set[str] = set()
-        self._own: list[tuple[str, str]] = []  # field and key
-        self._beside: list[tuple[str, _Forms]] = []
-        hints = get_type_hints(kind, include_extras=True)
-        for field in fields(kind):
-            hint, how = hints[field.name], InJson()
-            if get_origin(hint) is Annotated:
-                how, hint = hint.__metadata__[0], hint.__origin__
-            if how.beside:
-                forms = _Forms(get_args(hint) or (hint,), known)
-                self._beside.append((field.name, forms))
-                self.keys |= forms.keys
-                self.required |= forms.required
-                continue
-            key = how.key or field.name
-            self._own.append((field.name, key))
-            self.keys[key] = _array(how) if how.dtype else _schema(hint, known)
-            if field.default is MISSING and field.default_factory is MISSING:
-                self.required.add(key)
-
-    def made(self, values: Mapping[str, Any]) -> Any:
-        own = {name: values[key] for name, key in self._own if key in values}
-        own |= {name: forms.made(values) for name, forms in self._beside}
-        return self._kind(**own)
 
 
 def _array(how: InJson) -> Any:

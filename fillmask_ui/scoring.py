@@ -2,7 +2,8 @@
 
 Axes: M hidden positions, V vocabulary, K candidates. Everything is normalised over the whole
 vocabulary, in float64: the sum over 250,000 float32 exponentials is otherwise off in the fifth
-digit. Bits are nats divided by ln 2.
+digit. Logits are [M, V], unnormalised, -inf for an impossible token. Targets are int64 [M], token
+ids in [0, V), else a `ValueError` is raised. Losses are in nats; divided by ln 2 they are bits.
 """
 
 from collections.abc import Iterator
@@ -14,8 +15,6 @@ from fillmask_ui.errors import ModelOutputError, OptionError
 
 # Logits that are scored at a time: with their exponentials they stay in the cache of a core.
 CHUNK_LOGITS = 360_000
-# `top_k` looks for the best of so many tokens first.
-_BLOCK = 64
 
 
 @dataclass(frozen=True)
@@ -37,19 +36,13 @@ class Exponentials:
 
     @property
     def log_probabilities(self) -> np.ndarray:
-        """Float64 [M, V], in nats."""
         return self.shifted - np.log(self.totals)[:, None]
 
     @property
     def entropy_nats(self) -> np.ndarray:
-        """Float64 [M], in nats, between 0 and ln V."""
-        products = np.einsum("mv,mv->m", self.weights, self.shifted)
-        if np.isnan(products).any():
-            # An impossible token adds nothing: p ln p tends to 0 as p does.
-            finite = np.where(self.weights > 0, self.shifted, 0.0)
-            products = np.einsum("mv,mv->m", self.weights, finite)
+        means = _weighted_sums(self.weights, self.shifted) / self.totals
         # Rounding may leave a distribution without doubt a little below zero.
-        return np.maximum(np.log(self.totals) - products / self.totals, 0.0)
+        return np.maximum(np.log(self.totals) - means, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,18 +57,12 @@ class TargetScores:
 
 
 def exponentials(logits: np.ndarray, out: np.ndarray | None = None) -> Exponentials:
-    """The softmax over the vocabulary, before it is divided by its sum.
-
-    Args:
-        logits: float [M, V], unnormalised; -inf stands for an impossible token.
-        out: float64 [2, at least M, V] to be written to; the result lies in it.
+    """The softmax before it is divided by its sum, in `out`, float64 [2, at least M, V], if given.
 
     Raises:
         ModelOutputError: if a position has NaN or +inf, or nothing but -inf.
     """
     logits = np.asarray(logits)
-    if logits.ndim != 2:
-        raise ValueError(f"logits must be [M, V], not {list(logits.shape)}")
     best_ids = logits.argmax(axis=1)  # [M]; NaN counts as the largest
     best = logits[np.arange(len(logits)), best_ids].astype(np.float64)  # [M]
     broken = ~np.isfinite(best)
@@ -112,17 +99,7 @@ def _chunk_rows(logits: np.ndarray) -> int:
 
 
 def score_targets(values: Exponentials, logits: np.ndarray, targets: np.ndarray) -> TargetScores:
-    """All that an evaluation asks of each hidden position.
-
-    Args:
-        values: `exponentials` of the logits.
-        logits: float32 [M, V], unnormalised.
-        targets: int64 [M], true token ids in [0, V).
-
-    >>> logits = np.zeros((1, 4), np.float32)
-    >>> score_targets(exponentials(logits), logits, np.array([2])).ranks  # a tie: by id
-    array([3])
-    """
+    """All that an evaluation asks of each hidden position; `values` are those of the logits."""
     return TargetScores(
         nll_nats=np.log(values.totals) - _picked(values.shifted, np.asarray(targets)),
         ranks=ranks(logits, targets),
@@ -133,59 +110,26 @@ def score_targets(values: Exponentials, logits: np.ndarray, targets: np.ndarray)
 
 
 def _picked(values: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """[M], one column of each row; a `ValueError` if the two M differ or a row has no such one."""
+    """[M], one column of each row of [M, V]."""
     if columns.shape != values.shape[:1]:
         raise ValueError(
             f"targets {list(columns.shape)} do not fit logits {list(values.shape)}: "
             "one target per position is wanted"
         )
     if len(columns) and not 0 <= columns.min() <= columns.max() < values.shape[1]:
-        raise ValueError(
-            f"targets must be token ids from 0 to {values.shape[1] - 1:,}; they were from "
-            f"{columns.min()} to {columns.max()}"
-        )
+        raise ValueError(f"targets must be token ids below {values.shape[1]:,}, not {columns}")
     return values[np.arange(len(columns)), columns]
 
 
-def log_probabilities(logits: np.ndarray) -> np.ndarray:
-    """Log of the softmax over the vocabulary.
-
-    Args:
-        logits: float [M, V], unnormalised; -inf stands for an impossible token.
-
-    Returns:
-        float64 [M, V], in nats.
-
-    Raises:
-        ModelOutputError: if a position has NaN or +inf, or nothing but -inf.
-
-    >>> np.exp(log_probabilities(np.array([[0.0, 0.0, 0.0, 0.0]])))
-    array([[0.25, 0.25, 0.25, 0.25]])
-    """
-    return exponentials(logits).log_probabilities
-
-
 def nll_nats(logits: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Negative log-likelihood of the true token at each hidden position.
+    """Negative log-likelihood of the true token at each hidden position, float64 [M], in nats.
 
-    Args:
-        logits: float32 [M, V], unnormalised.
-        targets: int64 [M], true token ids in [0, V).
-
-    Returns:
-        float64 [M], in nats; divide by ln 2 for bits. Lower is better.
-
-    Raises:
-        ValueError: if the two M differ, or a target is no id of the vocabulary.
-        ModelOutputError: if the logits are not finite.
-
-    Source:
-        Summed over positions it is the loss of BERT, arXiv:1810.04805, section 3.1.
+    Summed over positions it is the loss of BERT, arXiv:1810.04805, section 3.1.
 
     >>> nll_nats(np.zeros((1, 4), np.float32), np.array([2]))  # uniform over 4 words: ln 4
     array([1.38629436])
     """
-    return target_nll_nats(log_probabilities(logits), targets)
+    return target_nll_nats(exponentials(logits).log_probabilities, targets)
 
 
 def target_nll_nats(log_probs: np.ndarray, targets: np.ndarray) -> np.ndarray:
@@ -194,16 +138,9 @@ def target_nll_nats(log_probs: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 
 def ranks(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Rank of the true token at each position, 1 for the best.
+    """Rank of the true token by logits or log-probabilities, int64 [M], 1 for the best.
 
-    A tie counts in favour of the lower token id, as in `top_k`.
-
-    Args:
-        scores: float [M, V], logits or log-probabilities.
-        targets: int64 [M].
-
-    Returns:
-        int64 [M], in [1, V].
+    A tie counts in favour of the lower token id.
 
     >>> ranks(np.array([[0.1, 3.0, 2.0]]), np.array([2]))
     array([2])
@@ -218,24 +155,21 @@ def ranks(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 
 def entropy_nats(log_probs: np.ndarray) -> np.ndarray:
-    """Entropy of the distribution over the vocabulary at each position.
-
-    Args:
-        log_probs: float64 [M, V].
-
-    Returns:
-        float64 [M], in nats, between 0 and ln V.
+    """Entropy of distributions, float64 [M], of their logarithms, [M, V].
 
     >>> entropy_nats(np.log([[0.5, 0.5]]))  # a fair coin: ln 2
     array([0.69314718])
     """
-    probabilities = np.exp(log_probs)
-    products = np.einsum("mv,mv->m", probabilities, log_probs)
-    if np.isnan(products).any():
-        # An impossible token adds nothing: p ln p tends to 0 as p does.
-        finite = np.where(probabilities > 0, log_probs, 0.0)
-        products = np.einsum("mv,mv->m", probabilities, finite)
-    return -products
+    return -_weighted_sums(np.exp(log_probs), log_probs)
+
+
+def _weighted_sums(weights: np.ndarray, amounts: np.ndarray) -> np.ndarray:
+    """[M], over the vocabulary; an impossible token adds nothing, as p ln p tends to 0."""
+    with np.errstate(invalid="ignore"):
+        sums = np.einsum("mv,mv->m", weights, amounts)
+    if np.isnan(sums).any():
+        sums = np.einsum("mv,mv->m", weights, np.where(weights > 0, amounts, 0.0))
+    return sums
 
 
 def log_ratio(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -247,36 +181,21 @@ def log_ratio(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def expectation(values: Exponentials, amounts: np.ndarray) -> np.ndarray:
-    """Mean of amounts, [M, V], whose mean is not negative, under each distribution: float64 [M].
+    """Mean of amounts, [M, V], under each distribution: float64 [M], not negative.
 
-    An impossible token (p = 0) adds nothing, whatever its amount. Where the amounts are the
-    `log_ratio` of the distribution to another, this is the KL divergence of the two, in nats.
+    Of the `log_ratio` of the distribution to another it is their KL divergence, in nats.
 
     >>> coin, sure = exponentials(np.zeros((1, 2))), exponentials(np.array([[0.0, -np.inf]]))
     >>> expectation(sure, log_ratio(sure.log_probabilities, coin.log_probabilities))  # ln 2
     array([0.69314718])
     """
-    with np.errstate(invalid="ignore"):
-        sums = np.einsum("mv,mv->m", values.weights, amounts)
-    if np.isnan(sums).any():
-        possible = np.where(values.weights > 0, amounts, 0.0)
-        sums = np.einsum("mv,mv->m", values.weights, possible)
-    return np.maximum(sums / values.totals, 0.0)
+    return np.maximum(_weighted_sums(values.weights, amounts) / values.totals, 0.0)
 
 
 def jensen_shannon_nats(first: Exponentials, second: Exponentials, ratio: np.ndarray) -> np.ndarray:
-    """Jensen-Shannon divergence: half the KL divergence of either from the mean of both.
+    """Half the KL divergence of either from the mean of both, float64 [M], from 0 to ln 2 nats.
 
-    Args:
-        first: of M positions.
-        second: of as many, over the same V tokens.
-        ratio: `log_ratio` of the two, float64 [M, V].
-
-    Returns:
-        float64 [M], between 0 and ln 2, the same with the two exchanged.
-
-    Source:
-        Lin 1991, Divergence measures based on the Shannon entropy, doi:10.1109/18.61115.
+    `ratio` is the `log_ratio` of the two. Source: Lin 1991, doi:10.1109/18.61115.
     """
     # ln p - ln (p + q)/2, for p of either.
     own, other = (np.log(2) - np.logaddexp(0, -way) for way in (ratio, -ratio))
@@ -284,17 +203,7 @@ def jensen_shannon_nats(first: Exponentials, second: Exponentials, ratio: np.nda
 
 
 def top_k(log_probs: np.ndarray, k: int | None) -> TopK:
-    """The K most probable tokens of each position.
-
-    Args:
-        log_probs: float64 [M, V].
-        k: how many; None for all V; more than V gives V.
-
-    Returns:
-        Best first; ties go to the lower token id.
-
-    Raises:
-        OptionError: if k is below 1.
+    """The K most probable tokens of each position, all V for None; ties go to the lower token id.
 
     >>> top_k(np.log([[0.2, 0.5, 0.3]]), 2).token_ids
     array([[1, 2]])
@@ -305,17 +214,7 @@ def top_k(log_probs: np.ndarray, k: int | None) -> TopK:
     wanted = size if k is None else min(k, size)
     token_ids = np.empty((len(log_probs), wanted), dtype=np.int64)  # [M, K]
     for row, found in zip(log_probs, token_ids, strict=True):
-        ids = _among_the_best(row, wanted)
+        border = np.partition(row, size - wanted)[size - wanted]
+        ids = np.flatnonzero(row >= border)  # all that tie with the last are among them
         found[:] = ids[np.argsort(-row[ids], kind="stable")[:wanted]]
     return TopK(token_ids, -np.take_along_axis(log_probs, token_ids, axis=1) + 0.0)
-
-
-def _among_the_best(row: np.ndarray, wanted: int) -> np.ndarray:
-    """Ids, ascending, of the `wanted` largest of [V] and of some more, all ties among them."""
-    blocks = len(row) // _BLOCK
-    if wanted > blocks:
-        return np.arange(len(row))
-    # As many blocks have a value that is at least the border, so it is no larger than the wanted.
-    highest = row[: blocks * _BLOCK].reshape(blocks, _BLOCK).max(axis=1)
-    border = np.partition(highest, blocks - wanted)[blocks - wanted]
-    return np.flatnonzero(row >= border)

@@ -64,7 +64,7 @@ def test_pad():
 
 
 def test_an_empty_batch():
-    with pytest.raises(ValueError, match="at least one sequence"):
+    with pytest.raises(ValueError):
         batching.pad([], pad_id=0)
 
 
@@ -73,7 +73,7 @@ def test_a_model_without_logits_for_all_words_is_told():
         def logits_at(self, *asked):
             return super().logits_at(*asked)[:, :10]
 
-    with pytest.raises(ModelOutputError, match="logits for 10 tokens, and its tokenizer knows"):
+    with pytest.raises(ModelOutputError, match=r"logits \[1, 10\] .*its tokenizer knows"):
         fill(Narrow(), "the [MASK] sat.")
 
 

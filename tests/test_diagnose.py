@@ -16,9 +16,9 @@ from quantized_forms import forms, inlined, run
 from tiny_models import SENTENCES, export_onnx
 from transformers import BertConfig, BertForMaskedLM
 
-from fillmask_ui.assets import asset
 from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
+from fillmask_ui.files import asset
 from fillmask_ui.models import ModelChoice, load_choice
 from fillmask_ui.onnx_tools.dequantize import dequantized
 from fillmask_ui.onnx_tools.parts import find_parts

@@ -12,8 +12,8 @@ from onnx.reference import ReferenceEvaluator
 from quantized_forms import FORMS, feeds, forms, inlined, run
 from tiny_models import FAMILIES
 
-from fillmask_ui.assets import asset
 from fillmask_ui.errors import OptionError
+from fillmask_ui.files import asset
 from fillmask_ui.onnx_tools.constants import Constants
 from fillmask_ui.onnx_tools.dequantize import dequantized
 from fillmask_ui.onnx_tools.matching import match_parts

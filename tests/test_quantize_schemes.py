@@ -13,8 +13,8 @@ from onnx.numpy_helper import to_array
 from quantized_forms import feeds, run, whole
 from tiny_models import batch_of, texts_for
 
-from fillmask_ui.assets import asset
 from fillmask_ui.errors import ModelError, OptionError
+from fillmask_ui.files import asset
 from fillmask_ui.models import load_model
 from fillmask_ui.onnx_tools import schemes
 from fillmask_ui.onnx_tools.dequantize import dequantized

@@ -31,14 +31,14 @@ def test_nll_equals_torch_cross_entropy(logits, seed):
 
 @given(LOGITS)
 def test_entropy_equals_scipy(logits):
-    log_probs = scoring.log_probabilities(logits)
+    log_probs = scoring.exponentials(logits).log_probabilities
     expected = stats.entropy(np.exp(log_probs), axis=1)
     np.testing.assert_allclose(scoring.entropy_nats(log_probs), expected, atol=1e-12)
 
 
 @given(LOGITS, st.integers(1, 40))
 def test_top_k_and_ranks_agree_with_a_stable_sort(logits, k):
-    log_probs = scoring.log_probabilities(logits)
+    log_probs = scoring.exponentials(logits).log_probabilities
     top = scoring.top_k(log_probs, k)
     expected = np.argsort(-log_probs, axis=1, kind="stable")[:, :k]
     np.testing.assert_array_equal(top.token_ids, expected)
@@ -57,14 +57,14 @@ def test_values_of_the_lesson(probability, nats):
 
 def test_all_of_the_vocabulary_sums_to_one():
     logits = np.random.default_rng(0).normal(size=(2, 50_000)).astype(np.float32) * 5
-    top = scoring.top_k(scoring.log_probabilities(logits), None)
+    top = scoring.top_k(scoring.exponentials(logits).log_probabilities, None)
     assert top.token_ids.shape == (2, 50_000)
     np.testing.assert_allclose(np.exp(-top.nll_nats).sum(axis=1), 1.0, rtol=1e-12)
 
 
 def test_an_impossible_token_has_infinite_nll_and_adds_no_entropy():
     logits = np.array([[0.0, 0.0, -np.inf]])
-    log_probs = scoring.log_probabilities(logits)
+    log_probs = scoring.exponentials(logits).log_probabilities
     assert scoring.target_nll_nats(log_probs, np.array([2]))[0] == math.inf
     assert scoring.entropy_nats(log_probs)[0] == pytest.approx(math.log(2))
 
@@ -74,12 +74,12 @@ def test_broken_logits_are_said(broken):
     logits = np.zeros((3, 5), np.float32)
     logits[1, 2] = broken
     with pytest.raises(ModelOutputError, match="1 of 3 hidden positions"):
-        scoring.log_probabilities(logits)
+        scoring.exponentials(logits)
 
 
 def test_a_position_without_any_possible_token_is_said():
     with pytest.raises(ModelOutputError):
-        scoring.log_probabilities(np.full((1, 4), -np.inf))
+        scoring.exponentials(np.full((1, 4), -np.inf))
 
 
 @pytest.mark.parametrize("k", [0, -1])
@@ -133,7 +133,7 @@ def test_scores_of_targets_equal_torch_and_scipy(logits, seed):
 @given(LOGITS)
 def test_scores_of_targets_equal_what_is_made_of_log_probabilities(logits):
     targets = np.zeros(len(logits), np.int64)
-    log_probs = scoring.log_probabilities(logits)
+    log_probs = scoring.exponentials(logits).log_probabilities
     scores = scoring.score_targets(scoring.exponentials(logits), logits, targets)
     expected = scoring.target_nll_nats(log_probs, targets)
     np.testing.assert_allclose(scores.nll_nats, expected, rtol=1e-12, atol=1e-15)

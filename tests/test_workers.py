@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fillmask_ui.workers import Budget, in_order, sharing
+from fillmask_ui.batching import Budget, in_order, sharing
 
 
 def alive():

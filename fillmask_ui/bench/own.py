@@ -13,7 +13,7 @@ from fillmask_ui.bench.timing import Timing, evaluation_timing, timed
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate, summarize
 from fillmask_ui.filling import fill
 from fillmask_ui.models import ModelChoice, load_choice
-from fillmask_ui.scoring import log_probabilities
+from fillmask_ui.scoring import exponentials
 
 if TYPE_CHECKING:
     from fillmask_ui.models.runtime import RuntimeModel
@@ -43,7 +43,7 @@ class OwnModel:
             ids, place = mask_place(self._model.vocabulary, text)
             asked = (ids, np.ones_like(ids), np.array([0]), np.array([place]))
             seconds, _ = timed(self._model.prepared_call(*asked), runs)
-            best = log_probabilities(self._model.logits_at(*asked)).max()
+            best = exponentials(self._model.logits_at(*asked)).log_probabilities.max()
             return Timing(seconds, 1, -float(best))
 
         return self._with_sentence(texts, tokens, measure)

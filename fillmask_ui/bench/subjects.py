@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fillmask_ui.assets import asset
 from fillmask_ui.bench.config import BenchConfig
 from fillmask_ui.errors import ModelError
+from fillmask_ui.files import asset
 from fillmask_ui.models.choice import ModelChoice, Reference, parse_reference
 from fillmask_ui.models.files import INDEX, WEIGHTS, names_in
 from fillmask_ui.models.progress import silent

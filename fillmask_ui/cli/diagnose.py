@@ -14,8 +14,8 @@ from fillmask_ui.cli.options import option, with_options
 from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, progress_bar, tell
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.files import check_target
 from fillmask_ui.models.choice import ModelChoice
-from fillmask_ui.output import check_target
 from fillmask_ui.quantizing.diagnose import diagnose as diagnoses
 from fillmask_ui.quantizing.diagnosis import DiagnoseOptions, Diagnosing, Diagnosis
 from fillmask_ui.show import diagnosis as shown

@@ -16,10 +16,10 @@ from fillmask_ui.cli.terminal import load, tell
 from fillmask_ui.cluster import LOCAL, EngineChoice, open_engine
 from fillmask_ui.errors import DataError, OptionError, unknown
 from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.files import write_text
 from fillmask_ui.intervals import Limits
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.options import options_of
-from fillmask_ui.output import write_text
 from fillmask_ui.runs import Plan, perform, perform_rest
 from fillmask_ui.texts import TextChoice
 

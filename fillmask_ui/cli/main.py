@@ -17,7 +17,7 @@ from typer.core import TyperCommand
 
 from fillmask_ui.cli.serve import serve
 from fillmask_ui.errors import explain
-from fillmask_ui.output import visible
+from fillmask_ui.files import visible
 
 # Each in a module of its name, and what `--help` says of it: the modules load numpy, and more.
 _COMMANDS = {

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import typer
 
 from fillmask_ui.errors import OptionError
+from fillmask_ui.files import check_target
 from fillmask_ui.options import Option, configured, own_options
-from fillmask_ui.output import check_target
 
 
 def option(help: str, *flags: str, **shown: Any) -> Any:

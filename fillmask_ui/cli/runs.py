@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fillmask_ui.assets import home
 from fillmask_ui.cli.options import Json, file_option, option, with_options
 from fillmask_ui.cli.terminal import print_json, print_line, print_table, say, tell
 from fillmask_ui.errors import FillmaskError, OptionError
-from fillmask_ui.output import visible
+from fillmask_ui.files import user_folder, visible
 
 if TYPE_CHECKING:
     from fillmask_ui.runs import RunInfo, RunStore
@@ -30,9 +28,9 @@ runs = typer.Typer(
 # What works on runs is imported by the commands: `--help` needs none of it.
 def store() -> RunStore:
     """Where runs are kept: `FILLMASK_UI_RUNS`, else the platform's place for user data."""
-    from fillmask_ui.runs import RunStore, default_root
+    from fillmask_ui.runs import RunStore
 
-    return RunStore(default_root(os.environ, sys.platform, home()))
+    return RunStore(user_folder("runs"))
 
 
 @runs.command("list")

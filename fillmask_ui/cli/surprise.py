@@ -10,8 +10,8 @@ import typer
 from fillmask_ui.cli.options import Json, option, with_options
 from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, tell, wide_console
 from fillmask_ui.errors import TextError
+from fillmask_ui.files import visible
 from fillmask_ui.models.choice import ModelChoice
-from fillmask_ui.output import visible
 
 if TYPE_CHECKING:
     from fillmask_ui.comparing.words import SentenceComparison

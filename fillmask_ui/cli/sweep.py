@@ -18,7 +18,7 @@ from fillmask_ui.cli.sweep_output import print_sweep
 from fillmask_ui.cli.terminal import load, print_json, tell
 from fillmask_ui.cluster import EngineChoice, open_engine
 from fillmask_ui.errors import OptionError, unknown
-from fillmask_ui.output import check_target, write_text
+from fillmask_ui.files import check_target, write_text
 from fillmask_ui.show.sweep import csv_text, page
 from fillmask_ui.sweeps import Step, Sweep, perform_sweep, read_sweep, sweep_table
 from fillmask_ui.sweeps.perform import BEGUN, FAILED, KEPT, MEASURING

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fillmask_ui.output import visible
+from fillmask_ui.files import visible
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -17,7 +17,7 @@ from rich.progress import TextColumn
 from fillmask_ui.cli.options import option, with_options
 from fillmask_ui.cli.terminal import progress_bar, say, tell
 from fillmask_ui.errors import ModelError
-from fillmask_ui.output import check_target
+from fillmask_ui.files import check_target
 from fillmask_ui.training.corpus import CorpusPart
 from fillmask_ui.training.recipe import LogRow, Recipe
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
 import shutil
 import socket
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -22,9 +20,9 @@ from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from fillmask_ui import __version__
-from fillmask_ui.assets import CACHE, home
 from fillmask_ui.cluster.connect import Cluster
 from fillmask_ui.errors import DataError, FillmaskError, first_line
+from fillmask_ui.files import user_folder
 from fillmask_ui.models.choice import ModelChoice, parse_reference
 from fillmask_ui.models.load import load_choice
 from fillmask_ui.protocol import MaskedLM
@@ -212,7 +210,7 @@ def load_placed(placed: Placed) -> MaskedLM:
 
 def _unpacked(placed: Placed) -> Path:
     """The folder of a model that came through the object store; once per machine."""
-    root = CACHE.path(os.environ, sys.platform, home()) / "sent"
+    root = user_folder("cache") / "sent"
     folder = root / placed.digest
     if not folder.is_dir():
         root.mkdir(parents=True, exist_ok=True)

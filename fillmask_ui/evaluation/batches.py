@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 
 from fillmask_ui import scoring
-from fillmask_ui.batching import PaddedBatch, logits_of_batch, pad, plan_batches
+from fillmask_ui.batching import MOST_CALLS, Budget, PaddedBatch, logits_of_batch, pad, plan_batches
 from fillmask_ui.evaluation.prepare import Prepared
 from fillmask_ui.evaluation.rows import EvaluatedText, LogitDifference, MaskedText, TokenScores
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.scoring import Exponentials
-from fillmask_ui.workers import MOST_CALLS, Budget
 
 # Fields, each of length M, of the `TokenScores` of each model in turn, then of the
 # `LogitDifference` where there are two.

@@ -29,12 +29,12 @@ from fillmask_ui.intervals import (
     Interval,
     Limits,
     RatioMoments,
+    effective_number,
     judge,
     ratio_interval,
     share_interval,
 )
 from fillmask_ui.masking import KINDS
-from fillmask_ui.quantiles import effective_number
 
 # An interval over fewer texts is wider than anybody can use.
 FEWEST_TEXTS_OF_A_GROUP = 5

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from fillmask_ui.batching import windows
+from fillmask_ui.batching import Budget, in_order, windows
 from fillmask_ui.comparing.tokenizers import same_tokenizer
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.evaluation.batches import LOGIT_BYTES, Batch, BatchScorer, Scorer
@@ -25,7 +25,6 @@ from fillmask_ui.evaluation.schemes.unmasking import Unmasking
 from fillmask_ui.evaluation.unmasked import UnmaskingScorer
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, SkippedText
-from fillmask_ui.workers import Budget, in_order
 
 BLOCK_TEXTS = 512
 # A window is a block, or a part of one that is so much work.

@@ -12,6 +12,7 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from fillmask_ui import scoring
+from fillmask_ui.batching import Budget
 from fillmask_ui.evaluation.batches import Batch, Scorer
 from fillmask_ui.evaluation.prepare import Prepared
 from fillmask_ui.evaluation.rows import EvaluatedText, UnmaskedScores
@@ -22,7 +23,6 @@ from fillmask_ui.unmasking.config import UnmaskingConfig
 from fillmask_ui.unmasking.decoding import Decoding
 from fillmask_ui.unmasking.pieces import Pieces
 from fillmask_ui.unmasking.unmask import logits_of, pseudo_perplexity
-from fillmask_ui.workers import Budget
 
 
 class UnmaskingScorer(Scorer):

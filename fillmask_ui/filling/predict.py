@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fillmask_ui import scoring
-from fillmask_ui.errors import FillmaskError, OptionError, written
+from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.filling.joint import joint_fillings
 from fillmask_ui.filling.prompt import encode_masked, mask_positions
 from fillmask_ui.filling.words import (
@@ -100,13 +100,13 @@ def check_choices(
     """Refuse numbers out of range and words that are no list: an `OptionError`."""
     if top_k is not None and (top_k is True or top_k not in range(1, MAX_TOP_K + 1)):
         raise OptionError(
-            f"top-k was {written(top_k)}: give a number from 1 to {MAX_TOP_K}, or 'all' for the "
+            f"top-k was {top_k!r}: give a number from 1 to {MAX_TOP_K}, or 'all' for the "
             "whole vocabulary"
         )
     if joint not in range(MAX_JOINT + 1) or beam_width not in range(1, MAX_BEAM_WIDTH + 1):
         raise OptionError(
             f"joint must lie from 0 to {MAX_JOINT}, the beam width from 1 to {MAX_BEAM_WIDTH:,}; "
-            f"they were {written(joint)} and {written(beam_width)}"
+            f"they were {joint!r} and {beam_width!r}"
         )
     if wrong := [word for word in candidates if not isinstance(word, str)]:
         raise OptionError(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fillmask_ui.batching import in_order
 from fillmask_ui.evaluation import EvaluationConfig, ModelFigures, evaluate, summarize
 from fillmask_ui.evaluation.measure import DEFAULT_BATCH_TOKENS
 from fillmask_ui.evaluation.schemes import Scheme
@@ -17,7 +18,6 @@ from fillmask_ui.masking import DEFAULT_SHARES, KINDS, RANDOM, HiddenTokens, gen
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding, Example
 from fillmask_ui.scoring import nll_nats
-from fillmask_ui.workers import in_order
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def top_tokens(logits: np.ndarray, target: int, most: int) -> tuple[int, ...]:
     >>> top_tokens(np.array([0.0, 3.0, 1.0, 2.0]), 0, 2)
     (1, 3, 0)
     """
-    log_probs = scoring.log_probabilities(logits[None])  # [1, V]
+    log_probs = scoring.exponentials(logits[None]).log_probabilities  # [1, V]
     best = scoring.top_k(log_probs, most).token_ids[0].tolist()
     return tuple(dict.fromkeys([*best, target]))
 

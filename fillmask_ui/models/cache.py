@@ -6,13 +6,10 @@ the folder cannot be written nothing is kept.
 
 import contextlib
 import hashlib
-import os
-import sys
 from pathlib import Path
 
-from fillmask_ui.assets import CACHE, home
 from fillmask_ui.errors import DataError
-from fillmask_ui.output import finished_file
+from fillmask_ui.files import finished_file, user_folder
 
 
 def read_entry(kind: str, *key: str) -> bytes | None:
@@ -36,4 +33,4 @@ def write_entry(content: bytes, kind: str, *key: str) -> None:
 
 def _path(kind: str, key: tuple[str, ...]) -> Path:
     name = hashlib.sha256("\0".join(key).encode()).hexdigest()[:32]
-    return CACHE.path(os.environ, sys.platform, home()) / kind / name
+    return user_folder("cache") / kind / name

@@ -5,8 +5,8 @@ from functools import cache, partial
 from pathlib import Path
 
 import fillmask_ui.models.files as layout
-from fillmask_ui.assets import asset
 from fillmask_ui.errors import ModelError, OptionError
+from fillmask_ui.files import asset
 from fillmask_ui.models.choice import ModelChoice, Reference, parse_reference
 from fillmask_ui.models.progress import LoadProgress, ProgressCallback, silent
 from fillmask_ui.protocol import MaskedLM

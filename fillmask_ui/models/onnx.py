@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnxruntime as ort
 
-from fillmask_ui.batching import PaddedBatch
+from fillmask_ui.batching import PaddedBatch, sharing
 from fillmask_ui.errors import (
     ModelError,
     ModelOutputError,
@@ -31,7 +31,6 @@ from fillmask_ui.models.runtime import FULL_LOGITS, RuntimeModel, cpu_features, 
 from fillmask_ui.models.tuning import cores
 from fillmask_ui.models.weights import total_bytes
 from fillmask_ui.protocol import PairLogits
-from fillmask_ui.workers import sharing
 
 if TYPE_CHECKING:
     from fillmask_ui.models.graph import ParsedGraph

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fillmask_ui import __version__
-from fillmask_ui.batching import PaddedBatch, pad
+from fillmask_ui.batching import PaddedBatch, pad, sharing
 from fillmask_ui.errors import ModelError, ModelOutputError
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.files import ModelConfig, ModelFiles
@@ -25,7 +25,6 @@ from fillmask_ui.models.vocabulary import TokenizerVocabulary
 from fillmask_ui.models.weights import weights_sha256
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import ModelSignature
-from fillmask_ui.workers import sharing
 
 # Where calls compute the logits of all positions [B, T, V], those of all calls at a time are
 # at most this large.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fillmask_ui.batching import PaddedBatch
+from fillmask_ui.batching import PaddedBatch, sharing
 from fillmask_ui.errors import ModelError, OptionError, first_line, opening, unknown
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.files import ModelFiles
@@ -28,7 +28,6 @@ from fillmask_ui.models.weights import (
     total_bytes,
 )
 from fillmask_ui.protocol import PairLogits
-from fillmask_ui.workers import sharing
 
 _PACKAGES = ("torch", "transformers")
 

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fillmask_ui.batching import MOST_CALLS, in_order
 from fillmask_ui.errors import OptionError
 from fillmask_ui.models.cache import read_entry, write_entry
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.workers import MOST_CALLS, in_order
 
 CANDIDATES = (256, 512, 1024, 2048)  # tokens of a batch
 DEFAULT = 512  # where measuring would take too long, which is where batches matter least

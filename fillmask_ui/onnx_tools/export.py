@@ -16,7 +16,7 @@ import onnx
 import torch
 from transformers import PreTrainedModel
 
-from fillmask_ui.errors import ModelError, translated
+from fillmask_ui.errors import ModelError, first_line
 from fillmask_ui.onnx_tools.fusible import make_fusible
 
 OPSET = 18  # the oldest that torch.onnx writes without converting down
@@ -95,9 +95,8 @@ def export_onnx(model: PreTrainedModel) -> onnx.ModelProto:
     names = list(inputs)
     wrapped = _LogitsOnly(model, names, _takes_broadcast_mask(model, inputs))
     batch, sequence = torch.export.Dim("batch"), torch.export.Dim("sequence")
-    failed = f"torch cannot export this {model.config.model_type}"
     try:
-        with _quiet(), translated(torch.onnx.OnnxExporterError, ModelError, failed):
+        with _quiet():
             program: Any = torch.onnx.export(
                 wrapped,
                 tuple(inputs.values()),
@@ -111,6 +110,10 @@ def export_onnx(model: PreTrainedModel) -> onnx.ModelProto:
     except ModuleNotFoundError as error:
         raise ModelError(
             f"exporting needs {error.name}: pip install 'fillmask-ui[torch]'"
+        ) from error
+    except torch.onnx.OnnxExporterError as error:
+        raise ModelError(
+            f"torch cannot export this {model.config.model_type}: {first_line(error)}"
         ) from error
     proto: onnx.ModelProto = program.model_proto
     # Nothing stays that only says where in the Python code a node came from.

@@ -13,9 +13,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnx.external_data_helper import set_external_data
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 
-from fillmask_ui.errors import ModelError, translated
+from fillmask_ui.errors import opening
 
 _KINDS = {"F16": TensorProto.FLOAT16, "F32": TensorProto.FLOAT}
 MINIMUM_ELEMENTS = 256  # smaller constants are cheaper inside the graph
@@ -39,8 +39,7 @@ def read_safetensors(path: Path) -> list[StoredTensor]:
         https://huggingface.co/docs/safetensors, section "Format": a header, then the data of all
         tensors without holes up to the file's end.
     """
-    failed = f"{path} is no safetensors file"
-    with translated((SafetensorError, OSError), ModelError, failed), safe_open(path, "pt") as file:
+    with opening("a model", path), safe_open(path, "pt") as file:
         names = file.offset_keys()
         kinds = [_KINDS.get(file.get_slice(name).get_dtype()) for name in names]
         tensors = [file.get_tensor(name) for name in names]

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fillmask_ui.errors import DataError, OptionError, translated
-from fillmask_ui.json_text import read_object
+from fillmask_ui.errors import DataError, OptionError, opening
+from fillmask_ui.files import writing
 from fillmask_ui.models.files import TOKENIZER
 from fillmask_ui.models.runtime import RuntimeModel
 from fillmask_ui.quantizing.card import CARD, card_text
@@ -67,11 +67,8 @@ def read_record(folder: Path) -> dict[str, Any] | None:
     path = folder / RECORD
     if not path.is_file():
         return None
-    failed, advice = f"{path} cannot be read", "; delete it or take another folder"
-    with translated((OSError, ValueError), DataError, failed, advice):
-        record = read_object(path)
-        if not isinstance(record.get("files"), dict) or not isinstance(record.get("sources"), dict):
-            raise ValueError("files and sources must both be objects")
+    with opening("a record of variants", path):
+        record: dict[str, Any] = json.loads(path.read_bytes())
     return record
 
 
@@ -151,14 +148,14 @@ def _other_model(sources: Mapping[str, Any], model: RuntimeModel) -> str:
 def draft(output: Path) -> Iterator[Drafted]:
     """A hidden folder inside the output, gone at the end; so is an output that stayed empty."""
     new = [folder for folder in (output, *output.parents) if not folder.exists()]
-    failed, advice = f"{output} cannot be written", "; name a folder where there is room to write"
-    with translated(OSError, DataError, failed, advice):
+    advice = "; name a folder where there is room to write"
+    with writing(output, advice):
         output.mkdir(parents=True, exist_ok=True)
         _sweep(output)
         folder = Path(tempfile.mkdtemp(dir=output, prefix=_DRAFT))
     lock = lock_run(folder / _LOCK, output.name)
     try:
-        with translated(OSError, DataError, failed, advice):
+        with writing(output, advice):
             yield Drafted(folder, output)
     finally:
         lock.release()

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fillmask_ui.errors import DataError, ModelError, OptionError, translated
+from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.evaluation.measure import same_tokenizer
+from fillmask_ui.files import writing
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.files import has_tokenizer
 from fillmask_ui.models.load import load_choice
@@ -134,7 +135,7 @@ def _side(choice: ModelChoice, load: Loader) -> Side:
 
 def save(graph: ModelProto, path: Path) -> None:
     """Write a graph into one file."""
-    with translated(OSError, DataError, f"{path} cannot be written"):
+    with writing(path):
         path.write_bytes(graph.SerializeToString(deterministic=True))
 
 
@@ -168,8 +169,7 @@ def write_restored(
         raise OptionError(f"{path} is one of the two models: name another file")
     graph = opened.restored(names)
     homes = [path.parent.parent, path.parent] if path.parent.name == "onnx" else [path.parent]
-    failed, advice = f"{path} cannot be written", ": name a file where you may write"
-    with translated(OSError, DataError, failed, advice):
+    with writing(path, ": name a file where you may write"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".draft-") as scratch:
             draft = Path(scratch) / path.name

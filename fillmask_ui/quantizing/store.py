@@ -17,10 +17,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from fillmask_ui.assets import VARIANTS
 from fillmask_ui.errors import DataError, FillmaskError, first_line
-from fillmask_ui.json_text import read_object
-from fillmask_ui.output import write_text
+from fillmask_ui.files import write_text
 from fillmask_ui.quantizing.folder import RECORD, note_figures, read_record
 from fillmask_ui.quantizing.measure import VariantFigures
 from fillmask_ui.records import ModelSignature
@@ -170,19 +168,10 @@ class Home:
     def _source(self) -> dict[str, Any]:
         """What is written of it; nothing where that is missing, broken or of another version."""
         try:
-            values = read_object(self.folder / _SOURCE_FILE)
+            values = json.loads((self.folder / _SOURCE_FILE).read_bytes())
         except (OSError, ValueError):
             return {}
         return values if values.get("format") == FORMAT else {}
-
-
-def default_root(environment: Mapping[str, str], platform: str, home: Path) -> Path:
-    """Where variants are kept: `FILLMASK_UI_VARIANTS`, or where a `sys.platform` has user data.
-
-    >>> default_root({}, "linux", Path("/home/ada")).as_posix()
-    '/home/ada/.local/share/fillmask-ui/variants'
-    """
-    return VARIANTS.path(environment, platform, home)
 
 
 def _variants(folder: Path) -> list[StoredVariant]:

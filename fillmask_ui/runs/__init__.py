@@ -4,7 +4,7 @@ from fillmask_ui.runs.compare import compare
 from fillmask_ui.runs.info import Plan, RunInfo, prepare_info
 from fillmask_ui.runs.perform import Cell, Engine, Progress, perform, perform_cells, perform_rest
 from fillmask_ui.runs.record import Recorder, resume, start
-from fillmask_ui.runs.store import Run, RunStore, default_root
+from fillmask_ui.runs.store import Run, RunStore
 from fillmask_ui.runs.tokens import export
 
 compare_runs = compare  # its public name, beside the `compare` of two models
@@ -20,7 +20,6 @@ __all__ = [
     "RunStore",
     "compare",
     "compare_runs",
-    "default_root",
     "export",
     "perform",
     "perform_cells",

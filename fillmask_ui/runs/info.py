@@ -16,9 +16,9 @@ from typing import Any
 from fillmask_ui.errors import DataError, OptionError, opening
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.evaluation.config import PROTOCOL_VERSION, PROTOCOLS
+from fillmask_ui.files import printable
 from fillmask_ui.intervals import Limits
 from fillmask_ui.models.choice import ModelChoice
-from fillmask_ui.output import printable
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.schema import from_json
 from fillmask_ui.texts import TextSource

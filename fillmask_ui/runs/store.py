@@ -10,7 +10,7 @@ import itertools
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
@@ -18,7 +18,6 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from fillmask_ui.assets import RUNS
 from fillmask_ui.errors import DataError, unknown
 from fillmask_ui.evaluation import EvaluatedText, Summary, summarize
 from fillmask_ui.records import SkippedText
@@ -213,11 +212,6 @@ def _unusable(what: str, root: Path, error: OSError) -> DataError:
         f"{what} {root}: {error.strerror}; name another folder with the environment variable "
         "FILLMASK_UI_RUNS"
     )
-
-
-def default_root(environment: Mapping[str, str], platform: str, home: Path) -> Path:
-    """Where runs are kept: `FILLMASK_UI_RUNS`, or where a `sys.platform` has user data."""
-    return RUNS.path(environment, platform, home)
 
 
 def slug(name: str) -> str:

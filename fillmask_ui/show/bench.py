@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fillmask_ui.bench.report import Report, Row
-from fillmask_ui.output import write_text
+from fillmask_ui.files import write_text
 from fillmask_ui.show.figures import Table
 from fillmask_ui.show.numbers import three_digits
 

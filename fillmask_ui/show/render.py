@@ -10,7 +10,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from fillmask_ui.output import visible
+from fillmask_ui.files import visible
 from fillmask_ui.show.explanations import EXPLANATIONS, as_unsure
 from fillmask_ui.show.numbers import (
     cell_text,

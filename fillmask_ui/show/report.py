@@ -6,7 +6,7 @@ Everything that comes from texts, tokens or models is escaped by the template.
 
 from pathlib import Path
 
-from fillmask_ui.output import write_text
+from fillmask_ui.files import write_text
 from fillmask_ui.runs import Run, compare
 from fillmask_ui.runs.compare import compared_info
 from fillmask_ui.show.charts import chart_library, charts

@@ -11,8 +11,8 @@ from functools import partial
 from itertools import chain, count, islice
 from typing import IO, final
 
-from fillmask_ui.assets import asset
 from fillmask_ui.errors import DataError, opening
+from fillmask_ui.files import asset
 from fillmask_ui.records import Example
 from fillmask_ui.texts.files import ByteSource, file_bytes, standard_input, text_files
 from fillmask_ui.texts.rows import (

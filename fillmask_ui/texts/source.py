@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from fillmask_ui.assets import expanded
 from fillmask_ui.errors import OptionError, unknown
+from fillmask_ui.files import expanded
 from fillmask_ui.masking import check_seed
 from fillmask_ui.options import option
 from fillmask_ui.texts.files import ENDINGS, FORMATS, ending, is_data_set, is_file, is_folder

@@ -18,11 +18,11 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from fillmask_ui.errors import ModelError
+from fillmask_ui.files import write_text
 from fillmask_ui.models.progress import quiet_transformers
 from fillmask_ui.onnx_tools.export import export_onnx
 from fillmask_ui.onnx_tools.quantize import quantize_dynamic
 from fillmask_ui.onnx_tools.sharing import share_weights
-from fillmask_ui.output import write_text
 
 WEIGHTS = "model.safetensors"
 FULL = "onnx/model.onnx"

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from fillmask_ui.errors import DataError, translated
+from fillmask_ui.errors import DataError, opening
 from fillmask_ui.models.torch import torch_device
 from fillmask_ui.training.corpus import (
     Blocks,
@@ -249,10 +249,7 @@ class Trainer:
 
     def load(self, path: Path) -> None:
         """Go on where a checkpoint of the same tokens and a like recipe stands."""
-        failed = f"{path} is no checkpoint of this run"
-        advice = "; give another output folder to start anew"
-        # torch raises all kinds of errors on a file that is not its own.
-        with translated(Exception, DataError, failed, advice):
+        with opening("a training checkpoint", path):
             try:
                 stored = torch.load(path, map_location=self.device, weights_only=True)
             except pickle.UnpicklingError as error:  # what torch advises would run others' code
@@ -267,7 +264,9 @@ class Trainer:
             if stored.get("vocabulary", vocabulary) != vocabulary:
                 changed.append("its weights belong to other tokens")
             if changed:
-                raise ValueError(", ".join(changed))
+                raise DataError(
+                    f"{path} is of another run, {', '.join(changed)}; give another output folder"
+                )
             self.model.load_state_dict(stored["model"])
             self.optimizers.load_state_dict(stored["optimizers"])
             self.state = _State(**stored["state"])

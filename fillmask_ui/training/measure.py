@@ -10,16 +10,16 @@ per character stands beside it; cloze accuracy says little about how sure a mode
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from fillmask_ui.errors import DataError, translated
+from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.filling import fill
 from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.schema import from_json
 from fillmask_ui.texts.files import file_bytes
 
 TEXTS = 600
@@ -67,16 +67,10 @@ class ClozeItem:
 
 def read_cloze(path: Path) -> list[ClozeItem]:
     """Items from JSON lines with `text`, `accepted` and optionally `kind`."""
-    items = []
-    wanted = '; wanted: {"text": "... [MASK] ...", "accepted": ["word"]}'
-    for number, line in enumerate(file_bytes(str(path)).lines(), start=1):
-        failed = f"line {number} of {path} is no cloze item"
-        with translated((ValueError, KeyError, TypeError), DataError, failed, wanted):
-            entry = json.loads(line)
-            text, accepted = entry["text"], entry["accepted"]
-            if not isinstance(accepted, list) or {*map(type, [text, *accepted])} != {str}:
-                raise ValueError("text must be text, and accepted a list of words")
-            items.append(ClozeItem(text, tuple(accepted), entry.get("kind", "")))
+    items = [
+        from_json(ClozeItem, line, f"line {number} of {path}")
+        for number, line in enumerate(file_bytes(str(path)).lines(), start=1)
+    ]
     if not items:
         raise DataError(f"{path} holds no cloze item")
     return items

@@ -13,9 +13,8 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from tokenizers.trainers import WordPieceTrainer
 from transformers import AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokenizerFast
 
-from fillmask_ui.assets import asset
-from fillmask_ui.errors import DataError, ModelError, OptionError, translated
-from fillmask_ui.json_text import read_object
+from fillmask_ui.errors import ModelError, OptionError, opening
+from fillmask_ui.files import asset
 from fillmask_ui.models.choice import parse_reference
 from fillmask_ui.models.files import files_in_folder
 from fillmask_ui.models.hub import fetch_model
@@ -23,6 +22,7 @@ from fillmask_ui.models.progress import quiet_transformers, silent
 from fillmask_ui.models.torch import plain_config
 from fillmask_ui.models.vocabulary import read_tokenizer
 from fillmask_ui.models.weights import refuse_mismatched
+from fillmask_ui.schema import from_json
 
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 # What configs call the dropout of heads that a masked LM does not have.
@@ -92,11 +92,9 @@ def load_weights(reference: str | Path, device: str = "cpu") -> Weights:
         folder = fetch_model(parsed, "torch", None, silent).folder
     else:
         folder = parsed.path or asset("model")
-    failed = f"cannot load {str(reference)!r} as a masked language model with its tokenizer"
     files = files_in_folder(str(reference), folder, "torch")
     tokenizer = load_tokenizer(folder)
-    # A config can be wrong in many ways, and each library has its own errors.
-    with translated(Exception, ModelError, failed), quiet_transformers():
+    with opening("a model", str(reference)), quiet_transformers():
         model, info = AutoModelForMaskedLM.from_pretrained(
             folder,
             config=plain_config(folder, str(reference)),
@@ -153,12 +151,11 @@ def new_model(
 
     Raises:
         DataError: if the file is no JSON object.
-        OptionError: if it names no architecture that has a masked-LM head.
+        OptionError: if it names no architecture.
+        ModelError: if that has no masked-LM head, or a size is impossible.
     """
-    unreadable = (OSError, ValueError, AttributeError, TypeError)
-    with translated(unreadable, DataError, f"{config_path} cannot be read as a JSON config"):
-        content = read_object(config_path)
-        model_type = content.pop("model_type", None)
+    content = from_json(dict[str, Any], config_path.read_bytes(), str(config_path))
+    model_type = content.pop("model_type", None)
     if model_type is None:
         raise OptionError(
             f'{config_path} has no "model_type"; write one such as "bert" or "modernbert"'
@@ -171,10 +168,8 @@ def new_model(
         "bos_token_id": tokenizer.cls_token_id,
         "eos_token_id": tokenizer.sep_token_id,
     }
-    failed = f"no masked language model can be made from {config_path} (model_type {model_type!r})"
     kind = _attention(device)
-    # A size can be impossible in many ways, and each library has its own errors.
-    with translated(Exception, OptionError, failed):
+    with opening("a model", config_path):
         config = transformers.AutoConfig.for_model(model_type, **content)
         model = AutoModelForMaskedLM.from_config(config, attn_implementation=kind)
     limit = getattr(config, "max_position_embeddings", None)

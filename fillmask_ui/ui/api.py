@@ -14,9 +14,9 @@ import gradio as gr
 from fillmask_ui import records
 from fillmask_ui.comparing import ComparedJoint, MaskComparison
 from fillmask_ui.errors import FillmaskError, OptionError
+from fillmask_ui.files import visible
 from fillmask_ui.filling import MAX_TOP_K, split_words
 from fillmask_ui.models import AvailableModel, available_models
-from fillmask_ui.output import visible
 from fillmask_ui.ui.session import Session
 
 # Called with what is known only while this runs, which type checkers do not follow.

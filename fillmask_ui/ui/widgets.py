@@ -1,8 +1,6 @@
 """Pieces of HTML and the bridges from the browser to Python that tabs are made of."""
 
 import json
-import os
-import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -11,10 +9,10 @@ from typing import Any, Literal
 import gradio as gr
 from gradio.context import Context
 
-from fillmask_ui.assets import home
 from fillmask_ui.errors import FillmaskError, explain
+from fillmask_ui.files import user_folder
 from fillmask_ui.models import available_models
-from fillmask_ui.quantizing.store import VariantStore, default_root, parts_text
+from fillmask_ui.quantizing.store import VariantStore, parts_text
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.session import Session
 
@@ -122,7 +120,7 @@ def model_choices(session: Session) -> list[tuple[str, str]]:
         for model in available_models()
     }
     if not session.public:  # whose visitors have no business with the files of this machine
-        labels |= made_here(VariantStore(default_root(os.environ, sys.platform, home())))
+        labels |= made_here(VariantStore(user_folder("variants")))
     first = {session.default_model: labels.get(session.default_model, session.default_model)}
     return [(label, reference) for reference, label in (first | labels).items()]
 

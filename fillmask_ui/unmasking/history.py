@@ -6,7 +6,6 @@ from dataclasses import asdict
 from typing import Any
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.json_text import parse_object
 from fillmask_ui.records import Candidate
 from fillmask_ui.unmasking.steps import FilledToken, HiddenPosition, Step, Unmasked
 
@@ -32,7 +31,7 @@ def read_history(lines: Iterable[str], name: str = "the history") -> Unmasked:
         DataError: if it is no history, or was cut.
     """
     try:
-        head, *steps = [parse_object(line) for line in lines if line.strip()]
+        head, *steps = [json.loads(line) for line in lines if line.strip()]
         if head.pop("format") != FORMAT or head.pop("steps") != len(steps):
             raise ValueError("another format, or steps are missing")
         return Unmasked(

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from fillmask_ui.assets import asset
 from fillmask_ui.cli.main import run
+from fillmask_ui.files import asset
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from simulate_coverage import HEAVY, HOPELESS, ORDINARY, coverage, intervals_of
 
-from fillmask_ui.intervals import RatioMoments, judge, ratio_interval
-from fillmask_ui.quantiles import effective_number
+from fillmask_ui.intervals import RatioMoments, effective_number, judge, ratio_interval
 
 REPETITIONS = 300
 # Two standard errors of a share of 95 % below the 93.5 % that is promised.

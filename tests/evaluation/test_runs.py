@@ -4,7 +4,6 @@ import json
 import math
 import os
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from fillmask_ui.errors import DataError
 from fillmask_ui.runs import (
     Run,
     RunStore,
-    default_root,
     prepare_info,
     resume,
     start,
@@ -172,16 +170,3 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     store = RunStore(tmp_path / "file" / "runs")
     with pytest.raises(DataError, match="FILLMASK_UI_RUNS"):
         start(store, prepare_info(CONFIG, TableModel(1)))
-
-
-@pytest.mark.parametrize(
-    ("environment", "platform", "expected"),
-    [
-        ({"FILLMASK_UI_RUNS": "/data/runs"}, "linux", "/data/runs"),
-        ({"XDG_DATA_HOME": "/x"}, "linux", "/x/fillmask-ui/runs"),
-        ({}, "darwin", "/home/ada/Library/Application Support/fillmask-ui/runs"),
-        ({"LOCALAPPDATA": "/local"}, "win32", "/local/fillmask-ui/runs"),
-    ],
-)
-def test_default_root(environment, platform, expected):
-    assert default_root(environment, platform, Path("/home/ada")).as_posix() == expected

@@ -17,7 +17,6 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from tiny_models import FAMILIES, batch_of, quiet, texts_for
 
-from fillmask_ui.assets import CACHE
 from fillmask_ui.models import load_model
 from fillmask_ui.models.cache import read_entry, write_entry
 from fillmask_ui.models.runtime import FULL_LOGITS
@@ -375,16 +374,3 @@ def test_an_entry_with_another_key_is_another(own_cache):
     write_entry(b"one", "test", "a", "b")
     assert read_entry("test", "ab") is None
     assert read_entry("test", "a", "b") == b"one"
-
-
-@pytest.mark.parametrize(
-    ("environment", "platform", "folder"),
-    [
-        ({"FILLMASK_UI_CACHE": "/c"}, "linux", "/c"),
-        ({"XDG_CACHE_HOME": "/x"}, "linux", "/x/fillmask-ui"),
-        ({}, "darwin", "/home/ada/Library/Caches/fillmask-ui"),
-        ({"LOCALAPPDATA": "/l"}, "win32", "/l/fillmask-ui"),
-    ],
-)
-def test_cache_folder(environment, platform, folder):
-    assert CACHE.path(environment, platform, Path("/home/ada")).as_posix() == folder

@@ -8,8 +8,8 @@ import pytest
 from onnx import TensorProto, helper
 from tokenizers import Regex, Tokenizer, pre_tokenizers
 
-from fillmask_ui.assets import asset
 from fillmask_ui.errors import ModelError, ModelOutputError, OptionError
+from fillmask_ui.files import asset
 from fillmask_ui.models import load_model
 from fillmask_ui.models.tuning import check_threads, cores
 

@@ -267,7 +267,7 @@ def test_the_embedded_variants_are_one_model():
     for one, other in zip(quantized, wanted, strict=True):
         assert np.corrcoef(one, other)[0, 1] > 0.98
     assert not np.allclose(quantized, wanted, atol=1e-3)
-    best = scoring.top_k(scoring.log_probabilities(wanted), 1).token_ids
+    best = scoring.top_k(scoring.exponentials(wanted).log_probabilities, 1).token_ids
     assert (scoring.ranks(quantized, best[:, 0]) <= 5).all()
 
 
@@ -283,9 +283,9 @@ def test_the_embedded_model_on_torch_by_option():
 
 
 def test_a_missing_asset_is_said(monkeypatch, tmp_path):
-    import fillmask_ui.assets
+    import fillmask_ui.files
 
-    monkeypatch.setattr(fillmask_ui.assets, "__file__", str(tmp_path / "fillmask_ui" / "assets.py"))
+    monkeypatch.setattr(fillmask_ui.files, "__file__", str(tmp_path / "fillmask_ui" / "files.py"))
     with pytest.raises(ModelError, match="missing from this installation"):
         load_model()
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from tiny_models import batch_of
 
+from fillmask_ui.batching import in_order
 from fillmask_ui.errors import ModelError
 from fillmask_ui.models import load_model
-from fillmask_ui.workers import in_order
 
 
 @pytest.mark.parametrize("runtime", ["onnx", "torch"])

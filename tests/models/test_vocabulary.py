@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tiny_models import FAMILIES, quiet
 
-from fillmask_ui.assets import asset
 from fillmask_ui.errors import TextError
+from fillmask_ui.files import asset
 from fillmask_ui.models.vocabulary import Marks, load_own_vocabulary, load_vocabulary
 from fillmask_ui.protocol import Vocabulary
 

@@ -5,7 +5,7 @@ import re
 import statistics
 from collections import Counter
 
-from fillmask_ui.assets import asset
+from fillmask_ui.files import asset
 from fillmask_ui.texts import TextSource, open_texts
 
 KINDS = ("encyclopedic", "news", "conversation", "instructions", "fiction")

@@ -305,9 +305,8 @@ def test_a_graph_that_disagrees_with_pytorch_is_refused(packaged, tmp_path):
         ("{", "line 1"),
         ('{"text": "a"}', "line 1"),
         ("[1]", "line 1"),
-        ('{"text": 5, "accepted": ["a"]}', "line 1 .* text must be text"),
-        ('{"text": "[MASK]", "accepted": "cat"}', "line 1 .* accepted a list"),
-        ('{"text": "[MASK]", "accepted": [null]}', "line 1 .* list of words"),
+        ('{"text": 5, "accepted": ["a"]}', "line 1 .* text: .* it was 5"),
+        ('{"text": "[MASK]", "accepted": [null]}', r"line 1 .* accepted\[0\]: .* it was null"),
     ],
 )
 def test_broken_cloze_lists_are_named(tmp_path, line, message):

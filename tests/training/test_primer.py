@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fillmask_ui.assets import asset
+from fillmask_ui.files import asset
 from fillmask_ui.training.corpus import CorpusPart, read_paragraphs
 
 CLOZE = Path(__file__).parents[1] / "cloze" / "cloze.jsonl"

@@ -228,10 +228,10 @@ def test_a_text_that_grew_is_noticed(tmp_path, text_file, config_file):
 def test_a_foreign_checkpoint_is_refused(tmp_path, text_file, config_file):
     request = RunRequest((CorpusPart(text_file),), tmp_path, config=config_file())
     torch.save({"model": {}}, tmp_path / "checkpoint.pt")
-    with pytest.raises(DataError, match="no checkpoint of this run"):
+    with pytest.raises(DataError, match="cannot be read as a training checkpoint"):
         prepare(request, small())
     (tmp_path / "checkpoint.pt").write_bytes(b"something else")
-    with pytest.raises(DataError, match="no checkpoint of this run"):
+    with pytest.raises(DataError, match="cannot be read as a training checkpoint"):
         prepare(request, small())
 
 

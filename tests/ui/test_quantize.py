@@ -271,7 +271,7 @@ def test_a_broken_store_is_an_empty_one(visited, folder, tmp_path):
     home = store.find(folder)
     (home.output(Recipe()) / "fillmask-ui.json").write_text("{")
     assert home.variants() == []
-    (home.folder / "source.json").write_text("[]")
+    (home.folder / "source.json").write_text("{")
     assert store.find(folder) is None
     assert view.stored(store, folder).charts == ()
     file = tmp_path / "file"

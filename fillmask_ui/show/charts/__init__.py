@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from fillmask_ui.evaluation import MeanSoFar, Summary
-from fillmask_ui.output import printable
+from fillmask_ui.files import printable
 from fillmask_ui.show.charts import groups, losses
 from fillmask_ui.show.charts.chart import Chart, Subject
 from fillmask_ui.show.figures import NAMES, Names

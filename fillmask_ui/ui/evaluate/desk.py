@@ -7,10 +7,8 @@ a reload (`static/visitor.js`). So a page that is reloaded has another desk and 
 from __future__ import annotations
 
 import functools
-import os
 import re
 import shutil
-import sys
 import tempfile
 import threading
 import time
@@ -20,11 +18,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fillmask_ui.assets import home
 from fillmask_ui.cluster import LOCAL, EngineChoice
 from fillmask_ui.errors import DataError
+from fillmask_ui.files import user_folder
 from fillmask_ui.models.choice import ModelChoice
-from fillmask_ui.runs import Run, RunInfo, RunStore, default_root, export, perform, perform_rest
+from fillmask_ui.runs import Run, RunInfo, RunStore, export, perform, perform_rest
 from fillmask_ui.runs.compare import paired
 from fillmask_ui.runs.info import model_choice
 from fillmask_ui.show.report import write_report
@@ -79,11 +77,7 @@ class Workbench:
         self.scratch = Path(tempfile.mkdtemp(prefix="fillmask-ui-"))
         weakref.finalize(self, shutil.rmtree, self.scratch, ignore_errors=True)
         if root is None:
-            root = (
-                self.scratch / "visitors"
-                if session.public
-                else default_root(os.environ, sys.platform, home())
-            )
+            root = self.scratch / "visitors" if session.public else user_folder("runs")
         self.root = root
         self.slots = threading.Semaphore(PUBLIC_SLOTS if session.public else SLOTS)
         # A process has one connection to Ray.

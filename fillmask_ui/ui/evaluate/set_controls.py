@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from fillmask_ui.errors import DataError
+from fillmask_ui.files import printable
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.options import options_of
-from fillmask_ui.output import printable
 from fillmask_ui.runs import Plan, RunInfo
 from fillmask_ui.texts import TextSource
 from fillmask_ui.ui.evaluate.form import DATASET, EMBEDDED, PASTE, SHARES, UPLOAD

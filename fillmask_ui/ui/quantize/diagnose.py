@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fillmask_ui.assets import home
 from fillmask_ui.errors import OptionError
+from fillmask_ui.files import user_folder
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.quantizing.diagnose import diagnose
 from fillmask_ui.quantizing.diagnosis import DiagnoseOptions, Diagnosing, Diagnosis
 from fillmask_ui.quantizing.mixed import keep_mixed
 from fillmask_ui.quantizing.opened import open_both
-from fillmask_ui.quantizing.store import Home, StoredVariant, default_root
+from fillmask_ui.quantizing.store import Home, StoredVariant
 from fillmask_ui.show import diagnosis as shown
 from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.render import render
@@ -96,7 +94,7 @@ def _size(known: Diagnosis) -> int:
 
 def _make(reference: str, baseline: str, names: tuple[str, ...]) -> StoredVariant:
     """The variant with some parts in full precision, beside those that are kept."""
-    root = default_root(os.environ, sys.platform, home())
+    root = user_folder("variants")
     path = Path(reference)
     if path.is_relative_to(root) and len(path.relative_to(root).parts) > 3:
         made = Home(root / path.relative_to(root).parts[0])

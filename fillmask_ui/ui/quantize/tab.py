@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 from collections.abc import Generator
 from contextlib import closing
@@ -13,9 +11,9 @@ from typing import Any
 
 import gradio as gr
 
-from fillmask_ui.assets import home
 from fillmask_ui.errors import FillmaskError
-from fillmask_ui.quantizing.store import VariantStore, default_root
+from fillmask_ui.files import user_folder
+from fillmask_ui.quantizing.store import VariantStore
 from fillmask_ui.show.charts import Chart
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import widgets
@@ -40,7 +38,7 @@ class Workshop:
 
     def __init__(self, session: Session, root: Path | None = None) -> None:
         self.session = session
-        self.store = VariantStore(root or default_root(os.environ, sys.platform, home()))
+        self.store = VariantStore(root or user_folder("variants"))
         self._turn = threading.Semaphore()  # two at a time would slow each other's clocks
         self._stopped: dict[str, threading.Event] = {}
 

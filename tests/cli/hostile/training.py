@@ -79,8 +79,8 @@ ATTEMPTS: list[Attempt] = [
     Attempt(
         "a model of a negative size",
         ("train", "--text", "{}/a.txt", "-o", "{}/run", "--config", "{}/c.json", "--steps", "1"),
-        ("no masked language model can be made from", "c.json", "negative dimension"),
-        2,
+        ("c.json cannot be read as a model", "negative dimension"),
+        1,
         _negative,
         absent="run",
     ),
