@@ -4,7 +4,7 @@ from fillmask_ui.models.available import AvailableModel, available_models
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.load import load_choice, load_model
 from fillmask_ui.models.progress import LoadProgress
-from fillmask_ui.models.store import ModelStore
+from fillmask_ui.models.shared import ModelStore
 
 __all__ = [
     "AvailableModel",

@@ -21,7 +21,6 @@ _ROLES = {
     "token_type_ids": ("token_type_ids", "segment_ids"),
     "position_ids": ("position_ids",),
 }
-
 _DTYPES: dict[str, Any] = {
     "tensor(int64)": np.int64,
     "tensor(int32)": np.int32,
@@ -29,7 +28,6 @@ _DTYPES: dict[str, Any] = {
     "tensor(float)": np.float32,
     "tensor(float16)": np.float16,
 }
-
 # A model may be wider than its tokenizer, rounded up for speed (DeBERTa-v3: 128,001 tokens in
 # 128,100 columns). More than that without a config.json that says so is another kind of output.
 _ROUNDED_UP = 128
@@ -45,11 +43,6 @@ class Feeds:
     length: int | None  # its fixed T, None if any
     pad_id: int  # fills up texts
     first_position: int  # position id of a text's first token
-
-    @property
-    def sees_mask(self) -> bool:
-        """Whether the graph is told what is padding."""
-        return "attention_mask" in self.roles.values()
 
     def arrays(self, input_ids: np.ndarray, attention_mask: np.ndarray) -> dict[str, np.ndarray]:
         """By input name [batch or B, length or T], of both int64 [B, T]."""
@@ -70,13 +63,10 @@ class Feeds:
         return {name: values[role].astype(self.dtypes[name]) for name, role in self.roles.items()}
 
 
-def plan_feeds(
-    inputs: Sequence[Any], name: str, *, pad_id: int, first_position: int, single: bool = False
-) -> Feeds:
+def plan_feeds(inputs: Sequence[Any], name: str, *, pad_id: int, first_position: int) -> Feeds:
     """Recognise the inputs of a graph, as `InferenceSession.get_inputs` lists them.
 
-    `single` feeds one text at a time, whatever the graph declares. A ModelError if it takes
-    something else than tokens.
+    A ModelError if it takes something else than tokens.
     """
     inputs = [one for one in inputs if one.name != ASKED]
     listed = ", ".join(one.name for one in inputs) or "none"
@@ -99,7 +89,6 @@ def plan_feeds(
     shape = [*ids[0].shape, None, None]
     batch, length = (size if isinstance(size, int) and size > 0 else None for size in shape[:2])
     dtypes = {one.name: _DTYPES[one.type] for one in inputs}
-    batch = 1 if single else batch
     return Feeds(roles, dtypes, batch, length, pad_id, first_position)
 
 

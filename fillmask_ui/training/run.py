@@ -33,7 +33,7 @@ from fillmask_ui.evaluation.rows import MOST_VOCABULARY
 from fillmask_ui.models.configuration import ModelConfig, read_config
 from fillmask_ui.models.files import INDEX, ONNX, WEIGHTS, names_in
 from fillmask_ui.models.quiet import quiet_transformers
-from fillmask_ui.models.tuning import check_threads
+from fillmask_ui.models.runtime import check_threads
 from fillmask_ui.output import write_text
 from fillmask_ui.schema import from_json
 from fillmask_ui.training.blend import blend_with_start, copy_weights

@@ -69,23 +69,6 @@ def test_fixed_length(exported, agrees, family):
         model.logits_at(*long)
 
 
-def test_batch_declared_free_that_is_not(variant, agrees):
-    """Some exports name the batch axis and still work for one text alone."""
-
-    def change(source: Path, target: Path) -> None:
-        model = onnx.load(source)
-        for node in model.graph.node:
-            node.input[:] = ["one_row" if name == "input_ids" else name for name in node.input]
-        model.graph.initializer.append(numpy_helper.from_array(np.array([1, -1]), "row_shape"))
-        reshape = helper.make_node("Reshape", ["input_ids", "row_shape"], ["one_row"])
-        model.graph.node.insert(0, reshape)
-        onnx.save(model, target)
-
-    model = load_model(variant(change))
-    assert model.signature.notes == ("the graph takes one text at a time",)
-    agrees(model)
-
-
 def test_float16_outputs(variant, agrees):
     def change(source: Path, target: Path) -> None:
         model = onnx.load(source)
@@ -282,9 +265,9 @@ def test_texts_without_a_question_are_not_run(loaded, monkeypatch):
     only = model.logits_at(batch.input_ids, batch.attention_mask, batch.rows[1:], batch.cols[1:])
     np.testing.assert_allclose(only, whole[1:], atol=1e-4)
     shapes = []
-    feed = model._feeds.arrays
+    feed = model.feeds.arrays
     monkeypatch.setattr(
-        type(model._feeds),
+        type(model.feeds),
         "arrays",
         lambda self, ids, mask: shapes.append(ids.shape) or feed(ids, mask),
     )

@@ -13,7 +13,7 @@ from gradio.state_holder import SessionState
 from pydantic import ValidationError
 from table_model import TableModel
 
-from fillmask_ui.models.store import ModelStore
+from fillmask_ui.models.shared import ModelStore
 from fillmask_ui.ui.app import build_app
 
 VALUES = ([1], {"a": 1}, 5, True, float("nan"), "x", "\ud800", None)
