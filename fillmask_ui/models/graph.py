@@ -1,7 +1,6 @@
 """What an ONNX file says about itself before it runs; the only file here that imports onnx."""
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -23,10 +22,6 @@ _FLOATS = {1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"}
 _BYTES = (2, 3, 17, 18, 19, 20)  # (u)int8 and the float8 kinds
 _QUARTERS = (21, 22)  # (u)int4
 _BLOCK_OPS = ("MatMulNBits", "GatherBlockQuantized")  # several weights in a byte
-_QUANTIZED_OPS = re.compile(
-    r"DequantizeLinear|DynamicQuantize(Linear|MatMul)|MatMulInteger(ToFloat)?"
-    r"|Q(Attention|Gemm|LinearMatMul)"
-)
 _SCALED_BY_CALL = ("DynamicQuantizeLinear", "DynamicQuantizeMatMul", "QAttention")
 
 
@@ -155,7 +150,6 @@ def _precision(graph: GraphProto, tensors: Iterable[TensorProto]) -> str:
         sizes[tensor.data_type] += math.prod(tensor.dims)
     if any(sizes[kind] for kind in _QUARTERS):
         return "int4"
-    is_quantized = any(_QUANTIZED_OPS.fullmatch(node.op_type) for node in graph.node)
-    if is_quantized and any(sizes[kind] > 1 for kind in _BYTES):
+    if any(sizes[kind] > 1 for kind in _BYTES):
         return "int8"
     return _FLOATS[max(_FLOATS, key=lambda kind: sizes[kind])]

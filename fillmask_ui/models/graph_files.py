@@ -60,14 +60,11 @@ class Homes:
         return home.resolve().relative_to(self.folder).as_posix()
 
     def layout(self) -> dict[str, Any]:
-        """Of each location the path in `folder`, bytes, a checksum of where its tensors lie."""
+        """Of each file the path in `folder`, bytes, a checksum of where its tensors lie."""
+        homes = {"": self.path, **self.others}
+        sums = {key: zlib.crc32(repr(tensors_in(home)).encode()) for key, home in homes.items()}
         return {
-            location: [
-                self.target(home),
-                home.stat().st_size,
-                zlib.crc32(repr(tensors_in(home)).encode()),
-            ]
-            for location, home in self.others.items()
+            key: [self.target(home), home.stat().st_size, sums[key]] for key, home in homes.items()
         }
 
 
@@ -94,18 +91,17 @@ def read_cut(path: Path, root: Path, name: str, key: tuple[str, ...]) -> GraphSo
         return None
     header, _, content = entry.partition(b"\n")
     known = json.loads(header)
-    own, layout = known.pop("own"), known.pop("layout")
-    homes = find_homes(path, root, layout, name)
+    layout = known.pop("layout")
+    homes = find_homes(path, root, filter(None, layout), name)
     # The same graph, its weights under other names or at other places.
-    if homes.target(path) != own or homes.layout() != layout:
+    if homes.layout() != layout:
         return None
     return GraphSource(homes.files, content, homes.folder, **known)
 
 
 def keep_cut(source: GraphSource, homes: Homes, key: tuple[str, ...]) -> None:
     """Put a cut graph into the cache."""
-    header = {name: getattr(source, name) for name in _KEPT}
-    header |= {"own": homes.target(homes.path), "layout": homes.layout()}
+    header = {name: getattr(source, name) for name in _KEPT} | {"layout": homes.layout()}
     entry = json.dumps(header).encode() + b"\n" + source.content
     write_entry(entry, "graphs", _CUT_VERSION, weights_sha256([homes.path]), *key)
 

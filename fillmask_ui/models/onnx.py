@@ -1,11 +1,12 @@
 """Masked language models on ONNX Runtime; the only file that imports onnxruntime.
 
-Axes: B texts, T tokens, M asked positions, V vocabulary.
+Exported files differ: int32 or int64, with or without token_type_ids and position_ids, one fixed
+batch size or length. Axes: B texts, T tokens, M asked positions, V vocabulary.
 """
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, cached_property, partial
@@ -24,7 +25,6 @@ from fillmask_ui.errors import (
     unknown,
 )
 from fillmask_ui.models.choice import ModelChoice
-from fillmask_ui.models.feeds import ASKED, Feeds, find_logits, plan_feeds
 from fillmask_ui.models.graph_files import GraphSource, keep_cut, read_cut
 from fillmask_ui.models.runtime import (
     FULL_LOGITS,
@@ -39,12 +39,6 @@ from fillmask_ui.protocol import PairLogits
 if TYPE_CHECKING:
     from fillmask_ui.models.graph import ParsedGraph
 
-_OPTIMIZATION = {
-    "none": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
-    "basic": ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
-    "extended": ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
-    "all": ort.GraphOptimizationLevel.ORT_ENABLE_ALL,
-}
 # Features of x86 processors that add up products of bytes in 32 bits.
 _EXACT_BYTES = {"avx512_vnni", "avx_vnni"}
 # What exporters call the logits of next sentence prediction.
@@ -52,6 +46,26 @@ _ORDER = re.compile(r"seq_relationship|next_sentence|nsp_logits", re.IGNORECASE)
 # Between calls that give back memory: such a call costs the next one some milliseconds.
 _CUT_SECONDS = 20.0
 _last_cut = [time.monotonic()]
+
+ASKED = "asked_positions"  # the input of cut graphs, see `onnx_tools.gather`
+
+# What the inputs are -> what exporters call them.
+_ROLES = {
+    "input_ids": ("input_ids", "input", "ids", "tokens"),
+    "attention_mask": ("attention_mask", "input_mask", "mask"),
+    "token_type_ids": ("token_type_ids", "segment_ids"),
+    "position_ids": ("position_ids",),
+}
+_DTYPES: dict[str, Any] = {
+    "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32,
+    "tensor(bool)": np.bool_,
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+}
+# A model may be wider than its tokenizer, rounded up for speed (DeBERTa-v3: 128,001 tokens in
+# 128,100 columns). More than that without a config.json that says so is another kind of output.
+_ROUNDED_UP = 128
 
 
 class OnnxMaskedLM(RuntimeModel):
@@ -78,10 +92,8 @@ class OnnxMaskedLM(RuntimeModel):
         if source is None:
             source = self._read(key)
         else:
-            self._identify_beside(source.files)
-            session = self._open(source)
-            self._await_vocabulary()
-            self._use(source, session)
+            self._hash(source.files)
+            self._use(source, self._open(source))
         self.runs_alone = source.scales_by_call
         blind = self._length and not self._sees_mask
         self.memory_bytes = max(total_bytes(source.files), 4 * (source.parameters or 0))
@@ -104,9 +116,8 @@ class OnnxMaskedLM(RuntimeModel):
     def _read(self, key: tuple[str, ...]) -> GraphSource:
         """Open the graph and, where a cut one gives the same logits, that one instead."""
         graph = self._graph()
-        self._identify_beside(graph.source.files)
+        self._hash(graph.source.files)
         session = self._open(graph.source)
-        self._await_vocabulary()
         whole = self._with_logits(session, graph.source)
         self._use(whole, session)
         wanted, cut = self.logits_at(*self._probe()), graph.cut(whole)
@@ -126,34 +137,59 @@ class OnnxMaskedLM(RuntimeModel):
         self._session, self._source = session, source
         self._output = source.logits if source.logit_bytes else session.get_outputs()[0].name
         self._width, self._logit_bytes = source.width, source.logit_bytes
-        self.feeds = self._plan(session)
-        self._length = self.feeds.length
+        self._recognise(session)
         # By itself, a text's activations have a scale of their own.
-        self._batch = 1 if source.scales_by_call else self.feeds.batch
-        self._sees_mask = "attention_mask" in self.feeds.roles.values()
+        self._batch = 1 if source.scales_by_call else self._rows
+        self._sees_mask = any(role == "attention_mask" for role, _ in self._inputs.values())
         self._hides_padding = self._sees_mask or self._length is not None
 
-    def _plan(self, session: ort.InferenceSession) -> Feeds:
-        return plan_feeds(
-            session.get_inputs(),
-            self._name,
-            pad_id=self.vocabulary.pad_id,
-            first_position=self._config.first_position,
-        )
+    def _recognise(self, session: ort.InferenceSession) -> None:
+        """Look at the inputs of a graph; a ModelError if it takes something else than tokens."""
+        inputs = [one for one in session.get_inputs() if one.name != ASKED]
+        listed = ", ".join(one.name for one in inputs) or "none"
+        self._inputs: dict[str, tuple[str, Any]] = {}  # name -> role and type of its numbers
+        for one in inputs:
+            called = one.name.split(":")[0].lower()
+            role = next((role for role, names in _ROLES.items() if called in names), None)
+            if role is None and len(inputs) == 1:
+                role = "input_ids"
+            if role is None or one.type not in _DTYPES or len(one.shape) not in (0, 2):
+                raise ModelError(
+                    f"{self._name} is no masked language model that takes tokens alone: its input "
+                    f"{one.name} ({one.type}, shape {list(one.shape)}) is not known; it has: "
+                    f"{listed}; wanted are {', '.join(_ROLES)} of shape [batch, tokens]"
+                )
+            self._inputs[one.name] = role, _DTYPES[one.type]
+        ids = [one.shape for one in inputs if self._inputs[one.name][0] == "input_ids"]
+        if len(ids) != 1:
+            raise ModelError(f"{self._name} has no single input for token ids; it has: {listed}")
+        sizes = (size if isinstance(size, int) and size > 0 else None for size in ids[0])
+        self._rows, self._length = tuple(sizes) or (None, None)
+
+    def arrays(self, input_ids: np.ndarray, attention_mask: np.ndarray) -> dict[str, np.ndarray]:
+        """What the whole graph reads of a batch, both int64 [B, T], by the names of its inputs."""
+        rows, columns = input_ids.shape
+        shape = (self._rows or rows, self._length or columns)
+        ids = np.full(shape, self.vocabulary.pad_id, dtype=np.int64)
+        mask = np.zeros(shape, dtype=np.int64)
+        ids[:rows, :columns], mask[:rows, :columns] = input_ids, attention_mask
+        # A row with nothing to attend to gives NaN: filler rows repeat the first text.
+        ids[rows:], mask[rows:] = ids[0], mask[0]
+        positions = np.maximum(np.cumsum(mask, axis=1) - 1, 0)
+        if first := self._config.first_position:
+            # As create_position_ids_from_input_ids of RoBERTa: padding stays at the pad id.
+            positions = np.cumsum(mask, axis=1) * mask + first - 1
+        values = dict(zip(_ROLES, (ids, mask, np.zeros_like(ids), positions), strict=True))
+        return {name: values[role].astype(kind) for name, (role, kind) in self._inputs.items()}
 
     def _with_logits(self, session: ort.InferenceSession, source: GraphSource) -> GraphSource:
         """With the output [B, T, V] that holds the logits, and how wide they are."""
-        feeds, probe = self._plan(session), self._probe_batch()
-        rows, tokens = slice(0, feeds.batch), feeds.length or probe.input_ids.shape[1]
-        arrays = feeds.arrays(probe.input_ids[rows, :tokens], probe.attention_mask[rows, :tokens])
-        outputs = self._call(session, arrays, [one.name for one in session.get_outputs()])
-        name = find_logits(
-            outputs,
-            (feeds.batch or len(probe.input_ids), tokens),
-            self._name,
-            known=self.vocabulary.size,
-            configured=self._config.vocabulary_size,
-        )
+        self._recognise(session)
+        probe = self._probe_batch()
+        own = slice(0, self._rows), slice(0, self._length)
+        feeds = self.arrays(probe.input_ids[own], probe.attention_mask[own])
+        outputs = self._call(session, feeds, [one.name for one in session.get_outputs()])
+        name = self._find_logits(outputs, next(iter(feeds.values())).shape)
         logits = outputs[name]
         self._width = logits.shape[2]
         self._width_note()
@@ -167,6 +203,29 @@ class OnnxMaskedLM(RuntimeModel):
         size = logits.dtype.itemsize
         return replace(source, logits=name, width=self._width, logit_bytes=size)
 
+    def _find_logits(self, outputs: Mapping[str, np.ndarray], shape: tuple[int, ...]) -> str:
+        """Name of the output of a probe [B, T] that is [B, T, V]."""
+        known, configured = self.vocabulary.size, self._config.vocabulary_size
+        widths = {
+            key: value.shape[2]
+            for key, value in outputs.items()
+            if value.ndim == 3 and value.shape[:2] == shape and value.dtype.kind == "f"
+        }
+        fitting = [
+            key
+            for key, width in widths.items()
+            if width in (configured, known)
+            or (configured is None and "logits" in key and 0 <= width - known < _ROUNDED_UP)
+        ]
+        if fitting:
+            return "logits" if "logits" in fitting else fitting[0]
+        listed = ", ".join(f"{key} {list(one.shape)} {one.dtype}" for key, one in outputs.items())
+        raise ModelError(
+            f"{self._name} is no masked language model that goes with this tokenizer: no output of "
+            f"floats is {list(shape)} x {known:,} tokens, but: {listed}. Export the model with its "
+            "masked-LM head (task fill-mask), or name the tokenizer that belongs to it"
+        )
+
     def _graph(self) -> "ParsedGraph":
         from fillmask_ui.models.graph import read_graph
 
@@ -177,11 +236,6 @@ class OnnxMaskedLM(RuntimeModel):
         (logits,) = self._call(self._session, feeds, [self._output]).values()
         if not self._logit_bytes:
             return logits.reshape(len(rows), self._width)
-        if logits.shape[1] <= cols.max():
-            raise ModelOutputError(
-                f"{self._name} gives logits {list(logits.shape)} for {batch.input_ids.shape[1]:,} "
-                "tokens, none for some of them: export it with a dynamic length"
-            )
         return logits[rows, cols]
 
     def _run_states(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
@@ -221,8 +275,8 @@ class OnnxMaskedLM(RuntimeModel):
     ) -> PairLogits:
         if self._order is None:
             raise ModelError(f"{self._name} has no head for next sentence prediction")
-        feeds = self.feeds.arrays(np.asarray(input_ids)[None], np.ones_like(input_ids)[None])
-        for name, role in self.feeds.roles.items():
+        feeds = self.arrays(np.asarray(input_ids)[None], np.ones_like(input_ids)[None])
+        for name, (role, _) in self._inputs.items():
             if role == "token_type_ids":
                 feeds[name][:, : len(segments)] = segments
         outputs = self._call(self._pairs, feeds, [self._source.logits, self._order])
@@ -236,7 +290,7 @@ class OnnxMaskedLM(RuntimeModel):
         """
         session = self._open(replace(self._source, content=graph))
         names = [output.name for output in session.get_outputs()]
-        return lambda ids, mask: self._call(session, self.feeds.arrays(ids, mask), names)
+        return lambda ids, mask: self._call(session, self.arrays(ids, mask), names)
 
     def prepared_call(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
@@ -250,13 +304,7 @@ class OnnxMaskedLM(RuntimeModel):
     ) -> dict[str, Any]:
         """Inputs of the graph, by name; `cut`: of one that was, whatever gives the logits."""
         length = int(used_lengths(batch.attention_mask, rows, cols).max())
-        if self._length and length > self._length:
-            raise ModelError(
-                f"a text has {length:,} tokens and {self._name} was exported for "
-                f"{self._length:,}: shorten it, or export the model with a dynamic length"
-            )
-        texts = batch.input_ids[:, :length], batch.attention_mask[:, :length]
-        feeds = self.feeds.arrays(*texts)
+        feeds = self.arrays(batch.input_ids[:, :length], batch.attention_mask[:, :length])
         if cut or not self._logit_bytes:
             feeds[ASKED] = rows * (self._length or length) + cols
         return feeds
@@ -278,7 +326,9 @@ class OnnxMaskedLM(RuntimeModel):
 def _open(source: GraphSource, provider: str, choice: ModelChoice) -> ort.InferenceSession:
     settings = ort.SessionOptions()
     settings.log_severity_level = 4  # errors arrive as exceptions; the log would repeat them
-    settings.graph_optimization_level = _OPTIMIZATION[choice.graph_optimization]
+    wanted = choice.graph_optimization
+    level = "DISABLE_ALL" if wanted == "none" else f"ENABLE_{wanted.upper()}"
+    settings.graph_optimization_level = getattr(ort.GraphOptimizationLevel, f"ORT_{level}")
     # A plan for each shape that ever came would never be given back; calls are as fast without.
     settings.enable_mem_pattern = False
     # All sessions compute in one arena, where each has one by default, which keeps what its

@@ -10,7 +10,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,8 +39,6 @@ TOLERANCE = {"float64": 1e-4, "float32": 1e-4, "bfloat16": 5e-2, "float16": 5e-3
 FULL_LOGITS = "logits are computed at all positions: this architecture's head cannot be cut"
 # Longest text where neither tokenizer, config nor weights say one: that of BERT.
 _DEFAULT_TOKENS = 512
-# Threads that may be asked for on every machine, however few cores it has.
-_MOST_THREADS = 64
 # Features of a CPU that choose between kernels with different rounding or saturation.
 _FEATURES = ("avx2", "avx_vnni", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8")
 _FEATURES += ("asimddp", "i8mm", "bf16", "sve")  # of ARM
@@ -76,10 +74,9 @@ class RuntimeModel(ABC):
             self._reading = self._beside.submit(read_vocabulary)
             self._load(choice)
 
-    def _await_vocabulary(self) -> None:
-        """To be called when the weights are open, before `vocabulary` is used."""
-        self._tokenizer = self._reading.result()
-        self.vocabulary: Vocabulary = self._tokenizer
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        return self._reading.result()
 
     @abstractmethod
     def _load(self, choice: ModelChoice) -> None:
@@ -122,19 +119,19 @@ class RuntimeModel(ABC):
         rows, cols = np.asarray(rows, dtype=np.int64), np.asarray(cols, dtype=np.int64)
         # Not `np.unique`, whose first call takes as long to import things as a sentence does.
         texts = np.flatnonzero(np.bincount(rows))
-        parts, places = [], []
+        values = np.empty((0, 0), np.float32)  # [M, ...]
         for own in self._calls(texts, used_lengths(batch.attention_mask, rows, cols)):
             place = np.full(len(batch.input_ids), -1)  # [B], in the call
             place[own] = np.arange(len(own))
             asked = np.flatnonzero(place[rows] >= 0)
             part = PaddedBatch(batch.input_ids[own], batch.attention_mask[own])
-            parts.append(run(part, place[rows[asked]], cols[asked]))
-            places.append(asked)
-        values = parts[0].astype(np.float32, copy=False)  # [M, ...]
-        if len(parts) > 1:
-            values = np.empty((len(rows), values.shape[1]), dtype=np.float32)
-            for asked, found in zip(places, parts, strict=True):
-                values[asked] = found
+            found = run(part, place[rows[asked]], cols[asked]).astype(np.float32, copy=False)
+            if len(asked) == len(rows):  # a single call, the usual case
+                values = found
+                break
+            if not len(values):
+                values = np.empty((len(rows), found.shape[1]), np.float32)
+            values[asked] = found
         broken = np.isnan(values.max(axis=1))  # [M]; NaN wins every max
         if broken.any():
             raise ModelOutputError(
@@ -162,7 +159,7 @@ class RuntimeModel(ABC):
         return pad([np.array(encoding.ids) for encoding in encodings], self.vocabulary.pad_id)
 
     def _probe(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Of `logits_at` at most positions of the probe, whose first `rows` are left out."""
+        """What to ask `logits_at` for the probe: all positions but one, as usual batches do."""
         probe = self._probe_batch()
         rows, cols = np.nonzero(probe.attention_mask[:, : self._length])
         return probe.input_ids, probe.attention_mask, rows[1:], cols[1:]
@@ -185,18 +182,19 @@ class RuntimeModel(ABC):
         wider = f"the model has {self._width:,} logits, the tokenizer knows {known:,} tokens"
         return wider if self._width > known else ""
 
-    def _identify_beside(self, paths: Sequence[Path]) -> None:
-        """Begin to hash the weights, which `_sign` needs."""
+    def _hash(self, paths: Sequence[Path]) -> None:
+        """Begin to hash the weights, for `_sign`."""
         self._hashing = self._beside.submit(weights_sha256, paths)
 
     def _sign(self, packages: Sequence[str], notes: Sequence[str], **parts: Any) -> None:
-        """Set `max_tokens` and the signature, after `_identify_beside`; a note "" is left out."""
-        limits = (self._tokenizer.limit, self._config.usable_positions, self._length)
+        """Set `max_tokens` and the signature, after `_hash`; a note "" is left out."""
+        tokenizer = self._reading.result()
+        limits = (tokenizer.limit, self._config.usable_positions, self._length)
         known = [limit for limit in limits if limit]
         self.max_tokens = min(known, default=_DEFAULT_TOKENS)
         commit = f"commit {self.files.commit}" if self.files.commit else ""
         guess = "" if known else f"longest text unknown, taken to be {_DEFAULT_TOKENS} tokens"
-        running = (*packages, *self._tokenizer.packages)
+        running = (*packages, *tokenizer.packages)
         self.signature = ModelSignature(
             name=self._name,
             architecture=self._config.model_type,
@@ -229,16 +227,12 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def check_threads(threads: int | None, words: str = "threads") -> None:
-    """Stop with an OptionError for a number of threads that this machine cannot use.
-
-    A run stored on a larger machine may still be looked at, so this is checked where threads start.
-    """
-    most = max(_MOST_THREADS, 4 * cores())
+def check_threads(threads: int | None) -> None:
+    """An OptionError for a number that this machine cannot use; a stored run may say any."""
+    most = max(64, 4 * cores())
     if threads is not None and not 1 <= threads <= most:
         raise OptionError(
-            f"{words} must be from 1 to {most} on this machine, four for each of its "
-            f"{cores()} cores and at least {_MOST_THREADS}; it was {threads}"
+            f"threads must be from 1 to {most} on this machine of {cores()} cores; it was {threads}"
         )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.models.choice import ModelChoice
@@ -80,19 +79,14 @@ def _memory_bytes(model: MaskedLM) -> int:
     return int(getattr(model, "memory_bytes", None) or model.signature.size_bytes)
 
 
-@dataclass(eq=False)
 class _Call:
     """What one thread asks, and its answer: float32 [M, V], or what the model raised."""
 
-    input_ids: np.ndarray
-    attention_mask: np.ndarray
-    rows: np.ndarray
-    cols: np.ndarray
-    answer: Any = None
-
-    def __post_init__(self) -> None:
+    def __init__(self, ids: np.ndarray, mask: np.ndarray, rows: np.ndarray, cols: np.ndarray):
+        self.input_ids, self.attention_mask, self.rows, self.cols = ids, mask, rows, cols
         # Here, so that arrays of a wrong shape are an error of the thread that brings them.
-        self.texts, self.length = self.input_ids.shape
+        self.texts, self.length = ids.shape
+        self.answer: Any = None
 
 
 class SharedModel:
@@ -119,34 +113,29 @@ class SharedModel:
         if not self._joins:
             return self.model.logits_at(input_ids, attention_mask, rows, cols)
         call = _Call(input_ids, attention_mask, rows, cols)
-        together: list[_Call] = []
         with self._changed:
             self._waiting.append(call)
             try:
-                self._changed.wait_for(lambda: call.answer is not None or self._is_next(call))
-                if call.answer is None:
-                    together = self._take(call)
+                self._changed.wait_for(
+                    lambda: (
+                        call.answer is not None
+                        or (self._running < AT_A_TIME and self._waiting[:1] == [call])
+                    )
+                )
             except BaseException:  # interrupted while it waited
                 self._waiting = [one for one in self._waiting if one is not call]
                 self._changed.notify_all()
                 raise
+            together = [] if call.answer is not None else self._take(call)
         if together:
-            try:
-                self._run(together)
-            finally:
-                with self._changed:
-                    self._running -= 1
-                    # An interrupted thread leaves the other calls of its batch to the next.
-                    left = [one for one in together if one.answer is None and one is not call]
-                    self._waiting[:0] = left
-                    self._changed.notify_all()
-        if isinstance(call.answer, Exception):
+            self._run(together)
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+        if isinstance(call.answer, BaseException):
             raise call.answer
         answer: np.ndarray = call.answer
         return answer
-
-    def _is_next(self, call: _Call) -> bool:
-        return self._running < AT_A_TIME and self._waiting[:1] == [call]
 
     def _take(self, call: _Call) -> list[_Call]:
         """The call with those that wait and go with it, the most alike first, to be run now."""
@@ -167,17 +156,16 @@ class SharedModel:
     def _run(self, calls: Sequence[_Call]) -> None:
         """Answer calls by one batch; if that fails, by one each, so that no error is another's."""
         try:
-            logits = self.model.logits_at(*_joined(calls, self.vocabulary.pad_id))
-            start = 0
+            logits, start = self.model.logits_at(*_joined(calls, self.vocabulary.pad_id)), 0
             for call in calls:
                 call.answer = logits[start : start + len(call.rows)]
                 start += len(call.rows)
-        except Exception as error:  # noqa: BLE001 - the thread that asked raises it again
-            if len(calls) > 1:
-                for call in calls:
+        except BaseException as error:  # noqa: BLE001 - the thread that asked raises it again
+            for call in calls:
+                if len(calls) > 1 and isinstance(error, Exception):
                     self._run([call])
-            else:
-                calls[0].answer = error
+                else:
+                    call.answer = error
 
 
 def _joined(calls: Sequence[_Call], pad_id: int) -> tuple[np.ndarray, ...]:

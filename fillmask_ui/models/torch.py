@@ -62,10 +62,9 @@ class TorchMaskedLM(RuntimeModel):
                 "those before it: set it to false"
             )
         self._device = torch_device(choice.device)
-        self._identify_beside(self.files.weights)
+        self._hash(self.files.weights)
         stored = stored_precision(self.files.weights)
         self._model = read_torch(self.files, getattr(torch, dtype), self._device)
-        self._await_vocabulary()
         self._width = int(self._model.config.get_text_config().vocab_size)
         width_note = self._width_note()
         # What this thread asks for at the moment: several may be inside the model at a time.
@@ -141,9 +140,8 @@ class TorchMaskedLM(RuntimeModel):
         # A config can be wrong in ways that show only here, in errors of every kind.
         except Exception as error:
             size = "{} x {}".format(*batch.input_ids.shape)
-            raise ModelError(
-                f"{self._name} failed on {size} tokens: {first_line(error)}"
-            ) from error
+            said = f"{self._name} failed on {size} tokens: {first_line(error)}"
+            raise ModelError(said) from error
 
     def _tensor(self, values: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int64)).to(self._device)
@@ -238,15 +236,11 @@ def export_files(files: ModelFiles) -> "ModelProto":
 
 def check_parity(one: MaskedLM, other: MaskedLM) -> float:
     """Largest |difference| of a logit at any token of three texts; a ModelError above 1e-3."""
-    vocabulary, longest = one.vocabulary, min(one.max_tokens, 256)
-    mask = vocabulary.mask_token
-    texts = (
-        f"The {mask} is on the table.",
-        mask,
-        f"In 1969 the first people walked on the {mask}, and the whole world {mask}. " * 8,
-    )
-    encoded = [np.array(vocabulary.encode(text).ids) for text in texts]
-    batch = pad([ids for ids in encoded if len(ids) <= longest], vocabulary.pad_id)
+    vocabulary, mask = one.vocabulary, one.vocabulary.mask_token
+    long = f"In 1969 the first people walked on the {mask}, and the whole world {mask}. " * 8
+    texts = map(vocabulary.encode, (f"The {mask} is on the table.", mask, long))
+    encoded = [np.array(text.ids) for text in texts if len(text) <= min(one.max_tokens, 256)]
+    batch = pad(encoded, vocabulary.pad_id)
     asked = (batch.input_ids, batch.attention_mask, *batch.attention_mask.nonzero())
     parity = float(np.abs(one.logits_at(*asked) - other.logits_at(*asked)).max())  # of [M, V]
     if not parity <= PARITY:

@@ -14,7 +14,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from tiny_models import batch_of
 
-from fillmask_ui.errors import ModelError
+from fillmask_ui import fill
+from fillmask_ui.errors import ModelError, TextError
 from fillmask_ui.models import load_model
 from fillmask_ui.models.weights import weights_sha256
 
@@ -64,9 +65,8 @@ def test_fixed_length(exported, agrees, family):
     model = load_model(exported(family, length=48))
     assert model.max_tokens == 48
     agrees(model, family)
-    long = batch_of(model.vocabulary, [" a" * 60 + f" {model.vocabulary.mask_token}"])
-    with pytest.raises(ModelError, match=r"63 tokens .* exported for 48"):
-        model.logits_at(*long)
+    with pytest.raises(TextError, match="48"):
+        fill(model, "a " * 60 + model.vocabulary.mask_token)
 
 
 def test_float16_outputs(variant, agrees):
@@ -265,11 +265,9 @@ def test_texts_without_a_question_are_not_run(loaded, monkeypatch):
     only = model.logits_at(batch.input_ids, batch.attention_mask, batch.rows[1:], batch.cols[1:])
     np.testing.assert_allclose(only, whole[1:], atol=1e-4)
     shapes = []
-    feed = model.feeds.arrays
+    feed = model.arrays
     monkeypatch.setattr(
-        type(model.feeds),
-        "arrays",
-        lambda self, ids, mask: shapes.append(ids.shape) or feed(ids, mask),
+        model, "arrays", lambda ids, mask: shapes.append(ids.shape) or feed(ids, mask), raising=True
     )
     model.logits_at(batch.input_ids, batch.attention_mask, batch.rows[:1], batch.cols[:1])
     assert shapes == [(1, 4)]
