@@ -234,9 +234,7 @@ class OnnxMaskedLM(RuntimeModel):
     def _run(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         feeds = self._feed(batch, rows, cols)
         (logits,) = self._call(self._session, feeds, [self._output]).values()
-        if not self._logit_bytes:
-            return logits.reshape(len(rows), self._width)
-        return logits[rows, cols]
+        return logits[rows, cols] if self._logit_bytes else logits.reshape(len(rows), self._width)
 
     def _run_states(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         name = self._states.get_outputs()[0].name
@@ -262,7 +260,7 @@ class OnnxMaskedLM(RuntimeModel):
 
     @cached_property
     def _order(self) -> str | None:
-        """The output of the head for next sentences in the whole graph."""
+        """The output of the whole graph with logits for next sentences."""
         names = (output.name for output in self._graph().model.graph.output)
         return next(filter(_ORDER.search, names), None)
 
@@ -284,10 +282,7 @@ class OnnxMaskedLM(RuntimeModel):
         return PairLogits(tokens[0, cols], order.reshape(-1, 2)[0])
 
     def opened(self, graph: bytes) -> Callable[[np.ndarray, np.ndarray], dict[str, np.ndarray]]:
-        """A changed copy of the whole graph, its weights inside, run by this model's options.
-
-        That is a function of token ids and attention mask, both int64 [B, T], to all its outputs.
-        """
+        """A changed copy of the whole graph, its weights inside: from `arrays` to all outputs."""
         session = self._open(replace(self._source, content=graph))
         names = [output.name for output in session.get_outputs()]
         return lambda ids, mask: self._call(session, self.arrays(ids, mask), names)
@@ -317,9 +312,8 @@ class OnnxMaskedLM(RuntimeModel):
             values = zip(names, session.run(names, feeds, _run_options()), strict=True)
         except Exception as error:  # the library's own share no base class
             shape = " x ".join(map(str, next(iter(feeds.values())).shape))
-            raise ModelError(
-                f"{self._name} failed on {shape} tokens: {first_line(error)}"
-            ) from error
+            said = f"{self._name} failed on {shape} tokens: {first_line(error)}"
+            raise ModelError(said) from error
         return {name: value for name, value in values if isinstance(value, np.ndarray)}
 
 

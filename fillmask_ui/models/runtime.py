@@ -30,8 +30,7 @@ from fillmask_ui.workers import MOST_CALLS, sharing
 if TYPE_CHECKING:
     from fillmask_ui.models.vocabulary import TokenizerVocabulary
 
-# Where calls compute the logits of all positions [B, T, V], those of all calls at a time are
-# at most this large.
+# Most bytes of logits of all positions [B, T, V], of all calls at a time.
 _RUN_BYTES = 256 << 20
 # How far logits at the asked positions may be from those of the whole model on the probe, relative
 # to the largest: half precision rounds as the number of rows is.
@@ -119,19 +118,15 @@ class RuntimeModel(ABC):
         rows, cols = np.asarray(rows, dtype=np.int64), np.asarray(cols, dtype=np.int64)
         # Not `np.unique`, whose first call takes as long to import things as a sentence does.
         texts = np.flatnonzero(np.bincount(rows))
-        values = np.empty((0, 0), np.float32)  # [M, ...]
+        parts, places = [], []
         for own in self._calls(texts, used_lengths(batch.attention_mask, rows, cols)):
-            place = np.full(len(batch.input_ids), -1)  # [B], in the call
-            place[own] = np.arange(len(own))
-            asked = np.flatnonzero(place[rows] >= 0)
+            asked = np.flatnonzero(np.bincount(own, minlength=len(batch.input_ids))[rows])
             part = PaddedBatch(batch.input_ids[own], batch.attention_mask[own])
-            found = run(part, place[rows[asked]], cols[asked]).astype(np.float32, copy=False)
-            if len(asked) == len(rows):  # a single call, the usual case
-                values = found
-                break
-            if not len(values):
-                values = np.empty((len(rows), found.shape[1]), np.float32)
-            values[asked] = found
+            parts.append(run(part, np.searchsorted(own, rows[asked]), cols[asked]))
+            places.append(asked)
+        values = parts[0].astype(np.float32, copy=False)  # [M, ...]
+        if len(parts) > 1:
+            values = np.concatenate(parts, dtype=np.float32)[np.argsort(np.concatenate(places))]
         broken = np.isnan(values.max(axis=1))  # [M]; NaN wins every max
         if broken.any():
             raise ModelOutputError(
@@ -179,8 +174,9 @@ class RuntimeModel(ABC):
                 f"tokenizer knows {known:,} tokens, the model has logits for {self._width:,}; "
                 "name the right tokenizer, or fetch both from one place"
             )
-        wider = f"the model has {self._width:,} logits, the tokenizer knows {known:,} tokens"
-        return wider if self._width > known else ""
+        if self._width == known:
+            return ""
+        return f"the model has {self._width:,} logits, the tokenizer knows {known:,} tokens"
 
     def _hash(self, paths: Sequence[Path]) -> None:
         """Begin to hash the weights, for `_sign`."""
@@ -242,14 +238,13 @@ def cpu_features() -> tuple[str, ...]:
     cpuinfo = Path("/proc/cpuinfo")
     text = cpuinfo.read_text(encoding="utf-8", errors="replace") if cpuinfo.is_file() else ""
     line = re.search(r"^(?:flags|Features)\s*:(.*)", text, re.MULTILINE)
-    flags = line[1].split() if line else []
+    flags = line[1].split() if line else ()
     return tuple(name for name in _FEATURES if name in flags) or (platform.machine() or "unknown",)
 
 
 @cache
 def _version(package: str) -> str:
-    # Slow to import, and `--help` imports this module.
-    from importlib import metadata
+    from importlib import metadata  # slow to import
 
     try:
         return metadata.version(package)
