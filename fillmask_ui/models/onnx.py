@@ -93,7 +93,9 @@ class OnnxMaskedLM(RuntimeModel):
             source = self._read(key)
         else:
             self._hash(source.files)
-            self._use(source, self._open(source))
+            session = self._open(source)
+            self.vocabulary = self._reading.result()
+            self._use(source, session)
         self.runs_alone = source.scales_by_call
         blind = self._length and not self._sees_mask
         self.memory_bytes = max(total_bytes(source.files), 4 * (source.parameters or 0))
@@ -118,6 +120,7 @@ class OnnxMaskedLM(RuntimeModel):
         graph = self._graph()
         self._hash(graph.source.files)
         session = self._open(graph.source)
+        self.vocabulary = self._reading.result()
         whole = self._with_logits(session, graph.source)
         self._use(whole, session)
         wanted, cut = self.logits_at(*self._probe()), graph.cut(whole)

@@ -10,7 +10,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,13 +39,14 @@ FULL_LOGITS = "logits are computed at all positions: this architecture's head ca
 # Longest text where neither tokenizer, config nor weights say one: that of BERT.
 _DEFAULT_TOKENS = 512
 # Features of a CPU that choose between kernels with different rounding or saturation.
-_FEATURES = ("avx2", "avx_vnni", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8")
-_FEATURES += ("asimddp", "i8mm", "bf16", "sve")  # of ARM
+_X86 = ("avx2", "avx_vnni", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8")
+_FEATURES = (*_X86, "asimddp", "i8mm", "bf16", "sve")  # and of ARM
 
 
 class RuntimeModel(ABC):
     """`MaskedLM` over a library that runs it, which a subclass names."""
 
+    vocabulary: Vocabulary  # set by `_load` once the weights are open
     signature: ModelSignature
     max_tokens: int
     memory_bytes: int  # estimate of what the loaded weights take
@@ -72,10 +73,6 @@ class RuntimeModel(ABC):
         with ThreadPoolExecutor(2, "load") as self._beside:
             self._reading = self._beside.submit(read_vocabulary)
             self._load(choice)
-
-    @cached_property
-    def vocabulary(self) -> Vocabulary:
-        return self._reading.result()
 
     @abstractmethod
     def _load(self, choice: ModelChoice) -> None:

@@ -65,6 +65,7 @@ class TorchMaskedLM(RuntimeModel):
         self._hash(self.files.weights)
         stored = stored_precision(self.files.weights)
         self._model = read_torch(self.files, getattr(torch, dtype), self._device)
+        self.vocabulary = self._reading.result()
         self._width = int(self._model.config.get_text_config().vocab_size)
         width_note = self._width_note()
         # What this thread asks for at the moment: several may be inside the model at a time.
