@@ -3,7 +3,7 @@
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.load import AvailableModel, available_models, load_choice, load_model
 from fillmask_ui.models.progress import LoadProgress
-from fillmask_ui.models.store import ModelStore
+from fillmask_ui.models.shared import ModelStore
 
 __all__ = [
     "AvailableModel",

@@ -1,10 +1,8 @@
 """What an ONNX file says about itself before it runs; the only file here that imports onnx."""
 
 import math
-import re
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +13,8 @@ from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 
 from fillmask_ui.errors import ModelError, opening
 from fillmask_ui.models.graph_files import GraphSource, Homes, find_homes, tensors_in
-from fillmask_ui.models.runtime import TOLERANCE
 from fillmask_ui.onnx_tools.external import point_into
-from fillmask_ui.onnx_tools.gather import AT_ASKED, gather_asked
+from fillmask_ui.onnx_tools.gather import gather_asked
 from fillmask_ui.onnx_tools.states import states_at_asked
 from fillmask_ui.onnx_tools.stored import read_as_stored
 
@@ -25,10 +22,6 @@ _FLOATS = {1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"}
 _BYTES = (2, 3, 17, 18, 19, 20)  # (u)int8 and the float8 kinds
 _QUARTERS = (21, 22)  # (u)int4
 _BLOCK_OPS = ("MatMulNBits", "GatherBlockQuantized")  # several weights in a byte
-_QUANTIZED_OPS = re.compile(
-    r"DequantizeLinear|DynamicQuantize(Linear|MatMul)|MatMulInteger(ToFloat)?"
-    r"|Q(Attention|Gemm|LinearMatMul)"
-)
 _SCALED_BY_CALL = ("DynamicQuantizeLinear", "DynamicQuantizeMatMul", "QAttention")
 
 
@@ -36,28 +29,8 @@ _SCALED_BY_CALL = ("DynamicQuantizeLinear", "DynamicQuantizeMatMul", "QAttention
 class ParsedGraph:
     """An ONNX file of a model, looked into."""
 
-    model: ModelProto  # without weights that lie elsewhere; changed when it is cut
+    model: ModelProto  # without weights that lie elsewhere; changed when `source` is asked for
     homes: Homes
-
-    @cached_property
-    def source(self) -> GraphSource:
-        """The graph as it is, ready to be opened."""
-        graph = self.model.graph
-        tensors = list(_tensors(graph))
-        precision = _precision(graph, tensors)
-        sizes = (math.prod(tensor.dims) for tensor in tensors if tensor.data_type in _FLOATS)
-        parameters = sum(size for size in sizes if size > 1)  # single numbers are part of the code
-        source = GraphSource(
-            files=self.homes.files,
-            precision=precision,
-            parameters=None if precision.startswith("int") else parameters,
-            scales_by_call=any(node.op_type in _SCALED_BY_CALL for node in graph.node),
-            size_bytes=self.size_bytes,
-        )
-        if not self.homes.refused:
-            return source
-        content = self._light.SerializeToString()
-        return replace(source, content=content, weights_folder=self.homes.folder)
 
     @cached_property
     def size_bytes(self) -> int:
@@ -65,49 +38,45 @@ class ParsedGraph:
         outside = sum(length for _, _, length in _pieces(self.model, self.homes.others))
         return self.homes.path.stat().st_size + outside
 
-    @property
-    def tolerance(self) -> float:
-        """How far logits of a cut graph may be from those of the whole, relative to the largest."""
-        kinds = {tensor.name: tensor.data_type for tensor in self.model.graph.initializer}
-        halves = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
-        products = (node for node in self.model.graph.node if node.op_type in ("MatMul", "Gemm"))
-        in_half = any(kinds.get(name) in halves for node in products for name in node.input)
-        return TOLERANCE["float16" if in_half else "float32"]
-
-    def cut(self, whole: GraphSource, *, deep: bool) -> GraphSource | None:
-        """`onnx_tools.gather.gather_asked`, ready to be opened; its weights stay where they are."""
-        cut = gather_asked(self._light, whole.logits, deep=deep)
-        return None if cut is None else self._rewritten(cut, whole)
-
-    def logits_name(self, source: GraphSource) -> str:
-        """What this file calls the logits of a graph that may have been cut out of it."""
-        return source.logits.removesuffix(AT_ASKED)
-
-    def states(self, source: GraphSource) -> GraphSource | None:
-        """`onnx_tools.states.states_at_asked`, ready to be opened, for one that gives logits."""
-        ending = states_at_asked(self._light, self.logits_name(source))
-        return None if ending is None else self._rewritten(ending, source)
-
-    def _rewritten(self, model: ModelProto, source: GraphSource) -> GraphSource:
-        read_as_stored(model)
-        return replace(
-            source,
-            content=model.SerializeToString(),
-            weights_folder=self.homes.folder,
-            logits=model.graph.output[0].name,
-            logit_bytes=0,
-        )
-
     @cached_property
-    def _light(self) -> ModelProto:
-        """The graph with all its large weights elsewhere, relative to the folder of all files."""
-        targets = self.homes.targets
-        for tensor in _tensors(self.model.graph):
+    def source(self) -> GraphSource:
+        """The graph as it is, its large weights elsewhere, relative to the folder of all files."""
+        graph, homes = self.model.graph, self.homes
+        tensors = list(_tensors(graph))
+        precision, size_bytes = _precision(graph, tensors), self.size_bytes
+        sizes = (math.prod(tensor.dims) for tensor in tensors if tensor.data_type in _FLOATS)
+        parameters = sum(size for size in sizes if size > 1)  # single numbers are part of the code
+        for tensor in tensors:
             for entry in tensor.external_data:
                 if entry.key == "location":
-                    entry.value = targets[entry.value]
-        point_into(self.model, self.homes.path, targets[""])
-        return self.model
+                    entry.value = homes.target(homes.others[entry.value])
+        with opening("ONNX", homes.path):  # an empty file is a graph without nodes
+            point_into(self.model, homes.path, homes.target(homes.path))
+        return GraphSource(
+            files=homes.files,
+            content=self.model.SerializeToString(),
+            weights_folder=homes.folder,
+            precision=precision,
+            parameters=None if precision.startswith("int") else parameters,
+            scales_by_call=any(node.op_type in _SCALED_BY_CALL for node in graph.node),
+            size_bytes=size_bytes,
+        )
+
+    def cut(self, whole: GraphSource) -> GraphSource | None:
+        """`onnx_tools.gather.gather_asked` of one whose logits are known."""
+        return _rewritten(whole, gather_asked(self.model, whole.logits))
+
+    def states(self, known: GraphSource) -> GraphSource | None:
+        """`onnx_tools.states.states_at_asked` of one whose logits are known."""
+        whole = replace(self.source, logits=known.logits)
+        return _rewritten(whole, states_at_asked(self.model, whole.logits))
+
+
+def _rewritten(whole: GraphSource, model: ModelProto | None) -> GraphSource | None:
+    if model is None:
+        return None
+    read_as_stored(model)
+    return replace(whole, content=model.SerializeToString(), logit_bytes=0)
 
 
 def read_graph(path: Path, root: Path, name: str) -> ParsedGraph:
@@ -119,15 +88,14 @@ def read_graph(path: Path, root: Path, name: str) -> ParsedGraph:
     """
     model = _parse(path)
     homes = find_homes(path, root, _locations(model), name)
-    starts = {location: tensors_in(home) for location, home in homes.others.items()}
+    tensors = {location: tensors_in(home) for location, home in homes.others.items()}
     for location, offset, length in _pieces(model, homes.others):
-        if ranges := starts[location]:
-            place = bisect_right(ranges, (offset, math.inf)) - 1
-            if place < 0 or offset + length > ranges[place][1]:
-                raise ModelError(
-                    f"{homes.others[location]} has no tensor at byte {offset:,}, and {path} takes "
-                    "weights from there: the two do not belong together; fetch both again"
-                )
+        ranges = tensors[location]
+        if ranges and not any(own <= offset and offset + length <= end for own, end in ranges):
+            raise ModelError(
+                f"{homes.others[location]} has no tensor at byte {offset:,}, and {path} takes "
+                "weights from there: the two do not belong together; fetch both again"
+            )
     return ParsedGraph(model, homes)
 
 
@@ -173,7 +141,7 @@ def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
                 yield from _tensors(inner)
 
 
-def _precision(graph: GraphProto, tensors: Sequence[TensorProto]) -> str:
+def _precision(graph: GraphProto, tensors: Iterable[TensorProto]) -> str:
     """The type of the stored weights; float32 where none is of a known type."""
     for node in graph.node:
         if node.op_type in _BLOCK_OPS:
@@ -183,7 +151,6 @@ def _precision(graph: GraphProto, tensors: Sequence[TensorProto]) -> str:
         sizes[tensor.data_type] += math.prod(tensor.dims)
     if any(sizes[kind] for kind in _QUARTERS):
         return "int4"
-    is_quantized = any(_QUANTIZED_OPS.fullmatch(node.op_type) for node in graph.node)
-    if is_quantized and any(sizes[kind] > 1 for kind in _BYTES):
+    if any(sizes[kind] > 1 for kind in _BYTES):
         return "int8"
     return _FLOATS[max(_FLOATS, key=lambda kind: sizes[kind])]

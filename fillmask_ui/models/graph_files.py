@@ -1,9 +1,9 @@
 """Where the weights of an ONNX file lie, and the graph as it is handed to ONNX Runtime.
 
-Weights may lie outside the graph's own file ("external data"). ONNX Runtime refuses those outside
-the directory of the graph. In a model folder the graph may lie in `onnx/` and share the weights
-of `model.safetensors` one level up: then the locations are rewritten relative to the folder, and
-the graph is handed over as bytes. Nothing outside the folder is ever read.
+Weights may lie outside the graph's own file ("external data"), such as in the `model.safetensors`
+one level above `onnx/`. ONNX Runtime refuses those outside the directory of the graph, so it gets
+the graph as bytes, with locations relative to a folder. Nothing outside the model's folder is ever
+read.
 
 A graph that was cut down to the asked positions is kept in the user's cache, without its weights,
 which stay where they are; a model that was loaded once loads again without being parsed.
@@ -14,7 +14,8 @@ import os
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+from typing import Any
 
 from fillmask_ui.errors import ModelError, opening
 from fillmask_ui.models.cache import read_entry, write_entry
@@ -22,23 +23,22 @@ from fillmask_ui.models.weights import tensor_ranges, weights_sha256
 
 # The hub's client puts a file of this name into the store that repositories of its cache share.
 _STORE_MARK = ".huggingface-shared-blobs"
-_CUT_VERSION = "3"  # raised when graphs are cut in another way
-_KEPT = ("precision", "parameters", "scales_by_call", "size_bytes", "single", "logits", "width")
+_CUT_VERSION = "4"  # raised when graphs are cut or kept in another way
+_KEPT = ("precision", "parameters", "scales_by_call", "size_bytes", "logits", "width")
 
 
 @dataclass(frozen=True)
 class GraphSource:
-    """An ONNX file, ready to be opened."""
+    """An ONNX graph, ready to be opened."""
 
     files: tuple[Path, ...]  # the file, then all others that hold its weights
+    content: bytes
+    weights_folder: Path  # what external locations in `content` are relative to
     precision: str  # `float32`, `float16`, `bfloat16`, `int8` or `int4`, of the stored weights
     parameters: int | None  # number of weights; None for quantized graphs, where scales mix in
     scales_by_call: bool  # whether activations are quantized by what happens to be in a call
     size_bytes: int  # of the file, and of what it refers to in others
-    content: bytes | None = None  # the graph, where it must not be opened by path
-    weights_folder: Path | None = None  # what external locations in `content` are relative to
-    single: bool = False  # whether it takes one text at a time without saying so
-    logits: str = ""  # name of the output, once that is known: [B, T, V], of a cut graph [M, V]
+    logits: str = ""  # what the file calls the output with the logits, once that is known
     width: int = 0  # V, once that is known
     logit_bytes: int = 0  # of one logit, where those of all positions are computed
 
@@ -53,37 +53,24 @@ class Homes:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The graph's own file, then the others."""
         return (self.path, *sorted(set(self.others.values())))
 
-    @property
-    def targets(self) -> dict[str, str]:
-        """Each location, "" for the graph's own file -> its path in `folder`."""
+    def target(self, home: Path) -> str:
+        """A file's path in `folder`."""
+        return home.resolve().relative_to(self.folder).as_posix()
+
+    def layout(self) -> dict[str, Any]:
+        """Of each file the path in `folder`, bytes, a checksum of where its tensors lie."""
         homes = {"": self.path, **self.others}
+        sums = {key: zlib.crc32(repr(tensors_in(home)).encode()) for key, home in homes.items()}
         return {
-            key: home.resolve().relative_to(self.folder).as_posix() for key, home in homes.items()
+            key: [self.target(home), home.stat().st_size, sums[key]] for key, home in homes.items()
         }
-
-    @property
-    def layout(self) -> dict[str, list[int]]:
-        """Of the file at each location its bytes, and a checksum of where its tensors lie."""
-        return {
-            location: [home.stat().st_size, zlib.crc32(repr(tensors_in(home)).encode())]
-            for location, home in self.others.items()
-        }
-
-    @property
-    def refused(self) -> bool:
-        """Whether ONNX Runtime would not read the locations as they stand in the file."""
-        return any(
-            ".." in Path(loc).parts or home.is_symlink() for loc, home in self.others.items()
-        )
 
 
 def tensors_in(path: Path) -> list[tuple[int, int]]:
     """First byte and end of each tensor in a safetensors file; nothing of files of other kinds."""
-    with opening("a model", path):
-        return tensor_ranges(path) if path.suffix == ".safetensors" else []
+    return tensor_ranges(path) if path.suffix == ".safetensors" else []
 
 
 def find_homes(path: Path, root: Path, locations: Iterable[str], name: str) -> Homes:
@@ -104,43 +91,36 @@ def read_cut(path: Path, root: Path, name: str, key: tuple[str, ...]) -> GraphSo
         return None
     header, _, content = entry.partition(b"\n")
     known = json.loads(header)
-    targets, layout = known.pop("targets"), known.pop("layout")
-    homes = find_homes(path, root, filter(None, targets), name)
+    layout = known.pop("layout")
+    homes = find_homes(path, root, filter(None, layout), name)
     # The same graph, its weights under other names or at other places.
-    if homes.targets != targets or homes.layout != layout:
+    if homes.layout() != layout:
         return None
-    return GraphSource(homes.files, **known, content=content, weights_folder=homes.folder)
+    return GraphSource(homes.files, content, homes.folder, **known)
 
 
 def keep_cut(source: GraphSource, homes: Homes, key: tuple[str, ...]) -> None:
     """Put a cut graph into the cache."""
-    header = {name: getattr(source, name) for name in _KEPT}
-    header |= {"targets": homes.targets, "layout": homes.layout}
-    entry = json.dumps(header).encode() + b"\n" + (source.content or b"")
+    header = {name: getattr(source, name) for name in _KEPT} | {"layout": homes.layout()}
+    entry = json.dumps(header).encode() + b"\n" + source.content
     write_entry(entry, "graphs", _CUT_VERSION, weights_sha256([homes.path]), *key)
 
 
 def _inside(path: Path, root: Path, location: str, name: str) -> Path:
     """Where an external location lies, if that is inside the model's folder."""
-    relative = PurePosixPath(location.replace("\\", "/"))
-    target, base = _without_dots(path.parent / relative), _without_dots(root)
-    is_inside = not relative.is_absolute() and target.is_relative_to(base)
-    if is_inside:
+    # `..` is taken out by the names alone, before any link is followed.
+    base = Path(os.path.normpath(root.absolute()))
+    target = Path(os.path.normpath(path.parent.absolute() / location.replace("\\", "/")))
+    if target.is_relative_to(base):
         with opening("a model", target):
             target.stat()
             real = target.resolve()
-        is_inside = real.is_relative_to(base.resolve()) or _is_hub_blob(real, base)
-    if not is_inside:
-        raise ModelError(
-            f"{path} takes its weights from {location!r}, outside the folder of {name}: that is "
-            "never read; put the weights themselves into the model's folder"
-        )
-    return root / target.relative_to(base)
-
-
-def _without_dots(path: Path) -> Path:
-    """The absolute path, `..` taken out by the names alone, before any link is followed."""
-    return Path(os.path.normpath(path.absolute()))
+        if real.is_relative_to(base.resolve()) or _is_hub_blob(real, base):
+            return root / target.relative_to(base)
+    raise ModelError(
+        f"{path} takes its weights from {location!r}, outside the folder of {name}: that is "
+        "never read; put the weights themselves into the model's folder"
+    )
 
 
 def _is_hub_blob(real: Path, folder: Path) -> bool:

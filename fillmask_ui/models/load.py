@@ -61,7 +61,7 @@ def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None
     `on_progress` is called before each step, and many times while files are fetched: then from
     other threads too, never from two at a time.
     """
-    from fillmask_ui.models.tuning import check_threads  # loads numpy, which --help does without
+    from fillmask_ui.models.runtime import check_threads  # loads numpy, which --help does without
 
     check_threads(choice.threads)
     report = on_progress or silent

@@ -1,20 +1,21 @@
 """Masked language models on ONNX Runtime; the only file that imports onnxruntime.
 
-Axes: B texts, T tokens, M asked positions, V vocabulary.
+Exported files differ: int32 or int64, with or without token_type_ids and position_ids, one fixed
+batch size or length. Axes: B texts, T tokens, M asked positions, V vocabulary.
 """
 
 import re
-import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnxruntime as ort
 
-from fillmask_ui.batching import PaddedBatch, sharing
+from fillmask_ui.batching import PaddedBatch
 from fillmask_ui.errors import (
     ModelError,
     ModelOutputError,
@@ -24,34 +25,47 @@ from fillmask_ui.errors import (
     unknown,
 )
 from fillmask_ui.models.choice import ModelChoice
-from fillmask_ui.models.feeds import ASKED, Feeds, find_logits, plan_feeds
 from fillmask_ui.models.graph_files import GraphSource, keep_cut, read_cut
-from fillmask_ui.models.onnx_arena import run_options, use_arena
-from fillmask_ui.models.runtime import FULL_LOGITS, RuntimeModel, cpu_features, used_lengths
-from fillmask_ui.models.tuning import cores
+from fillmask_ui.models.runtime import (
+    FULL_LOGITS,
+    TOLERANCE,
+    RuntimeModel,
+    cpu_features,
+    used_lengths,
+)
 from fillmask_ui.models.weights import total_bytes
 from fillmask_ui.protocol import PairLogits
 
 if TYPE_CHECKING:
     from fillmask_ui.models.graph import ParsedGraph
 
-_OPTIMIZATION = {
-    "none": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
-    "basic": ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
-    "extended": ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
-    "all": ort.GraphOptimizationLevel.ORT_ENABLE_ALL,
-}
-
-_PACKAGES = ("onnxruntime",)
-
-# Models up to this size may be in memory a second time while many texts are measured.
-_TWICE_BYTES = 512 << 20
-
 # Features of x86 processors that add up products of bytes in 32 bits.
 _EXACT_BYTES = {"avx512_vnni", "avx_vnni"}
-
 # What exporters call the logits of next sentence prediction.
 _ORDER = re.compile(r"seq_relationship|next_sentence|nsp_logits", re.IGNORECASE)
+# Between calls that give back memory: such a call costs the next one some milliseconds.
+_CUT_SECONDS = 20.0
+_last_cut = [time.monotonic()]
+
+ASKED = "asked_positions"  # the input of cut graphs, see `onnx_tools.gather`
+
+# What the inputs are -> what exporters call them.
+_ROLES = {
+    "input_ids": ("input_ids", "input", "ids", "tokens"),
+    "attention_mask": ("attention_mask", "input_mask", "mask"),
+    "token_type_ids": ("token_type_ids", "segment_ids"),
+    "position_ids": ("position_ids",),
+}
+_DTYPES: dict[str, Any] = {
+    "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32,
+    "tensor(bool)": np.bool_,
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+}
+# A model may be wider than its tokenizer, rounded up for speed (DeBERTa-v3: 128,001 tokens in
+# 128,100 columns). More than that without a config.json that says so is another kind of output.
+_ROUNDED_UP = 128
 
 
 class OnnxMaskedLM(RuntimeModel):
@@ -70,8 +84,6 @@ class OnnxMaskedLM(RuntimeModel):
         if provider not in available:
             raise OptionError(unknown("provider", provider, available))
         self._open = partial(_open, provider=provider, choice=choice)
-        self._others: dict[str, ort.InferenceSession] = {}
-        self._opening = threading.Lock()
         optimization, exact = choice.graph_optimization, choice.x64_quant_precision
         # What a cut graph was compared with the whole one under, and its logits were found by.
         width = str(self._config.vocabulary_size)
@@ -80,21 +92,20 @@ class OnnxMaskedLM(RuntimeModel):
         if source is None:
             source = self._read(key)
         else:
-            self._identify_beside(source.files, _PACKAGES)
+            self._hash(source.files)
             session = self._open(source)
-            self._await_vocabulary()
+            self.vocabulary = self._reading.result()
             self._use(source, session)
         self.runs_alone = source.scales_by_call
-        blind = not self._feeds.sees_mask and self._length
+        blind = self._length and not self._sees_mask
         self.memory_bytes = max(total_bytes(source.files), 4 * (source.parameters or 0))
         self._sign(
             device=provider,
             precision=source.precision,
             parameters=source.parameters,
             size_bytes=source.size_bytes,
-            packages=_PACKAGES,
+            packages=("onnxruntime",),
             notes=(
-                "the graph takes one text at a time" if source.single else "",
                 "activations are quantized text by text" if self.runs_alone else "",
                 FULL_LOGITS if source.logit_bytes else "",
                 self._width_note(),
@@ -107,206 +118,81 @@ class OnnxMaskedLM(RuntimeModel):
     def _read(self, key: tuple[str, ...]) -> GraphSource:
         """Open the graph and, where a cut one gives the same logits, that one instead."""
         graph = self._graph()
-        self._identify_beside(graph.source.files, _PACKAGES)
+        self._hash(graph.source.files)
         session = self._open(graph.source)
-        self._await_vocabulary()
-        whole = self._recognise(session, graph.source)
+        self.vocabulary = self._reading.result()
+        whole = self._with_logits(session, graph.source)
         self._use(whole, session)
-        wanted = self._probe_logits()
-        limit = graph.tolerance * max(1.0, float(np.abs(wanted).max()))
-        for deep in (True, False):
-            cut = graph.cut(whole, deep=deep)
-            if cut is None:
-                break
-            del self._session, session  # two of a large model might not fit
-            with suppress(ModelError, ValueError):  # whatever cutting did not foresee
-                self._use(cut, self._open(cut))
-                with np.errstate(invalid="ignore"):  # infinite ones
-                    alike = np.abs(self._probe_logits() - wanted).max() <= limit
-                if alike:
-                    keep_cut(cut, graph.homes, key)
-                    return cut
-            session = self._open(whole)
-            self._use(whole, session)
+        wanted, cut = self.logits_at(*self._probe()), graph.cut(whole)
+        if cut is None:
+            return whole
+        del self._session, session  # two of a large model might not fit
+        with suppress(ModelError, ValueError):  # whatever cutting did not foresee
+            self._use(cut, self._open(cut))
+            if not self._differs(wanted, TOLERANCE.get(cut.precision, TOLERANCE["float32"])):
+                keep_cut(cut, graph.homes, key)
+                return cut
+        self._use(whole, self._open(whole))
         return whole
 
     def _use(self, source: GraphSource, session: ort.InferenceSession) -> None:
         """Run a graph from now on."""
-        self._session, self._source, self._output = session, source, source.logits
+        self._session, self._source = session, source
+        self._output = source.logits if source.logit_bytes else session.get_outputs()[0].name
         self._width, self._logit_bytes = source.width, source.logit_bytes
-        self._feeds = self._plan(session, single=source.single)
-        self._length = self._feeds.length
+        self._recognise(session)
         # By itself, a text's activations have a scale of their own.
-        self._batch = 1 if source.scales_by_call else self._feeds.batch
-        self._hides_padding = self._feeds.sees_mask or self._length is not None
+        self._batch = 1 if source.scales_by_call else self._rows
+        self._sees_mask = any(role == "attention_mask" for role, _ in self._inputs.values())
+        self._hides_padding = self._sees_mask or self._length is not None
 
-    def _plan(self, session: ort.InferenceSession, *, single: bool) -> Feeds:
-        return plan_feeds(
-            session.get_inputs(),
-            self._name,
-            pad_id=self.vocabulary.pad_id,
-            first_position=self._config.first_position,
-            single=single,
-        )
+    def _recognise(self, session: ort.InferenceSession) -> None:
+        """Look at the inputs of a graph; a ModelError if it takes something else than tokens."""
+        inputs = [one for one in session.get_inputs() if one.name != ASKED]
+        listed = ", ".join(one.name for one in inputs) or "none"
+        self._inputs: dict[str, tuple[str, Any]] = {}  # name -> role and type of its numbers
+        for one in inputs:
+            called = one.name.split(":")[0].lower()
+            role = next((role for role, names in _ROLES.items() if called in names), None)
+            if role is None and len(inputs) == 1:
+                role = "input_ids"
+            if role is None or one.type not in _DTYPES or len(one.shape) not in (0, 2):
+                raise ModelError(
+                    f"{self._name} is no masked language model that takes tokens alone: its input "
+                    f"{one.name} ({one.type}, shape {list(one.shape)}) is not known; it has: "
+                    f"{listed}; wanted are {', '.join(_ROLES)} of shape [batch, tokens]"
+                )
+            self._inputs[one.name] = role, _DTYPES[one.type]
+        ids = [one.shape for one in inputs if self._inputs[one.name][0] == "input_ids"]
+        if len(ids) != 1:
+            raise ModelError(f"{self._name} has no single input for token ids; it has: {listed}")
+        sizes = (size if isinstance(size, int) and size > 0 else None for size in ids[0])
+        self._rows, self._length = tuple(sizes) or (None, None)
 
-    def _probe_logits(self) -> np.ndarray:
-        """Logits at most positions of the probe, float32 [M, V], in batches as any text's."""
-        probe = self._probe_batch()
-        rows, cols = np.nonzero(probe.attention_mask[:, : self._length])
-        return self.logits_at(probe.input_ids, probe.attention_mask, rows[1:], cols[1:])
-
-    def _other(self, kind: str, make: Callable[[], ort.InferenceSession]) -> ort.InferenceSession:
-        """A session with its own copy of the weights, made when it is first asked for."""
-        with self._opening:
-            if kind not in self._others:
-                self._others[kind] = make()
-            return self._others[kind]
-
-    def _session_here(self) -> ort.InferenceSession:
-        """Where each thread that calls has a core of its own, a session without threads of its own.
-
-        That is about 5 % faster, as nobody waits for anybody.
-        """
-        alone = (self.threads or cores()) <= sharing()
-        if sharing() == 1 or not alone or self.memory_bytes > _TWICE_BYTES:
-            return self._session
-        return self._other("single", lambda: self._open(self._source, threads=1))
-
-    def _run(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        feeds = self._feed(batch, rows, cols)
-        logits = self._call(self._session_here(), feeds, [self._output])[self._output]
-        if not self._logit_bytes:
-            return logits.reshape(len(rows), self._width)
-        if logits.shape[1] <= cols.max():
-            raise ModelOutputError(
-                f"{self._name} gives logits {list(logits.shape)} for {batch.input_ids.shape[1]:,} "
-                "tokens, none for some of them: export it with a dynamic length"
-            )
-        return logits[rows, cols]
-
-    def _graph(self) -> "ParsedGraph":
-        from fillmask_ui.models.graph import read_graph
-
-        return read_graph(self.files.weights[0], self.files.folder, self._name)
-
-    def _run_states(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        session = self._other("states", self._open_states)
-        name = session.get_outputs()[0].name
-        return self._call(session, self._feed(batch, rows, cols, cut=True), [name])[name]
-
-    def _open_states(self) -> ort.InferenceSession:
-        ending = self._graph().states(self._source)
-        if ending is None:
-            raise ModelError(
-                f"the ONNX graph of {self._name} does not show where its encoder ends and its head "
-                "begins, so there are no vectors of words to look at: choose the embedded model, "
-                "or one that runs on PyTorch"
-            )
-        return self._open(ending)
-
-    @cached_property
-    def _pair_names(self) -> list[str]:
-        """Names of the outputs of both heads in the whole graph; of the first alone if only one."""
-        graph = self._graph()
-        names = (output.name for output in graph.model.graph.output)
-        return [graph.logits_name(self._source), *list(filter(_ORDER.search, names))[:1]]
-
-    @property
-    def predicts_next(self) -> bool:
-        return len(self._pair_names) == 2
-
-    def pair_logits(
-        self, input_ids: np.ndarray, segments: np.ndarray, cols: np.ndarray
-    ) -> PairLogits:
-        if not self.predicts_next:
-            raise ModelError(f"{self._name} has no head for next sentence prediction")
-        session = self._other("pairs", lambda: self._open(self._graph().source))
-        feeds = self._feeds.arrays(np.asarray(input_ids)[None], np.ones_like(input_ids)[None])
-        for name, role in self._feeds.roles.items():
-            if role == "token_type_ids":
-                feeds[name][:, : len(segments)] = segments
-        tokens, order = self._call(session, feeds, self._pair_names).values()
-        kept = tokens[0, cols], order.reshape(-1, 2)[0]
-        return PairLogits(*(own.astype(np.float32, copy=False) for own in kept))
-
-    def graph_inputs(
-        self, input_ids: np.ndarray, attention_mask: np.ndarray
-    ) -> dict[str, np.ndarray]:
-        """What the whole graph reads for a batch, both int64 [B, T], by the names of its inputs."""
-        return self._feeds.arrays(input_ids, attention_mask)
-
-    def opened(self, graph: bytes) -> Callable[[np.ndarray, np.ndarray], dict[str, np.ndarray]]:
-        """A changed copy of the whole graph, its weights inside, run by this model's options.
-
-        That is a function of token ids and attention mask, both int64 [B, T], to all its outputs.
-        """
-        plain = replace(self._source, content=graph, weights_folder=self.files.folder)
-        session = self._open(plain)
-        names = [output.name for output in session.get_outputs()]
-        return lambda ids, mask: self._call(session, self.graph_inputs(ids, mask), names)
-
-    def prepared_call(
-        self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
-    ) -> Callable[[], object]:
-        """The bare `session.run` behind a `logits_at`."""
-        feeds = self._feed(PaddedBatch(input_ids, attention_mask), rows, cols)
-        return partial(self._session.run, [self._output], feeds)
-
-    def _feed(
-        self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray, *, cut: bool = False
-    ) -> dict[str, Any]:
-        """Inputs of the graph, by name; `cut`: of one that was, whatever gives the logits."""
-        length = int(used_lengths(batch.attention_mask, rows, cols).max())
-        if self._length and length > self._length:
-            raise ModelError(
-                f"a text has {length:,} tokens and {self._name} was exported for "
-                f"{self._length:,}: shorten it, or export the model with a dynamic length"
-            )
-        texts = batch.input_ids[:, :length], batch.attention_mask[:, :length]
-        feeds = self._feeds.arrays(*texts)
-        if cut or not self._logit_bytes:
-            feeds[ASKED] = rows * (self._length or length) + cols
-        return feeds
-
-    def _call(
-        self, session: ort.InferenceSession, feeds: dict[str, np.ndarray], names: list[str]
-    ) -> dict[str, np.ndarray]:
-        """Those of the named outputs that are arrays."""
-        try:
-            values = zip(names, session.run(names, feeds, run_options()), strict=True)
-        except Exception as error:  # the library's own share no base class
-            shape = " x ".join(map(str, next(iter(feeds.values())).shape))
-            raise ModelError(
-                f"{self._name} failed on {shape} tokens: {first_line(error)}"
-            ) from error
-        return {name: value for name, value in values if isinstance(value, np.ndarray)}
-
-    def _recognise(self, session: ort.InferenceSession, source: GraphSource) -> GraphSource:
-        """With the output that holds the logits; some exports take one text alone, unsaid."""
-        try:
-            return self._with_logits(session, source)
-        except ModelOutputError:
-            raise
-        except ModelError as failure:
-            try:
-                return self._with_logits(session, replace(source, single=True))
-            except ModelError:
-                raise failure from failure.__cause__
+    def arrays(self, input_ids: np.ndarray, attention_mask: np.ndarray) -> dict[str, np.ndarray]:
+        """What the whole graph reads of a batch, both int64 [B, T], by the names of its inputs."""
+        rows, columns = input_ids.shape
+        shape = (self._rows or rows, self._length or columns)
+        ids = np.full(shape, self.vocabulary.pad_id, dtype=np.int64)
+        mask = np.zeros(shape, dtype=np.int64)
+        ids[:rows, :columns], mask[:rows, :columns] = input_ids, attention_mask
+        # A row with nothing to attend to gives NaN: filler rows repeat the first text.
+        ids[rows:], mask[rows:] = ids[0], mask[0]
+        positions = np.maximum(np.cumsum(mask, axis=1) - 1, 0)
+        if first := self._config.first_position:
+            # As create_position_ids_from_input_ids of RoBERTa: padding stays at the pad id.
+            positions = np.cumsum(mask, axis=1) * mask + first - 1
+        values = dict(zip(_ROLES, (ids, mask, np.zeros_like(ids), positions), strict=True))
+        return {name: values[role].astype(kind) for name, (role, kind) in self._inputs.items()}
 
     def _with_logits(self, session: ort.InferenceSession, source: GraphSource) -> GraphSource:
         """With the output [B, T, V] that holds the logits, and how wide they are."""
-        feeds = self._plan(session, single=source.single)
+        self._recognise(session)
         probe = self._probe_batch()
-        rows, tokens = slice(0, feeds.batch), feeds.length or probe.input_ids.shape[1]
-        arrays = feeds.arrays(probe.input_ids[rows, :tokens], probe.attention_mask[rows, :tokens])
-        outputs = self._call(session, arrays, [one.name for one in session.get_outputs()])
-        name = find_logits(
-            outputs,
-            (feeds.batch or len(probe.input_ids), tokens),
-            self._name,
-            known=self.vocabulary.size,
-            configured=self._config.vocabulary_size,
-        )
+        own = slice(0, self._rows), slice(0, self._length)
+        feeds = self.arrays(probe.input_ids[own], probe.attention_mask[own])
+        outputs = self._call(session, feeds, [one.name for one in session.get_outputs()])
+        name = self._find_logits(outputs, next(iter(feeds.values())).shape)
         logits = outputs[name]
         self._width = logits.shape[2]
         self._width_note()
@@ -320,18 +206,135 @@ class OnnxMaskedLM(RuntimeModel):
         size = logits.dtype.itemsize
         return replace(source, logits=name, width=self._width, logit_bytes=size)
 
+    def _find_logits(self, outputs: Mapping[str, np.ndarray], shape: tuple[int, ...]) -> str:
+        """Name of the output of a probe [B, T] that is [B, T, V]."""
+        known, configured = self.vocabulary.size, self._config.vocabulary_size
+        widths = {
+            key: value.shape[2]
+            for key, value in outputs.items()
+            if value.ndim == 3 and value.shape[:2] == shape and value.dtype.kind == "f"
+        }
+        fitting = [
+            key
+            for key, width in widths.items()
+            if width in (configured, known)
+            or (configured is None and "logits" in key and 0 <= width - known < _ROUNDED_UP)
+        ]
+        if fitting:
+            return "logits" if "logits" in fitting else fitting[0]
+        listed = ", ".join(f"{key} {list(one.shape)} {one.dtype}" for key, one in outputs.items())
+        raise ModelError(
+            f"{self._name} is no masked language model that goes with this tokenizer: no output of "
+            f"floats is {list(shape)} x {known:,} tokens, but: {listed}. Export the model with its "
+            "masked-LM head (task fill-mask), or name the tokenizer that belongs to it"
+        )
 
-def _open(
-    source: GraphSource, provider: str, choice: ModelChoice, threads: int | None = None
-) -> ort.InferenceSession:
+    def _graph(self) -> "ParsedGraph":
+        from fillmask_ui.models.graph import read_graph
+
+        return read_graph(self.files.weights[0], self.files.folder, self._name)
+
+    def _run(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        feeds = self._feed(batch, rows, cols)
+        (logits,) = self._call(self._session, feeds, [self._output]).values()
+        return logits[rows, cols] if self._logit_bytes else logits.reshape(len(rows), self._width)
+
+    def _run_states(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        name = self._states.get_outputs()[0].name
+        feeds = self._feed(batch, rows, cols, cut=True)
+        (states,) = self._call(self._states, feeds, [name]).values()
+        return states
+
+    @cached_property
+    def _states(self) -> ort.InferenceSession:
+        """The encoder, with its own copy of the weights, as few ask for it; so `_pairs`."""
+        ending = self._graph().states(self._source)
+        if ending is None:
+            raise ModelError(
+                f"the ONNX graph of {self._name} does not show where its encoder ends and its head "
+                "begins, so there are no vectors of words to look at: choose the embedded model, "
+                "or one that runs on PyTorch"
+            )
+        return self._open(ending)
+
+    @cached_property
+    def _pairs(self) -> ort.InferenceSession:
+        return self._open(self._graph().source)
+
+    @cached_property
+    def _order(self) -> str | None:
+        """The output of the whole graph with logits for next sentences."""
+        names = (output.name for output in self._graph().model.graph.output)
+        return next(filter(_ORDER.search, names), None)
+
+    @property
+    def predicts_next(self) -> bool:
+        return self._order is not None
+
+    def pair_logits(
+        self, input_ids: np.ndarray, segments: np.ndarray, cols: np.ndarray
+    ) -> PairLogits:
+        if self._order is None:
+            raise ModelError(f"{self._name} has no head for next sentence prediction")
+        feeds = self.arrays(np.asarray(input_ids)[None], np.ones_like(input_ids)[None])
+        for name, (role, _) in self._inputs.items():
+            if role == "token_type_ids":
+                feeds[name][:, : len(segments)] = segments
+        outputs = self._call(self._pairs, feeds, [self._source.logits, self._order])
+        tokens, order = (own.astype(np.float32, copy=False) for own in outputs.values())
+        return PairLogits(tokens[0, cols], order.reshape(-1, 2)[0])
+
+    def opened(self, graph: bytes) -> Callable[[np.ndarray, np.ndarray], dict[str, np.ndarray]]:
+        """A changed copy of the whole graph, its weights inside: from `arrays` to all outputs."""
+        session = self._open(replace(self._source, content=graph))
+        names = [output.name for output in session.get_outputs()]
+        return lambda ids, mask: self._call(session, self.arrays(ids, mask), names)
+
+    def prepared_call(
+        self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
+    ) -> Callable[[], object]:
+        """The bare `session.run` behind a `logits_at`."""
+        feeds = self._feed(PaddedBatch(input_ids, attention_mask), rows, cols)
+        return partial(self._session.run, [self._output], feeds)
+
+    def _feed(
+        self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray, *, cut: bool = False
+    ) -> dict[str, Any]:
+        """Inputs of the graph, by name; `cut`: of one that was, whatever gives the logits."""
+        length = int(used_lengths(batch.attention_mask, rows, cols).max())
+        feeds = self.arrays(batch.input_ids[:, :length], batch.attention_mask[:, :length])
+        if cut or not self._logit_bytes:
+            feeds[ASKED] = rows * (self._length or length) + cols
+        return feeds
+
+    def _call(
+        self, session: ort.InferenceSession, feeds: dict[str, np.ndarray], names: list[str]
+    ) -> dict[str, np.ndarray]:
+        """Those of the named outputs that are arrays."""
+        try:
+            values = zip(names, session.run(names, feeds, _run_options()), strict=True)
+        except Exception as error:  # the library's own share no base class
+            shape = " x ".join(map(str, next(iter(feeds.values())).shape))
+            said = f"{self._name} failed on {shape} tokens: {first_line(error)}"
+            raise ModelError(said) from error
+        return {name: value for name, value in values if isinstance(value, np.ndarray)}
+
+
+def _open(source: GraphSource, provider: str, choice: ModelChoice) -> ort.InferenceSession:
     settings = ort.SessionOptions()
     settings.log_severity_level = 4  # errors arrive as exceptions; the log would repeat them
-    settings.graph_optimization_level = _OPTIMIZATION[choice.graph_optimization]
+    wanted = choice.graph_optimization
+    level = "DISABLE_ALL" if wanted == "none" else f"ENABLE_{wanted.upper()}"
+    settings.graph_optimization_level = getattr(ort.GraphOptimizationLevel, f"ORT_{level}")
     # A plan for each shape that ever came would never be given back; calls are as fast without.
     settings.enable_mem_pattern = False
-    use_arena(settings)
-    if (count := threads or choice.threads) is not None:
-        settings.intra_op_num_threads = count
+    # All sessions compute in one arena, where each has one by default, which keeps what its
+    # largest call ever took. Weights lie outside, to be freed with their model.
+    _make_arena()
+    settings.add_session_config_entry("session.use_env_allocators", "1")
+    settings.add_session_config_entry("session.use_device_allocator_for_initializers", "1")
+    if choice.threads is not None:
+        settings.intra_op_num_threads = choice.threads
     # From one operator to the next threads stay awake, which makes a sentence a quarter faster.
     # Longer than that they must not burn cores that others wait for.
     settings.add_session_config_entry("session.intra_op.spin_duration_us", "10")
@@ -340,16 +343,36 @@ def _open(
     exact = {"on": True, "auto": not _EXACT_BYTES.intersection(cpu_features())}
     if exact.get(choice.x64_quant_precision):
         settings.add_session_config_entry("session.x64quantprecision", "1")
-    graph: Any = source.content or str(source.files[0])
-    if source.content is not None:
-        settings.add_session_config_entry(
-            "session.model_external_initializers_file_folder_path", str(source.weights_folder)
-        )
+    settings.add_session_config_entry(
+        "session.model_external_initializers_file_folder_path", str(source.weights_folder)
+    )
     with opening("a model", source.files[0]):
-        session = ort.InferenceSession(graph, settings, providers=[provider], enable_fallback=0)
+        session = ort.InferenceSession(
+            source.content, settings, providers=[provider], enable_fallback=0
+        )
     if session.get_providers()[0] != provider:
         raise OptionError(
             f"{provider} is in this onnxruntime but does not start on this machine (its driver "
             f"or libraries are missing); usable here: {', '.join(session.get_providers())}"
         )
     return session
+
+
+@cache
+def _make_arena() -> None:
+    memory = ort.OrtMemoryInfo(
+        "Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT
+    )
+    # It grows by what is asked for, and not to twice its size.
+    with suppress(RuntimeError):  # a program that uses this package has made its own
+        ort.create_and_register_allocator(memory, ort.OrtArenaCfg({"arena_extend_strategy": 1}))
+
+
+def _run_options() -> ort.RunOptions | None:
+    """Of a call; one now and then gives back what no call uses any more."""
+    if time.monotonic() - _last_cut[0] < _CUT_SECONDS:
+        return None
+    _last_cut[0] = time.monotonic()
+    options = ort.RunOptions()
+    options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+    return options

@@ -4,6 +4,7 @@ Axes: B texts, T tokens, M asked positions, V vocabulary, H hidden size.
 """
 
 import importlib
+import os
 import platform
 import re
 from abc import ABC, abstractmethod
@@ -11,42 +12,39 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fillmask_ui import __version__
-from fillmask_ui.batching import PaddedBatch, pad, sharing
-from fillmask_ui.errors import ModelError, ModelOutputError
+from fillmask_ui.batching import MOST_CALLS, PaddedBatch, pad, sharing
+from fillmask_ui.errors import ModelError, ModelOutputError, OptionError
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.files import ModelConfig, ModelFiles
-from fillmask_ui.models.tuning import DEFAULT, best_batch_tokens, concurrent_calls
-from fillmask_ui.models.vocabulary import TokenizerVocabulary
 from fillmask_ui.models.weights import weights_sha256
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import ModelSignature
 
-# Where calls compute the logits of all positions [B, T, V], those of all calls at a time are
-# at most this large.
-_RUN_BYTES = 256 << 20
+if TYPE_CHECKING:
+    from fillmask_ui.models.vocabulary import TokenizerVocabulary
 
+# Most bytes of logits of all positions [B, T, V], of all calls at a time.
+_RUN_BYTES = 256 << 20
 # How far logits at the asked positions may be from those of the whole model on the probe, relative
 # to the largest: half precision rounds as the number of rows is.
 TOLERANCE = {"float64": 1e-4, "float32": 1e-4, "bfloat16": 5e-2, "float16": 5e-3}
 FULL_LOGITS = "logits are computed at all positions: this architecture's head cannot be cut"
-
 # Longest text where neither tokenizer, config nor weights say one: that of BERT.
 _DEFAULT_TOKENS = 512
-
 # Features of a CPU that choose between kernels with different rounding or saturation.
 _X86 = ("avx2", "avx_vnni", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8")
-_ARM = ("asimddp", "i8mm", "bf16", "sve")
-_CPUINFO = Path("/proc/cpuinfo")
+_FEATURES = (*_X86, "asimddp", "i8mm", "bf16", "sve")  # and of ARM
 
 
 class RuntimeModel(ABC):
     """`MaskedLM` over a library that runs it, which a subclass names."""
 
+    vocabulary: Vocabulary  # set by `_load` once the weights are open
     signature: ModelSignature
     max_tokens: int
     memory_bytes: int  # estimate of what the loaded weights take
@@ -60,29 +58,19 @@ class RuntimeModel(ABC):
     def __init__(
         self,
         files: ModelFiles,
-        read_vocabulary: Callable[[], TokenizerVocabulary],
+        read_vocabulary: Callable[[], "TokenizerVocabulary"],
         config: ModelConfig,
         choice: ModelChoice,
     ) -> None:
         self.files, self._config, self._name = files, config, files.name
         self.threads = choice.threads
+        # As many as should call it at a time.
+        self.concurrent_calls = min(choice.threads or MOST_CALLS, cores(), MOST_CALLS)
         # The libraries that open weights do so on one core and without Python's lock: what else
         # has to be read is read beside them.
         with ThreadPoolExecutor(2, "load") as self._beside:
             self._reading = self._beside.submit(read_vocabulary)
             self._load(choice)
-
-    def _await_vocabulary(self) -> None:
-        """To be called when the weights are open, before `vocabulary` is used."""
-        self._tokenizer = self._reading.result()
-        self.vocabulary: Vocabulary = self._tokenizer
-
-    @property
-    def concurrent_calls(self) -> int:
-        return concurrent_calls(self.threads)
-
-    def best_batch_tokens(self) -> int:
-        return DEFAULT if self.runs_alone else best_batch_tokens(self, self.threads)
 
     @abstractmethod
     def _load(self, choice: ModelChoice) -> None:
@@ -96,11 +84,6 @@ class RuntimeModel(ABC):
     def _run_states(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         """`states_at` of one group of texts: float32 [M, H], or a ModelError."""
 
-    def _identify_beside(self, paths: Sequence[Path], packages: Sequence[str]) -> None:
-        """Begin what `_sign` will need: the hash of the weights and the versions of packages."""
-        self._hashing = self._beside.submit(weights_sha256, paths)
-        self._beside.submit(lambda: [_version(package) for package in packages])
-
     def logits_at(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> np.ndarray:
@@ -112,6 +95,12 @@ class RuntimeModel(ABC):
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> np.ndarray:
         return self._at(self._run_states, PaddedBatch(input_ids, attention_mask), rows, cols)
+
+    def prepared_call(
+        self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
+    ) -> Callable[[], object]:
+        """A `logits_at` with its inputs ready, to be timed."""
+        return partial(self.logits_at, input_ids, attention_mask, rows, cols)
 
     def _at(
         self,
@@ -126,16 +115,13 @@ class RuntimeModel(ABC):
         texts = np.flatnonzero(np.bincount(rows))
         parts, places = [], []
         for own in self._calls(texts, used_lengths(batch.attention_mask, rows, cols)):
-            place = np.full(len(batch.input_ids), -1)  # [B], in the call
-            place[own] = np.arange(len(own))
-            places.append(np.flatnonzero(place[rows] >= 0))
+            asked = np.flatnonzero(np.bincount(own, minlength=len(batch.input_ids))[rows])
             part = PaddedBatch(batch.input_ids[own], batch.attention_mask[own])
-            parts.append(run(part, place[rows[places[-1]]], cols[places[-1]]))
+            parts.append(run(part, np.searchsorted(own, rows[asked]), cols[asked]))
+            places.append(asked)
         values = parts[0].astype(np.float32, copy=False)  # [M, ...]
         if len(parts) > 1:
-            values = np.empty((len(rows), values.shape[1]), dtype=np.float32)
-            for asked, found in zip(places, parts, strict=True):
-                values[asked] = found
+            values = np.concatenate(parts, dtype=np.float32)[np.argsort(np.concatenate(places))]
         broken = np.isnan(values.max(axis=1))  # [M]; NaN wins every max
         if broken.any():
             raise ModelOutputError(
@@ -144,12 +130,6 @@ class RuntimeModel(ABC):
                 "or take the full-precision model"
             )
         return values
-
-    def prepared_call(
-        self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
-    ) -> Callable[[], object]:
-        """A `logits_at` with its inputs ready, to be timed."""
-        return partial(self.logits_at, input_ids, attention_mask, rows, cols)
 
     def _calls(self, texts: np.ndarray, lengths: np.ndarray) -> Iterator[np.ndarray]:
         """Texts that are asked about [B'], of lengths [B], in groups that are one call each."""
@@ -168,6 +148,18 @@ class RuntimeModel(ABC):
         encodings = map(self.vocabulary.encode, (f"{mask} a {mask} the {mask}", mask))
         return pad([np.array(encoding.ids) for encoding in encodings], self.vocabulary.pad_id)
 
+    def _probe(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """What to ask `logits_at` for the probe: all positions but one, as usual batches do."""
+        probe = self._probe_batch()
+        rows, cols = np.nonzero(probe.attention_mask[:, : self._length])
+        return probe.input_ids, probe.attention_mask, rows[1:], cols[1:]
+
+    def _differs(self, wanted: np.ndarray, tolerance: float) -> bool:
+        """Whether logits of the probe are not `wanted`, those of the whole model."""
+        with np.errstate(invalid="ignore"):  # of two infinite ones; told where it matters
+            difference = np.abs(self.logits_at(*self._probe()) - wanted).max()
+        return not difference <= tolerance * max(1.0, float(np.abs(wanted).max()))
+
     def _width_note(self) -> str:
         """What to say of a model that is wider than its tokenizer; one that is narrower fails."""
         known = self.vocabulary.size
@@ -177,17 +169,23 @@ class RuntimeModel(ABC):
                 f"tokenizer knows {known:,} tokens, the model has logits for {self._width:,}; "
                 "name the right tokenizer, or fetch both from one place"
             )
-        wider = f"the model has {self._width:,} logits, the tokenizer knows {known:,} tokens"
-        return wider if self._width > known else ""
+        if self._width == known:
+            return ""
+        return f"the model has {self._width:,} logits, the tokenizer knows {known:,} tokens"
+
+    def _hash(self, paths: Sequence[Path]) -> None:
+        """Begin to hash the weights, for `_sign`."""
+        self._hashing = self._beside.submit(weights_sha256, paths)
 
     def _sign(self, packages: Sequence[str], notes: Sequence[str], **parts: Any) -> None:
-        """Set `max_tokens` and the signature, after `_identify_beside`; a note "" is left out."""
-        limits = (self._tokenizer.limit, self._config.usable_positions, self._length)
+        """Set `max_tokens` and the signature, after `_hash`; a note "" is left out."""
+        tokenizer = self._reading.result()
+        limits = (tokenizer.limit, self._config.usable_positions, self._length)
         known = [limit for limit in limits if limit]
         self.max_tokens = min(known, default=_DEFAULT_TOKENS)
         commit = f"commit {self.files.commit}" if self.files.commit else ""
         guess = "" if known else f"longest text unknown, taken to be {_DEFAULT_TOKENS} tokens"
-        running = (*packages, *self._tokenizer.packages)
+        running = (*packages, *tokenizer.packages)
         self.signature = ModelSignature(
             name=self._name,
             architecture=self._config.model_type,
@@ -208,26 +206,40 @@ def used_lengths(attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray)
     >>> used_lengths(np.array([[1, 1, 0, 0], [1, 0, 0, 0]]), np.array([1]), np.array([2]))
     array([2, 3])
     """
-    attention_mask = np.asarray(attention_mask)
     lengths = attention_mask.shape[1] - np.argmax(attention_mask[:, ::-1], axis=1)
     np.maximum.at(lengths, rows, cols + 1)
     return lengths
 
 
+def cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def check_threads(threads: int | None) -> None:
+    """An OptionError for a number that this machine cannot use; a stored run may say any."""
+    most = max(64, 4 * cores())
+    if threads is not None and not 1 <= threads <= most:
+        raise OptionError(
+            f"threads must be from 1 to {most} on this machine of {cores()} cores; it was {threads}"
+        )
+
+
 @cache
 def cpu_features() -> tuple[str, ...]:
     """What Linux tells in /proc/cpuinfo; elsewhere the architecture's name stands in."""
-    text = _CPUINFO.read_text(encoding="utf-8", errors="replace") if _CPUINFO.is_file() else ""
+    cpuinfo = Path("/proc/cpuinfo")
+    text = cpuinfo.read_text(encoding="utf-8", errors="replace") if cpuinfo.is_file() else ""
     line = re.search(r"^(?:flags|Features)\s*:(.*)", text, re.MULTILINE)
-    flags = line[1].split() if line else []
-    found = tuple(name for name in (*_X86, *_ARM) if name in flags)
-    return found or (platform.machine() or "unknown",)
+    flags = line[1].split() if line else ()
+    return tuple(name for name in _FEATURES if name in flags) or (platform.machine() or "unknown",)
 
 
 @cache
 def _version(package: str) -> str:
-    # Slow to import, and `--help` imports this module.
-    from importlib import metadata
+    from importlib import metadata  # slow to import
 
     try:
         return metadata.version(package)

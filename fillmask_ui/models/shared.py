@@ -1,21 +1,21 @@
-"""One model for many threads: calls that wait while others run go through it together.
+"""Loaded models that many threads use: one copy of each, and calls that go through it together."""
 
-A call that finds the model free runs at once. Those that come meanwhile are put together when it
-ends, where their lengths are alike enough that padding costs less than the batch saves.
-
-Axes: B texts in a batch, T tokens, M asked positions, V vocabulary.
-"""
+from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.load import load_choice
+from fillmask_ui.models.progress import ProgressCallback
 from fillmask_ui.protocol import MaskedLM
 
-# Calls of the model that run at a time: while one is between two products of matrices, the other
+if TYPE_CHECKING:
+    import numpy as np
+
+# Calls of a model that run at a time: while one is between two products of matrices, the other
 # keeps the processor busy.
 AT_A_TIME = 2
 # Of a batch: most tokens B x T, most logits M x V (16 MB), and most that a text is filled up to,
@@ -25,25 +25,76 @@ MAX_LOGITS = 4_000_000
 MAX_PADDING = 1.5
 
 
-@dataclass(eq=False)
+class ModelStore:
+    """Models by their choice, at most `max_bytes` of them together; safe from many threads.
+
+    The least recently used is dropped first, and lives on as long as somebody still uses it. The
+    one loaded last always stays. `loader` is called as `load_choice` is.
+    """
+
+    def __init__(
+        self, max_bytes: int = 2 << 30, loader: Callable[..., MaskedLM] = load_choice
+    ) -> None:
+        self.max_bytes, self._loader = max_bytes, loader
+        self._lock = threading.Lock()
+        # The least recently used first; those that still load are not done.
+        self._models: dict[ModelChoice, Future[MaskedLM]] = {}
+
+    def get(
+        self, choice: ModelChoice | str = "embedded", on_progress: ProgressCallback | None = None
+    ) -> MaskedLM:
+        """The model of a choice or a reference, loaded if it is not held.
+
+        Threads that ask for the same model at a time wait for one load, whose progress only the
+        first hears of. If it fails each of them gets its error, and the next call tries again.
+        """
+        if isinstance(choice, str):
+            choice = ModelChoice(choice.strip())
+        with self._lock:
+            known = self._models.pop(choice, None)
+            model = self._models[choice] = known or Future[MaskedLM]()
+        if known is None:
+            try:
+                self._hold(model, self._loader(choice, on_progress=on_progress))
+            except BaseException as error:
+                with self._lock:
+                    del self._models[choice]
+                model.set_exception(error)
+                raise
+        return model.result()
+
+    def _hold(self, promise: Future[MaskedLM], loaded: MaskedLM) -> None:
+        """Keep a promise, and drop models until the rest and this one are within the limit."""
+        with self._lock:
+            held = {key: one.result() for key, one in self._models.items() if one.done()}
+            total = sum(map(_memory_bytes, [*held.values(), loaded]))
+            promise.set_result(loaded)
+            for oldest, model in held.items():
+                if total > self.max_bytes:
+                    del self._models[oldest]
+                    total -= _memory_bytes(model)
+
+
+def _memory_bytes(model: MaskedLM) -> int:
+    return int(getattr(model, "memory_bytes", None) or model.signature.size_bytes)
+
+
 class _Call:
     """What one thread asks, and its answer: float32 [M, V], or what the model raised."""
 
-    input_ids: np.ndarray
-    attention_mask: np.ndarray
-    rows: np.ndarray
-    cols: np.ndarray
-    answer: Any = None
-
-    def __post_init__(self) -> None:
+    def __init__(self, ids: np.ndarray, mask: np.ndarray, rows: np.ndarray, cols: np.ndarray):
+        self.input_ids, self.attention_mask, self.rows, self.cols = ids, mask, rows, cols
         # Here, so that arrays of a wrong shape are an error of the thread that brings them.
-        self.texts, self.length = self.input_ids.shape
+        self.texts, self.length = ids.shape
+        self.answer: Any = None
 
 
 class SharedModel:
     """`MaskedLM` over a loaded one, for callers in many threads.
 
-    Logits are those of the model itself within the rounding of float32, whoever else asks.
+    A call that finds the model free runs at once. Those that come meanwhile are put together when
+    it ends, where their lengths are alike enough that padding costs less than the batch saves.
+    Logits are those of the model itself within the rounding of float32.
     """
 
     def __init__(self, model: MaskedLM) -> None:
@@ -61,78 +112,72 @@ class SharedModel:
     ) -> np.ndarray:
         if not self._joins:
             return self.model.logits_at(input_ids, attention_mask, rows, cols)
-        call = _Call(input_ids, attention_mask, np.asarray(rows), np.asarray(cols))
+        call = _Call(input_ids, attention_mask, rows, cols)
         with self._changed:
             self._waiting.append(call)
             try:
-                self._changed.wait_for(lambda: call.answer is not None or self._is_next(call))
-                together = [] if call.answer is not None else self._take(call)
+                self._changed.wait_for(
+                    lambda: (
+                        call.answer is not None
+                        or (self._running < AT_A_TIME and self._waiting[:1] == [call])
+                    )
+                )
             except BaseException:  # interrupted while it waited
                 self._waiting = [one for one in self._waiting if one is not call]
                 self._changed.notify_all()
                 raise
+            together = [] if call.answer is not None else self._take(call)
         if together:
-            try:
-                self._run(together)
-            finally:
-                with self._changed:
-                    self._running -= 1
-                    # An interrupted thread leaves the other calls of its batch to the next.
-                    left = [one for one in together if one.answer is None and one is not call]
-                    self._waiting[:0] = left
-                    self._changed.notify_all()
-        if isinstance(call.answer, Exception):
+            self._run(together)
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+        if isinstance(call.answer, BaseException):
             raise call.answer
         answer: np.ndarray = call.answer
         return answer
 
-    def _is_next(self, call: _Call) -> bool:
-        return self._running < AT_A_TIME and self._waiting[:1] == [call]
-
     def _take(self, call: _Call) -> list[_Call]:
         """The call with those that wait and go with it, the most alike first, to be run now."""
-        together = [call]
+        together, width = [call], self.signature.vocabulary_size
         for other in sorted(self._waiting[1:], key=lambda one: abs(one.length - call.length)):
             trial = [*together, other]
             lengths = [one.length for one in trial]
-            if (
-                sum(one.texts for one in trial) * max(lengths) <= MAX_TOKENS
-                and sum(len(one.rows) for one in trial) * self.signature.vocabulary_size
-                <= MAX_LOGITS
-                and max(lengths) <= MAX_PADDING * min(lengths)
-            ):
+            tokens = sum(one.texts for one in trial) * max(lengths)
+            logits = sum(len(one.rows) for one in trial) * width
+            alike = max(lengths) <= MAX_PADDING * min(lengths)
+            if alike and tokens <= MAX_TOKENS and logits <= MAX_LOGITS:
                 together = trial
         self._waiting = [one for one in self._waiting if one not in together]
         self._running += 1
-        self._changed.notify_all()  # whoever is first now may be next
+        self._changed.notify_all()  # the first that waits now may be next
         return together
 
     def _run(self, calls: Sequence[_Call]) -> None:
         """Answer calls by one batch; if that fails, by one each, so that no error is another's."""
         try:
-            logits = self.model.logits_at(*_joined(calls, self.vocabulary.pad_id))
-            ends = np.cumsum([len(call.rows) for call in calls])
-            for call, own in zip(calls, np.split(logits, ends[:-1]), strict=True):
-                call.answer = own
-        except Exception as error:  # noqa: BLE001 - the thread that asked raises it again
-            if len(calls) > 1:
-                for call in calls:
+            logits, start = self.model.logits_at(*_joined(calls, self.vocabulary.pad_id)), 0
+            for call in calls:
+                call.answer = logits[start : start + len(call.rows)]
+                start += len(call.rows)
+        except BaseException as error:  # noqa: BLE001 - the thread that asked raises it again
+            for call in calls:
+                if len(calls) > 1 and isinstance(error, Exception):
                     self._run([call])
-            else:
-                calls[0].answer = error
+                else:
+                    call.answer = error
 
 
 def _joined(calls: Sequence[_Call], pad_id: int) -> tuple[np.ndarray, ...]:
     """The arguments of one `logits_at` for the texts of all calls, in order."""
-    if len(calls) == 1:
-        return calls[0].input_ids, calls[0].attention_mask, calls[0].rows, calls[0].cols
-    ends = np.cumsum([call.texts for call in calls])
-    shape = (int(ends[-1]), max(call.length for call in calls))
-    input_ids = np.full(shape, pad_id, dtype=np.int64)  # [B, T]
-    attention_mask = np.zeros(shape, dtype=np.int64)  # [B, T]
-    rows = []
-    for call, end in zip(calls, ends, strict=True):
-        own = slice(end - call.texts, end), slice(call.length)
-        input_ids[own], attention_mask[own] = call.input_ids, call.attention_mask
-        rows.append(call.rows + own[0].start)
-    return input_ids, attention_mask, np.concatenate(rows), np.concatenate([c.cols for c in calls])
+    import numpy as np  # not at the top: commands that load no model do without
+
+    from fillmask_ui.batching import pad
+
+    starts = np.cumsum([0, *(call.texts for call in calls)])
+    return (
+        pad([text for call in calls for text in call.input_ids], pad_id).input_ids,
+        pad([text for call in calls for text in call.attention_mask], 0).input_ids,
+        np.concatenate([call.rows + start for call, start in zip(calls, starts, strict=False)]),
+        np.concatenate([call.cols for call in calls]),
+    )

@@ -4,16 +4,15 @@ Axes: B texts, T tokens, M asked positions, V vocabulary, H hidden size.
 """
 
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from fillmask_ui.batching import PaddedBatch, sharing
+from fillmask_ui.batching import PaddedBatch, pad, sharing
 from fillmask_ui.errors import ModelError, OptionError, first_line, opening, unknown
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.files import ModelFiles
@@ -27,10 +26,12 @@ from fillmask_ui.models.weights import (
     tensor_names,
     total_bytes,
 )
-from fillmask_ui.protocol import PairLogits
+from fillmask_ui.protocol import MaskedLM, PairLogits
 
-_PACKAGES = ("torch", "transformers")
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
+PARITY = 1e-3  # largest allowed difference of a logit between ONNX and PyTorch
 # What torch takes by itself: the cores, or OMP_NUM_THREADS.
 _THREADS = torch.get_num_threads()
 # transformers swaps functions of torch while it builds a model: one thread at a time.
@@ -59,12 +60,11 @@ class TorchMaskedLM(RuntimeModel):
                 f"config.json of {self._name} says is_decoder true, by which each token sees only "
                 "those before it: set it to false"
             )
-        self._opening_pairs = threading.Lock()
         self._device = torch_device(choice.device)
-        self._identify_beside(self.files.weights, _PACKAGES)
+        self._hash(self.files.weights)
         stored = stored_precision(self.files.weights)
         self._model = read_torch(self.files, getattr(torch, dtype), self._device)
-        self._await_vocabulary()
+        self.vocabulary = self._reading.result()
         self._width = int(self._model.config.get_text_config().vocab_size)
         width_note = self._width_note()
         # What this thread asks for at the moment: several may be inside the model at a time.
@@ -78,7 +78,7 @@ class TorchMaskedLM(RuntimeModel):
             precision=stored if dtype == "float32" else f"{stored} computed in {dtype}",
             parameters=sum(p.numel() for p in parameters),
             size_bytes=total_bytes(self.files.weights),
-            packages=_PACKAGES,
+            packages=("torch", "transformers"),
             notes=(FULL_LOGITS if self._logit_bytes else "", width_note),
         )
 
@@ -119,17 +119,17 @@ class TorchMaskedLM(RuntimeModel):
     ) -> PairLogits:
         if not self.predicts_next:
             raise ModelError(f"{self._name} has no head for next sentence prediction")
-        with self._opening_pairs:
-            model = self._pretrained
         batch = PaddedBatch(np.asarray(input_ids)[None], np.ones_like(input_ids)[None])
-        output = self._output(model, batch, token_type_ids=self._tensor(segments)[None])
+        output = self._output(self._pretrained, batch, token_type_ids=self._tensor(segments)[None])
         tokens = output.prediction_logits[0, self._tensor(cols)]
         order = output.seq_relationship_logits[0]
         return PairLogits(tokens.float().cpu().numpy(), order.float().cpu().numpy())
 
     def _output(self, module: Any, batch: PaddedBatch, **more: torch.Tensor) -> Any:
         """What a part of the model makes of a batch, on this thread's share of the cores."""
-        _use_threads(max(1, (self.threads or _THREADS) // sharing()))
+        count = max(1, (self.threads or _THREADS) // sharing())
+        if torch.get_num_threads() != count:  # torch has a number for each thread that calls it
+            torch.set_num_threads(count)
         try:
             with torch.inference_mode():
                 return module(
@@ -140,61 +140,37 @@ class TorchMaskedLM(RuntimeModel):
         # A config can be wrong in ways that show only here, in errors of every kind.
         except Exception as error:
             size = "{} x {}".format(*batch.input_ids.shape)
-            raise ModelError(
-                f"{self._name} failed on {size} tokens: {first_line(error)}"
-            ) from error
+            said = f"{self._name} failed on {size} tokens: {first_line(error)}"
+            raise ModelError(said) from error
 
     def _tensor(self, values: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int64)).to(self._device)
 
-    def _keep_asked(self, hidden: torch.Tensor) -> torch.Tensor | None:
-        """Hidden states [B, T, H] -> [1, M, H] while positions are asked, else None."""
-        positions = getattr(self._asked, "positions", None)
-        if positions is None or not isinstance(hidden, torch.Tensor) or hidden.dim() != 3:
-            return None
-        return hidden[positions].unsqueeze(0)
-
     def _behind_base(self, _module: torch.nn.Module, _args: Any, output: Any) -> Any:
-        """Hook of the encoder, in front of the whole head."""
-        kept = self._keep_asked(output[0])
-        if kept is None:
+        """Hook of the encoder, in front of the whole head: hidden states [B, T, H] -> [1, M, H]."""
+        positions = getattr(self._asked, "positions", None)
+        if positions is None:
             return None
+        kept = output[0][positions].unsqueeze(0)
         if isinstance(output, tuple):
             return (kept, *output[1:])
         output.last_hidden_state = kept
         return output
 
-    def _before_projection(self, _module: torch.nn.Module, args: tuple[Any, ...]) -> Any:
-        """Pre-hook of the vocabulary projection, the last step of the head."""
-        kept = self._keep_asked(args[0]) if args else None
-        return None if kept is None else (kept, *args[1:])
-
     def _cut_head(self, tolerance: float) -> None:
-        """Compute the head at the asked positions alone, as early as the full model agrees."""
+        """Compute the head at the asked positions alone, where the full model agrees."""
         self._logit_bytes = 4
-        probe = self._probe_batch()
-        rows, cols = np.nonzero(probe.attention_mask)
-        asked = (probe.input_ids, probe.attention_mask, rows[1:], cols[1:])
-        full = self.logits_at(*asked)
-        limit = tolerance * max(1.0, float(np.abs(full).max()))
-        base, projection = self._model.base_model, self._model.get_output_embeddings()
-        hooks: list[Callable[[], Any]] = []
-        if base is not self._model:
-            hooks.append(lambda: base.register_forward_hook(self._behind_base))
-        if projection is not None:
-            hooks.append(lambda: projection.register_forward_pre_hook(self._before_projection))
-        for place in hooks:
-            placed = place()
-            self._logit_bytes = 0
-            try:
-                with np.errstate(invalid="ignore"):  # of two infinite ones; told where it matters
-                    difference = np.abs(self.logits_at(*asked) - full).max()
-            except (ModelError, ValueError, TypeError, AttributeError):  # made in another way
-                difference = np.inf
-            if difference <= limit:
+        wanted, base = self.logits_at(*self._probe()), self._model.base_model
+        if base is self._model:
+            return
+        placed = base.register_forward_hook(self._behind_base)
+        self._logit_bytes = 0
+        # A head that is made in another way fails in errors of many kinds.
+        with suppress(ModelError, ValueError, TypeError, AttributeError):
+            if not self._differs(wanted, tolerance):
                 return
-            placed.remove()
-            self._logit_bytes = 4
+        placed.remove()
+        self._logit_bytes = 4
 
 
 def plain_config(folder: Path, name: str) -> Any:
@@ -249,10 +225,30 @@ def read_torch(
     return model.eval()
 
 
-def _use_threads(count: int) -> None:
-    """Threads of what this thread computes; torch has a number for each that calls it."""
-    if torch.get_num_threads() != count:
-        torch.set_num_threads(count)
+def export_files(files: ModelFiles) -> "ModelProto":
+    """`onnx_tools.export.export_onnx` of the model in some files; errors as of `read_torch`."""
+    from fillmask_ui.onnx_tools.export import export_onnx
+
+    model = read_torch(files, torch.float32, torch.device("cpu"))
+    model.set_attn_implementation("eager")
+    return export_onnx(model)
+
+
+def check_parity(one: MaskedLM, other: MaskedLM) -> float:
+    """Largest |difference| of a logit at any token of three texts; a ModelError above 1e-3."""
+    vocabulary, mask = one.vocabulary, one.vocabulary.mask_token
+    long = f"In 1969 the first people walked on the {mask}, and the whole world {mask}. " * 8
+    texts = map(vocabulary.encode, (f"The {mask} is on the table.", mask, long))
+    encoded = [np.array(text.ids) for text in texts if len(text) <= min(one.max_tokens, 256)]
+    batch = pad(encoded, vocabulary.pad_id)
+    asked = (batch.input_ids, batch.attention_mask, *batch.attention_mask.nonzero())
+    parity = float(np.abs(one.logits_at(*asked) - other.logits_at(*asked)).max())  # of [M, V]
+    if not parity <= PARITY:
+        raise ModelError(
+            f"the exported graph differs from PyTorch by {parity:g} in a logit; at most {PARITY:g} "
+            "is allowed: its logits are too large for float32, or the export is wrong"
+        )
+    return parity
 
 
 def torch_device(wanted: str | None) -> torch.device:

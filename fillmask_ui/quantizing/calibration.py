@@ -43,7 +43,7 @@ def calibration_feeds(model: OnnxMaskedLM, texts: list[Example]) -> list[dict[st
         ids = hidden.input_ids  # int64 [T]
         if len(ids) > longest:
             ids = np.append(ids[: longest - 1], ids[-1])
-        feeds.append(model.graph_inputs(ids[None], np.ones_like(ids[None])))
+        feeds.append(model.arrays(ids[None], np.ones_like(ids[None])))
     if not feeds:
         raise DataError(
             f"none of the {len(texts)} calibration texts can be used: they are blank, or of "

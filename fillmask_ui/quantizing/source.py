@@ -71,8 +71,7 @@ def exported(choice: ModelChoice, named: RuntimeModel, load: Loader, drafted: Dr
     Raises:
         ModelError: if torch cannot export it, or the graph gives other logits.
     """
-    from fillmask_ui.models.parity import check_parity
-    from fillmask_ui.models.torch_export import export_files
+    from fillmask_ui.models.torch import check_parity, export_files
     from fillmask_ui.onnx_tools.whole import make_whole
 
     whole = export_files(named.files)

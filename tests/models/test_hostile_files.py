@@ -11,7 +11,7 @@ from tokenizers import Regex, Tokenizer, pre_tokenizers
 from fillmask_ui.errors import ModelError, ModelOutputError, OptionError
 from fillmask_ui.files import asset
 from fillmask_ui.models import load_model
-from fillmask_ui.models.tuning import check_threads, cores
+from fillmask_ui.models.runtime import check_threads, cores
 
 
 def test_a_panic_of_the_tokenizer_is_told(copy):

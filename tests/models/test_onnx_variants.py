@@ -14,7 +14,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from tiny_models import batch_of
 
-from fillmask_ui.errors import ModelError
+from fillmask_ui import fill
+from fillmask_ui.errors import ModelError, TextError
 from fillmask_ui.models import load_model
 from fillmask_ui.models.weights import weights_sha256
 
@@ -64,26 +65,8 @@ def test_fixed_length(exported, agrees, family):
     model = load_model(exported(family, length=48))
     assert model.max_tokens == 48
     agrees(model, family)
-    long = batch_of(model.vocabulary, [" a" * 60 + f" {model.vocabulary.mask_token}"])
-    with pytest.raises(ModelError, match=r"63 tokens .* exported for 48"):
-        model.logits_at(*long)
-
-
-def test_batch_declared_free_that_is_not(variant, agrees):
-    """Some exports name the batch axis and still work for one text alone."""
-
-    def change(source: Path, target: Path) -> None:
-        model = onnx.load(source)
-        for node in model.graph.node:
-            node.input[:] = ["one_row" if name == "input_ids" else name for name in node.input]
-        model.graph.initializer.append(numpy_helper.from_array(np.array([1, -1]), "row_shape"))
-        reshape = helper.make_node("Reshape", ["input_ids", "row_shape"], ["one_row"])
-        model.graph.node.insert(0, reshape)
-        onnx.save(model, target)
-
-    model = load_model(variant(change))
-    assert model.signature.notes == ("the graph takes one text at a time",)
-    agrees(model)
+    with pytest.raises(TextError, match="48"):
+        fill(model, "a " * 60 + model.vocabulary.mask_token)
 
 
 def test_float16_outputs(variant, agrees):
@@ -282,11 +265,9 @@ def test_texts_without_a_question_are_not_run(loaded, monkeypatch):
     only = model.logits_at(batch.input_ids, batch.attention_mask, batch.rows[1:], batch.cols[1:])
     np.testing.assert_allclose(only, whole[1:], atol=1e-4)
     shapes = []
-    feed = model._feeds.arrays
+    feed = model.arrays
     monkeypatch.setattr(
-        type(model._feeds),
-        "arrays",
-        lambda self, ids, mask: shapes.append(ids.shape) or feed(ids, mask),
+        model, "arrays", lambda ids, mask: shapes.append(ids.shape) or feed(ids, mask), raising=True
     )
     model.logits_at(batch.input_ids, batch.attention_mask, batch.rows[:1], batch.cols[:1])
     assert shapes == [(1, 4)]

@@ -11,6 +11,7 @@ from tiny_models import batch_of
 from fillmask_ui.batching import in_order
 from fillmask_ui.errors import ModelError
 from fillmask_ui.models import load_model
+from fillmask_ui.models.runtime import cores
 
 
 @pytest.mark.parametrize("runtime", ["onnx", "torch"])
@@ -78,5 +79,9 @@ def test_torch_threads_are_shared_among_the_threads_that_call(loaded, monkeypatc
     model.threads = 1
     model.logits_at(*batch)
     assert torch.get_num_threads() == 1
-    assert model.concurrent_calls == 1
     torch.set_num_threads(usual)
+
+
+def test_calls_at_a_time_follow_the_threads():
+    assert load_model(threads=1).concurrent_calls == 1
+    assert load_model().concurrent_calls == min(4, cores())

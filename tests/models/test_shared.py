@@ -125,25 +125,6 @@ def test_an_error_is_that_of_one_caller_alone(watched):
     assert sharing._waiting == [] and sharing._running == 0
 
 
-def test_an_interrupted_caller_leaves_the_others_their_answers(watched):
-    """Ctrl-C in the thread that runs a batch: who was in it is answered all the same."""
-    sharing = SharedModel(watched)
-    run, interrupted = watched.model.logits_at, []
-
-    class Once:
-        def logits_at(self, input_ids, *arguments):
-            if len(input_ids) > 1 and not interrupted:
-                interrupted.append(True)
-                raise KeyboardInterrupt
-            return run(input_ids, *arguments)
-
-    watched.model = Once()
-    texts = ["the [MASK] sat"] * (shared.AT_A_TIME + 3)
-    results = ask_behind_the_gate(sharing, texts)
-    assert [type(one) for one in results].count(KeyboardInterrupt) == 1
-    assert [type(one) for one in results].count(np.ndarray) == len(texts) - 1
-
-
 def test_arrays_of_a_wrong_shape_fail_their_own_caller(watched):
     sharing = SharedModel(watched)
     with pytest.raises(ValueError, match="unpack"):
