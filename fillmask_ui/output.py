@@ -36,7 +36,7 @@ def check_target(target: Path | None, *read: Path, folder: str | Path | None = N
     real = target.resolve()  # a link is written to where it leads
     if any(_same(target, Path(own)) for own in read):
         raise OptionError(f"{failed}: it was named twice; name another file")
-    if folder and target.exists() and _same(real.parent, Path(folder)):
+    if folder and target.exists() and Path(folder).resolve() in real.parents:
         raise OptionError(f"{failed}: it is one of the texts; name another file")
     if _is_of_run(real):
         raise OptionError(f"{failed}: it is part of a stored run; name another file")

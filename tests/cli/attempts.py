@@ -1,0 +1,512 @@
+"""What a broken model, a killed process or a slip may bring, and how the command has to end."""
+
+import gzip
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Make = Callable[[Path, Path], object]
+_RUN = Path(__file__).parents[1] / "recorded" / "runs" / "20260105-131500-noisy-cross-entropy"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One command line; `{}` in it is the folder of the test, `{model}` that of a tiny model."""
+
+    name: str
+    command: str  # arguments of `fillmask-ui`, quoted as in a shell
+    words: tuple[str, ...]  # of the message, or of standard output with code 0
+    code: int  # wanted exit code: 0 done, 1 a failure outside the input, 2 wrong input
+    make: Make | None = None  # called with the folder of the test, and that of a tiny model
+
+
+def _put(name: str, content: bytes | str) -> Make:
+    """A file in the folder of the test."""
+
+    def make(folder: Path, model: Path) -> None:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+    return make
+
+
+# Models: a copy of the tiny one as `m`, then changed.
+def _copied(change: Callable[[Path], object]) -> Make:
+    def make(folder: Path, model: Path) -> None:
+        shutil.copytree(model, folder / "m")
+        change(folder / "m")
+
+    return make
+
+
+def _cut(name: str, share: float) -> Make:
+    return _copied(lambda m: os.truncate(m / name, int((m / name).stat().st_size * share)))
+
+
+def _bytes(name: str, content: bytes) -> Make:
+    return _copied(lambda m: (m / name).write_bytes(content))
+
+
+def _json(name: str, change: Callable[[dict[str, Any]], object]) -> Make:
+    def edit(folder: Path) -> None:
+        content = json.loads((folder / name).read_text("utf-8"))
+        change(content)
+        (folder / name).write_text(json.dumps(content), "utf-8")
+
+    return _copied(edit)
+
+
+def _tensors(change: Callable[[dict[str, Any]], object]) -> Make:
+    def edit(folder: Path) -> None:
+        from safetensors.numpy import load_file, save_file
+
+        tensors = load_file(folder / "model.safetensors")
+        change(tensors)
+        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+
+    return _copied(edit)
+
+
+def _graph(change: Callable[[Any], object]) -> Make:
+    def edit(folder: Path) -> None:
+        import onnx
+
+        graph = onnx.load(folder / "onnx" / "model.onnx")
+        change(graph)
+        onnx.save(graph, folder / "onnx" / "model.onnx")
+
+    return _copied(edit)
+
+
+def _behind(operator: str, **attributes: Any) -> Make:
+    """One more operator on the logits."""
+
+    def change(model: Any) -> None:
+        from onnx import TensorProto, helper
+
+        name = model.graph.output[0].name
+        model.graph.node.append(helper.make_node(operator, [name], ["changed"], **attributes))
+        del model.graph.output[:]
+        output = helper.make_tensor_value_info("changed", TensorProto.FLOAT, None)
+        model.graph.output.append(output)
+
+    return _graph(change)
+
+
+def _elsewhere(model: Any) -> None:
+    tensor = model.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = 1  # EXTERNAL
+    tensor.external_data.add(key="location", value="../../../../etc/passwd")
+
+
+def _parts(folder: Path, parts: object) -> None:
+    (folder / "model.safetensors").rename(folder.parent / "outside.safetensors")
+    index = json.dumps({"weight_map": parts})
+    (folder / "model.safetensors.index.json").write_text(index)
+
+
+def _panic(folder: Path) -> None:
+    """An expression that backtracks, of which the library in Rust panics."""
+    content = json.loads((folder / "tokenizer.json").read_text("utf-8"))
+    split = {"type": "Split", "behavior": "Isolated", "invert": False}
+    content["pre_tokenizer"] = split | {"pattern": {"Regex": "(a+)+$"}}
+    (folder / "tokenizer.json").write_text(json.dumps(content), "utf-8")
+    _fast(folder)
+
+
+def _fast(folder: Path, **more: object) -> None:
+    """Of its own class transformers would rebuild the tokenizer from the vocabulary alone."""
+    path = folder / "tokenizer_config.json"
+    changes = {"tokenizer_class": "PreTrainedTokenizerFast", **more}
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | changes), "utf-8")
+
+
+def _without_mask(folder: Path) -> None:
+    path = folder / "tokenizer.json"
+    path.write_text(path.read_text("utf-8").replace("[MASK]", "[HIDE]"), "utf-8")
+    _fast(folder, mask_token=None)
+
+
+def _code(folder: Path) -> None:
+    (folder / "modeling_own.py").write_text("open('harm', 'w')\nraise SystemExit(9)\n")
+    changes = {"auto_map": {"AutoModelForMaskedLM": "modeling_own.Own"}}
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | changes), "utf-8")
+
+
+def _pickled(folder: Path) -> None:
+    shutil.rmtree(folder / "onnx")
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+
+
+def _classifier(tensors: dict[str, Any]) -> None:
+    for name in [own for own in tensors if own.startswith("cls.")]:
+        tensors["classifier." + name.rpartition(".")[2]] = tensors.pop(name)
+
+
+def _another_layer(tensors: dict[str, Any]) -> None:
+    layer = "bert.encoder.layer.1."
+    more = {n.replace(".1.", ".2.", 1): own for n, own in tensors.items() if n.startswith(layer)}
+    tensors.update(more)
+
+
+def _narrow(tensors: dict[str, Any]) -> None:
+    name = "bert.embeddings.position_embeddings.weight"
+    tensors[name] = tensors[name][:7].copy()
+
+
+def _nan(tensors: dict[str, Any]) -> None:
+    tensors["bert.embeddings.LayerNorm.weight"][:] = float("nan")
+
+
+def _model(
+    name: str, make: Make, *words: str, runtime: str = "torch", code: int = 1, text: str = "A"
+) -> Attempt:
+    command = f"predict -m {{}}/m --runtime {runtime} '{text} [MASK].'"
+    return Attempt(name, command, words, code, make)
+
+
+def _onnx(name: str, make: Make, *words: str, code: int = 1, text: str = "A") -> Attempt:
+    return _model(name, make, *words, runtime="onnx", code=code, text=text)
+
+
+def _config(name: str, *words: str, code: int = 1, **changes: object) -> Attempt:
+    edit = _json("config.json", lambda config: config.update(changes))
+    return _model(f"config.json: {name}", edit, *words, code=code)
+
+
+_LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n"
+_AS_MODEL = "cannot be read as a model: "
+_MODELS = [
+    _model("safetensors cut short", _cut("model.safetensors", 0.9), "model.safetensors", _AS_MODEL),
+    _model("empty safetensors", _bytes("model.safetensors", b""), "model.safetensors", _AS_MODEL),
+    _onnx("ONNX cut short", _cut("onnx/model.onnx", 0.5), "model.onnx"),
+    _onnx("a web page as ONNX", _bytes("onnx/model.onnx", b"<html>404</html>" * 9), "model.onnx"),
+    _onnx("git-lfs in place of ONNX", _bytes("onnx/model.onnx", _LFS), "cannot be read as"),
+    _onnx(
+        "git-lfs in place of a tokenizer", _bytes("tokenizer.json", _LFS), "cannot be read as a tok"
+    ),
+    _onnx(
+        "no tokenizer",
+        _copied(lambda m: [own.unlink() for own in m.glob("tokenizer*")]),
+        "no tokenizer beside it",
+        "--tokenizer",
+    ),
+    _onnx("tokenizer.json cut short", _cut("tokenizer.json", 0.5), "cannot be read as a tokenizer"),
+    _onnx("a tokenizer that panics", _copied(_panic), "as a tokenizer", text=60 * "a" + "!"),
+    _onnx("a tokenizer without a mask", _copied(_without_mask), "no mask token"),
+    _model("no config.json", _copied(lambda m: (m / "config.json").unlink()), "config.json"),
+    _model("config.json: empty", _bytes("config.json", b""), "config.json", _AS_MODEL),
+    _model("config.json: a list", _bytes("config.json", b"[1]"), "not a JSON object"),
+    _config("a size in words", _AS_MODEL, "hidden_size", hidden_size="large"),
+    _config("GPT-2", "GPT2LMHeadModel", "next token", architectures=["GPT2LMHeadModel"]),
+    _config(
+        "BART", "an encoder-decoder", architectures=["BartForConditionalGeneration"], is_decoder=0
+    ),
+    _config("a model of images", "AutoModelForMaskedLM", model_type="vit", architectures=["ViT"]),
+    _config("each token sees those before it", "is_decoder true", is_decoder=True),
+    _config("a kernel of the hub", "probability", code=0, attn_implementation="org/kernel"),
+    _config("tuples as output", "probability", code=0, return_dict=False),
+    _config("8 bits on a GPU", "quantization", quantization_config={"quant_method": "fp8"}),
+    _model("code beside the weights", _copied(_code), "probability", code=0),
+    _model("a sequence classifier", _tensors(_classifier), "lacks", "random numbers"),
+    _model("a tensor is missing", _tensors(dict.popitem), "lacks 1 weight", "random numbers"),
+    _model("one more layer", _tensors(_another_layer), "more layers than its config.json"),
+    _model("shapes that differ", _tensors(_narrow), "other shapes than its config.json"),
+    _model("NaN in the weights", _tensors(_nan), "NaN"),
+    _model(
+        "parts outside the folder",
+        _copied(lambda m: _parts(m, {"x": "../outside.safetensors"})),
+        "parts that are not in its folder",
+    ),
+    _model("parts that are a list", _copied(lambda m: _parts(m, ["x"])), "index.json", _AS_MODEL),
+    _model(
+        "pickles alone",
+        _copied(_pickled),
+        "can run any code",
+    ),
+    _model("no weights", _copied(lambda m: (m / "model.safetensors").unlink()), "safetensors"),
+    _onnx("weights outside the folder", _graph(_elsewhere), "outside the folder", "never read"),
+    _onnx("an unknown operator", _behind("NoSuchOperator"), "NoSuchOperator"),
+    _onnx("a later opset", _graph(lambda g: setattr(g.opset_import[0], "version", 99)), _AS_MODEL, "opset"),
+    _onnx("probabilities for logits", _behind("Softmax", axis=-1), "returns probabilities"),
+    _onnx("transposed logits", _behind("Transpose", perm=[1, 0, 2]), "no masked language model"),
+    _onnx("random logits", _behind("RandomNormalLike"), "other logits each time"),
+    Attempt("a name of nothing", "predict -m /no/such 'A [MASK].'", ("no such model",), 1),
+    Attempt(
+        "another file", "predict -m {}/a.txt 'A [MASK].'", ("config.json",), 1, _put("a.txt", "a")
+    ),
+]
+
+# Texts.
+_LINE = b"The cat sat on the mat today.\n"
+_EVAL = "eval --json --samples 2 --max-tokens 16 "
+
+
+def _texts(
+    file: str, content: bytes, *words: str, code: int = 1, more: str = "", name: str = ""
+) -> Attempt:
+    """An evaluation of a file of this name and content."""
+    command = f"{_EVAL} --dataset {{}}/{file} {more}"
+    return Attempt(f"texts: {name or words[0]}", command, words, code, _put(file, content))
+
+
+_TEXTS = [
+    _texts("a.txt", b"", "is empty"),
+    _texts("a.txt", b"\n \n\t\n", "blank"),
+    _texts("a.txt", "café au lait\n".encode("latin-1"), "not UTF-8", name="Latin-1"),
+    _texts("a.txt", _LINE.decode().encode("utf-16"), "--encoding utf-16"),
+    _texts("a.txt", bytes(range(256)) * 8, "not UTF-8", name="a program"),
+    _texts("a.txt", _LINE, "unknown encoding", code=2, more="--encoding utf-9"),
+    _texts("a.txt", _LINE, "--split", code=2, more="--split test", name="a split of a file"),
+    _texts("a.csv", b"id,body\n1,a\n", "no column 'text'; it has 'id', 'body'"),
+    _texts("a.csv", b"text,text\na,b\n", "2 columns are called 'text'"),
+    _texts("a.csv", b"n,text\n1,a\nonly one\n", "line 3: 1 values where the header has 2"),
+    _texts("a.jsonl", b'{"text": "a"}\nwords\n', "line 2"),
+    _texts("a.jsonl", b'{"text": NaN}\n', "float", "text was wanted"),
+    _texts("a.txt.gz", gzip.compress(_LINE * 9, mtime=0)[:-9], "Compressed file ended"),
+    _texts("a.parquet", b"PAR1" + bytes(99) + b"PAR1", "as texts", name="parquet"),
+    Attempt("no texts there", _EVAL + "--dataset {}/a.txt", ("a.txt cannot be read as texts",), 1),
+    Attempt("an empty folder", _EVAL + "--dataset {}", ("no file",), 1),
+]
+
+# Outputs that would replace what is read, or cannot be written.
+_TOML = 'models = ["embedded"]\nmetrics = ["uniform"]\ndata = ["{}a.txt"]\n'
+_EXPORT = "runs export broken -o "
+
+
+def _output(name: str, command: str, *words: str, code: int = 2, make: Make) -> Attempt:
+    return Attempt(f"writing {name}", command, words, code, make)
+
+
+def _linked(folder: Path, model: Path) -> None:
+    (folder / "a.txt").write_bytes(_LINE)
+    (folder / "a.json").symlink_to("a.txt")
+
+
+def _sweep_of(texts: str) -> Make:
+    def make(folder: Path, model: Path) -> None:
+        _put("t/a.txt", _LINE)(folder, model)
+        _put("s.toml", _TOML.replace("{}a.txt", str(folder / texts)))(folder, model)
+
+    return make
+
+
+_TEXT = _put("a.txt", _LINE)
+_OWN = _copied(lambda m: None)
+_NAMED = "it was named twice"
+_OUTPUTS = [
+    _output("over texts", _EVAL + "--dataset {}/a.txt -o {}/a.txt", _NAMED, make=_TEXT),
+    _output(
+        "over texts by a link", _EVAL + "--dataset {}/a.txt -o {}/a.json", _NAMED, make=_linked
+    ),
+    _output(
+        "over one of many texts",
+        _EVAL + "--dataset {}/t -o {}/t/a.txt",
+        "one of the texts",
+        make=_put("t/a.txt", _LINE),
+    ),
+    _output(
+        "over texts in a sub-folder",
+        _EVAL + "--dataset {}/t -o {}/t/u/a.txt",
+        "one of the texts",
+        make=_put("t/u/a.txt", _LINE),
+    ),
+    _output(
+        "a chart over texts",
+        "bench --quick --samples 2 --file {}/a.txt --plot {}/a.txt",
+        _NAMED,
+        make=_TEXT,
+    ),
+    _output(
+        "a table over its sweep",
+        "sweep {}/s.toml --csv {}/s.toml",
+        _NAMED,
+        make=_sweep_of("t/a.txt"),
+    ),
+    _output(
+        "a table over texts of a sweep",
+        "sweep {}/s.toml --csv {}/t/a.txt",
+        _NAMED,
+        make=_sweep_of("t/a.txt"),
+    ),
+    _output(
+        "a table over a folder of texts",
+        "sweep {}/s.toml --csv {}/t/a.txt",
+        "one of the texts",
+        make=_sweep_of("t"),
+    ),
+    _output(
+        "two tables as one",
+        "sweep {}/s.toml --csv {}/s.csv --html {}/./s.csv",
+        _NAMED,
+        make=_sweep_of("t/a.txt"),
+    ),
+    _output(
+        "a history over the model",
+        "unmask -m {}/m 'A [MASK].' --history {}/m/onnx/model.onnx",
+        "a file of a model",
+        make=_OWN,
+    ),
+    _output(
+        "variants into the model",
+        "quantize {}/m -o {}/m/v --scheme int8 --no-measure",
+        "in the folder of the model itself",
+        make=_OWN,
+    ),
+    _output(
+        "a training into a model",
+        "train --text {}/m/config.json -o {}/m --init {}/m --steps 1",
+        "m holds a model",
+        "name another folder",
+        make=_OWN,
+    ),
+]
+
+
+# Stored runs: of a process that was killed, of other versions, or not there.
+def _stored(change: Callable[[Path], object] = lambda run: None) -> Make:
+    def make(folder: Path, model: Path) -> None:
+        shutil.copytree(_RUN, folder / "runs" / "good")
+        shutil.copytree(_RUN, folder / "runs" / "broken")
+        change(folder / "runs" / "broken")
+
+    return make
+
+
+def _info(**changes: object) -> Make:
+    def change(run: Path) -> None:
+        values = json.loads((run / "run.json").read_text("utf-8")) | changes
+        (run / "run.json").write_text(json.dumps(values), "utf-8")
+
+    return _stored(change)
+
+
+def _rows(change: Callable[[bytes], bytes]) -> Make:
+    return _stored(
+        lambda run: (run / "rows.jsonl").write_bytes(change((run / "rows.jsonl").read_bytes()))
+    )
+
+
+def _run(name: str, command: str, make: Make, *words: str, code: int = 1) -> Attempt:
+    return Attempt(f"a run {name}", command, words, code, make)
+
+
+_RUNS = [
+    _run("whose last row is half", "runs show broken", _rows(lambda rows: rows[:-9]), "has the rows of 32"),
+    _run(
+        "without rows", "report broken -o {}/a.html", _rows(lambda rows: b""), "has the rows of 0"
+    ),
+    _run("with a torn row", "runs show broken", _rows(lambda r: r.replace(b"}", b"", 1)), "line 1"),
+    _run("with a row twice", "runs export broken", _rows(lambda r: r + r), "repeats text"),
+    _run("of another format", "runs show broken", _info(format=9), "format 9", "reads format 1"),
+    _run("of another protocol", "runs show broken", _info(protocol=99), "protocol 99"),
+    _run("of a later metric", "runs show broken", _info(config={"metric": "x"}), "run broken"),
+    _run(
+        "whose run.json is empty",
+        "runs show broken",
+        _stored(lambda run: os.truncate(run / "run.json", 0)),
+        "run broken",
+    ),
+    _run("beside a broken one", "runs list", _info(format=9), "good", code=0),
+    _run("broken and deleted", "runs delete broken -y", _info(format=9), "deleted", code=0),
+    _run("that is not there", "runs show none", _stored(), "unknown run 'none'; known:", "good"),
+    _run("that two names begin", "runs show ''", _stored(), "unknown run"),
+    _run(
+        "over its own rows",
+        "runs export good -o {}/runs/good/rows.jsonl",
+        _stored(),
+        "part of a stored run",
+        code=2,
+    ),
+    _run(
+        "as parquet named csv",
+        "runs export good --format csv -o {}/a.parquet",
+        _stored(),
+        "is named as parquet",
+        code=2,
+    ),
+]
+
+
+# Options and sweep files.
+def _option(command: str, *words: str) -> Attempt:
+    return Attempt(command, command, words, 2)
+
+
+def _sweep(name: str, content: str, *words: str) -> Attempt:
+    return Attempt(f"sweep: {name}", "sweep {}/s.toml", words, 2, _put("s.toml", content))
+
+
+_PREDICT = "predict 'A [MASK].' "
+_OPTIONS = [
+    _option("predict 'A cat.'", "[MASK]"),
+    _option(_PREDICT + "--top-k 0", "from 1 to 100"),
+    _option(_PREDICT + "--candidates ''", "--candidates '' has no word"),
+    _option(_PREDICT + "--runtime tensorflow", "unknown runtime 'tensorflow'", "auto, onnx, torch"),
+    _option(_PREDICT + "--threads 100000", "threads must be from 1 to"),
+    _option(_PREDICT + "-m embedded:int9", "unknown variant", "int8, torch"),
+    _option(_PREDICT + "--device tpu9 -m embedded:torch", "unknown device", "cpu"),
+    _option("eval --metric bleu", "unknown metric 'bleu'", "cross-entropy"),
+    _option("eval --mask-probability 2", "it was 2"),
+    _option("eval --mask-probability nan", "nan"),
+    _option("eval --mask-share 0.9", "must add up to 1"),
+    _option("eval --samples 0", "1 or more"),
+    _option("eval --pass-below -1", "--pass-below"),
+    _option("eval --max-tokens 100000", "at most 512"),
+    _option("eval --fail-on regression", "needs a --baseline"),
+    _option("eval --metric uniform --whole-word", "belong to cross-entropy"),
+    _option(_EVAL + "-o {}", "it is a folder"),
+    _option(_EVAL + "-o {}/none/a.json", "no folder"),
+    _option("unmask '[MASK]' --temperature -1", "temperature"),
+    _option("--port 99999", "65535"),
+    _option("bench --quick --model-id a", "--model-id"),
+    _sweep("no TOML", "models = [", "TOML"),
+    _sweep("an unknown key", 'modles = ["embedded"]', "unknown key 'modles'; near names: models"),
+    _sweep("a text for a list", 'models = "embedded"', "models must have"),
+    _sweep("a seed of 5,000 digits", f"seeds = [{'9' * 5000}]", "TOML"),
+]
+
+
+# Trainings and their records.
+def _record(name: str, file: str, content: str, *words: str) -> Attempt:
+    asked = {"texts": [], "characters": 1, "recipe": {}, "init": None, "config": "c.json"}
+
+    def change(folder: Path) -> None:
+        (folder / "run.json").write_text(json.dumps(asked | {"vocabulary_size": 9}))
+        (folder / file).write_text(content)
+
+    return Attempt(f"training: {name}", "package {}/m -o {}/out", words, 1, _copied(change))
+
+
+_TRAIN = "train --text {}/a.txt -o {}/run --init {model} "
+_TRAINING = [
+    _record("a record cut short", "run.json", '{"texts": [', "run.json"),
+    _record("a record of other types", "run.json", '[1]', "texts"),
+    _record("a log cut short", "log.jsonl", '{"step": 1}\n', "log.jsonl"),
+    Attempt("endless minutes", _TRAIN + "--minutes inf", ("minutes must be",), 2, _TEXT),
+    Attempt("too little text", _TRAIN + "--steps 1 --block-tokens 16", ("more text",), 1, _TEXT),
+    Attempt(
+        "rows that no model takes",
+        _TRAIN + "--steps 1 --block-tokens 30000",
+        ("the longest",),
+        2,
+        _TEXT,
+    ),
+]
+
+ATTEMPTS = [*_MODELS, *_TEXTS, *_OUTPUTS, *_RUNS, *_OPTIONS, *_TRAINING]
+if Path("/dev/full").exists():
+    _FULL = "eval --json --samples 2 --max-tokens 16 -o /dev/full"
+    ATTEMPTS += [
+        Attempt("a full disk", _FULL, ("cannot be written", "no space left", "is kept as"), 1),
+        Attempt(
+            "a full disk of a history", "unmask 'A [MASK].' --history /dev/full", ("no space",), 1
+        ),
+    ]
