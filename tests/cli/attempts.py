@@ -185,13 +185,9 @@ _LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n"
 _AS_MODEL = "cannot be read as a model: "
 _MODELS = [
     _model("safetensors cut short", _cut("model.safetensors", 0.9), "model.safetensors", _AS_MODEL),
-    _model("empty safetensors", _bytes("model.safetensors", b""), "model.safetensors", _AS_MODEL),
     _onnx("ONNX cut short", _cut("onnx/model.onnx", 0.5), "model.onnx"),
     _onnx("a web page as ONNX", _bytes("onnx/model.onnx", b"<html>404</html>" * 9), "model.onnx"),
     _onnx("git-lfs in place of ONNX", _bytes("onnx/model.onnx", _LFS), "cannot be read as"),
-    _onnx(
-        "git-lfs in place of a tokenizer", _bytes("tokenizer.json", _LFS), "cannot be read as a tok"
-    ),
     _onnx(
         "no tokenizer",
         _copied(lambda m: [own.unlink() for own in m.glob("tokenizer*")]),
@@ -209,11 +205,9 @@ _MODELS = [
     _config(
         "BART", "an encoder-decoder", architectures=["BartForConditionalGeneration"], is_decoder=0
     ),
-    _config("a model of images", "AutoModelForMaskedLM", model_type="vit", architectures=["ViT"]),
     _config("each token sees those before it", "is_decoder true", is_decoder=True),
     _config("a kernel of the hub", "probability", code=0, attn_implementation="org/kernel"),
     _config("tuples as output", "probability", code=0, return_dict=False),
-    _config("8 bits on a GPU", "quantization", quantization_config={"quant_method": "fp8"}),
     _model("code beside the weights", _copied(_code), "probability", code=0),
     _model("a sequence classifier", _tensors(_classifier), "lacks", "random numbers"),
     _model("a tensor is missing", _tensors(dict.popitem), "lacks 1 weight", "random numbers"),
@@ -226,15 +220,15 @@ _MODELS = [
         "parts that are not in its folder",
     ),
     _model("parts that are a list", _copied(lambda m: _parts(m, ["x"])), "index.json", _AS_MODEL),
-    _model(
-        "pickles alone",
-        _copied(_pickled),
-        "can run any code",
-    ),
-    _model("no weights", _copied(lambda m: (m / "model.safetensors").unlink()), "safetensors"),
+    _model("pickles alone", _copied(_pickled), "can run any code"),
     _onnx("weights outside the folder", _graph(_elsewhere), "outside the folder", "never read"),
     _onnx("an unknown operator", _behind("NoSuchOperator"), "NoSuchOperator"),
-    _onnx("a later opset", _graph(lambda g: setattr(g.opset_import[0], "version", 99)), _AS_MODEL, "opset"),
+    _onnx(
+        "a later opset",
+        _graph(lambda g: setattr(g.opset_import[0], "version", 99)),
+        _AS_MODEL,
+        "opset",
+    ),
     _onnx("probabilities for logits", _behind("Softmax", axis=-1), "returns probabilities"),
     _onnx("transposed logits", _behind("Transpose", perm=[1, 0, 2]), "no masked language model"),
     _onnx("random logits", _behind("RandomNormalLike"), "other logits each time"),
@@ -264,7 +258,6 @@ _TEXTS = [
     _texts("a.txt", _LINE.decode().encode("utf-16"), "--encoding utf-16"),
     _texts("a.txt", bytes(range(256)) * 8, "not UTF-8", name="a program"),
     _texts("a.txt", _LINE, "unknown encoding", code=2, more="--encoding utf-9"),
-    _texts("a.txt", _LINE, "--split", code=2, more="--split test", name="a split of a file"),
     _texts("a.csv", b"id,body\n1,a\n", "no column 'text'; it has 'id', 'body'"),
     _texts("a.csv", b"text,text\na,b\n", "2 columns are called 'text'"),
     _texts("a.csv", b"n,text\n1,a\nonly one\n", "line 3: 1 values where the header has 2"),
@@ -276,97 +269,74 @@ _TEXTS = [
     Attempt("an empty folder", _EVAL + "--dataset {}", ("no file",), 1),
 ]
 
-# Outputs that would replace what is read, or cannot be written.
-_TOML = 'models = ["embedded"]\nmetrics = ["uniform"]\ndata = ["{}a.txt"]\n'
-_EXPORT = "runs export broken -o "
+# A slip on the command line, in a folder that holds one of everything.
+_TOML = 'models = ["embedded"]\nmetrics = ["uniform"]\ndata = ["{}"]\n'
 
 
-def _output(name: str, command: str, *words: str, code: int = 2, make: Make) -> Attempt:
-    return Attempt(f"writing {name}", command, words, code, make)
+def _setting(folder: Path, model: Path) -> None:
+    _put("a.txt", _LINE)(folder, model)
+    _put("t/u/a.txt", _LINE)(folder, model)
+    (folder / "link.json").symlink_to("a.txt")
+    for name in ("a.txt", "t"):
+        _put(f"{name[0]}.toml", _TOML.format(folder / name))(folder, model)
+    shutil.copytree(model, folder / "m")
+    shutil.copytree(_RUN, folder / "runs" / "good")
 
 
-def _linked(folder: Path, model: Path) -> None:
-    (folder / "a.txt").write_bytes(_LINE)
-    (folder / "a.json").symlink_to("a.txt")
+def _slip(command: str, *words: str) -> Attempt:
+    return Attempt(command, command, words, 2, _setting)
 
 
-def _sweep_of(texts: str) -> Make:
-    def make(folder: Path, model: Path) -> None:
-        _put("t/a.txt", _LINE)(folder, model)
-        _put("s.toml", _TOML.replace("{}a.txt", str(folder / texts)))(folder, model)
-
-    return make
-
-
-_TEXT = _put("a.txt", _LINE)
-_OWN = _copied(lambda m: None)
-_NAMED = "it was named twice"
+_TWICE = "it was named twice"
 _OUTPUTS = [
-    _output("over texts", _EVAL + "--dataset {}/a.txt -o {}/a.txt", _NAMED, make=_TEXT),
-    _output(
-        "over texts by a link", _EVAL + "--dataset {}/a.txt -o {}/a.json", _NAMED, make=_linked
-    ),
-    _output(
-        "over one of many texts",
-        _EVAL + "--dataset {}/t -o {}/t/a.txt",
-        "one of the texts",
-        make=_put("t/a.txt", _LINE),
-    ),
-    _output(
-        "over texts in a sub-folder",
-        _EVAL + "--dataset {}/t -o {}/t/u/a.txt",
-        "one of the texts",
-        make=_put("t/u/a.txt", _LINE),
-    ),
-    _output(
-        "a chart over texts",
-        "bench --quick --samples 2 --file {}/a.txt --plot {}/a.txt",
-        _NAMED,
-        make=_TEXT,
-    ),
-    _output(
-        "a table over its sweep",
-        "sweep {}/s.toml --csv {}/s.toml",
-        _NAMED,
-        make=_sweep_of("t/a.txt"),
-    ),
-    _output(
-        "a table over texts of a sweep",
-        "sweep {}/s.toml --csv {}/t/a.txt",
-        _NAMED,
-        make=_sweep_of("t/a.txt"),
-    ),
-    _output(
-        "a table over a folder of texts",
-        "sweep {}/s.toml --csv {}/t/a.txt",
-        "one of the texts",
-        make=_sweep_of("t"),
-    ),
-    _output(
-        "two tables as one",
-        "sweep {}/s.toml --csv {}/s.csv --html {}/./s.csv",
-        _NAMED,
-        make=_sweep_of("t/a.txt"),
-    ),
-    _output(
-        "a history over the model",
-        "unmask -m {}/m 'A [MASK].' --history {}/m/onnx/model.onnx",
-        "a file of a model",
-        make=_OWN,
-    ),
-    _output(
-        "variants into the model",
-        "quantize {}/m -o {}/m/v --scheme int8 --no-measure",
-        "in the folder of the model itself",
-        make=_OWN,
-    ),
-    _output(
-        "a training into a model",
-        "train --text {}/m/config.json -o {}/m --init {}/m --steps 1",
-        "m holds a model",
-        "name another folder",
-        make=_OWN,
-    ),
+    _slip("eval --dataset {}/a.txt -o {}/a.txt", _TWICE),
+    _slip("eval --dataset {}/a.txt -o {}/link.json", _TWICE),
+    _slip("eval --dataset {}/t/u -o {}/t/u/a.txt", "one of the texts"),
+    _slip("eval --dataset {}/t -o {}/t/u/a.txt", "one of the texts"),
+    _slip("eval -o {}", "it is a folder"),
+    _slip("eval -o {}/none/a.json", "no folder"),
+    _slip("bench --quick --samples 2 --file {}/a.txt --plot {}/a.txt", _TWICE),
+    _slip("sweep {}/a.toml --csv {}/a.toml", _TWICE),
+    _slip("sweep {}/a.toml --csv {}/a.txt", _TWICE),
+    _slip("sweep {}/a.toml --csv {}/s.csv --html {}/./s.csv", _TWICE),
+    _slip("sweep {}/t.toml --html {}/t/u/a.txt", "one of the texts"),
+    _slip("unmask '[MASK]' --file {}/a.txt --history {}/a.txt", _TWICE),
+    _slip("unmask '[MASK]' --history {}/m/onnx/model.onnx", "a file of a model"),
+    _slip("report good -o {}/m/config.json", "a file of a model"),
+    _slip("runs export good -o {}/runs/good/rows.jsonl", "part of a stored run"),
+    _slip("runs export good --format csv -o {}/a.parquet", "is named as parquet"),
+    _slip("quantize {}/m -o {}/m/v --scheme int8 --no-measure", "in the folder of the model"),
+    _slip("train --text {}/a.txt -o {}/m --init {}/m --steps 1", "m holds a model"),
+]
+_PREDICT = "predict 'A [MASK].' "
+_TRAIN = "train --text {}/a.txt -o {}/run --init {}/m "
+_OPTIONS = [
+    _slip("predict 'A cat.'", "[MASK]"),
+    _slip("predict --file {}/none.txt", "no file"),
+    _slip(_PREDICT + "--top-k 0", "from 1 to 100"),
+    _slip(_PREDICT + "--candidates ''", "--candidates '' has no word"),
+    _slip(_PREDICT + "--runtime tensorflow", "unknown runtime 'tensorflow'", "auto, onnx, torch"),
+    _slip(_PREDICT + "--threads 100000", "threads must be from 1 to"),
+    _slip(_PREDICT + "-m embedded:int9", "unknown variant", "int8, torch"),
+    _slip(_PREDICT + "--device tpu9 -m embedded:torch", "unknown device", "cpu"),
+    _slip("eval --metric bleu", "unknown metric 'bleu'", "cross-entropy"),
+    _slip("eval --task text-generation", "unknown task"),
+    _slip("eval --column label=text", "input_column=NAME"),
+    _slip("eval --mask-probability 0", "mask probability must be above 0"),
+    _slip("eval --mask-probability nan", "nan"),
+    _slip("eval --mask-share 0.9", "must add up to 1"),
+    _slip("eval --samples 0", "1 or more"),
+    _slip("eval --seed -1", "seed"),
+    _slip("eval --pass-below -1", "--pass-below"),
+    _slip("eval --pass-below 0.2", "border of PASS"),
+    _slip("eval --max-tokens 100000", "the model takes at most 512"),
+    _slip("eval --fail-on regression", "needs a --baseline"),
+    _slip("eval --metric uniform --whole-word", "belong to cross-entropy"),
+    _slip("unmask '[MASK]' --temperature -1", "temperature"),
+    _slip("bench --quick --model-id a", "--model-id"),
+    _slip("--port 99999", "65535"),
+    _slip(_TRAIN + "--minutes inf", "minutes must be"),
+    _slip(_TRAIN + "--steps 1 --block-tokens 30000", "the longest text"),
 ]
 
 
@@ -399,7 +369,12 @@ def _run(name: str, command: str, make: Make, *words: str, code: int = 1) -> Att
 
 
 _RUNS = [
-    _run("whose last row is half", "runs show broken", _rows(lambda rows: rows[:-9]), "has the rows of 32"),
+    _run(
+        "whose last row is half",
+        "runs show broken",
+        _rows(lambda rows: rows[:-9]),
+        "has the rows of 32",
+    ),
     _run(
         "without rows", "report broken -o {}/a.html", _rows(lambda rows: b""), "has the rows of 0"
     ),
@@ -418,63 +393,14 @@ _RUNS = [
     _run("broken and deleted", "runs delete broken -y", _info(format=9), "deleted", code=0),
     _run("that is not there", "runs show none", _stored(), "unknown run 'none'; known:", "good"),
     _run("that two names begin", "runs show ''", _stored(), "unknown run"),
-    _run(
-        "over its own rows",
-        "runs export good -o {}/runs/good/rows.jsonl",
-        _stored(),
-        "part of a stored run",
-        code=2,
-    ),
-    _run(
-        "as parquet named csv",
-        "runs export good --format csv -o {}/a.parquet",
-        _stored(),
-        "is named as parquet",
-        code=2,
-    ),
 ]
 
 
-# Options and sweep files.
-def _option(command: str, *words: str) -> Attempt:
-    return Attempt(command, command, words, 2)
+# Sweep files and records of trainings.
+def _sweep(content: str, *words: str) -> Attempt:
+    return Attempt(f"a sweep: {content[:30]}", "sweep {}/s.toml", words, 2, _put("s.toml", content))
 
 
-def _sweep(name: str, content: str, *words: str) -> Attempt:
-    return Attempt(f"sweep: {name}", "sweep {}/s.toml", words, 2, _put("s.toml", content))
-
-
-_PREDICT = "predict 'A [MASK].' "
-_OPTIONS = [
-    _option("predict 'A cat.'", "[MASK]"),
-    _option(_PREDICT + "--top-k 0", "from 1 to 100"),
-    _option(_PREDICT + "--candidates ''", "--candidates '' has no word"),
-    _option(_PREDICT + "--runtime tensorflow", "unknown runtime 'tensorflow'", "auto, onnx, torch"),
-    _option(_PREDICT + "--threads 100000", "threads must be from 1 to"),
-    _option(_PREDICT + "-m embedded:int9", "unknown variant", "int8, torch"),
-    _option(_PREDICT + "--device tpu9 -m embedded:torch", "unknown device", "cpu"),
-    _option("eval --metric bleu", "unknown metric 'bleu'", "cross-entropy"),
-    _option("eval --mask-probability 2", "it was 2"),
-    _option("eval --mask-probability nan", "nan"),
-    _option("eval --mask-share 0.9", "must add up to 1"),
-    _option("eval --samples 0", "1 or more"),
-    _option("eval --pass-below -1", "--pass-below"),
-    _option("eval --max-tokens 100000", "at most 512"),
-    _option("eval --fail-on regression", "needs a --baseline"),
-    _option("eval --metric uniform --whole-word", "belong to cross-entropy"),
-    _option(_EVAL + "-o {}", "it is a folder"),
-    _option(_EVAL + "-o {}/none/a.json", "no folder"),
-    _option("unmask '[MASK]' --temperature -1", "temperature"),
-    _option("--port 99999", "65535"),
-    _option("bench --quick --model-id a", "--model-id"),
-    _sweep("no TOML", "models = [", "TOML"),
-    _sweep("an unknown key", 'modles = ["embedded"]', "unknown key 'modles'; near names: models"),
-    _sweep("a text for a list", 'models = "embedded"', "models must have"),
-    _sweep("a seed of 5,000 digits", f"seeds = [{'9' * 5000}]", "TOML"),
-]
-
-
-# Trainings and their records.
 def _record(name: str, file: str, content: str, *words: str) -> Attempt:
     asked = {"texts": [], "characters": 1, "recipe": {}, "init": None, "config": "c.json"}
 
@@ -482,31 +408,24 @@ def _record(name: str, file: str, content: str, *words: str) -> Attempt:
         (folder / "run.json").write_text(json.dumps(asked | {"vocabulary_size": 9}))
         (folder / file).write_text(content)
 
-    return Attempt(f"training: {name}", "package {}/m -o {}/out", words, 1, _copied(change))
+    return Attempt(f"a training {name}", "package {}/m -o {}/out", words, 1, _copied(change))
 
 
-_TRAIN = "train --text {}/a.txt -o {}/run --init {model} "
-_TRAINING = [
-    _record("a record cut short", "run.json", '{"texts": [', "run.json"),
-    _record("a record of other types", "run.json", '[1]', "texts"),
-    _record("a log cut short", "log.jsonl", '{"step": 1}\n', "log.jsonl"),
-    Attempt("endless minutes", _TRAIN + "--minutes inf", ("minutes must be",), 2, _TEXT),
-    Attempt("too little text", _TRAIN + "--steps 1 --block-tokens 16", ("more text",), 1, _TEXT),
-    Attempt(
-        "rows that no model takes",
-        _TRAIN + "--steps 1 --block-tokens 30000",
-        ("the longest",),
-        2,
-        _TEXT,
-    ),
+_FILES = [
+    _sweep("models = [", "TOML"),
+    _sweep('modles = ["embedded"]', "unknown key 'modles'; near names: models"),
+    _sweep('models = "embedded"', "models must have"),
+    _sweep(f"seeds = [{'9' * 5000}]", "TOML"),
+    _record("cut short", "run.json", '{"texts": [', "run.json: invalid JSON"),
+    _record("of other types", "run.json", '{"texts": 7, "characters": 1}', "run.json"),
+    _record("of half a log", "log.jsonl", '{"step": 1}\n', "log.jsonl"),
 ]
 
-ATTEMPTS = [*_MODELS, *_TEXTS, *_OUTPUTS, *_RUNS, *_OPTIONS, *_TRAINING]
+ATTEMPTS = [*_MODELS, *_TEXTS, *_OUTPUTS, *_OPTIONS, *_RUNS, *_FILES]
 if Path("/dev/full").exists():
-    _FULL = "eval --json --samples 2 --max-tokens 16 -o /dev/full"
+    _FULL = ("cannot be written", "no space left")
+    _KEPT = "eval --json --samples 2 --max-tokens 16 -o /dev/full"
     ATTEMPTS += [
-        Attempt("a full disk", _FULL, ("cannot be written", "no space left", "is kept as"), 1),
-        Attempt(
-            "a full disk of a history", "unmask 'A [MASK].' --history /dev/full", ("no space",), 1
-        ),
+        Attempt("a full disk", _KEPT, (*_FULL, "is kept as"), 1),
+        Attempt("a full disk of a history", "unmask '[MASK]' --history /dev/full", _FULL, 1),
     ]
