@@ -117,8 +117,8 @@ class OnnxMaskedLM(RuntimeModel):
         limit = graph.tolerance * max(1.0, float(np.abs(wanted).max()))
         if not np.allclose(self._probe_logits(), wanted, rtol=0, atol=limit):
             raise ModelOutputError(
-                f"{self._name} gives other logits each time: its graph draws random numbers, as one "
-                "exported in training mode does; export it after model.eval()"
+                f"{self._name} gives other logits each time, as a graph that was exported in "
+                "training mode does: export it after model.eval()"
             )
         for deep in (True, False):
             cut = graph.cut(whole, deep=deep)

@@ -13,60 +13,14 @@ from fillmask_ui.models import load_model
 
 
 @pytest.mark.parametrize(
-    "reference",
-    [
-        "/no/such/folder",
-        "./nowhere",
-        "nowhere.onnx",
-        "a b",
-        "x" * 5000,
-        "a\0b",
-        "../nowhere",
-        "org/a/b",
-    ],
-)
-def test_unknown_reference(reference):
-    with pytest.raises(ModelError, match="no such model"):
-        load_model(reference)
-
-
-def test_empty_reference():
-    with pytest.raises(ModelError, match="empty"):
-        load_model("  ")
-
-
-def test_markup_in_a_reference_stays_as_it_is():
-    with pytest.raises(ModelError) as caught:
-        load_model("<script>alert(1)</script>")
-    assert "<script>alert(1)</script>" in str(caught.value)
-
-
-def test_unknown_embedded_variant():
-    with pytest.raises(OptionError, match=r"unknown variant .*'int9'; known: int8, torch"):
-        load_model("embedded:int9")
-
-
-def test_unknown_provider(tiny_models):
-    with pytest.raises(
-        OptionError, match=r"unknown provider 'Cuda'; known: .*CPUExecutionProvider"
-    ):
-        load_model(tiny_models.folder("bert"), provider="Cuda")
-
-
-def test_short_provider_name(tiny_models):
-    model = load_model(tiny_models.folder("bert"), provider="cpu")
-    assert model.signature.device == "CPUExecutionProvider"
-
-
-@pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"runtime": "tensorflow"}, r"unknown runtime .*; known: auto, onnx, torch"),
-        ({"threads": 0}, "threads must be at least 1"),
+        ({"provider": "Cuda"}, r"unknown provider 'Cuda'; known: .*CPUExecutionProvider"),
+        ({"threads": 0}, "threads must be"),
+        ({"threads": 2**31}, r"threads must be from 1 to \d+"),
         ({"dtype": "int7", "runtime": "torch"}, "unknown dtype .*; known: bfloat16, float16"),
-        ({"device": "tpu9", "runtime": "torch"}, r"unknown device .*; known: cpu"),
         ({"device": "meta", "runtime": "torch"}, r"unknown device .*; known: cpu"),
-        ({"dtype": "float16"}, "belong to the runtime torch"),
+        ({"dtype": "float16"}, "belongs to the runtime torch"),
         ({"provider": "cpu", "runtime": "torch"}, "belongs to the runtime onnx"),
         ({"graph_optimization": "most"}, r"unknown graph optimization .*; known: all, basic"),
         ({"onnx_file": "other"}, r"unknown ONNX file .*; known: onnx/model\.onnx"),
