@@ -31,23 +31,6 @@ def test_a_graph_of_fewer_positions_than_its_config_says(copy):
         model.logits_at(*batch_of(model.vocabulary, ["the " * 600 + "[MASK]"]))
 
 
-def test_onnx_without_vocabulary_sized_output(copy, tiny_models):
-    folder = copy()
-    export_onnx(tiny_models.folder("bert"), folder / "onnx" / "model.onnx", outputs=("hidden",))
-    with pytest.raises(ModelError, match=r"no masked language model.*hidden \[2, 7, 32\]"):
-        load_model(folder)
-
-
-def test_onnx_with_other_inputs(copy):
-    path = copy() / "onnx" / "model.onnx"
-    model = onnx.load(path)
-    pixels = onnx.helper.make_tensor_value_info("pixel_values", 1, ["batch", 3, 8, 8])
-    model.graph.input.append(pixels)
-    onnx.save(model, path)
-    with pytest.raises(ModelError, match=r"pixel_values .* not known"):
-        load_model(path)
-
-
 @pytest.mark.parametrize("runtime", ["onnx", "torch"])
 def test_nan_at_one_position_is_said(copy, runtime):
     """Only the vector of position 20 is broken: short texts work, longer ones say NaN."""

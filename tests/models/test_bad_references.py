@@ -48,17 +48,13 @@ def test_several_onnx_files_and_none_is_the_obvious_one(copy):
     assert load_model(folder, onnx_file="small").signature.runtime == "onnx"
 
 
-def test_runtime_that_the_folder_lacks(copy):
-    folder = copy(onnx=False)
-    with pytest.raises(ModelError, match="has no ONNX file"):
-        load_model(folder, runtime="onnx")
-
-
-def test_onnx_folder_on_torch(copy):
+def test_a_runtime_that_the_folder_lacks(copy, tiny_models):
     folder = copy()
     (folder / "model.safetensors").unlink()
     with pytest.raises(ModelError, match="has ONNX files alone"):
         load_model(folder, runtime="torch")
+    with pytest.raises(ModelError, match="has no ONNX file"):
+        load_model(tiny_models.without_onnx("bert"), runtime="onnx")
 
 
 def test_without_pytorch_the_message_says_how_to_install_it(tiny_models):
