@@ -71,7 +71,9 @@ def check_target(target: Path | None, *read: Path, folder: str | Path | None = N
     real = target.resolve()  # a link is written to where it leads
     in_use = {
         "was named twice": any(_same(target, Path(own)) for own in read),
-        "is one of the texts": folder and target.exists() and _same(real.parent, Path(folder)),
+        "is one of the texts": folder
+        and target.exists()
+        and Path(folder).resolve() in real.parents,
         "is part of a stored run": _is_of_run(real),
         "is a file of a model": _OF_MODELS.fullmatch(real.name) and real.exists(),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from contextlib import ExitStack, closing
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -51,8 +52,8 @@ def sweep(
     _check_fail_on(chosen, fail_on, table_only)
     texts = {cell.texts.value for cell in chosen.cells}
     read = [own.where for own in texts if own.kind in ("file", "folder")]
-    for target in (csv, html):
-        check_target(target, *map(Path, read))
+    for target, own in product((csv, html), read):
+        check_target(target, Path(own), folder=own)
     if table_only:
         table = sweep_table(chosen, store())
     else:

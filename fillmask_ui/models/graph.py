@@ -13,6 +13,7 @@ from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 
 from fillmask_ui.errors import ModelError, opening
 from fillmask_ui.models.graph_files import GraphSource, Homes, find_homes, tensors_in
+from fillmask_ui.models.runtime import TOLERANCE
 from fillmask_ui.onnx_tools.external import point_into
 from fillmask_ui.onnx_tools.gather import gather_asked
 from fillmask_ui.onnx_tools.states import states_at_asked
@@ -61,6 +62,15 @@ class ParsedGraph:
             scales_by_call=any(node.op_type in _SCALED_BY_CALL for node in graph.node),
             size_bytes=size_bytes,
         )
+
+    @property
+    def tolerance(self) -> float:
+        """How far logits of a cut graph may be from those of the whole, relative to the largest."""
+        kinds = {tensor.name: tensor.data_type for tensor in self.model.graph.initializer}
+        halves = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+        products = (node for node in self.model.graph.node if node.op_type in ("MatMul", "Gemm"))
+        in_half = any(kinds.get(name) in halves for node in products for name in node.input)
+        return TOLERANCE["float16" if in_half else "float32"]
 
     def cut(self, whole: GraphSource) -> GraphSource | None:
         """`onnx_tools.gather.gather_asked` of one whose logits are known."""

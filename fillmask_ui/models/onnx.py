@@ -28,7 +28,6 @@ from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.graph_files import GraphSource, keep_cut, read_cut
 from fillmask_ui.models.runtime import (
     FULL_LOGITS,
-    TOLERANCE,
     RuntimeModel,
     cpu_features,
     used_lengths,
@@ -124,12 +123,17 @@ class OnnxMaskedLM(RuntimeModel):
         whole = self._with_logits(session, graph.source)
         self._use(whole, session)
         wanted, cut = self.logits_at(*self._probe()), graph.cut(whole)
+        if self._differs(wanted, graph.tolerance):
+            raise ModelOutputError(
+                f"{self._name} gives other logits each time, as a graph that was exported in "
+                "training mode does: export it after model.eval()"
+            )
         if cut is None:
             return whole
         del self._session, session  # two of a large model might not fit
         with suppress(ModelError, ValueError):  # whatever cutting did not foresee
             self._use(cut, self._open(cut))
-            if not self._differs(wanted, TOLERANCE.get(cut.precision, TOLERANCE["float32"])):
+            if not self._differs(wanted, graph.tolerance):
                 keep_cut(cut, graph.homes, key)
                 return cut
         self._use(whole, self._open(whole))

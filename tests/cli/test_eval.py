@@ -138,52 +138,6 @@ def test_standard_input_by_line(fillmask):
     assert result.json["skipped"] == {"empty or blank": 1}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--mask-probability", "0"), "mask probability must be above 0"),
-        (("--mask-probability", "2"), "it was 2"),
-        (("--mask-share", "0.9"), "must add up to 1"),
-        (("--metric", "bleu"), "unknown metric 'bleu'"),
-        (("--task", "text-generation"), "unknown task"),
-        (("--fail-on", "regression"), "needs a --baseline"),
-        (("--baseline", "embedded", "--fail-on", "never"), "unknown verdict"),
-        (("--max-tokens", "100000"), "the model takes at most 512"),
-        (("--column", "label=text"), "input_column=NAME"),
-        (("--samples", "0"), "must be 1 or more"),
-        (("-o", "/nowhere/out.json"), "no folder"),
-        (("--metric", "uniform", "--whole-word"), "belong to cross-entropy"),
-        (("--seed", "-1"), "seed must be 0 or larger"),
-        (("--pass-below", "0.2"), "border of PASS"),
-    ],
-)
-def test_wrong_options_end_with_a_message_and_no_run(fillmask, tmp_path, arguments, message):
-    result = fillmask("eval", *arguments)
-    assert result.returncode == 2
-    assert result.stderr.startswith("error: ")
-    assert message in result.stderr
-    assert not (tmp_path / "runs").exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("empty.txt", b"", "is empty"),
-        ("blank.txt", b"\n\n  \n", "blank"),
-        ("latin.txt", "caf\u00e9 au lait\n".encode("latin-1"), "UTF-8"),
-        ("binary.txt", bytes(range(256)) * 8, "binary.txt"),
-        ("table.csv", b"id,body\n1,hello\n2,you\n", "body"),
-    ],
-)
-def test_bad_files_end_with_a_message(fillmask, tmp_path, name, content, message):
-    (tmp_path / name).write_bytes(content)
-    column = ("--column", "text") if name.endswith("csv") else ()
-    result = fillmask("eval", "--dataset", tmp_path / name, *column)
-    assert result.returncode in (1, 2)
-    assert message in result.stderr.lower()
-    assert "Traceback" not in result.stderr
-
-
 def test_texts_of_special_tokens_are_counted_and_nothing_is_measured(fillmask, tmp_path):
     (tmp_path / "special.txt").write_text("[SEP] [SEP]\n[CLS]\n")
     result = fillmask("eval", "--dataset", tmp_path / "special.txt")

@@ -123,7 +123,7 @@ def test_a_file_that_cannot_be_read(fillmask):
     # Of a file that is there and opens, but whose first page is not mapped.
     result = fillmask("predict", "--file", "/proc/self/mem")
     assert result.returncode == 1
-    assert "'/proc/self/mem' cannot be read (Input/output error)" in result.stderr
+    assert "'/proc/self/mem' cannot be read as texts: Input/output error" in result.stderr
 
 
 def test_an_empty_file(fillmask):

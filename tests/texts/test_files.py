@@ -7,6 +7,8 @@ import gzip
 import io
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from fillmask_ui.texts import MAX_CHARACTERS, TextChoice, TextSource, open_texts
@@ -251,3 +253,41 @@ def test_stopping_early_leaves_no_file_open(tmp_path, recwarn):
     texts.close()
     assert list(texts) == []
     assert not [str(w.message) for w in recwarn if issubclass(w.category, ResourceWarning)]
+
+
+ROWS = [{"text": "a, [b]"}, {"text": "two\nlines", "n": [1]}, {"text": None}, {"text": "ünï"}]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_a_json_array_gives_what_the_same_objects_a_line_give(tmp_path, indent, shuffle):
+    (tmp_path / "a.json").write_text(json.dumps(ROWS, indent=indent))
+    (tmp_path / "b.json").write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
+    one = read(tmp_path / "a.json", shuffle=shuffle)
+    assert one == read(tmp_path / "b.json", shuffle=shuffle)
+    assert {e.id: e.text for e in one} == {0: "a, [b]", 1: "two\nlines", 2: "", 3: "ünï"}
+
+
+@pytest.mark.parametrize("name", ["server.log", "corpus", "corpus.gz", "Old.LOG"])
+def test_logs_and_files_without_an_ending_are_plain_text(tmp_path, name):
+    content = b"one\ntwo, three\n"
+    content = gzip.compress(content) if name.endswith(".gz") else content
+    (tmp_path / name).write_bytes(content)
+    assert [example.text for example in read(tmp_path / name)] == ["one", "two, three"]
+
+
+@pytest.mark.parametrize(
+    ("header", "asked"),
+    [("id, Text ", None), ("id,TEXT", "text"), ("text,Body", "body"), ("text, body", "BODY")],
+)
+def test_a_column_may_differ_by_case_and_spaces(tmp_path, header, asked):
+    (tmp_path / "a.csv").write_text(f"{header}\n1,found\n")
+    assert [example.text for example in read(tmp_path / "a.csv", column=asked)] == ["found"]
+    names = header.split(",")
+    pq.write_table(pa.table({names[0]: ["1"], names[1]: ["found"]}), tmp_path / "a.parquet")
+    assert [example.text for example in read(tmp_path / "a.parquet", column=asked)] == ["found"]
+
+
+def test_of_two_columns_the_one_that_is_spelled_so_is_taken(tmp_path):
+    (tmp_path / "a.csv").write_text("Text,text\nno,yes\n")
+    assert [example.text for example in read(tmp_path / "a.csv")] == ["yes"]
