@@ -23,14 +23,6 @@ from typing import Any, get_args, get_type_hints
 
 from fillmask_ui.errors import OptionError, unknown
 
-# What counts as a value of a type, numbers of numpy included, and what to call it.
-_KINDS: dict[type, tuple[Any, str]] = {
-    bool: (bool, "True or False"),
-    int: (Integral, "a whole number"),
-    float: (Real, "a finite number"),
-}
-_MOST = 2**63 - 1  # what JSON holds for other programs
-
 
 @dataclass(frozen=True)
 class Option:
@@ -130,7 +122,7 @@ def check_options(configuration: Any) -> None:
         words = name.replace("_", " ")
         kind, wanted = _KINDS.get(kind_of(hints[name]), (object, ""))
         fits = isinstance(value, kind) and not (isinstance(value, bool) and kind is not bool)
-        if wanted and not (fits and math.isfinite(value)):
+        if wanted and not (fits and (not isinstance(value, float) or math.isfinite(value))):
             raise OptionError(f"{words} must be {wanted}; it was {repr(value)[:100]}")
         if own.choices and value not in own.choices:
             raise OptionError(unknown(words, value, own.choices))

@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from fillmask_ui.models.choice import Reference, parse_reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fillmask_ui.errors import DataError, FillmaskError, TextError
 from fillmask_ui.filling import fill
 from fillmask_ui.models import load_model
+from fillmask_ui.models.choice import Reference, parse_reference
 from fillmask_ui.runs import RunInfo
 from fillmask_ui.runs.info import read_info
 from fillmask_ui.runs.rows_file import dump_row, read_row

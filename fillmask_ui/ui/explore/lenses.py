@@ -77,7 +77,7 @@ class Asked:
         total = len(text_words(self.model.vocabulary.encode(self.text), self.model.vocabulary))
         known, unit = len(words), self.question.unit
         new = words[min(self.start, known) :]
-        shared = {"unit": unit, "vocabulary": self.model.vocabulary, "names": candidate_names}
+        shared: Json = {"unit": unit, "vocabulary": self.model.vocabulary, "names": candidate_names}
         shared |= {"total": total, "known": known, "ticks": scale.ticks(unit), **values}
         return {
             "version": version_of(self.text),
