@@ -191,10 +191,10 @@ _MODELS = [
     _onnx("a tokenizer without a mask", _copied(_without_mask), "no mask token"),
     _model("no config.json", _without("config.json"), "config.json"),
     _model("config.json: empty", _bytes("config.json", b""), "config.json", _AS_MODEL),
-    _model("config.json: a list", _bytes("config.json", b"[1]"), "not a JSON object"),
+    _model("config.json: a list", _bytes("config.json", b"[1]"), "cannot be read as a model"),
     _config("a size in words", _AS_MODEL, "hidden_size", hidden_size="large"),
-    _config("GPT-2", "GPT2LMHeadModel", "next token", architectures=["GPT2LMHeadModel"]),
-    _config("BART", "encoder-decoder", architectures=["BartForConditionalGeneration"]),
+    _config("GPT-2", "GPT2LMHeadModel", "choose a model for fill-mask", architectures=["GPT2LMHeadModel"]),
+    _config("BART", "choose a model for fill-mask", architectures=["BartForConditionalGeneration"]),
     _config("each token sees those before it", "is_decoder true", is_decoder=True),
     _config("a kernel of the hub", "probability", code=0, attn_implementation="org/kernel"),
     _config("tuples as output", "probability", code=0, return_dict=False),
@@ -362,8 +362,9 @@ _RUNS = [
 
 
 # Sweep files and records of trainings.
-def _sweep(content: str, *words: str) -> Attempt:
-    return Attempt(f"a sweep: {content[:30]}", "sweep {}/s.toml", words, 2, _put("s.toml", content))
+def _sweep(content: str, *words: str, code: int = 2) -> Attempt:
+    made = _put("s.toml", content)
+    return Attempt(f"a sweep: {content[:30]}", "sweep {}/s.toml", words, code, made)
 
 
 def _record(name: str, file: str, content: str, *words: str) -> Attempt:
@@ -377,10 +378,10 @@ def _record(name: str, file: str, content: str, *words: str) -> Attempt:
 
 
 _FILES = [
-    _sweep("models = [", "TOML"),
+    _sweep("models = [", "TOML", code=1),
     _sweep('modles = ["embedded"]', "unknown key 'modles'; near names: models"),
-    _sweep('models = "embedded"', "models must have"),
-    _sweep(f"seeds = [{'9' * 5000}]", "TOML"),
+    _sweep('models = "embedded"', "models: input should be", code=1),
+    _sweep(f"seeds = [{'9' * 5000}]", "TOML", code=1),
     _record("cut short", "run.json", '{"texts": [', "run.json: invalid JSON"),
     _record("of other types", "run.json", '{"texts": 7, "characters": 1}', "run.json"),
     _record("of half a log", "log.jsonl", '{"step": 1}\n', "log.jsonl"),
