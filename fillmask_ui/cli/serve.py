@@ -32,6 +32,9 @@ def serve(
     ] = False,
     open_browser: Annotated[bool, option("Open the page in the browser.", "--open")] = False,
     version: Annotated[bool, option("Print the version.", "--version")] = False,
+    traceback: Annotated[  # noqa: ARG001 - `cli.main.run` heeds it, behind any command
+        bool, option("Show where an error arose; behind any command, too.", "--traceback")
+    ] = False,
 ) -> None:
     """Look inside masked language models. Without a command: start the page."""
     if version:

@@ -51,7 +51,7 @@ class Guesses:
     def share(self, word: str) -> float:
         """Share of a word, in [0, 1]; case does not count."""
         said = (guess.amount for guess in self.guesses if key(guess.word) == key(word))
-        return sum(said) / (self.people or 1.0)
+        return sum(said) / self.people
 
     def nll_nats(self, word: str) -> float:
         """Loss of the class on the true word, -ln(share); infinite where nobody guessed it.

@@ -89,7 +89,7 @@ def test_a_baseline_gets_a_verdict_and_an_exit_code(fillmask, damaged):
     assert same.json["relative_change_interval_95"] == [0, 0]
     assert same.json["verdict"] == "PASS"
     assert same.json["comparison"]["max_abs_logit_difference"] == 0
-    arguments = (*arguments, "--model", damaged)
+    arguments = ("eval", "--samples", "30", "--baseline", "embedded", "--json", "--model", damaged)
     worse = fillmask(*arguments, "--fail-on", "regression")
     assert worse.json["verdict"] == "REGRESSION"
     assert worse.returncode == 3

@@ -185,7 +185,7 @@ def test_logits_without_a_column_for_a_token_are_refused():
         def logits_at(self, *batch):
             return super().logits_at(*batch)[:, :20]
 
-    with pytest.raises(ModelOutputError, match="20 tokens, and its tokenizer knows"):
+    with pytest.raises(ModelOutputError, match="of a float for each of the"):
         list(evaluate(Narrow(1), TEXTS, unmasking()))
 
 

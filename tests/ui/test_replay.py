@@ -170,7 +170,7 @@ def recorded_row(text, start, end):
 
     spans = np.array([[start, end]])
     ids, kinds = np.zeros(0, np.int64), np.zeros(1, np.uint8)
-    return MaskedText(0, text, 0, False, 0, 1, ids, ids, ("",), kinds, ids, kinds, spans)
+    return MaskedText(0, text, 0, False, 0, ids, ids, ("",), kinds, ids, kinds, spans)
 
 
 @pytest.mark.parametrize(
