@@ -115,7 +115,7 @@ def _inside(path: Path, root: Path, location: str, name: str) -> Path:
         with opening("a model", target):
             target.stat()
             real = target.resolve()
-        if real.is_relative_to(base.resolve()) or _is_hub_blob(real, base):
+        if real.is_relative_to(base.resolve()) or _is_hub_blob(target, base):
             return root / target.relative_to(base)
     raise ModelError(
         f"{path} takes its weights from {location!r}, outside the folder of {name}: that is "
@@ -123,14 +123,20 @@ def _inside(path: Path, root: Path, location: str, name: str) -> Path:
     )
 
 
-def _is_hub_blob(real: Path, folder: Path) -> bool:
-    """Whether a file that a snapshot of the hub's cache links to is where the client keeps it.
+def _is_hub_blob(path: Path, folder: Path) -> bool:
+    """Whether a file of a snapshot in the hub's cache is where the client keeps it.
 
-    That is in `blobs/` beside `snapshots/`, or in a marked store that all repositories share.
+    That is in `blobs/` beside `snapshots/`; what lies there may be a link into a marked store that
+    all repositories share.
     """
     if folder.parent.name != "snapshots":
         return False
     repository = folder.parent.parent
     own, store = repository / "blobs", repository.parent / "blobs"
-    is_shared = (store / _STORE_MARK).is_file() and real.is_relative_to(store.resolve())
-    return is_shared or real.is_relative_to(own.resolve())
+    real = path.resolve()
+    if real.is_relative_to(own.resolve()):
+        return True
+    if not path.is_symlink() or not (store / _STORE_MARK).is_file():
+        return False
+    first = Path(os.path.normpath(path.parent.absolute() / path.readlink()))
+    return first.parent.resolve() == own.resolve() and real.is_relative_to(store.resolve())

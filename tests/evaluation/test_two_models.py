@@ -115,7 +115,7 @@ def test_a_vocabulary_beyond_the_logits_is_said():
     small.left, small.right, small.own = (
         table[:, :10] for table in (small.left, small.right, small.own)
     )
-    with pytest.raises(ModelOutputError, match="do not belong together"):
+    with pytest.raises(ModelOutputError, match="that its tokenizer knows"):
         list(evaluate(small, TEXTS))
 
 

@@ -78,7 +78,7 @@ def test_a_cell_that_fails_does_not_stop_the_others(bench):
     Path(sweep.texts[0].value.where).write_bytes(b"\xff\xfe\x00broken")
     table = bench.table(sweep, bench.perform(sweep))
     assert [entry.state for entry in table.entries] == (["failed"] * 3 + ["done"] * 3) * 2
-    assert "UTF-16" in table.entries[0].note
+    assert "utf-16" in table.entries[0].note
     assert table.entries[-1].verdict
     assert table.entries[-1].note == ""
 

@@ -15,6 +15,7 @@ from fillmask_ui.ui.background import Waiting
 from fillmask_ui.ui.figure import Asked
 from fillmask_ui.ui.learn.figures import FIGURES
 from fillmask_ui.ui.learn.serve import figure
+from fillmask_ui.ui.widgets import answered
 
 NAMES = ["masking", "mask_shares", "mask_kinds", "ledger", "ledger_kinds", "ledger_mix"]
 CAT = "the old dog ran to the river and the cat sat on the mat"  # five tokens with seed 4
@@ -165,7 +166,7 @@ def test_more_unchanged_tokens_lower_the_mean(show):
     [(" ", "text is empty"), ("xyz", "No token"), ("the cat " * 50, "takes at most 64")],
 )
 def test_what_cannot_be_masked_is_said(session, name, text, said):
-    answer = figure(session, {"name": name, "values": {"text": text}})
+    answer = answered(figure, session, {"name": name, "values": {"text": text}})
     assert answer["kind"] == "error"
     assert said.lower() in answer["notice"].lower()
 

@@ -298,7 +298,8 @@ def test_a_public_page_has_no_such_tab():
 
 
 def test_an_unknown_panel_is_said(session):
-    assert serve.figure(session, {"name": "<x>"})["kind"] == "error"
+    found = widgets.answered(serve.figure, session, {"name": "<x>", "values": {}})
+    assert "Unknown" in found["error"]
 
 
 def test_names_of_points_are_on_no_marker_and_no_other_name():
