@@ -191,7 +191,15 @@ class Filling:
             "text": self.encoding.text,
             "model": self.signature.name,
             "signature": str(self.signature),
-            "masks": [asdict(mask) for mask in self.masks],
+            "masks": [
+                {
+                    "position": mask.position,
+                    "entropy_nats": mask.entropy_nats,
+                    "candidates": [asdict(candidate) for candidate in mask.candidates],
+                    "scored": [asdict(word) for word in mask.scored],
+                }
+                for mask in self.masks
+            ],
             "joint": [
                 {**asdict(joint), "log_probability_nats": joint.log_probability_nats}
                 for joint in self.joint

@@ -16,6 +16,7 @@ from fillmask_ui.quantizing.make import quantize
 from fillmask_ui.quantizing.store import Recipe, VariantStore
 from fillmask_ui.ui.quantize import serve
 from fillmask_ui.ui.session import Session
+from fillmask_ui.ui.widgets import answered
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def ask(session, path, home, **values):
     given = {"variant": str(path), "baseline": str(home), "name": "int8 <b>", "most": "1"}
     request = {"name": "diagnose", "model": str(path), "values": given | values}
     for _ in range(600):
-        told = serve.figure(session, request)
+        told = answered(serve.figure, session, request)
         if told["kind"] != "busy":
             return told
         time.sleep(0.05)
