@@ -193,7 +193,7 @@ _MODELS = [
     _model("config.json: empty", _bytes("config.json", b""), "config.json", _AS_MODEL),
     _model("config.json: a list", _bytes("config.json", b"[1]"), "cannot be read as a model"),
     _config("a size in words", _AS_MODEL, "hidden_size", hidden_size="large"),
-    _config("GPT-2", "GPT2LMHeadModel", "choose a model", architectures=["GPT2LMHeadModel"]),
+    _config(
         "GPT-2",
         "GPT2LMHeadModel",
         "choose a model for fill-mask",
