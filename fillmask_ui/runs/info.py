@@ -104,7 +104,7 @@ class Plan:
     @classmethod
     def of(cls, info: RunInfo) -> Plan:
         """The plan of a stored run; a `DataError` where only a Python program knows it."""
-        if "model" not in info.choices:
+        if "model" not in info.choices or "kind" not in info.texts:
             raise DataError(
                 f"run {info.name} does not say how its model and texts were asked for (it was made "
                 "from Python): resume it there, with fillmask_ui.runs.resume"
