@@ -46,9 +46,9 @@ class EvaluationConfig:
     max_tokens: int | None = option(
         None, "Cut longer texts; the model's limit.", metavar="N", least=3
     )
-    # None: what is fast on this machine. No number depends on it but in the last digits.
+    # No number depends on it but in the last digits.
     batch_tokens: int | None = option(
-        None, "Tokens of a padded batch; measured where it pays.", metavar="N", least=1
+        None, "Tokens of a padded batch; 512 by default.", metavar="N", least=1
     )
     scheme: Scheme = field(default_factory=CrossEntropy)  # the metric with its own options
     protocol: int = PROTOCOL_VERSION  # by which it is measured; older ones stand in stored runs
