@@ -24,7 +24,7 @@ for _name in ("CACHE", "VARIANTS"):
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
-pytest_plugins = ["tiny_models", "loopback_hub", "evaluate_bench"]
+pytest_plugins = ["once", "tiny_models", "loopback_hub", "evaluate_bench"]
 
 TESTS = Path(__file__).parent
 # What takes seconds to make: a served page, a browser, a hub, exported or trained models.

@@ -13,11 +13,13 @@ import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from once import Once
 from tiny_tokenizers import SENTENCES as SENTENCES
 from tiny_tokenizers import TOKENIZERS
 
@@ -84,36 +86,27 @@ def batch_of(vocabulary: Vocabulary, texts: Sequence[str]) -> Batch:
 
 
 class TinyModels:
-    """Makes and keeps the folders of one test session."""
+    """The folders of a test run, made when first asked for."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, once: Once) -> None:
+        self._once = once
 
     def folder(self, family: str, *, onnx: bool = True) -> Path:
-        """A model of the family; `onnx` asks for onnx/model.onnx too, which is exported once."""
-        folder = self._root / family
-        if not (folder / "model.safetensors").is_file():
-            make_model(family, folder)
-        if onnx and not (folder / "onnx" / "model.onnx").is_file():
-            export_onnx(folder)
-        return folder
+        """A model of the family; `onnx` asks for onnx/model.onnx too."""
+        plain = self._once.folder(f"tiny/{family}", partial(make_model, family))
+        if onnx:
+            self._once.do(f"tiny/{family}/onnx", lambda: export_onnx(plain))
+        return plain
 
     def without_onnx(self, family: str) -> Path:
         """The same model in a folder that has no ONNX file."""
-        source = self.folder(family, onnx=False)
-        target = self._root / f"{family}-safetensors"
-        if not target.is_dir():
-            target.mkdir()
-            for path in source.iterdir():
-                if path.is_file():
-                    (target / path.name).write_bytes(path.read_bytes())
-        return target
+        return self._once.folder(f"tiny-safetensors/{family}", partial(make_model, family))
 
 
 @pytest.fixture(scope="session")
-def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> TinyModels:
-    """Tiny real models of every family, made when first asked for."""
-    return TinyModels(tmp_path_factory.mktemp("tiny_models"))
+def tiny_models(once: Once) -> TinyModels:
+    """Tiny real models of every family; no test may change them."""
+    return TinyModels(once)
 
 
 def make_model(family: str, folder: Path) -> None:
