@@ -112,7 +112,7 @@ def _read(stretch: Stretch, ledger: Any) -> Iterator[pa.Table]:
                 examples: Iterator[Example] = texts
             else:
                 examples = _of_files(stretch, report)
-            for table in _tables(stretch, examples, ledger):
+            for table in _tables(stretch, examples):
                 yield table
                 units += 1
                 if units % _ASKS_EVERY == 0 and not ray.get(ledger.wants.remote(stretch.cell)):
@@ -138,12 +138,10 @@ def _of_files(stretch: Stretch, report: SourceReport) -> Iterator[Example]:
         yield report.counted(Example(index, text))
 
 
-def _tables(stretch: Stretch, examples: Iterator[Example], ledger: Any) -> Iterator[pa.Table]:
+def _tables(stretch: Stretch, examples: Iterator[Example]) -> Iterator[pa.Table]:
     """Block by block, each a table of its own so that Ray gives it out at once."""
     blocks = iter(lambda: list(islice(examples, BLOCK_TEXTS)), [])
     for number, block in enumerate(blocks, start=stretch.first // BLOCK_TEXTS):
-        if number == 0:
-            ray.get(ledger.post_first.remote(stretch.cell, block))
         for part in range(stretch.parts):
             yield _table(stretch, number, part, block, "")
 

@@ -12,9 +12,6 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from fillmask_ui.evaluation.measure import DEFAULT_BATCH_TOKENS
-from fillmask_ui.records import Example
-
 # Of a cell of a pipeline: number of the cell, of the block, and of the part of the block.
 Unit = tuple[int, int, int]
 # So many processes may end in a step before its texts are treated otherwise. A process that is
@@ -88,9 +85,6 @@ class Ledger:
         self._attempts = Counter[Unit]()
         self._trials: dict[Unit, Trial] = {}  # begun and not ended
         self._blamed = Counter[tuple[Unit, Trial]]()
-        self._batch_tokens: dict[int, int] = {}
-        self._deciders = Counter[int]()
-        self._first: dict[int, list[Example]] = {}
         self._given_up = set[int]()
         self._heard: dict[str, float] = {}
         self._report = Report()
@@ -141,29 +135,6 @@ class Ledger:
         if ids := sorted(aside):
             known = self._report.aside.setdefault(unit[0], [])
             known += [index for index in ids if index not in known]
-
-    def post_first(self, cell: int, block: list[Example]) -> None:
-        """Keep the first block of a cell: its work decides the size of the batches of all."""
-        self._first[cell] = block
-
-    def deciding(self, cell: int) -> tuple[int | None, list[Example] | None]:
-        """Tokens of a batch where that is decided (0: never), else the block that decides.
-
-        Both are None while nothing is read. Whoever gets a block is to decide; where too many have
-        ended in that, it is done without.
-        """
-        if cell in self._given_up:
-            return 0, None
-        if cell not in self._batch_tokens and cell in self._first:
-            self._deciders[cell] += 1
-            if self._deciders[cell] > self._workers + 1:
-                self._batch_tokens[cell] = DEFAULT_BATCH_TOKENS
-        decided = self._batch_tokens.get(cell)
-        return decided, None if decided else self._first.get(cell)
-
-    def decide(self, cell: int, batch_tokens: int) -> None:
-        """The size of the batches of a cell; who comes first is heard."""
-        self._batch_tokens.setdefault(cell, batch_tokens)
 
     def wants(self, cell: int) -> bool:
         """Whether the rest of a cell is wanted."""

@@ -28,8 +28,7 @@ from fillmask_ui.cluster.placing import (
 from fillmask_ui.cluster.worker import CellTask
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig
-from fillmask_ui.evaluation.measure import DEFAULT_BATCH_TOKENS, fast_batch_tokens
-from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.evaluation.measure import DEFAULT_BATCH_TOKENS
 from fillmask_ui.runs import Cell, Recorder, RunStore, resume
 from fillmask_ui.runs.perform import Load, begin
 from fillmask_ui.texts import TextSource, open_texts
@@ -116,7 +115,7 @@ def prepare(
         recorder.check_models(models[0], baseline)
         closing = opened.enter_context(ExitStack())
         going.append(_opened(number, sources[number], counted[number], recorder, closing))
-        tasks.append(_task(recorder, models))
+        tasks.append(_task(recorder))
     return Group(going, tasks, placed[0], placed[1] if baseline else None)
 
 
@@ -186,13 +185,13 @@ def _opened(
     return cell
 
 
-def _task(recorder: Recorder, models: Sequence[MaskedLM]) -> CellTask:
+def _task(recorder: Recorder) -> CellTask:
     """What workers need to know of a cell."""
     config: EvaluationConfig = recorder.info.config
-    fast = DEFAULT_BATCH_TOKENS if config.batch_tokens else fast_batch_tokens(models)
+    config = replace(config, batch_tokens=config.batch_tokens or DEFAULT_BATCH_TOKENS)
     stored: Any = None
     if recorder.stored:
         pairs = sorted(recorder.stored.items())
         ids = np.array([index for index, _ in pairs], np.int64)
         stored = ray.put((ids, np.array([checksum for _, checksum in pairs], np.uint32)))
-    return CellTask(recorder.name, config, fast, stored)
+    return CellTask(recorder.name, config, stored)

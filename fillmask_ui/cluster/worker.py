@@ -7,7 +7,7 @@ import pickle
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
@@ -27,7 +27,7 @@ from fillmask_ui.evaluation import (
     RunningSummary,
     evaluate,
 )
-from fillmask_ui.evaluation.measure import DEFAULT_BATCH_TOKENS, WORTH_MEASURING, windows_of
+from fillmask_ui.evaluation.measure import windows_of
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, SkippedText
 from fillmask_ui.runs.record import other_text
@@ -42,8 +42,7 @@ class CellTask:
     """What a worker has to know of a cell."""
 
     run: str  # its name, for messages
-    config: EvaluationConfig  # resolved for the models
-    fast_batch_tokens: int  # what is fast on the driver, where the config leaves it open
+    config: EvaluationConfig  # resolved for the models, the size of the batches too
     # Of the rows that the run has: ids in ascending order, int64 [N], and checksums, uint32 [N].
     stored: Any = None  # ObjectRef of the two; None for none
 
@@ -109,8 +108,8 @@ class Worker:
             return {}
         checksums = {example.id: checksum(example.text) for example in examples}
         stored = self._stored_of(unit["cell"], task, checksums)
-        readable = self._readable(key, attempt, examples, task.config)
-        config = self._resolved(unit["cell"], task)
+        config = task.config
+        readable = self._readable(key, attempt, examples, config)
         done = stored
         if unit["parts"] > 1:
             done |= self._of_other_parts(unit, readable, config)
@@ -165,32 +164,13 @@ class Worker:
             list(windows_of(self._model, [example], config, self._baseline))
         return readable
 
-    def _resolved(self, cell: int, task: CellTask) -> EvaluationConfig:
-        """The config with the size of the batches, which the first block of the cell decides."""
-        config = task.config
-        if config.batch_tokens is not None:
-            return config
-        while True:
-            decided, block = ray.get(self._ledger.deciding.remote(cell))
-            if decided is not None:
-                return replace(config, batch_tokens=decided or DEFAULT_BATCH_TOKENS)
-            if block is None:
-                time.sleep(0.05)
-                continue
-            first = next(windows_of(self._model, block, config, self._baseline))
-            much = first.tokens >= WORTH_MEASURING
-            chosen = task.fast_batch_tokens if much else DEFAULT_BATCH_TOKENS
-            ray.get(self._ledger.decide.remote(cell, chosen))
-
     def _of_other_parts(
         self, unit: dict[str, Any], examples: list[Example], config: EvaluationConfig
     ) -> frozenset[int]:
         """The texts of the windows that other units of the same block measure."""
         windows = windows_of(self._model, examples, config, self._baseline)
         others = (
-            window.ids
-            for number, window in enumerate(windows)
-            if number % unit["parts"] != unit["part"]
+            ids for number, ids in enumerate(windows) if number % unit["parts"] != unit["part"]
         )
         return frozenset(index for ids in others for index in ids)
 

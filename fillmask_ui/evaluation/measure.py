@@ -30,10 +30,7 @@ BLOCK_TEXTS = 512
 # A window is a block, or a part of one that is so much work.
 _WINDOW_TOKENS = 2**16
 
-# Of a model that does not say what is fast, and of evaluations too small to find out.
 DEFAULT_BATCH_TOKENS = 512
-# Work of the first window, in tokens, from which on finding out pays.
-WORTH_MEASURING = 2**15
 
 
 @dataclass(frozen=True)
@@ -92,26 +89,17 @@ def evaluate(
                 yield row
 
 
-@dataclass(frozen=True)
-class Window:
-    """Texts whose batches are formed together."""
-
-    ids: tuple[int, ...]  # of the texts, those that cannot be measured included
-    tokens: int  # that the models read, for all views of the texts
-
-
 def windows_of(
     model: MaskedLM,
     examples: Iterable[Example | str],
     config: EvaluationConfig,
     baseline: MaskedLM | None = None,
-) -> Iterator[Window]:
-    """How `evaluate` cuts a stream of texts into windows, none of which is measured here."""
+) -> Iterator[tuple[int, ...]]:
+    """How `evaluate` cuts a stream into windows: the ids of the texts of each, skipped ones too."""
     config = check_models(model, baseline, config)
     lanes = _lanes(model, baseline, config, None)
     for window in _windows(_prepare_all(lanes, _numbered(examples), config)):
-        ids = (item.id if isinstance(item, SkippedText) else item[0].row.id for item in window)
-        yield Window(tuple(ids), sum(map(_size, window)))
+        yield tuple(item.id if isinstance(item, SkippedText) else item[0].row.id for item in window)
 
 
 def _numbered(examples: Iterable[Example | str]) -> Iterator[Example]:
@@ -191,16 +179,12 @@ def _measure(
     begun: Callable[[tuple[int, ...]], None] | None,
 ) -> Generator[EvaluatedText | SkippedText | Heartbeat]:
     """Row by row; of two lanes each text has a row that carries the other lane's."""
-    cut = _windows(_prepare_all(lanes, texts, config))
-    first = next(cut, [])
     models = [model for lane in lanes for model in lane.models]
     batch_tokens = config.batch_tokens or DEFAULT_BATCH_TOKENS
-    if config.batch_tokens is None and sum(map(_size, first)) >= WORTH_MEASURING:
-        batch_tokens = fast_batch_tokens(models)
     workers = min(getattr(model, "concurrent_calls", 1) for model in models)
     budget = Budget(LOGIT_BYTES)
     scorers = [_scorer(config, lane.models, batch_tokens, budget) for lane in lanes]
-    steps = _steps(itertools.chain([first], cut), scorers, done)
+    steps = _steps(_windows(_prepare_all(lanes, texts, config)), scorers, done)
     others: dict[int, EvaluatedText] = {}
     tokens = 0
     perform = partial(_Step.perform, begun=begun)
@@ -223,14 +207,6 @@ def _scorer(config: EvaluationConfig, models: Sequence[MaskedLM], *limits: Any) 
     if isinstance(config.scheme, Unmasking):
         return UnmaskingScorer(models, *limits, scheme=config.scheme, seed=config.seed)
     return BatchScorer(models, *limits)
-
-
-def fast_batch_tokens(models: Sequence[MaskedLM]) -> int:
-    """Tokens of a padded batch that are fast on this machine for all of the models."""
-    asked = [getattr(model, "best_batch_tokens", None) for model in models]
-    if not all(asked):
-        return DEFAULT_BATCH_TOKENS
-    return min(measured() for measured in asked if measured)
 
 
 _Item = tuple[Prepared, ...] | SkippedText

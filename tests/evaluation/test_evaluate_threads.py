@@ -9,7 +9,6 @@ from table_model import TableModel, TableVocabulary, letter_vocabulary, sample_t
 from fillmask_ui.errors import ModelOutputError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig, check_models, evaluate, measure
 from fillmask_ui.records import Example
-from fillmask_ui.runs import RunStore, prepare_info, resume, start
 
 TEXTS = ["", *sample_texts(60, seed=7), "zzz"]
 PAIRS = {
@@ -133,27 +132,3 @@ def test_two_tokenizers_are_compared_once_in_a_run(tmp_path):
     with pytest.raises(OptionError, match="different tokenizers"):
         check_models(first, other, config)
     check_models(first, second, config)
-
-
-def test_a_run_stores_its_batches_and_goes_on_with_them(tmp_path):
-    store, asked = RunStore(tmp_path), []
-
-    class Tuned(TableModel):
-        def best_batch_tokens(self):
-            asked.append(self)
-            return 100 if len(asked) == 1 else 1000
-
-    texts = ["the cat sat on the mat. " * 10] * 600
-    with start(store, prepare_info(EvaluationConfig("uniform"), Tuned())) as recorder:
-        rows = recorder.measure(Tuned(), texts)
-        for _ in range(4):
-            next(rows)
-        rows.close()
-    stored = store.open("latest").info
-    assert (stored.state, stored.config.batch_tokens) == ("stopped", 100)
-    model = Tuned()
-    with resume(store, "latest") as recorder:
-        assert len([*recorder.measure(model, texts)]) == 596
-    assert len(asked) == 1
-    assert max(rows * tokens for (rows, tokens), _ in model.calls) <= 100
-    assert "batch" not in store.open("latest").info.signature
