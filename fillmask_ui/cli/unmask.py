@@ -15,7 +15,7 @@ from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, 
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.files import text_file, visible
 from fillmask_ui.models.choice import ModelChoice
-from fillmask_ui.unmasking.config import UnmaskingConfig
+from fillmask_ui.unmasking.unmasking_options import UnmaskingConfig
 
 if TYPE_CHECKING:
     from fillmask_ui.protocol import MaskedLM

@@ -17,7 +17,7 @@ from fillmask_ui.evaluation.schemes import (
 )
 from fillmask_ui.masking import MaskRecipe, check_seed
 from fillmask_ui.options import check_options, option
-from fillmask_ui.unmasking.config import UnmaskingOptions
+from fillmask_ui.unmasking.unmasking_options import UnmaskingOptions
 
 # Raised when the same choices give other numbers than before. 2: dynamically quantized models are
 # scaled text by text. Under 1 they were by batch, so that the size of the batches moved the fourth

@@ -19,10 +19,9 @@ from fillmask_ui.evaluation.rows import EvaluatedText, UnmaskedScores
 from fillmask_ui.evaluation.schemes.unmasking import Unmasking
 from fillmask_ui.filling.words import ROWS_PER_CALL
 from fillmask_ui.protocol import MaskedLM, Vocabulary
-from fillmask_ui.unmasking.config import UnmaskingConfig
-from fillmask_ui.unmasking.decoding import Decoding
-from fillmask_ui.unmasking.pieces import Pieces
-from fillmask_ui.unmasking.unmask import logits_of, pseudo_perplexity
+from fillmask_ui.unmasking.sampling import Pieces
+from fillmask_ui.unmasking.unmask_texts import Decoding, logits_of, pseudo_perplexity
+from fillmask_ui.unmasking.unmasking_options import UnmaskingConfig
 
 
 class UnmaskingScorer(Scorer):

@@ -1,15 +1,17 @@
 """Many masks filled step by step, each step with the distributions that it rests on."""
 
-from fillmask_ui.unmasking.config import CONFIDENCES, ORDERS, UnmaskingConfig, UnmaskingOptions
-from fillmask_ui.unmasking.history import history_lines, read_history
-from fillmask_ui.unmasking.steps import FilledToken, HiddenPosition, Step, Unmasked
-from fillmask_ui.unmasking.unmask import finish, masked_prompt, unmask, unmask_all
+from fillmask_ui.unmasking.decoding_history import Step, Unmasked, history_lines, read_history
+from fillmask_ui.unmasking.unmask_texts import finish, masked_prompt, unmask, unmask_all
+from fillmask_ui.unmasking.unmasking_options import (
+    CONFIDENCES,
+    ORDERS,
+    UnmaskingConfig,
+    UnmaskingOptions,
+)
 
 __all__ = [
     "CONFIDENCES",
     "ORDERS",
-    "FilledToken",
-    "HiddenPosition",
     "Step",
     "Unmasked",
     "UnmaskingConfig",

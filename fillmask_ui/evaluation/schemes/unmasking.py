@@ -22,7 +22,7 @@ from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
 from fillmask_ui.options import option
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Encoding
-from fillmask_ui.unmasking.config import UnmaskingOptions
+from fillmask_ui.unmasking.unmasking_options import UnmaskingOptions
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,18 @@
-"""What iterative unmasking leaves behind: its steps and its result.
+"""The steps of an unmasked text, and their file: JSON Lines, the result first, then each step.
 
 Axes: T tokens of the text, M positions hidden at a step, K candidates.
 """
 
+import json
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from fillmask_ui.errors import DataError
 from fillmask_ui.records import Candidate, finite
+
+FORMAT = "fillmask-ui unmasking 1"
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ class HiddenPosition:
 
 @dataclass(frozen=True)
 class Step:
-    """One pass of the model and what was made of it."""
+    """One pass of the model and the tokens it led to."""
 
     number: int  # from 1
     ids: tuple[int, ...]  # T token ids after the step
@@ -49,7 +54,7 @@ class Step:
     duration_seconds: float  # of the pass, shared with the texts of the same batch
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values, as `fillmask-ui unmask --json` prints them."""
+        """As `fillmask-ui unmask --json` prints it."""
         written = {
             "step": self.number,
             "filled": [asdict(token) for token in self.filled],
@@ -62,7 +67,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Unmasked:
-    """A text with nothing hidden any more, and the way there."""
+    """A text with all its masks filled, and the steps that filled them."""
 
     text: str
     ids: tuple[int, ...]  # T token ids, special tokens included
@@ -86,7 +91,7 @@ class Unmasked:
         return math.fsum(step.duration_seconds for step in self.steps)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values; the shape that `fillmask-ui unmask --json` prints."""
+        """As `fillmask-ui unmask --json` prints it."""
         return {
             "text": self.text,
             "ids": list(self.ids),
@@ -97,3 +102,36 @@ class Unmasked:
             "start": self.start,
             "signature": self.signature,
         }
+
+
+def history_lines(result: Unmasked) -> Iterator[str]:
+    """All that the steps saw and wrote: lines of JSON without their ends."""
+    head = {**asdict(result), "steps": result.steps_taken}
+    yield json.dumps({"format": FORMAT, **head}, ensure_ascii=False)
+    for step in result.steps:
+        yield json.dumps(asdict(step), ensure_ascii=False)
+
+
+def read_history(lines: Iterable[str], name: str = "the history") -> Unmasked:
+    """The inverse of `history_lines`; a `DataError` that names the file if it is cut or foreign."""
+    try:
+        head, *steps = [json.loads(line) for line in lines if line.strip()]
+        if head.pop("format") != FORMAT or head.pop("steps") != len(steps):
+            raise ValueError("another format, or steps are missing")
+        return Unmasked(**_frozen(head), steps=tuple(map(_step, steps)))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"{name} is no history of `fillmask-ui unmask`, or was cut ({error}): save it again"
+        ) from error
+
+
+def _frozen(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(own) if isinstance(own, list) else own for key, own in values.items()}
+
+
+def _step(saved: dict[str, Any]) -> Step:
+    for state in saved["hidden"]:
+        state["candidates"] = tuple(Candidate(**own) for own in state["candidates"])
+    kinds = {"hidden": HiddenPosition, "filled": FilledToken, "remasked": FilledToken}
+    made = {name: [kind(**own) for own in saved[name]] for name, kind in kinds.items()}
+    return Step(**_frozen(saved | made))

@@ -1,0 +1,159 @@
+"""Which hidden positions a step fills, and which tokens it writes there.
+
+Axes: M hidden positions from left to right, V vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+
+from fillmask_ui.protocol import Vocabulary
+from fillmask_ui.records import Encoding
+from fillmask_ui.unmasking.unmasking_options import LEFT_TO_RIGHT, NO_ORDER, UnmaskingConfig
+
+
+@dataclass(frozen=True, eq=False)
+class Distributions:
+    """What the model says at the hidden positions of a step."""
+
+    log_probs: np.ndarray  # float64 [M, V], over the whole vocabulary, at temperature 1
+    entropies: np.ndarray  # float64 [M], in nats, over the whole vocabulary
+    writable: np.ndarray  # float64 [M, V]: `log_probs`, -inf where a token may not be written
+
+
+def confidences(found: Distributions, order: str) -> np.ndarray:
+    """How sure each position is, float64 [M]: the larger, the sooner it is filled.
+
+    `top_prob`: the probability of the best token that may be written; `prob_diff`: that less the
+    second one's; `entropy`: minus the entropy, in nats. Orders without one show `top_prob`.
+
+    >>> probabilities = np.array([[0.6, 0.3, 0.1], [0.5, 0.1, 0.4]])
+    >>> found = Distributions(np.log(probabilities), np.zeros(2), np.log(probabilities))
+    >>> confidences(found, "prob_diff").round(2).tolist()
+    [0.3, 0.1]
+    """
+    if order == "entropy":
+        return -found.entropies
+    best = np.exp(found.writable.max(axis=1))  # [M]
+    if order != "prob_diff":
+        return best
+    return best - np.exp(np.partition(found.writable, -2, axis=1)[:, -2])
+
+
+def choose_positions(
+    found: Distributions, config: UnmaskingConfig, steps_left: int, rng: Generator
+) -> np.ndarray:
+    """Indices in [0, M), ascending, of the positions that a step fills.
+
+    Without a threshold floor(M / steps left), all of them in the last step. With one, from the
+    surest on: each before which the uncertainties (1 - confidence, or entropy / ln V) sum to less
+    than the threshold. Ties go to the position further left.
+
+    Source:
+        The order by confidence and its noise: MaskGIT, arXiv:2202.04200, section 3.2.
+    """
+    count = len(found.log_probs)
+    if steps_left <= 1:
+        return np.arange(count)
+    if config.order == LEFT_TO_RIGHT:
+        ranking = np.arange(count)
+    elif config.order == NO_ORDER:
+        ranking = rng.permutation(count)
+    else:
+        scores = confidences(found, config.order)
+        if config.confidence_temperature > 0:
+            scores = scores + config.confidence_temperature * rng.gumbel(size=count)
+        ranking = np.argsort(-scores, kind="stable")
+    if config.threshold is None:
+        return np.sort(ranking[: count // steps_left])
+    if config.order == "entropy":
+        unsure = found.entropies / np.log(found.log_probs.shape[1])
+    else:
+        unsure = 1 - confidences(found, config.order)
+    before = np.concatenate([[0.0], np.cumsum(unsure[ranking])[:-1]])
+    return np.sort(ranking[before < config.threshold])
+
+
+def choose_tokens(
+    found: Distributions, chosen: np.ndarray, config: UnmaskingConfig, rng: Generator
+) -> np.ndarray:
+    """Token ids, int64 [C], for C chosen positions.
+
+    At temperature 0 the most probable one that may be written, the lower id of a tie; else one
+    drawn at that temperature among the `top_k`, or the `top_p`, most probable.
+    """
+    writable = found.writable[chosen]  # [C, V]
+    if config.temperature == 0:
+        return writable.argmax(axis=1)
+    draws = rng.random(len(chosen)).tolist()
+    scores = (row / config.temperature for row in writable)
+    drawn = [_draw(own, config, draw) for own, draw in zip(scores, draws, strict=True)]
+    return np.array(drawn, np.int64)
+
+
+def _draw(scores: np.ndarray, config: UnmaskingConfig, draw: float) -> int:
+    """One token id by [V] scores, unnormalised logarithms; `draw` is in [0, 1)."""
+    order = np.argsort(-scores, kind="stable")
+    weights = np.exp(scores[order] - scores[order[0]])
+    cumulative = np.cumsum(weights[: config.top_k])
+    if config.top_p is not None:
+        # The fewest that reach the share: all before the first that does, and that one.
+        enough = np.searchsorted(cumulative, config.top_p * cumulative[-1])
+        cumulative = cumulative[: enough + 1]
+    place = np.searchsorted(cumulative, draw * cumulative[-1], side="right")
+    return int(order[min(place, len(cumulative) - 1)])
+
+
+class Pieces:
+    """Which tokens may be written at a hidden position; made once for many texts.
+
+    Special tokens never are, nor columns of the logits without a token.
+
+    Args:
+        vocabulary: of the model.
+        width: V, columns of its logits.
+        fitting: whether sub-word pieces are written only where there is a word to continue:
+            behind a mask that is filled by now, or behind a letter of the text without a blank in
+            between.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, width: int, *, fitting: bool) -> None:
+        self._vocabulary = vocabulary
+        self._fitting = fitting
+        never = {*vocabulary.special_ids, vocabulary.mask_id, vocabulary.unk_id}
+        self._known = np.zeros(width, bool)  # [V]
+        self._known[: vocabulary.size] = True
+        self._known[[token_id for token_id in never if token_id is not None]] = False
+        if fitting:
+            pieces = [i for i in np.flatnonzero(self._known).tolist() if self._continues(i)]
+            self._pieces = np.zeros(width, bool)  # [V]
+            self._pieces[pieces] = True
+            # Byte-level vocabularies write the first word of a text without the mark of a blank.
+            first = vocabulary.encode_word("a", "")[:1]
+            self._bare_start = any(map(vocabulary.is_continuation, first))
+
+    def allowed(self, encoding: Encoding, ids: Sequence[int], hidden: Sequence[int]) -> np.ndarray:
+        """Bool [M, V]: which tokens may be written at each of M hidden positions.
+
+        `encoding` is of the text with all its masks, `ids` are its T token ids now.
+        """
+        if not self._fitting:
+            return np.broadcast_to(self._known, (len(hidden), len(self._known)))
+        fits = np.array([self._has_word_before(encoding, ids, position) for position in hidden])
+        return self._known & (fits[:, None] | ~self._pieces)
+
+    def _continues(self, token_id: int) -> bool:
+        word = self._vocabulary.word(token_id)
+        return word[:1].isalnum() and self._vocabulary.is_continuation(token_id)
+
+    def _has_word_before(self, encoding: Encoding, ids: Sequence[int], position: int) -> bool:
+        before = position - 1
+        if before < 0 or encoding.special[before]:
+            return self._bare_start
+        given = encoding.ids[before] != self._vocabulary.mask_id
+        if given and encoding.spans[position].start > encoding.spans[before].end:
+            return False  # a blank of the text stands in between
+        still_hidden = ids[before] == self._vocabulary.mask_id
+        return not still_hidden and self._vocabulary.word(ids[before])[-1:].isalnum()

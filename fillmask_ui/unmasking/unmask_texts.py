@@ -1,0 +1,288 @@
+"""Iterative unmasking: many masks filled step by step.
+
+Definition. Each step asks the model for the distributions at all positions that are still hidden,
+chooses some of them (`choose_positions`), writes a token at each (`choose_tokens`), and goes on;
+the last step fills all that are left. Tokens of one step do not see each other.
+
+Rivals: filling all masks at once, as `fill` shows them, lets no token see another; the chain rule
+from left to right (`joint_fillings`) sees the others but not the right side; a causal model has
+only the left side.
+
+Source:
+    Mask-predict, arXiv:1904.09324; the order by confidence, MaskGIT, arXiv:2202.04200.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+
+from fillmask_ui import scoring
+from fillmask_ui.batching import logits_of_batch, pad, plan_batches, windows
+from fillmask_ui.errors import FillmaskError, OptionError
+from fillmask_ui.filling.predict import candidates_of
+from fillmask_ui.filling.prompt import encode_masked, filled_text, mask_positions
+from fillmask_ui.filling.words import ROWS_PER_CALL, exponentials_at
+from fillmask_ui.protocol import MaskedLM, Vocabulary
+from fillmask_ui.records import Encoding
+from fillmask_ui.unmasking.decoding_history import FilledToken, HiddenPosition, Step, Unmasked
+from fillmask_ui.unmasking.sampling import (
+    Distributions,
+    Pieces,
+    choose_positions,
+    choose_tokens,
+    confidences,
+)
+from fillmask_ui.unmasking.unmasking_options import UnmaskingConfig
+
+# Tokens of a batch, padding counted, and positions asked about: M rows bring M x V logits.
+BATCH_TOKENS = 2_048
+BATCH_POSITIONS = 128
+# Texts that are decoded at a time.
+WINDOW_TEXTS = 64
+# Tokens that a step keeps of each hidden position.
+SHOWN = 5
+
+
+def masked_prompt(
+    vocabulary: Vocabulary, new_tokens: int, *, prefix: str = "", suffix: str = ""
+) -> str:
+    """A text with so many masks, at least one, between a prefix and a suffix that may be blank."""
+    if new_tokens < 1:
+        raise OptionError(f"at least 1 token must be hidden; {new_tokens} were asked for")
+    return " ".join(filter(str.strip, [prefix, *[vocabulary.mask_token] * new_tokens, suffix]))
+
+
+def unmask(model: MaskedLM, text: str, config: UnmaskingConfig | None = None) -> Iterator[Step]:
+    """Fill the masks of a text step by step; each step is made when it is asked for.
+
+    Args:
+        model: from `load_model`.
+        text: with one mask or more; `masked_prompt` writes one.
+        config: how; by default the most probable token at the surest position first.
+
+    Raises:
+        TextError: if the text is blank, has no mask or is too long.
+        ModelOutputError: if the model returns NaN.
+    """
+    decoding = _begun(model, text, config)
+    while decoding.hidden:
+        yield _step_together(model, [decoding])[0]
+
+
+def finish(
+    model: MaskedLM,
+    text: str,
+    config: UnmaskingConfig | None = None,
+    on_step: Callable[[Step], None] | None = None,
+) -> Unmasked:
+    """`unmask` to its end; errors as there. `on_step` is called with each step as it is made."""
+    decoding = _begun(model, text, config)
+    while decoding.hidden:
+        (step,) = _step_together(model, [decoding])
+        if on_step is not None:
+            on_step(step)
+    return _result(model, decoding)
+
+
+def unmask_all(
+    model: MaskedLM, texts: Iterable[str], config: UnmaskingConfig | None = None
+) -> Iterator[Unmasked | FillmaskError]:
+    """Many texts in batches, each with the result it has alone.
+
+    Yields:
+        One result per text, in order; the error of a text that cannot be unmasked.
+    """
+    for window in windows(texts, lambda _: 1, max_size=WINDOW_TEXTS, max_items=WINDOW_TEXTS):
+        decodings = _decodings(model, window, config)
+        running = [one for one in decodings if isinstance(one, Decoding)]
+        while running := [one for one in running if one.hidden]:
+            plan = plan_batches(
+                [len(one.ids) for one in running],
+                max_tokens=BATCH_TOKENS,
+                targets=[len(one.hidden) for one in running],
+                max_targets=BATCH_POSITIONS,
+            )
+            for batch in plan:
+                _step_together(model, [running[index] for index in batch])
+        for one in decodings:
+            yield one if isinstance(one, FillmaskError) else _result(model, one)
+
+
+class Decoding:
+    """One text from masks to words, one answer of the model at a time.
+
+    What it draws comes from the seed and the text alone, so that a batch changes nothing.
+
+    Args:
+        encoding: with at least one mask.
+        vocabulary: of the model.
+        config: how it is unmasked.
+        pieces: which tokens may be written where.
+        positions: the masks that are filled, from left to right; all of the text if not given.
+        keep_hidden: whether steps keep what they saw at each hidden position, `Step.hidden`.
+    """
+
+    def __init__(
+        self,
+        encoding: Encoding,
+        vocabulary: Vocabulary,
+        config: UnmaskingConfig,
+        pieces: Pieces,
+        positions: Sequence[int] | None = None,
+        *,
+        keep_hidden: bool = True,
+    ) -> None:
+        self.encoding = encoding
+        self.config = config
+        self.initial = tuple(
+            mask_positions(encoding, vocabulary) if positions is None else positions
+        )
+        self.ids = list(encoding.ids)
+        self.steps: list[Step] = []
+        self._vocabulary = vocabulary
+        self._pieces = pieces
+        self._keep_hidden = keep_hidden
+        self._filled: dict[int, FilledToken] = {}
+        self._rng = np.random.default_rng([config.seed, *encoding.ids])
+
+    @property
+    def hidden(self) -> tuple[int, ...]:
+        """Positions that are hidden now, from left to right."""
+        return tuple(position for position in self.initial if position not in self._filled)
+
+    @property
+    def text(self) -> str:
+        """The text as far as it is filled."""
+        ids = {position: token.token_id for position, token in self._filled.items()}
+        return filled_text(self.encoding, self._vocabulary, ids)
+
+    def advance(self, logits: np.ndarray, seconds: float) -> Step:
+        """Make a step of the logits at the hidden positions, float32 [M, V]."""
+        hidden, values = self.hidden, scoring.exponentials(logits)
+        allowed = self._pieces.allowed(self.encoding, self.ids, hidden)
+        log_probs = values.log_probabilities
+        writable = np.where(allowed, log_probs, -np.inf)
+        found = Distributions(log_probs, values.entropy_nats, writable)
+        left = (self.config.max_steps or len(self.initial)) - len(self.steps)
+        chosen = choose_positions(found, self.config, left, self._rng)
+        tokens = choose_tokens(found, chosen, self.config, self._rng)
+        filled = [
+            self._token(hidden[index], token_id, float(log_probs[index, token_id]))
+            for index, token_id in zip(chosen.tolist(), tokens.tolist(), strict=True)
+        ]
+        states = self._states(found, hidden) if self._keep_hidden else ()
+        remasked = self._remasked() if left > 1 else ()
+        for token in remasked:
+            del self._filled[token.position]
+            self.ids[token.position] = self._vocabulary.mask_id
+        for token in filled:
+            self._filled[token.position] = token
+            self.ids[token.position] = token.token_id
+        gained = [token.log_probability_nats for token in filled]
+        own = math.fsum([*gained, *(-token.log_probability_nats for token in remasked)])
+        before = self.steps[-1].total_log_probability_nats if self.steps else 0.0
+        step = Step(
+            number=len(self.steps) + 1,
+            ids=tuple(self.ids),
+            hidden=states,
+            filled=tuple(filled),
+            remasked=tuple(remasked),
+            log_probability_nats=own,
+            total_log_probability_nats=before + own,
+            duration_seconds=seconds,
+        )
+        self.steps.append(step)
+        return step
+
+    def _states(self, found: Distributions, hidden: Sequence[int]) -> tuple[HiddenPosition, ...]:
+        top = scoring.top_k(found.writable, SHOWN)
+        sure = confidences(found, self.config.order).tolist()
+        shown = zip(hidden, sure, top.token_ids, top.nll_nats, strict=True)
+        return tuple(
+            HiddenPosition(position, own, candidates_of(self._vocabulary, ids, nlls))
+            for position, own, ids, nlls in shown
+        )
+
+    def _token(self, position: int, token_id: int, log_probability: float) -> FilledToken:
+        token = self._vocabulary.token(token_id)
+        return FilledToken(position, token_id, token, math.exp(log_probability))
+
+    def _remasked(self) -> tuple[FilledToken, ...]:
+        """The least probable tokens of earlier steps, the one further left of a tie first."""
+        earlier = self._filled.values()
+        worst = sorted(earlier, key=lambda token: (token.probability, token.position))
+        return tuple(sorted(worst[: self.config.remask], key=lambda token: token.position))
+
+
+def logits_of(model: MaskedLM, decodings: Sequence[Decoding]) -> list[np.ndarray]:
+    """Float32 [M, V] for each text at its M positions that are still hidden, from one call."""
+    batch = pad([np.array(one.ids) for one in decodings], model.vocabulary.pad_id)  # [B, T]
+    counts = [len(one.hidden) for one in decodings]
+    rows = np.repeat(np.arange(len(decodings)), counts)  # [sum of M]
+    cols = np.array([place for one in decodings for place in one.hidden], np.int64)
+    logits = logits_of_batch(model, batch, rows, cols)
+    return np.split(logits, np.cumsum(counts)[:-1])
+
+
+def pseudo_perplexity(model: MaskedLM, ids: Sequence[int]) -> float:
+    """e^ of the mean NLL of each token, hidden alone; special tokens, as in all T ids, left out.
+
+    Source:
+        Salazar et al. 2020, arXiv:1910.14659, as the metric of that name measures texts.
+    """
+    vocabulary = model.vocabulary
+    own = [place for place, token_id in enumerate(ids) if token_id not in vocabulary.special_ids]
+    losses: list[float] = []
+    for start in range(0, len(own), ROWS_PER_CALL):
+        places = own[start : start + ROWS_PER_CALL]
+        views = [[*ids[:place], vocabulary.mask_id, *ids[place + 1 :]] for place in places]
+        log_probs = exponentials_at(model, views, places).log_probabilities
+        targets = np.array([ids[place] for place in places])
+        losses += scoring.target_nll_nats(log_probs, targets).tolist()
+    mean = math.fsum(losses) / len(losses)
+    return math.exp(mean) if mean < 700 else math.inf
+
+
+def _begun(model: MaskedLM, text: str, config: UnmaskingConfig | None) -> Decoding:
+    (decoding,) = _decodings(model, [text], config)
+    if isinstance(decoding, FillmaskError):
+        raise decoding
+    return decoding
+
+
+def _decodings(
+    model: MaskedLM, texts: Sequence[str], config: UnmaskingConfig | None
+) -> list[Decoding | FillmaskError]:
+    config = config or UnmaskingConfig()
+    vocabulary, width = model.vocabulary, model.signature.vocabulary_size
+    pieces = Pieces(vocabulary, width, fitting=config.pieces == "fitting")
+
+    def begun(text: str) -> Decoding | FillmaskError:
+        try:
+            return Decoding(encode_masked(model, text), vocabulary, config, pieces)
+        except FillmaskError as error:
+            return error  # the others finish
+
+    return [begun(text) for text in texts]
+
+
+def _step_together(model: MaskedLM, decodings: Sequence[Decoding]) -> list[Step]:
+    """One step of each of some texts, from one call of the model."""
+    started = time.perf_counter()
+    logits = logits_of(model, decodings)
+    seconds = time.perf_counter() - started
+    return [one.advance(part, seconds) for one, part in zip(decodings, logits, strict=True)]
+
+
+def _result(model: MaskedLM, decoding: Decoding) -> Unmasked:
+    return Unmasked(
+        text=decoding.text,
+        ids=tuple(decoding.ids),
+        start=decoding.initial[0],
+        hidden=decoding.initial,
+        steps=tuple(decoding.steps),
+        pseudo_perplexity=pseudo_perplexity(model, decoding.ids),
+        signature=f"{model.signature}|{decoding.config.signature}",
+    )
