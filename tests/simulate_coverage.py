@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fillmask_ui.evaluation.running import few_texts_carry
+from fillmask_ui.evaluation.running_summary import few_texts_carry
 from fillmask_ui.intervals import Interval, effective_number, interval_of_scores
 
 SHORTEST, MEAN_NATS, WORSE = 8.0, 2.1, 1.04

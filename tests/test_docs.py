@@ -15,13 +15,13 @@ import typer
 from test_layers import HEAVY, ROOMS
 
 from fillmask_ui.cli.main import app
-from fillmask_ui.evaluation import SCHEMES
+from fillmask_ui.evaluation import METRICS
 from fillmask_ui.evaluation.catalogue import (
     COMPARISON_FIGURES,
     MODEL_FIGURES,
     SPLITS,
-    WRITTEN_FIGURES,
 )
+from fillmask_ui.evaluation.metrics.unmasking import WRITTEN_FIGURES
 
 ROOT = Path(__file__).parent.parent
 RECORDED = ROOT / "tests" / "recorded" / "outputs" / "json"
@@ -125,7 +125,7 @@ def test_every_key_of_the_json_is_documented(title, name):
     assert not [key for key in keys(printed) if f'"{key}"' not in own]
 
 
-@pytest.mark.parametrize("metric", SCHEMES)
+@pytest.mark.parametrize("metric", METRICS)
 def test_every_metric_is_defined(metric):
     assert f"\n| `{metric}` |" in section(read("docs/evaluate.md"), "Metrics")
     assert f"`{metric}`" in section(read("docs/command-line.md"), "`fillmask-ui eval`")
@@ -197,7 +197,7 @@ def test_what_a_public_page_promises_is_what_the_code_has():
     from fillmask_ui.ui.app import launch_options
     from fillmask_ui.ui.evaluate import desk, form, uploads
 
-    *first, last = (name for name, scheme in SCHEMES.items() if scheme.one_by_one)
+    *first, last = (name for name, metric in METRICS.items() if metric.one_by_one)
     one_by_one = f"{', '.join(first)} and {last}"
     promises = section(read("SECURITY.md"), "A page for strangers")
     options = launch_options(public=True)

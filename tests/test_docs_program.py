@@ -21,7 +21,7 @@ from test_docs import (
 )
 
 import fillmask_ui
-from fillmask_ui.evaluation import SCHEMES
+from fillmask_ui.evaluation import METRICS
 from fillmask_ui.lessons import chapters
 from fillmask_ui.lessons.exercises import COURSE_SEED, EXERCISES, exercises_of
 from fillmask_ui.onnx_tools import schemes
@@ -40,7 +40,7 @@ COUNTS = {
     "exercise": sum(len(exercises_of(name, COURSE_SEED)) for name in EXERCISES),
     "command": len(PROGRAM.commands),
     "option": len({option for _, option in options()}),
-    "metric": len(SCHEMES),
+    "metric": len(METRICS),
     "scheme": len(schemes.SCHEMES),
     "public name": len(fillmask_ui.__all__),
 }

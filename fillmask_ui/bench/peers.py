@@ -21,7 +21,7 @@ from fillmask_ui.bench.flops import EncoderShape
 from fillmask_ui.bench.texts import prepared, sentence
 from fillmask_ui.bench.timing import Timing, evaluation_timing, timed
 from fillmask_ui.evaluation import EvaluationConfig
-from fillmask_ui.evaluation.prepare import Prepared
+from fillmask_ui.evaluation.rows import Prepared
 from fillmask_ui.models.progress import quiet_transformers
 from fillmask_ui.models.vocabulary import load_vocabulary
 

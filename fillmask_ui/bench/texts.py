@@ -11,7 +11,8 @@ from itertools import cycle, islice
 import numpy as np
 
 from fillmask_ui.evaluation import EvaluationConfig, SeededMasks
-from fillmask_ui.evaluation.prepare import Prepared, prepare
+from fillmask_ui.evaluation.measure import prepare
+from fillmask_ui.evaluation.rows import Prepared
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Example
 

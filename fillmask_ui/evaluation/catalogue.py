@@ -1,7 +1,7 @@
 """The catalogue of figures: each with its key, its name, its unit and where it is found.
 
-Everything that shows an evaluation reads these tables: JSON, the shell, the page and the report. A
-new figure is an attribute of a record in `summary` and a row here.
+JSON, the shell, the page and the report read these tables. A new figure is an attribute of a record
+in `summary` and a row here; those of one metric alone stand with it.
 """
 
 from collections.abc import Iterable
@@ -60,19 +60,6 @@ MODEL_FIGURES = (
     Figure("characters", "characters"),
     Figure("texts_truncated", "texts cut at the end", attribute="truncated"),
     Figure("tokens_left_out", "tokens left out", attribute="left_out"),
-)
-# Of texts that were filled step by step.
-WRITTEN_FIGURES = (
-    Figure("exact_match", "exact match", "", "exact_match_interval"),
-    Figure("infill_token_accuracy", "infill token accuracy", "", "infill_token_accuracy_interval"),
-    Figure(
-        "mean_pseudo_perplexity",
-        "mean pseudo-perplexity of the finished texts",
-        "",
-        "mean_pseudo_perplexity_interval",
-    ),
-    Figure("distinct_1", "distinct-1"),
-    Figure("distinct_2", "distinct-2"),
 )
 GROUP_FIGURES = (
     Figure("tokens", "tokens"),

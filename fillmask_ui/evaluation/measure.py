@@ -12,25 +12,36 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, cast
+
+import numpy as np
 
 from fillmask_ui.batching import Budget, in_order, windows
 from fillmask_ui.comparing.tokenizers import same_tokenizer
-from fillmask_ui.errors import DataError, OptionError
-from fillmask_ui.evaluation.batches import LOGIT_BYTES, Batch, BatchScorer, Scorer
-from fillmask_ui.evaluation.config import EvaluationConfig
-from fillmask_ui.evaluation.prepare import NOT_COMPARABLE, Masks, Prepared, SeededMasks, prepare
-from fillmask_ui.evaluation.rows import EvaluatedText
-from fillmask_ui.evaluation.schemes.unmasking import Unmasking
-from fillmask_ui.evaluation.unmasked import UnmaskingScorer
-from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.records import Example, SkippedText
+from fillmask_ui.errors import DataError, OptionError, TextError
+from fillmask_ui.evaluation.batch_scoring import LOGIT_BYTES, Batch, Scorer
+from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
+from fillmask_ui.evaluation.rows import (
+    FIRST,
+    LATER,
+    WHOLE,
+    EvaluatedText,
+    MaskedText,
+    Prepared,
+    covered,
+)
+from fillmask_ui.masking import HiddenTokens, generator, hideable
+from fillmask_ui.protocol import MaskedLM, Vocabulary
+from fillmask_ui.records import Encoding, Example, SkippedText, Span
 
 BLOCK_TEXTS = 512
 # A window is a block, or a part of one that is so much work.
 _WINDOW_TOKENS = 2**16
 
 DEFAULT_BATCH_TOKENS = 512
+NOT_COMPARABLE = "tokenizers do not cover the same characters"
+# Far more characters than any tokenizer puts into one token of running text.
+_CHARACTERS_A_TOKEN = 64
 
 
 @dataclass(frozen=True)
@@ -40,6 +51,25 @@ class Heartbeat:
     texts: float  # through so far, skipped and done ones too; those under way by share of the work
     batch_tokens: int  # of the padded batches, where it was left open
     tokens: int  # scored so far, those of rows that come later included
+
+
+class Masks(Protocol):
+    """Where hidden tokens come from."""
+
+    def hide(self, encoding: Encoding, example_id: int) -> HiddenTokens:
+        """Hidden tokens of one text; none (M = 0) is a valid answer."""
+
+
+@dataclass(frozen=True)
+class SeededMasks:
+    """Masks that depend on (seed, the example's id, its tokens) alone."""
+
+    config: EvaluationConfig
+    vocabulary: Vocabulary
+
+    def hide(self, encoding: Encoding, example_id: int) -> HiddenTokens:
+        rng = generator(self.config.seed, example_id)
+        return self.config.scheme.hide(encoding, self.vocabulary, rng)
 
 
 def evaluate(
@@ -183,7 +213,9 @@ def _measure(
     batch_tokens = config.batch_tokens or DEFAULT_BATCH_TOKENS
     workers = min(getattr(model, "concurrent_calls", 1) for model in models)
     budget = Budget(LOGIT_BYTES)
-    scorers = [_scorer(config, lane.models, batch_tokens, budget) for lane in lanes]
+    scorers = [
+        config.scheme.scorer(lane.models, batch_tokens, budget, config.seed) for lane in lanes
+    ]
     steps = _steps(_windows(_prepare_all(lanes, texts, config)), scorers, done)
     others: dict[int, EvaluatedText] = {}
     tokens = 0
@@ -200,13 +232,6 @@ def _measure(
                     yield replace(row, other=others.pop(row.id, None), metric=config.metric)
             tokens += 0 if step.waits else step.what.tokens(done)
             yield Heartbeat(step.texts, batch_tokens, tokens)
-
-
-def _scorer(config: EvaluationConfig, models: Sequence[MaskedLM], *limits: Any) -> Scorer:
-    """What measures by the metric of a config; `limits` as of `Scorer`."""
-    if isinstance(config.scheme, Unmasking):
-        return UnmaskingScorer(models, *limits, scheme=config.scheme, seed=config.seed)
-    return BatchScorer(models, *limits)
 
 
 _Item = tuple[Prepared, ...] | SkippedText
@@ -258,3 +283,89 @@ def _prepare_all(
             yield tuple(ready)
         else:
             yield SkippedText(text.id, NOT_COMPARABLE)
+
+
+def prepare(
+    example: Example, vocabulary: Vocabulary, config: EvaluationConfig, masks: Masks
+) -> Prepared | SkippedText:
+    """Hide tokens of one text, or say why it cannot be measured."""
+    if not example.text.strip():
+        return SkippedText(example.id, "empty or blank")
+    max_tokens = cast("int", config.max_tokens)  # `evaluate` has resolved it
+    try:
+        encoding = _encode_beginning(vocabulary, example.text, max_tokens)
+    except TextError:
+        return SkippedText(example.id, "cannot be tokenized")
+    truncated = len(encoding) > max_tokens
+    if truncated:
+        encoding = _cut(encoding, max_tokens)
+    can_hide = hideable(encoding.ids, vocabulary.special_ids)
+    # Asked also where nothing can be hidden: a stream of masks advances there too.
+    hidden = masks.hide(encoding, example.id)
+    if not can_hide.any():
+        return SkippedText(example.id, "only special or unknown tokens")
+    if not len(hidden.cols):
+        return SkippedText(example.id, "no token was chosen")
+    spans = [(encoding.spans[col].start, encoding.spans[col].end) for col in hidden.cols]
+    whole = config.scheme.covers_the_text
+    row = MaskedText(
+        id=example.id,
+        text=encoding.text,
+        characters=_spelled(encoding, can_hide) if whole else len(covered(encoding.text, spans)),
+        truncated=truncated,
+        left_out=encoding.special.count(False) - int(can_hide.sum()),
+        can_hide=int(can_hide.sum()),
+        ids=hidden.ids,
+        cols=hidden.cols,
+        tokens=tuple(vocabulary.token(int(index)) for index in hidden.true_ids),
+        kinds=hidden.kinds,
+        shown_ids=hidden.input_ids[hidden.cols],
+        parts=_parts(encoding, hidden.cols),
+        spans=np.array(spans, np.int64),
+    )
+    return Prepared(row, hidden, encoding)
+
+
+def _encode_beginning(vocabulary: Vocabulary, text: str, max_tokens: int) -> Encoding:
+    """A text as tokens; of a much longer one its beginning alone, but more than `max_tokens`."""
+    limit = _CHARACTERS_A_TOKEN * (max_tokens + 1)
+    while True:
+        encoding = vocabulary.encode(text[:limit])
+        if len(encoding) > max_tokens or len(text) <= limit:
+            return encoding
+        limit *= 4
+
+
+def _cut(encoding: Encoding, max_tokens: int) -> Encoding:
+    """As many tokens as fit, special tokens at the end kept."""
+    closing = 0
+    while closing < len(encoding) and encoding.special[-1 - closing]:
+        closing += 1
+    kept = max_tokens - closing
+    end = max((span.end for span in encoding.spans[:kept]), default=0)
+    values = {
+        name: own[:kept] + own[len(encoding) - closing :] for name, own in vars(encoding).items()
+    }
+    spans = tuple(Span(min(span.start, end), min(span.end, end)) for span in values["spans"])
+    return Encoding(**{**values, "text": encoding.text[:end], "spans": spans})
+
+
+def _spelled(encoding: Encoding, can_hide: np.ndarray) -> int:
+    """Characters of a text, those of written tokens that are not scored left out."""
+    text = encoding.text
+    kept = np.ones(len(text), bool)
+    for span, special, scored in zip(encoding.spans, encoding.special, can_hide, strict=True):
+        if not special and not scored:
+            kept[span.start : span.end] = False
+    return int(kept[len(text) - len(text.lstrip()) : len(text.rstrip())].sum())
+
+
+def _parts(encoding: Encoding, cols: np.ndarray) -> np.ndarray:
+    """uint8 [M], index into `PARTS`."""
+    parts = np.full(len(cols), WHOLE, np.uint8)
+    words = (None, *encoding.word_ids, None)
+    for index, col in enumerate(cols):
+        before, own, after = words[col : col + 3]
+        if own is not None and own in (before, after):
+            parts[index] = LATER if own == before else FIRST
+    return parts

@@ -1,17 +1,18 @@
-"""What an evaluation yields for each text, and its form as a line of JSON.
+"""What an evaluation yields for each text, a line of JSON in stored runs.
 
 Axes: T tokens of the text, M hidden positions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import numpy as np
 
-from fillmask_ui.masking import KINDS
-from fillmask_ui.records import InJson
+from fillmask_ui.masking import KINDS, HiddenTokens
+from fillmask_ui.records import Encoding, InJson
 
 # What part of its word a token is.
 PARTS = ("whole word", "first sub-token", "later sub-token")
@@ -40,7 +41,7 @@ class TokenScores:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class UnmaskedScores(TokenScores):
-    """The same of a text that the model filled step by step, each token at its own step."""
+    """Scores of a text that the model filled step by step, each token at its own step."""
 
     steps: Annotated[np.ndarray, _COUNTS]  # int64 [M], number of the step that wrote it, from 1
     written_ids: Annotated[np.ndarray, _IDS]  # int64 [M], the token that was written
@@ -94,6 +95,21 @@ class MaskedText:
     def true_ids(self) -> np.ndarray:
         """int64 [M], the tokens to be found."""
         return self.ids[self.cols]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """One text, ready for the model."""
+
+    row: MaskedText
+    hidden: HiddenTokens
+    encoding: Encoding  # of the text with nothing hidden
+
+
+def covered(text: str, spans: Iterable[tuple[int, int]]) -> frozenset[int]:
+    """Characters of a text, blanks left out, that its hidden tokens stand for."""
+    places = (place for start, end in spans for place in range(start, end))
+    return frozenset(place for place in places if not text[place].isspace())
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,15 +15,14 @@ from fillmask_ui.evaluation.catalogue import (
     GROUP_FIGURES,
     MODEL_FIGURES,
     SPLITS,
-    WRITTEN_FIGURES,
     Figure,
     figures_dict,
     interval_list,
 )
-from fillmask_ui.evaluation.config import EvaluationConfig
-from fillmask_ui.evaluation.samples import TokenExample
-from fillmask_ui.evaluation.schemes import CrossEntropy, Scheme
-from fillmask_ui.evaluation.schemes.scheme import exp
+from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
+from fillmask_ui.evaluation.metrics import CrossEntropy, Metric
+from fillmask_ui.evaluation.metrics.metric import exp
+from fillmask_ui.evaluation.running_sums import OwnFigures, TokenExample
 from fillmask_ui.intervals import Interval, Verdict
 from fillmask_ui.records import finite
 
@@ -82,22 +81,6 @@ class Histogram:
         return float(low + (high - low) * inside)
 
 
-@dataclass(frozen=True)
-class WrittenFigures:
-    """What one model wrote where texts were filled step by step."""
-
-    exact_match: float  # share of texts with every hidden token right
-    exact_match_interval: Interval | None
-    infill_token_accuracy: float  # share of hidden tokens where the true one was written
-    infill_token_accuracy_interval: Interval | None
-    mean_pseudo_perplexity: float  # of the finished texts, each text counting once
-    mean_pseudo_perplexity_interval: Interval | None
-    # Distinct tokens, and pairs of neighbours that were both written, by all written tokens:
-    # Li et al. 2016, arXiv:1510.03055.
-    distinct_1: float
-    distinct_2: float
-
-
 @dataclass(frozen=True, eq=False)
 class ModelFigures:
     """What was measured of one model."""
@@ -125,7 +108,7 @@ class ModelFigures:
     histogram: Histogram  # of the loss of a token, by kind
     truncated: int  # texts cut at the end
     left_out: int  # unknown and written special tokens, which are not scored
-    written: WrittenFigures | None = None  # of texts that were filled step by step
+    written: OwnFigures | None = None  # of the metric alone: of texts filled step by step
 
     @property
     def perplexity(self) -> float:
@@ -149,7 +132,7 @@ class ModelFigures:
             name: {group.name: figures_dict(group, GROUP_FIGURES) for group in getattr(self, name)}
             for name in SPLITS
         }
-        written = figures_dict(self.written, WRITTEN_FIGURES) if self.written else {}
+        written = figures_dict(self.written, self.written.catalogue) if self.written else {}
         return {
             **written,
             **figures_dict(self, MODEL_FIGURES),
@@ -209,7 +192,7 @@ class Summary:
     points: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
-    def scheme(self) -> Scheme:
+    def scheme(self) -> Metric:
         """The metric; cross-entropy where the rows alone were given."""
         return self.config.scheme if self.config is not None else CrossEntropy()
 

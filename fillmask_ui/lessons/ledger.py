@@ -12,7 +12,7 @@ import numpy as np
 from fillmask_ui.batching import in_order
 from fillmask_ui.evaluation import EvaluationConfig, ModelFigures, evaluate, summarize
 from fillmask_ui.evaluation.measure import DEFAULT_BATCH_TOKENS
-from fillmask_ui.evaluation.schemes import Scheme
+from fillmask_ui.evaluation.metrics import Metric
 from fillmask_ui.lessons.masked import FIRST_TEXT, MaskedText, Token
 from fillmask_ui.masking import DEFAULT_SHARES, KINDS, RANDOM, HiddenTokens, generator
 from fillmask_ui.protocol import MaskedLM, Vocabulary
@@ -70,11 +70,11 @@ def evaluated(model: MaskedLM, text: str, seed: int) -> ModelFigures:
 class SeedByExample:
     """Masks of one text under many seeds: the id of an example is the seed."""
 
-    scheme: Scheme
+    metric: Metric
     vocabulary: Vocabulary
 
     def hide(self, encoding: Encoding, example_id: int) -> HiddenTokens:
-        return self.scheme.hide(encoding, self.vocabulary, generator(example_id, FIRST_TEXT))
+        return self.metric.hide(encoding, self.vocabulary, generator(example_id, FIRST_TEXT))
 
 
 def over_seeds(

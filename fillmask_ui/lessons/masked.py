@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fillmask_ui.errors import TextError
-from fillmask_ui.evaluation.schemes import CrossEntropy
+from fillmask_ui.evaluation.metrics import CrossEntropy
 from fillmask_ui.filling.prompt import check_length, encode_text
 from fillmask_ui.masking import KINDS, HiddenTokens, MaskRecipe, generator, hideable
 from fillmask_ui.protocol import MaskedLM, Vocabulary

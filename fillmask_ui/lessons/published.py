@@ -8,7 +8,7 @@ Source:
 import math
 from dataclasses import dataclass
 
-from fillmask_ui.evaluation.schemes.scheme import exp
+from fillmask_ui.evaluation.metrics.metric import exp
 from fillmask_ui.intervals import Limits
 
 

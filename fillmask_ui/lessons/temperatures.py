@@ -14,7 +14,8 @@ import numpy as np
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig, SeededMasks
-from fillmask_ui.evaluation.prepare import Prepared, prepare
+from fillmask_ui.evaluation.measure import prepare
+from fillmask_ui.evaluation.rows import Prepared
 from fillmask_ui.evaluation.summary import Histogram
 from fillmask_ui.lessons.more_texts import IMPOSSIBLE
 from fillmask_ui.protocol import MaskedLM

@@ -11,7 +11,7 @@ import numpy as np
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig
-from fillmask_ui.evaluation.schemes import CrossEntropy
+from fillmask_ui.evaluation.metrics import CrossEntropy
 from fillmask_ui.masking import MASK, RANDOM, UNCHANGED, HiddenTokens
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Encoding

@@ -12,8 +12,8 @@ import numpy as np
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, Summary, summarize
-from fillmask_ui.evaluation.config import PROTOCOL_VERSION
-from fillmask_ui.evaluation.prepare import NOT_COMPARABLE
+from fillmask_ui.evaluation.evaluation_config import PROTOCOL_VERSION
+from fillmask_ui.evaluation.measure import NOT_COMPARABLE
 from fillmask_ui.intervals import Limits
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs.info import RunInfo

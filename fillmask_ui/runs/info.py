@@ -15,7 +15,7 @@ from typing import Any
 
 from fillmask_ui.errors import DataError, OptionError, opening
 from fillmask_ui.evaluation import EvaluationConfig
-from fillmask_ui.evaluation.config import PROTOCOL_VERSION, PROTOCOLS
+from fillmask_ui.evaluation.evaluation_config import PROTOCOL_VERSION, PROTOCOLS
 from fillmask_ui.files import printable
 from fillmask_ui.intervals import Limits
 from fillmask_ui.models.choice import ModelChoice

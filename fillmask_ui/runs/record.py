@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from fillmask_ui.errors import DataError, FillmaskError, opening
 from fillmask_ui.evaluation import EvaluatedText, Heartbeat, Masks, RunningSummary, evaluate
-from fillmask_ui.evaluation.config import PROTOCOL_VERSION
+from fillmask_ui.evaluation.evaluation_config import PROTOCOL_VERSION
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, ModelSignature, SkippedText
 from fillmask_ui.runs.info import DONE, FAILED, RUNNING, STOPPED, RunInfo, write_info

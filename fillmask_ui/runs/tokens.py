@@ -18,7 +18,6 @@ import numpy as np
 from fillmask_ui.errors import DataError, OptionError, unknown
 from fillmask_ui.evaluation import EvaluatedText, TokenScores
 from fillmask_ui.evaluation.rows import PARTS
-from fillmask_ui.evaluation.schemes import Unmasking
 from fillmask_ui.files import finished_file, text_file
 from fillmask_ui.masking import KINDS
 from fillmask_ui.models.choice import ModelChoice
@@ -31,7 +30,6 @@ FORMATS = ("csv", "json", "jsonl", "parquet")
 # Columns of the file, in their order.
 _TOKEN = ("position", "token_id", "token", "kind", "shown_id", "part")
 _SCORES = ("nll_nats", "rank", "entropy_nats", "top_id", "top_token", "top_probability")
-_WRITTEN = ("step", "written_id", "written_token", "written_probability")  # of `unmasking`
 _DIFFERENCES = (
     "kl_nats",
     "kl_reverse_nats",
@@ -92,7 +90,7 @@ def write_text(run: Run, file: TextIO, file_format: str) -> int:
 
 
 def _scores(run: Run) -> tuple[str, ...]:
-    return _SCORES + (_WRITTEN if isinstance(run.info.config.scheme, Unmasking) else ())
+    return _SCORES + run.info.config.scheme.token_columns
 
 
 def _columns(run: Run) -> list[str]:

@@ -14,7 +14,6 @@ from fillmask_ui.evaluation.catalogue import (
     GROUP_FIGURES,
     MODEL_FIGURES,
     SPLITS,
-    WRITTEN_FIGURES,
     Figure,
 )
 from fillmask_ui.show.numbers import cell_text, interval_text, signed_percent
@@ -79,9 +78,8 @@ def figures_table(summary: Summary, names: Names = NAMES, metric_label: str = ""
     counts |= {f"skipped: {reason}": count for reason, count in summary.skipped.items()}
     padding = (None,) * (len(columns) - 1)
     rows = [(metric_label or summary.scheme.figure_label, *_values(metric, models))]
-    written = [own.written for own in models if own.written is not None]
-    if written:
-        rows += [(figure.label, *_values(figure, written)) for figure in WRITTEN_FIGURES]
+    if own := [model.written for model in models if model.written is not None]:
+        rows += [(figure.label, *_values(figure, own)) for figure in own[0].catalogue]
     rows += [(figure.label, *_values(figure, models)) for figure in MODEL_FIGURES]
     rows += [(label, count, *padding) for label, count in counts.items()]
     return Table(("figure", *columns), tuple(rows))

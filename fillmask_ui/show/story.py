@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fillmask_ui.evaluation import Summary
-from fillmask_ui.evaluation.schemes.scheme import exp
+from fillmask_ui.evaluation.metrics.metric import exp
 from fillmask_ui.evaluation.summary import Comparison
 from fillmask_ui.show.figures import INTERVAL, interval_heading
 from fillmask_ui.show.numbers import percent

@@ -14,8 +14,8 @@ from typing import Any
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.evaluation import Summary
 from fillmask_ui.evaluation.catalogue import interval_list
-from fillmask_ui.evaluation.running import few_texts_carry, few_texts_note
-from fillmask_ui.evaluation.schemes import Scheme
+from fillmask_ui.evaluation.metrics import Metric
+from fillmask_ui.evaluation.running_summary import few_texts_carry, few_texts_note
 from fillmask_ui.intervals import Interval
 from fillmask_ui.records import finite
 from fillmask_ui.runs import Run, RunStore, compare
@@ -38,7 +38,7 @@ class Entry:
     compared: Summary | None = None  # the run with that of the baseline; None where there is none
 
     @property
-    def scheme(self) -> Scheme:
+    def scheme(self) -> Metric:
         return self.cell.metric.value.scheme
 
     @property

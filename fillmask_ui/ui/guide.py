@@ -1,6 +1,6 @@
 """The Guide tab: what the page shows and how to use it."""
 
-from fillmask_ui.evaluation import SCHEMES
+from fillmask_ui.evaluation import METRICS
 from fillmask_ui.intervals import Limits
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import widgets
@@ -21,5 +21,5 @@ KEYS = (
 
 def build(_: Session) -> None:
     """Create the tab."""
-    guide = render("page/guide.html", schemes=SCHEMES.values(), limits=Limits(), keys=KEYS)
+    guide = render("page/guide.html", metrics=METRICS.values(), limits=Limits(), keys=KEYS)
     widgets.html_block(guide, js_on_load=widgets.static("guide.js"))

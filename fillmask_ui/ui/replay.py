@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.errors import FillmaskError, ModelError
-from fillmask_ui.evaluation.replay import Reading, replay, with_stored
-from fillmask_ui.evaluation.rows import UnmaskedScores
+from fillmask_ui.evaluation.metrics.metric import Reading
+from fillmask_ui.evaluation.replay import replay, with_stored
 from fillmask_ui.filling import normalise_masks
 from fillmask_ui.masking import KINDS
 from fillmask_ui.protocol import MaskedLM
@@ -50,8 +50,8 @@ def replayed(
         model = session.model(token.choice, on_progress)
     except FillmaskError as error:
         raise cannot_be_had(token, error) from error
-    scheme = token.info.config.scheme
-    reading = replay(token.row, scheme, model.vocabulary, token.entry, token.scores)
+    metric = token.info.config.scheme
+    reading = replay(token.row, metric, model.vocabulary, token.entry, token.scores)
     found = session.fill_at(
         model, tuple(reading.ids.tolist()), reading.position, reading.true_id, top_k=top_k
     )
@@ -157,7 +157,7 @@ def read_tokens(replayed: Replayed, around: int | None = None) -> list[ReadToken
             vocabulary.is_continuation(true_id),
         )
         if entry is not None:
-            earlier = "written" if isinstance(scores, UnmaskedScores) else "apart"
+            earlier = "written" if reading.filled else "apart"
             state = "along" if read == vocabulary.mask_id else earlier
             token = replace(
                 token,
@@ -169,9 +169,9 @@ def read_tokens(replayed: Replayed, around: int | None = None) -> list[ReadToken
                 guess=scores.top_tokens[entry],
                 guess_probability=float(scores.top_probabilities[entry]),
             )
-            if isinstance(scores, UnmaskedScores):
-                written = word(int(scores.written_ids[entry]))
-                token = replace(token, step=int(scores.steps[entry]), written=written)
+            if reading.filled:
+                written = word(int(reading.filled.written_ids[entry]))
+                token = replace(token, step=int(reading.filled.steps[entry]), written=written)
         found.append(token)
     return found
 

@@ -19,7 +19,7 @@ from fillmask_ui.evaluation import (
     measure,
     summarize,
 )
-from fillmask_ui.evaluation.batches import LOGIT_BYTES
+from fillmask_ui.evaluation.batch_scoring import LOGIT_BYTES
 from fillmask_ui.masking import KINDS, MaskRecipe
 from fillmask_ui.records import Example
 from fillmask_ui.runs.collator_masks import CollatorMasks

@@ -12,7 +12,7 @@ from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerFas
 
 from fillmask_ui import masking
 from fillmask_ui.errors import OptionError
-from fillmask_ui.evaluation.schemes import CrossEntropy, PseudoPerplexity, Suffix, Uniform
+from fillmask_ui.evaluation.metrics import CrossEntropy, PseudoPerplexity, Suffix, Uniform
 from fillmask_ui.records import Encoding, Span
 
 VOCABULARY = TableVocabulary()

@@ -10,7 +10,7 @@ from tiny_models import SENTENCES
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, SeededMasks, evaluate
-from fillmask_ui.evaluation.prepare import prepare
+from fillmask_ui.evaluation.measure import prepare
 from fillmask_ui.evaluation.replay import replay, with_stored
 from fillmask_ui.filling import fill_at
 from fillmask_ui.masking import MaskRecipe
@@ -61,7 +61,8 @@ def test_a_row_says_every_reading_of_its_text(config):
             continue
         for view in range(made.hidden.view_count):
             for entry in made.hidden.scored(view):
-                reading = replay(from_disk(rows[index]), config.scheme, MODEL.vocabulary, entry)
+                row = from_disk(rows[index])
+                reading = replay(row, config.scheme, MODEL.vocabulary, entry, row.scores)
                 assert reading.ids.tolist() == made.hidden.view(view).tolist()
                 assert reading.asked.tolist() == made.hidden.scored(view).tolist()
                 assert reading.position == made.hidden.cols[entry]
@@ -95,14 +96,14 @@ def test_an_int8_model_repeats_its_losses_text_by_text():
     model = load_model("embedded:int8")
     config = EvaluationConfig().resolved(model.max_tokens)
     for row in measured(evaluate(model, SENTENCES, config)).values():
-        reading = replay(row, config.scheme, model.vocabulary, 0)
+        reading = replay(row, config.scheme, model.vocabulary, 0, row.scores)
         mask = fill_at(model, reading.ids, reading.position, reading.true_id, top_k=1)
         assert mask.scored[0].nll_nats == pytest.approx(row.scores.nll_nats[0], abs=1e-4)
 
 
 def test_stored_figures_stand_in_for_the_replayed_ones():
     row = next(row for row in measured(evaluate(MODEL, TEXTS)).values())
-    reading = replay(row, EvaluationConfig().scheme, MODEL.vocabulary, 0)
+    reading = replay(row, EvaluationConfig().scheme, MODEL.vocabulary, 0, row.scores)
     mask = fill_at(
         MODEL, reading.ids, reading.position, reading.true_id, top_k=MODEL.vocabulary.size
     )
@@ -125,7 +126,7 @@ def test_another_vocabulary_is_refused():
     row = next(row for row in measured(evaluate(MODEL, TEXTS)).values())
     other = TableModel(2, vocabulary=letter_vocabulary())
     with pytest.raises(DataError, match="replaced since"):
-        replay(row, EvaluationConfig().scheme, other.vocabulary, 0)
+        replay(row, EvaluationConfig().scheme, other.vocabulary, 0, row.scores)
 
 
 def test_any_position_can_be_asked_about():

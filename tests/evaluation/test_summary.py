@@ -13,7 +13,7 @@ from table_model import TOKENS, TableModel, sample_texts
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig, RunningSummary, evaluate, summarize
-from fillmask_ui.evaluation.samples import PointSample
+from fillmask_ui.evaluation.running_sums import PointSample
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.masking import KINDS, MaskRecipe
 from fillmask_ui.records import SkippedText

@@ -270,7 +270,7 @@ def test_the_history_is_the_mean_of_the_rows_so_far():
 
 
 def test_a_long_history_is_thinned(monkeypatch):
-    monkeypatch.setattr("fillmask_ui.evaluation.history.MAX_ENTRIES", 8)
+    monkeypatch.setattr("fillmask_ui.evaluation.running_summary.MOST_MEANS", 8)
     history = History()
     rows = [row for row in evaluate(TableModel(1), TEXTS) if hasattr(row, "scores")]
     for row in rows:

@@ -7,8 +7,8 @@ import pytest
 from evaluate_page import form, opened_controls, own_desk, workbench
 
 from fillmask_ui.errors import OptionError
-from fillmask_ui.evaluation import SCHEMES
-from fillmask_ui.evaluation.schemes import Scheme
+from fillmask_ui.evaluation import METRICS
+from fillmask_ui.evaluation.metrics import Metric
 from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.options import option
 from fillmask_ui.show.charts import CHARTS
@@ -115,11 +115,11 @@ def test_a_public_page_offers_no_data_sets():
     assert [value for _, value in private["where"].choices] == places
 
 
-@pytest.mark.parametrize("metric", list(SCHEMES))
+@pytest.mark.parametrize("metric", list(METRICS))
 def test_only_the_options_of_the_metric_are_shown(metric):
     names = sorted(set.union(*OWN_OPTIONS.values()))
     note, *updates = controls.shown_for_metric(metric, names)
-    assert note["info"] == SCHEMES[metric].note
+    assert note["info"] == METRICS[metric].note
     shown = {name for name, update in zip(names, updates, strict=True) if update["visible"]}
     assert shown == OWN_OPTIONS[metric]
     if metric == "cross-entropy":  # as the page opens
@@ -129,7 +129,7 @@ def test_only_the_options_of_the_metric_are_shown(metric):
 
 def test_a_new_metric_has_its_controls_by_its_row_alone(tmp_path, monkeypatch):
     @dataclass(frozen=True)
-    class Middle(Scheme):
+    class Middle(Metric):
         name = "middle"
         label = "Middle of the text"
         note = "Tokens in the middle are hidden."
@@ -142,9 +142,9 @@ def test_a_new_metric_has_its_controls_by_its_row_alone(tmp_path, monkeypatch):
         def hide(self, encoding, vocabulary, rng):
             raise NotImplementedError
 
-    monkeypatch.setitem(SCHEMES, "middle", Middle)
+    monkeypatch.setitem(METRICS, "middle", Middle)
     # It knows the metrics of the time when it was imported.
-    monkeypatch.setattr("fillmask_ui.evaluation.config.check_options", lambda _: None)
+    monkeypatch.setattr("fillmask_ui.evaluation.evaluation_config.check_options", lambda _: None)
     with gr.Blocks():
         made = controls.build(workbench(tmp_path).session)
     assert ("Middle of the text", "middle") in made["metric"].choices
@@ -153,8 +153,8 @@ def test_a_new_metric_has_its_controls_by_its_row_alone(tmp_path, monkeypatch):
     assert not own.visible
     values = {name: control.value for name, control in made.items()}
     asked = values | {"metric": "middle", "middle_tokens": 6, "probability": 0.5}
-    scheme = plan_of(asked, tmp_path).config.scheme
-    assert scheme == Middle(recipe=MaskRecipe(0.5), middle_tokens=6)
+    metric = plan_of(asked, tmp_path).config.scheme
+    assert metric == Middle(recipe=MaskRecipe(0.5), middle_tokens=6)
     with pytest.raises(OptionError, match="the tokens in the middle must be a whole number, 2"):
         plan_of(asked | {"middle_tokens": 1}, tmp_path)
 

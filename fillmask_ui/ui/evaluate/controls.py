@@ -15,7 +15,7 @@ import gradio as gr
 from gradio.components import Component
 
 from fillmask_ui.cluster import LOCAL, RAY, EngineChoice, ray_installed
-from fillmask_ui.evaluation import SCHEMES, EvaluationConfig
+from fillmask_ui.evaluation import METRICS, EvaluationConfig
 from fillmask_ui.intervals import Limits
 from fillmask_ui.masking import DEFAULT_SHARES
 from fillmask_ui.options import kind_of, options_of
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 PLACES = {EMBEDDED: "Embedded", PASTE: "Paste", UPLOAD: "Upload", DATASET: "Data set"}
 FILES = (".txt", ".csv", ".tsv", ".jsonl", ".json", ".log", ".gz")
 ENGINES = {LOCAL: "This process", RAY: "Ray"}
-_METRIC = next(iter(SCHEMES))
+_METRIC = next(iter(METRICS))
 # Components by the names that `plan_of` reads.
 Controls = dict[str, Any]
 
@@ -52,10 +52,10 @@ def build(session: Session) -> Controls:
     controls: Controls = {}
     _build_texts(controls, session.public)
     controls["metric"] = gr.Radio(
-        [(scheme.label, name) for name, scheme in SCHEMES.items()],
+        [(metric.label, name) for name, metric in METRICS.items()],
         value=_METRIC,
         label="Metric",
-        info=SCHEMES[_METRIC].note,
+        info=METRICS[_METRIC].note,
         elem_id="evaluate-metric",
     )
     controls["model"] = widgets.model_picker(session, elem_id="evaluate-model")
@@ -187,16 +187,16 @@ def controls_of(metric: str) -> list[str]:
     >>> controls_of("cross-entropy")
     ['probability', 'shares', 'whole_word', 'mask_stream']
     """
-    options = metric_options(SCHEMES[metric])
+    options = metric_options(METRICS[metric])
     return list(dict.fromkeys("shares" if name in SHARES else name for name in options))
 
 
 def _metric_controls() -> Controls:
     """A control for each option that some metric has; those of the first metric are visible."""
     found: Controls = {}
-    for metric, scheme in SCHEMES.items():
-        shown: dict[str, Any] = {"visible": metric == _METRIC}
-        for name in controls_of(metric):
+    for own, metric in METRICS.items():
+        shown: dict[str, Any] = {"visible": own == _METRIC}
+        for name in controls_of(own):
             if name == "shares" and name not in found:
                 found[name] = gr.Textbox(
                     " ".join(f"{share:g}" for share in DEFAULT_SHARES),
@@ -206,7 +206,7 @@ def _metric_controls() -> Controls:
                     **shown,
                 )
             elif name not in found:
-                found[name] = option_control(metric_options(scheme)[name], name, **shown)
+                found[name] = option_control(metric_options(metric)[name], name, **shown)
     return found
 
 
@@ -244,4 +244,4 @@ def shown_for_metric(metric: str, names: Sequence[str]) -> list[dict[str, Any]]:
     """
     shown = controls_of(metric)
     visible = (gr.update(visible=name in shown) for name in names)
-    return [gr.update(info=SCHEMES[metric].note), *visible]
+    return [gr.update(info=METRICS[metric].note), *visible]

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from fillmask_ui.cluster import LOCAL, EngineChoice
 from fillmask_ui.errors import OptionError
-from fillmask_ui.evaluation import SCHEMES, EvaluationConfig
+from fillmask_ui.evaluation import METRICS, EvaluationConfig
 from fillmask_ui.intervals import Limits
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.options import kind_of, options_of
@@ -32,7 +32,7 @@ Values = Mapping[str, Any]
 def metric_options(owner: type) -> dict[str, type]:
     """Options of a metric, those nested in it included, each with the dataclass that has it.
 
-    >>> list(metric_options(SCHEMES["suffix"]))
+    >>> list(metric_options(METRICS["suffix"]))
     ['suffix_tokens']
     """
     found: dict[str, type] = {}
@@ -92,7 +92,7 @@ def engine_of(values: Values) -> EngineChoice:
 
 def _config(values: Values) -> EvaluationConfig:
     metric = values["metric"]
-    scheme = SCHEMES.get(metric)
+    scheme = METRICS.get(metric)
     if scheme is not None and set(SHARES) <= metric_options(scheme).keys():
         values = {**values, **_shares(values)}
     return EvaluationConfig(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fillmask_ui.evaluation import EvaluatedText, TokenExample
-from fillmask_ui.evaluation.samples import LargestTokens
+from fillmask_ui.evaluation.running_sums import LargestTokens
 from fillmask_ui.masking import KINDS
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs.tokens import MeasuredToken

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from fillmask_ui.errors import TextError
 from fillmask_ui.evaluation import ModelFigures
-from fillmask_ui.evaluation.schemes import CrossEntropy
+from fillmask_ui.evaluation.metrics import CrossEntropy
 from fillmask_ui.lessons import masked
 from fillmask_ui.lessons.ledger import (
     KindLoss,

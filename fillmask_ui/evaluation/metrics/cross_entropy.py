@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from numpy.random import Generator
 
-from fillmask_ui.evaluation.schemes.scheme import Scheme
+from fillmask_ui.evaluation.metrics.metric import Metric
 from fillmask_ui.masking import HiddenTokens, MaskRecipe, hide_random
 from fillmask_ui.options import option
 from fillmask_ui.protocol import Vocabulary
@@ -22,7 +22,7 @@ from fillmask_ui.records import Encoding
 
 
 @dataclass(frozen=True)
-class CrossEntropy(Scheme):
+class CrossEntropy(Metric):
     """Mean NLL of tokens chosen at random."""
 
     name = "cross-entropy"

@@ -14,9 +14,8 @@ Source:
 import math
 from dataclasses import dataclass
 
-from fillmask_ui.evaluation.rows import MaskedText
-from fillmask_ui.evaluation.schemes.pseudo_perplexity import PseudoPerplexity
-from fillmask_ui.evaluation.schemes.scheme import covered
+from fillmask_ui.evaluation.metrics.pseudo_perplexity import PseudoPerplexity
+from fillmask_ui.evaluation.rows import MaskedText, covered
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,6 @@ class BitsPerByte(PseudoPerplexity):
     note = "Each token is hidden once, alone; the loss per byte compares any two tokenizers."
     figure_label = "Bits per byte"
     figure_key = "bits_per_byte"
-    per_token = False
     unit = "bits"
     exponential = False
 

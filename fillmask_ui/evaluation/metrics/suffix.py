@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from fillmask_ui.evaluation.schemes.scheme import Scheme
+from fillmask_ui.evaluation.metrics.metric import Metric
 from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
 from fillmask_ui.options import option
 from fillmask_ui.protocol import Vocabulary
@@ -20,7 +20,7 @@ from fillmask_ui.records import Encoding
 
 
 @dataclass(frozen=True)
-class Suffix(Scheme):
+class Suffix(Metric):
     """Mean NLL of the tokens at the end."""
 
     name = "suffix"

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
+from fillmask_ui.evaluation.metrics.metric import Metric
 from fillmask_ui.evaluation.rows import LATER, MaskedText
-from fillmask_ui.evaluation.schemes.scheme import Scheme
 from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
 from fillmask_ui.options import option
 from fillmask_ui.protocol import Vocabulary
@@ -27,7 +27,7 @@ from fillmask_ui.records import Encoding
 
 
 @dataclass(frozen=True)
-class PseudoPerplexity(Scheme):
+class PseudoPerplexity(Metric):
     """e^ of the mean NLL of every token, each hidden alone."""
 
     name = "pseudo-perplexity"

@@ -1,23 +1,26 @@
-"""Running sums over measured texts, which merge: the mutable half of `summarize`.
+"""Running sums over measured texts, and the single tokens that a summary keeps; both merge.
 
 They grow with the vocabulary and, by six numbers per text, with the texts; never with the tokens,
 but for the distinct pairs of tokens that unmasking wrote.
 
-Axes: M hidden positions of a text, G groups of a split, V vocabulary.
+Axes: M hidden positions of a text, G groups of a split, N texts, V vocabulary.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from abc import ABC, abstractmethod
 from array import array
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from fillmask_ui.evaluation.rows import PARTS, EvaluatedText, TokenScores, UnmaskedScores
-from fillmask_ui.evaluation.schemes import Scheme
-from fillmask_ui.intervals import RatioMoments
+from fillmask_ui.evaluation.catalogue import Figure
+from fillmask_ui.evaluation.rows import PARTS, EvaluatedText, MaskedText, TokenScores
+from fillmask_ui.intervals import Interval, RatioMoments, ratio_interval
 from fillmask_ui.masking import KINDS
 
 # Columns of every sum: the tokens, then what is averaged over them.
@@ -40,10 +43,10 @@ CALIBRATION_BINS = 10
 # First position or count of each group; the last is open.
 POSITION_EDGES = (0, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 FREQUENCY_EDGES = (1, 2, 4, 10, 30, 100, 300, 1000, 3000)
-
-
 # What is added of a token: the columns, then the rests of NLL and entropy; all others are whole.
 TERMS = COLUMNS + 2
+# Of tokens in their sentences, and of tokens in scatter plots.
+MOST_EXAMPLES, MOST_POINTS = 200, 3000
 
 
 def terms_of(scores: TokenScores) -> np.ndarray:
@@ -60,8 +63,8 @@ def added(terms: np.ndarray) -> np.ndarray:
     return sums
 
 
-def gap(own: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """Difference of losses of any shape; 0 where both are infinite, as both are equally wrong."""
+def loss_difference(own: np.ndarray, base: np.ndarray) -> np.ndarray:
+    """Of any shape; 0 where both losses are infinite: the models are equally wrong."""
     return np.subtract(own, base, out=np.zeros(np.shape(own)), where=own != base)
 
 
@@ -92,21 +95,59 @@ def in_two(
     return high, np.rint(rest * fine) / fine
 
 
+def total(values: np.ndarray) -> float:
+    """Exact sum, so that shards in any order give the same last digit; inf or nan where it is."""
+    if np.isfinite(values).all():
+        return math.fsum(values)
+    with np.errstate(invalid="ignore"):  # inf - inf is nan, which is the answer
+        return float(np.sum(values))
+
+
+def interval_of(
+    x: np.ndarray, n: np.ndarray, quick: bool, least: float = -math.inf
+) -> Interval | None:
+    """Of sum(x) / sum(n) over texts, cut at `least`; `quick` spares the resampling."""
+    if quick:
+        found = RatioMoments(len(x), x.sum(), n.sum(), x @ x, n @ n, x @ n).interval()
+    else:
+        found = ratio_interval(x, n)
+    return found and found.not_below(least)
+
+
 class Tally:
     """Sums that merge."""
 
-    def add_sums(self, other: Tally) -> None:
-        """Those of another shard."""
+    def merge(self, other: Any) -> None:
+        """Add those of another shard, of the same class."""
         for name, value in vars(other).items():
             own = getattr(self, name)
             if isinstance(own, Tally):
-                own.add_sums(value)
+                own.merge(value)
             elif isinstance(own, array):
                 own.extend(value)
             elif isinstance(own, set):
                 own |= value
             elif isinstance(own, np.ndarray | int):
                 setattr(self, name, own + value)
+
+
+class OwnSums(Tally, ABC):
+    """What one metric alone sums up of one model."""
+
+    @abstractmethod
+    def add(self, row: EvaluatedText, scores: TokenScores) -> None:
+        """Count one text by the scores of the model."""
+
+    @abstractmethod
+    def figures(self, order: np.ndarray, hidden: np.ndarray, quick: bool) -> OwnFigures:
+        """Of N texts in `order`, int64 [N]; `hidden` are their hidden tokens, float64 [N]."""
+
+
+@dataclass(frozen=True)
+class OwnFigures:
+    """Figures that one metric alone has, of one model."""
+
+    catalogue: ClassVar[tuple[Figure, ...]]
 
 
 class SplitTally(Tally):
@@ -141,34 +182,17 @@ class SplitTally(Tally):
         return RatioMoments(int(texts), nll, count, xx + low_xx, nn, xn + low_xn)
 
 
-class WrittenTally(Tally):
-    """What one model wrote where texts were filled step by step; empty for any other metric."""
-
-    def __init__(self) -> None:
-        self.texts = array("d")  # per text: tokens that are the true ones, pseudo-perplexity
-        self.tokens: set[int] = set()  # different ids
-        self.pairs: set[tuple[int, int]] = (
-            set()
-        )  # different ids of neighbours that were both written
-
-    def text_columns(self, order: np.ndarray) -> np.ndarray:
-        """Float64 [2, N]: right tokens, pseudo-perplexity."""
-        return np.array(self.texts).reshape(-1, 2)[order].T.copy()
-
-    def add(self, row: EvaluatedText, scores: UnmaskedScores) -> None:
-        written = scores.written_ids.tolist()
-        right = int((scores.written_ids == row.true_ids).sum())
-        self.texts.extend((right, scores.pseudo_perplexity))
-        self.tokens.update(written)
-        adjacent = np.flatnonzero(np.diff(row.cols) == 1).tolist()
-        self.pairs.update((written[place], written[place + 1]) for place in adjacent)
-
-
 class ModelTally(Tally):
-    """Everything that is summed for one model; the metric says what a loss is divided by."""
+    """Everything that is summed for one model.
 
-    def __init__(self, scheme: Scheme) -> None:
-        self.scheme = scheme
+    Args:
+        units: what the loss of a text is divided by.
+        own: further sums of its metric.
+    """
+
+    def __init__(self, units: Callable[[MaskedText], float], own: OwnSums | None) -> None:
+        self.units = units
+        self.own = own
         self.texts = array("d")  # TEXT_COLUMNS numbers per text
         self.kinds = SplitTally(KINDS)
         self.parts = SplitTally(PARTS)
@@ -177,7 +201,6 @@ class ModelTally(Tally):
         self.histogram = np.zeros((len(KINDS), LOSS_BINS), np.int64)
         # Tokens, stated probability, right; then the rest of the second.
         self.reliability = np.zeros((CALIBRATION_BINS, 4))
-        self.written = WrittenTally()
         self.truncated = 0
         self.left_out = 0
 
@@ -193,7 +216,7 @@ class ModelTally(Tally):
     def add(self, row: EvaluatedText, scores: TokenScores) -> None:
         terms = terms_of(scores)  # [M, TERMS]
         nll, entropy = scores.nll_nats.sum(), scores.entropy_nats.sum()
-        self.texts.extend((nll, len(terms), self.scheme.units(row), row.characters, entropy))
+        self.texts.extend((nll, len(terms), self.units(row), row.characters, entropy))
         self.kinds.add(row.kinds, terms)
         self.parts.add(row.parts, terms)
         place = np.searchsorted(POSITION_EDGES, row.cols, side="right") - 1
@@ -211,8 +234,8 @@ class ModelTally(Tally):
         high, low = in_two(stated)
         right = scores.ranks == 1
         np.add.at(self.reliability, slot, np.stack([terms[:, COUNT], high, right, low], axis=1))
-        if isinstance(scores, UnmaskedScores):
-            self.written.add(row, scores)
+        if self.own is not None:
+            self.own.add(row, scores)
         self.truncated += row.truncated
         self.left_out += row.left_out
 
@@ -243,10 +266,10 @@ class ModelTally(Tally):
     def _grow(self, size: int) -> None:
         self.tokens = np.pad(self.tokens, ((0, max(size - len(self.tokens), 0)), (0, 0)))
 
-    def merge(self, other: ModelTally) -> None:
+    def merge(self, other: Any) -> None:
         self._grow(len(other.tokens))
         other._grow(len(self.tokens))
-        self.add_sums(other)
+        super().merge(other)
 
 
 class PairTally(Tally):
@@ -256,29 +279,135 @@ class PairTally(Tally):
         self.counts = np.zeros(4, np.int64)  # tokens, agreed, lost, won
         # Tokens with logits (stored runs have none), KL, reverse KL, mean |logit difference|.
         # Then the rests of the last three.
-        self.apart_terms = np.zeros(7)
+        self.logit_terms = np.zeros(7)
         self.max_abs = 0.0
         self.histogram = np.zeros(DIFFERENCE_BINS, np.int64)
 
     def add(self, row: EvaluatedText, base: TokenScores) -> None:
-        own, apart = row.scores, row.difference
+        own, difference = row.scores, row.difference
         count = len(own.ranks)
         lost = (own.ranks > 1) & (base.ranks == 1)
         won = (own.ranks == 1) & (base.ranks > 1)
         self.counts += [count, (own.top_ids == base.top_ids).sum(), lost.sum(), won.sum()]
-        if apart is not None:
-            sums = [apart.kl_nats.sum(), apart.kl_reverse_nats.sum(), apart.mean_abs.sum()]
-            high, low = in_two(np.array(sums))
-            self.apart_terms += [count, *high, *low]
-            self.max_abs = max(self.max_abs, float(apart.max_abs.max()))
-        bins = np.floor(gap(own.nll_nats, base.nll_nats) / BIN_NATS + DIFFERENCE_BINS / 2)
+        if difference is not None:
+            each = (difference.kl_nats, difference.kl_reverse_nats, difference.mean_abs)
+            high, low = in_two(np.array([values.sum() for values in each]))
+            self.logit_terms += [count, *high, *low]
+            self.max_abs = max(self.max_abs, float(difference.max_abs.max()))
+        losses = loss_difference(own.nll_nats, base.nll_nats)
+        bins = np.floor(losses / BIN_NATS + DIFFERENCE_BINS / 2)
         np.add.at(self.histogram, np.clip(bins, 0, DIFFERENCE_BINS - 1).astype(np.int64), 1)
 
     @property
-    def apart(self) -> np.ndarray:
+    def logit_sums(self) -> np.ndarray:
         """Float64 [4]: tokens with logits, KL, reverse KL, mean absolute logit difference."""
-        return self.apart_terms[:4] + np.append(0, self.apart_terms[4:])
+        return self.logit_terms[:4] + np.append(0, self.logit_terms[4:])
 
-    def merge(self, other: PairTally) -> None:
-        self.add_sums(other)
+    def merge(self, other: Any) -> None:
+        super().merge(other)
         self.max_abs = max(self.max_abs, other.max_abs)
+
+
+@dataclass(frozen=True)
+class TokenExample:
+    """One hidden token in its sentence."""
+
+    id: int  # of the text
+    position: int  # of the token
+    text: str  # the sentence
+    start: int  # first character of the token in `text`
+    end: int  # one past its last
+    token: str  # vocabulary string to be found
+    kind: str  # what the model saw: `mask`, `random` or `unchanged`
+    nll_nats: float  # of the true token
+    rank: int  # of the true token
+    top_token: str  # the model's best guess
+    top_probability: float  # its probability
+    # The same of the second model; None without one.
+    baseline_nll_nats: float | None = None
+    baseline_rank: int | None = None
+    baseline_top_token: str | None = None
+
+    @property
+    def difference_nats(self) -> float | None:
+        """How much larger the loss is than the baseline's."""
+        base = self.baseline_nll_nats
+        return None if base is None else self.nll_nats - base
+
+
+def token_example(row: EvaluatedText, index: int) -> TokenExample:
+    """The hidden token at `cols[index]`."""
+    own, base = row.scores, row.baseline
+    start, end = row.spans[index].tolist()
+    return TokenExample(
+        id=row.id,
+        position=int(row.cols[index]),
+        text=row.text,
+        start=start,
+        end=end,
+        token=row.tokens[index],
+        kind=KINDS[row.kinds[index]],
+        nll_nats=float(own.nll_nats[index]),
+        rank=int(own.ranks[index]),
+        top_token=own.top_tokens[index],
+        top_probability=float(own.top_probabilities[index]),
+        baseline_nll_nats=None if base is None else float(base.nll_nats[index]),
+        baseline_rank=None if base is None else int(base.ranks[index]),
+        baseline_top_token=None if base is None else base.top_tokens[index],
+    )
+
+
+class _Smallest:
+    """The entries with the smallest keys, the same for any order of the texts, not keeping all."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._entries: list[tuple[Any, ...]] = []  # the key first
+
+    def merge(self, other: _Smallest) -> None:
+        self._entries += other._entries
+        self._entries = self.first()
+
+    def first(self) -> list[tuple[Any, ...]]:
+        return sorted(self._entries, key=lambda entry: entry[:3])[: self.size]
+
+
+class LargestTokens(_Smallest):
+    """The tokens with the largest values."""
+
+    def __init__(self, size: int = MOST_EXAMPLES) -> None:
+        super().__init__(size)
+
+    def add(self, row: EvaluatedText, values: np.ndarray) -> None:
+        """Consider every token of a text; of `values`, float64 [M], -inf is never shown."""
+        full = len(self._entries) == self.size
+        least = -self._entries[-1][0] if full else -np.inf
+        # Ties go to the earlier text and position, whatever came first.
+        self._entries += (
+            (-float(values[index]), row.id, int(row.cols[index]), token_example(row, int(index)))
+            for index in np.flatnonzero((values >= least) & (values > -np.inf))
+        )
+        self._entries = self.first()
+
+    def examples(self) -> tuple[TokenExample, ...]:
+        """Largest first."""
+        return tuple(entry[3] for entry in self.first())
+
+
+class PointSample(_Smallest):
+    """A fair sample of tokens, for scatter plots."""
+
+    def __init__(self, size: int = MOST_POINTS) -> None:
+        super().__init__(size)
+
+    def add(self, row: EvaluatedText, *columns: np.ndarray) -> None:
+        """Consider every token of a text; `columns` are float64 [M]."""
+        keys = np.random.default_rng([row.id]).random(len(row.cols))
+        self._entries += zip(keys.tolist(), *(column.tolist() for column in columns), strict=True)
+        if len(self._entries) > 2 * self.size:
+            self._entries = self.first()
+
+    def columns(self) -> np.ndarray:
+        """float64 [columns, at most size]."""
+        points = [entry[1:] for entry in self.first()]
+        return np.array(points).T if points else np.zeros((0, 0))

@@ -14,8 +14,13 @@ import numpy as np
 
 from fillmask_ui import scoring
 from fillmask_ui.batching import MOST_CALLS, Budget, PaddedBatch, logits_of_batch, pad, plan_batches
-from fillmask_ui.evaluation.prepare import Prepared
-from fillmask_ui.evaluation.rows import EvaluatedText, LogitDifference, MaskedText, TokenScores
+from fillmask_ui.evaluation.rows import (
+    EvaluatedText,
+    LogitDifference,
+    MaskedText,
+    Prepared,
+    TokenScores,
+)
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.scoring import Exponentials
 
@@ -50,7 +55,7 @@ class Batch:
 
 
 class Scorer(ABC):
-    """Models with one tokenizer, and the batches in which texts go through them.
+    """Measures texts in batches, by models with one tokenizer; each metric has one.
 
     Args:
         models: one, or two that are compared token by token.
@@ -107,7 +112,7 @@ class Scorer(ABC):
 
 
 class BatchScorer(Scorer):
-    """Scores of the true tokens, by one reading of each view; arguments as of `Scorer`."""
+    """Scores the true tokens of each view by one pass."""
 
     def __init__(self, models: Sequence[MaskedLM], batch_tokens: int, budget: Budget) -> None:
         super().__init__(models, batch_tokens, budget)
@@ -115,7 +120,7 @@ class BatchScorer(Scorer):
         self._scored: dict[int, dict[int, Scores]] = defaultdict(dict)
 
     def score(self, batch: Batch) -> Scores:
-        """Scores at all M positions asked of a batch; safe to call from many threads."""
+        """At all M positions asked of a batch."""
         views = batch.views
         seen = [view.text.hidden.view(view.number) for view in views]
         padded = pad(seen, self._models[0].vocabulary.pad_id)  # [B, T]
@@ -140,7 +145,6 @@ class BatchScorer(Scorer):
     def finished(
         self, batch: Batch, scores: Scores, done: frozenset[int]
     ) -> Iterator[EvaluatedText]:
-        """The texts whose last view was in this batch."""
         start = 0
         for view in batch.views:
             index = view.text.row.id
@@ -194,7 +198,7 @@ def _score_logits(logits: Sequence[np.ndarray], targets: np.ndarray) -> Iterator
 
 
 def _difference(logits: list[np.ndarray], values: list[Exponentials]) -> dict[str, np.ndarray]:
-    """How far the two models are apart at m positions."""
+    """`LogitDifference` at m positions."""
     width = min(own.shape[1] for own in logits)
     if any(own.shape[1] != width for own in logits):
         # One model pads its vocabulary: compare the tokens that both have.
@@ -202,10 +206,10 @@ def _difference(logits: list[np.ndarray], values: list[Exponentials]) -> dict[st
         values = [scoring.exponentials(own) for own in logits]
     first, second = (own.log_probabilities for own in values)  # float64 [m, width]
     ratio = scoring.log_ratio(first, second)
-    apart = np.abs(scoring.log_ratio(*logits))
+    distance = np.abs(scoring.log_ratio(*logits))
     return {
         "kl_nats": scoring.expectation(values[0], ratio),
         "kl_reverse_nats": scoring.expectation(values[1], -ratio),
-        "mean_abs": apart.mean(axis=1, dtype=np.float64),
-        "max_abs": apart.max(axis=1).astype(np.float64),
+        "mean_abs": distance.mean(axis=1, dtype=np.float64),
+        "max_abs": distance.max(axis=1).astype(np.float64),
     }

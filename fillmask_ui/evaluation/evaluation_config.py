@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from fillmask_ui.errors import OptionError
-from fillmask_ui.evaluation.schemes import (
-    SCHEMES,
+from fillmask_ui.evaluation.metrics import (
+    METRICS,
     CrossEntropy,
+    Metric,
     PseudoPerplexity,
-    Scheme,
     Suffix,
-    make_scheme,
+    make_metric,
 )
 from fillmask_ui.masking import MaskRecipe, check_seed
 from fillmask_ui.options import check_options, option
@@ -39,8 +39,8 @@ class EvaluationConfig:
 
     metric: str = option(
         "cross-entropy",
-        f"{', '.join([*SCHEMES][:-1])} or {[*SCHEMES][-1]}.",
-        choices=tuple(SCHEMES),
+        f"{', '.join([*METRICS][:-1])} or {[*METRICS][-1]}.",
+        choices=tuple(METRICS),
     )
     seed: int = option(42, "Of the masks.")
     max_tokens: int | None = option(
@@ -50,7 +50,7 @@ class EvaluationConfig:
     batch_tokens: int | None = option(
         None, "Tokens of a padded batch; 512 by default.", metavar="N", least=1
     )
-    scheme: Scheme = field(default_factory=CrossEntropy)  # the metric with its own options
+    scheme: Metric = field(default_factory=CrossEntropy)  # the metric with its own options
     protocol: int = PROTOCOL_VERSION  # by which it is measured; older ones stand in stored runs
 
     def __init__(
@@ -60,12 +60,12 @@ class EvaluationConfig:
         seed: int = 42,
         max_tokens: int | None = None,
         batch_tokens: int | None = None,
-        scheme: Scheme | None = None,
+        scheme: Metric | None = None,
         protocol: int = PROTOCOL_VERSION,
         **own: Any,
     ) -> None:
         values = {"seed": seed, "max_tokens": max_tokens, "batch_tokens": batch_tokens}
-        scheme = scheme or make_scheme(metric, own)
+        scheme = scheme or make_metric(metric, own)
         vars(self).update(metric=metric, scheme=scheme, protocol=protocol, **values)
         check_options(self)
         check_seed(seed)
@@ -73,12 +73,12 @@ class EvaluationConfig:
     @classmethod
     def option_owners(cls) -> tuple[type, ...]:
         """The dataclasses whose options `__init__` takes by name."""
-        return (cls, *SCHEMES.values())
+        return (cls, *METRICS.values())
 
     @property
     def mask_stream(self) -> str:
         """Whether masks depend on the text alone, or on all texts before it."""
-        return self.scheme.mask_stream if isinstance(self.scheme, CrossEntropy) else "text"
+        return getattr(self.scheme, "mask_stream", "text")
 
     def resolved(self, *longest: int) -> EvaluationConfig:
         """With `max_tokens` set to what all the models can take; more is an `OptionError`."""
@@ -107,13 +107,13 @@ class EvaluationConfig:
         return "|".join([*parts, f"v:{self.protocol}"])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values: `__init__` by name, but for `protocol`.
+        """The arguments of `__init__` but `protocol`, as JSON has them.
 
         The options of the first metrics are always there, with their defaults for any other.
         """
         values: dict[str, Any] = {"metric": self.metric}
-        for scheme in (CrossEntropy(), PseudoPerplexity(), Suffix(), self.scheme):
-            values |= asdict(scheme)
+        for metric in (CrossEntropy(), PseudoPerplexity(), Suffix(), self.scheme):
+            values |= asdict(metric)
         for name in ("seed", "max_tokens", "batch_tokens"):
             values[name] = getattr(self, name)
         return values

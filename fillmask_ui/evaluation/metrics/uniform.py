@@ -20,15 +20,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
+from fillmask_ui.evaluation.metrics.metric import Metric
 from fillmask_ui.evaluation.rows import MaskedText
-from fillmask_ui.evaluation.schemes.scheme import Scheme
 from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Encoding
 
 
 @dataclass(frozen=True)
-class Uniform(Scheme):
+class Uniform(Metric):
     """NLL a token, each text weighted by L / l, every share equally likely."""
 
     name = "uniform"
@@ -40,7 +40,6 @@ class Uniform(Scheme):
     hides = "a share drawn anew for each text"
     figure_label = "Diffusion objective, uniform share hidden"
     figure_key = "diffusion_loss"
-    per_token = False
     scaled = True
 
     def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:

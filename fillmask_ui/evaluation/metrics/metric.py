@@ -1,33 +1,47 @@
-"""What every metric has to say.
+"""The interface of a metric.
 
-A metric hides tokens of a text, and turns the sum of the negative log-likelihoods of the true
-tokens into a figure: the loss per unit (a token, a byte, ...), or e^ of it. Subclasses are frozen
-dataclasses whose fields are the metric's own options.
+A metric hides tokens of a text, has them scored, and turns the sum of the negative log-likelihoods
+of the true tokens into a figure: the loss per unit (a token, a byte, ...), or e^ of it. Subclasses
+are frozen dataclasses whose fields are the metric's own options.
 """
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
-from fillmask_ui.evaluation.rows import MaskedText
+from fillmask_ui.batching import Budget
+from fillmask_ui.evaluation.batch_scoring import BatchScorer, Scorer
+from fillmask_ui.evaluation.rows import MaskedText, TokenScores, UnmaskedScores, covered
+from fillmask_ui.evaluation.running_sums import OwnSums
 from fillmask_ui.masking import HiddenTokens
 from fillmask_ui.options import check_options
-from fillmask_ui.protocol import Vocabulary
+from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding
 
 
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """How a model read a text when one hidden token was scored; T tokens, M hidden positions."""
+
+    ids: np.ndarray  # int64 [T], what the model read
+    asked: np.ndarray  # int64, entries of `cols` that were scored in this very reading
+    position: int  # of the token, in [0, T)
+    true_id: int  # the token to be found
+    filled: UnmaskedScores | None = None  # of a text that was filled step by step
+
+
 @dataclass(frozen=True)
-class Scheme(ABC):
+class Metric(ABC):
     """One metric with its options."""
 
     name: ClassVar[str]  # on the command line and in run.json.
     label: ClassVar[str]  # on the page
-    note: ClassVar[str]  # one sentence for whoever chooses a metric
+    note: ClassVar[str]  # one sentence that helps to choose a metric
     hides: ClassVar[str]  # what it hides, as the end of "the metric hides ...".
     figure_label: ClassVar[str]  # of its figure, on the page
     figure_key: ClassVar[str] = "cross_entropy"  # of its figure in JSON
@@ -35,10 +49,12 @@ class Scheme(ABC):
     seeded: ClassVar[bool] = True  # whether the seed changes what is hidden
     covers_the_text: ClassVar[bool] = False  # whether every token is hidden once
     one_by_one: ClassVar[bool] = False  # whether it takes about a row of the model per token
-    per_token: ClassVar[bool] = True  # whether the unit of the loss is a hidden token
     exponential: ClassVar[bool] = False  # whether the figure is e^ of the loss per unit
     # Whether the loss of a text stands for all its units: it is scaled by units / hidden tokens.
     scaled: ClassVar[bool] = False
+    # Columns of exported tokens beside those that all metrics have: singulars of fields of the
+    # scores in its rows.
+    token_columns: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -47,9 +63,29 @@ class Scheme(ABC):
     def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
         """Hidden tokens of one text; `rng` is of (seed, id of the text), nothing else is random."""
 
+    def scorer(
+        self, models: Sequence[MaskedLM], batch_tokens: int, budget: Budget, seed: int
+    ) -> Scorer:
+        """How its texts are measured; arguments as of `Scorer`, and the seed of what is drawn."""
+        return BatchScorer(models, batch_tokens, budget)
+
+    def own_sums(self) -> OwnSums | None:
+        """Empty sums for the figures that this metric alone has, of one model."""
+        return None
+
     def hidden_until(self, text: MaskedText) -> np.ndarray | None:
         """`HiddenTokens.hidden_until` of a text that `hide` has hidden; None for one view."""
         return None
+
+    def reading(self, row: MaskedText, entry: int, scores: TokenScores, mask_id: int) -> Reading:
+        """What the model read when hidden token `entry`, in [0, M), of a row was scored."""
+        input_ids = row.ids.copy()
+        input_ids[row.cols] = row.shown_ids
+        until = self.hidden_until(row)
+        hidden = HiddenTokens(row.ids, input_ids, row.cols, row.kinds, mask_id, until)
+        view = 0 if until is None else entry
+        position, true_id = int(row.cols[entry]), int(row.true_ids[entry])
+        return Reading(hidden.view(view), hidden.scored(view), position, true_id)
 
     @property
     def signature(self) -> tuple[str, ...]:
@@ -60,6 +96,11 @@ class Scheme(ABC):
     def compares_tokenizers(self) -> bool:
         """Whether what is hidden stands for the same characters under any tokenizer."""
         return self.covers_the_text
+
+    @property
+    def per_token(self) -> bool:
+        """Whether the unit of the loss is a hidden token."""
+        return type(self).units is Metric.units
 
     def units(self, text: MaskedText) -> float:
         """What the loss of one text is divided by; summed over texts."""
@@ -81,9 +122,3 @@ class Scheme(ABC):
 def exp(value: float) -> float:
     """e^value; infinite where a broken model's mean is past what a float holds."""
     return math.exp(value) if value < 700 else math.inf
-
-
-def covered(text: str, spans: Iterable[tuple[int, int]]) -> frozenset[int]:
-    """Characters of a text, blanks left out, that its hidden tokens stand for."""
-    places = (place for start, end in spans for place in range(start, end))
-    return frozenset(place for place in places if not text[place].isspace())

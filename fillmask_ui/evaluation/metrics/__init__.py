@@ -1,0 +1,60 @@
+"""The metrics: a file and a row each.
+
+The command line, the page, run.json and every table of figures read this table.
+"""
+
+from dataclasses import fields
+from typing import Any
+
+from fillmask_ui.errors import OptionError, unknown
+from fillmask_ui.evaluation.metrics.bits_per_byte import BitsPerByte
+from fillmask_ui.evaluation.metrics.cross_entropy import CrossEntropy
+from fillmask_ui.evaluation.metrics.metric import Metric
+from fillmask_ui.evaluation.metrics.pseudo_perplexity import PseudoPerplexity
+from fillmask_ui.evaluation.metrics.suffix import Suffix
+from fillmask_ui.evaluation.metrics.uniform import Uniform
+from fillmask_ui.evaluation.metrics.unmasking import Unmasking
+from fillmask_ui.options import options_of
+
+METRICS: dict[str, type[Metric]] = {
+    metric.name: metric
+    for metric in (CrossEntropy, PseudoPerplexity, BitsPerByte, Uniform, Suffix, Unmasking)
+}
+
+
+def make_metric(name: str, options: dict[str, Any]) -> Metric:
+    """The metric of a name, with its own options; those of other metrics need their defaults.
+
+    Raises:
+        OptionError: for an unknown metric, an option that it does not have, or a bad value.
+        TypeError: for an option that no metric has.
+
+    >>> make_metric("suffix", {"suffix_tokens": 3, "within_word": False})
+    Suffix(suffix_tokens=3)
+    """
+    if name not in METRICS:
+        raise OptionError(unknown("metric", name, METRICS))
+    own = {entry.name for entry in fields(METRICS[name])}
+    for option, value in options.items():
+        if option in own:
+            continue
+        owners = [known for known in METRICS.values() if hasattr(known(), option)]
+        if not owners:
+            raise TypeError(f"no metric has the option {option!r}")
+        if value != getattr(owners[0](), option):
+            raise OptionError(_not_its_own(option, owners, METRICS[name]))
+    return METRICS[name](**{option: options[option] for option in own & options.keys()})
+
+
+def _not_its_own(option: str, owners: list[type[Metric]], asked: type[Metric]) -> str:
+    value = getattr(owners[0](), option)
+    nested = options_of(value) if hasattr(value, "__dataclass_fields__") else {}
+    labels = [entry.label.lower() for entry in nested.values()]
+    if labels:
+        options = f"the options {', '.join(labels[:-1])} and {labels[-1]} belong to"
+    else:
+        options = f"the option {option.replace('_', ' ')} belongs to"
+    return (
+        f"{options} {' and '.join(owner.name for owner in owners)}; the metric was {asked.name}, "
+        f"which hides {asked.hides}"
+    )

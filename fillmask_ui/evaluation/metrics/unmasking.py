@@ -1,0 +1,284 @@
+"""Iterative unmasking, measured: what a model writes in place of masks, and the truth's losses.
+
+Definition. Hide a share of the tokens, all shown as mask tokens; fill them step by step
+(`fillmask_ui.unmasking`), and average -ln P(true token) at the step that wrote each position,
+given all that the steps before it wrote.
+
+Rivals: `uniform` and `suffix` ask about all hidden tokens at once, so that none sees another; the
+joint likelihood of a text would feed the true tokens back, this feeds the model its own.
+
+Source:
+    Mask-predict, arXiv:1904.09324; the share is an exact count, as in `uniform`.
+
+Each model writes its own words, so two models see the same text only in the first step: rows have
+the scores of both, and no difference of their logits.
+
+Axes: M hidden positions of a text, N texts, V vocabulary.
+"""
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import ClassVar, cast
+
+import numpy as np
+from numpy.random import Generator
+
+from fillmask_ui import scoring
+from fillmask_ui.batching import Budget
+from fillmask_ui.errors import DataError, OptionError
+from fillmask_ui.evaluation.batch_scoring import Batch, Scorer
+from fillmask_ui.evaluation.catalogue import Figure
+from fillmask_ui.evaluation.metrics.metric import Metric, Reading
+from fillmask_ui.evaluation.rows import (
+    EvaluatedText,
+    MaskedText,
+    Prepared,
+    TokenScores,
+    UnmaskedScores,
+)
+from fillmask_ui.evaluation.running_sums import OwnFigures, OwnSums, interval_of, total
+from fillmask_ui.filling.words import ROWS_PER_CALL
+from fillmask_ui.intervals import Interval, share_interval
+from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
+from fillmask_ui.options import option
+from fillmask_ui.protocol import MaskedLM, Vocabulary
+from fillmask_ui.records import Encoding
+from fillmask_ui.unmasking.sampling import Pieces
+from fillmask_ui.unmasking.unmask_texts import Decoding, logits_of, pseudo_perplexity
+from fillmask_ui.unmasking.unmasking_options import UnmaskingConfig, UnmaskingOptions
+
+
+@dataclass(frozen=True)
+class Unmasking(Metric):
+    """Mean NLL of hidden tokens at the step that wrote their position."""
+
+    name = "unmasking"
+    label = "Unmasking"
+    note = "A share of the tokens is hidden and filled step by step; what is written is compared."
+    hides = "a share of the tokens that is then filled step by step"
+    figure_label = "Mean loss, filled step by step"
+    figure_key = "unmasking_loss"
+    one_by_one = True
+    token_columns = ("step", "written_id", "written_token", "written_probability")
+
+    hidden_share: float = option(
+        0.15,
+        "Unmasking: share of the tokens hidden, above 0 and at most 1.",
+        metavar="P",
+        most=1,
+    )
+    decoding: UnmaskingOptions = field(default_factory=UnmaskingOptions)  # how they are filled
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.hidden_share > 0:
+            raise OptionError(
+                "the hidden share must be above 0 and at most 1 (0.15 hides 15 % of the tokens); "
+                f"it was {self.hidden_share:g}"
+            )
+
+    def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
+        """The share of the n tokens that can be hidden, to the nearest whole one, at least one."""
+        places = np.flatnonzero(hideable(encoding.ids, vocabulary.special_ids))
+        chosen = rng.permutation(places)[: max(1, round(self.hidden_share * len(places)))]
+        return hide_as_masks(encoding, vocabulary, np.sort(chosen))
+
+    @property
+    def signature(self) -> tuple[str, ...]:
+        return (f"share:{self.hidden_share:g}", *self.decoding.signature.split("|"))
+
+    def scorer(
+        self, models: Sequence[MaskedLM], batch_tokens: int, budget: Budget, seed: int
+    ) -> Scorer:
+        config = UnmaskingConfig(**asdict(self.decoding), seed=seed)
+        return UnmaskingScorer(models, batch_tokens, budget, config)
+
+    def own_sums(self) -> OwnSums:
+        return WrittenSums()
+
+    def reading(self, row: MaskedText, entry: int, scores: TokenScores, mask_id: int) -> Reading:
+        """As of `Metric`; a `DataError` where tokens were hidden again, which no row says."""
+        if self.decoding.remask:
+            raise DataError(
+                "this run hid tokens again that it had written (--remask), and stored what stood "
+                "at the end: what the model read in between cannot be shown"
+            )
+        filled = cast("UnmaskedScores", scores)
+        own, input_ids = filled.steps[entry], row.ids.copy()
+        input_ids[row.cols] = np.where(filled.steps < own, filled.written_ids, mask_id)
+        position, true_id = int(row.cols[entry]), int(row.true_ids[entry])
+        asked = np.flatnonzero(filled.steps == own)
+        return Reading(input_ids, asked, position, true_id, filled)
+
+
+class UnmaskingScorer(Scorer):
+    """Each of the models fills the texts by the config."""
+
+    def __init__(
+        self,
+        models: Sequence[MaskedLM],
+        batch_tokens: int,
+        budget: Budget,
+        config: UnmaskingConfig,
+    ) -> None:
+        super().__init__(models, batch_tokens, budget)
+        self._config = config
+        fitting = config.pieces == "fitting"
+        self._pieces = [
+            Pieces(model.vocabulary, model.signature.vocabulary_size, fitting=fitting)
+            for model in models
+        ]
+
+    def score(self, batch: Batch) -> list[list[UnmaskedScores]]:
+        """For each model the scores of each text of a batch."""
+        texts = [view.text for view in batch.views]
+        return [
+            self._unmask(model, pieces, texts)
+            for model, pieces in zip(self._models, self._pieces, strict=True)
+        ]
+
+    def finished(
+        self, batch: Batch, scores: list[list[UnmaskedScores]], done: frozenset[int]
+    ) -> Iterator[EvaluatedText]:
+        """All texts of a batch: each is one view."""
+        for view, own, *second in zip(batch.views, *scores, strict=True):
+            row = view.text.row
+            if row.id not in done:
+                yield EvaluatedText(**vars(row), scores=own, baseline=second[0] if second else None)
+
+    def _unmask(
+        self, model: MaskedLM, pieces: Pieces, texts: Sequence[Prepared]
+    ) -> list[UnmaskedScores]:
+        under_way = [_UnderWay(text, model.vocabulary, self._config, pieces) for text in texts]
+        while running := [one for one in under_way if one.decoding.hidden]:
+            positions = sum(len(one.decoding.hidden) for one in running)
+            with self._room_for(positions):
+                logits = logits_of(model, [one.decoding for one in running])
+                for one, part in zip(running, logits, strict=True):
+                    one.advance(part)
+        return [self._scores(model, one) for one in under_way]
+
+    def _scores(self, model: MaskedLM, finished: "_UnderWay") -> UnmaskedScores:
+        columns, token = finished.columns(), model.vocabulary.token
+        with self._room_for(ROWS_PER_CALL):
+            perplexity = pseudo_perplexity(model, finished.decoding.ids)
+        return UnmaskedScores(
+            **columns,
+            top_tokens=tuple(map(token, columns["top_ids"].tolist())),
+            written_tokens=tuple(map(token, columns["written_ids"].tolist())),
+            pseudo_perplexity=perplexity,
+        )
+
+
+class _UnderWay:
+    """A text that is being filled, and what the steps said of its M hidden tokens."""
+
+    def __init__(
+        self, text: Prepared, vocabulary: Vocabulary, config: UnmaskingConfig, pieces: Pieces
+    ) -> None:
+        self._hidden = text.hidden
+        ids = tuple(text.hidden.input_ids.tolist())
+        seen = replace(text.encoding, ids=ids, tokens=tuple(map(vocabulary.token, ids)))
+        places = text.hidden.cols.tolist()
+        self.decoding = Decoding(seen, vocabulary, config, pieces, places, keep_hidden=False)
+        self._entries: list[np.ndarray] = []  # of each step: which of the M it wrote
+        self._found: list[dict[str, np.ndarray]] = []  # of each step: `UnmaskedScores` of these
+
+    def advance(self, logits: np.ndarray) -> None:
+        """One step, of the logits at the positions still hidden, float32 [hidden, V]."""
+        hidden = self.decoding.hidden
+        step = self.decoding.advance(logits, seconds=0.0)
+        positions = [token.position for token in step.filled]
+        if not positions:
+            return
+        entries = np.searchsorted(self._hidden.cols, positions)
+        asked = logits[np.searchsorted(hidden, positions)]  # [written, V]
+        targets = self._hidden.true_ids[entries]
+        found = vars(scoring.score_targets(scoring.exponentials(asked), asked, targets)) | {
+            "steps": np.full(len(positions), step.number),
+            "written_ids": np.array([token.token_id for token in step.filled]),
+            "written_probabilities": np.array([token.probability for token in step.filled]),
+        }
+        self._entries.append(entries)
+        self._found.append(found)
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """Arrays [M]; of a position that was hidden again, what its last step said."""
+        entries = np.concatenate(self._entries)
+        columns = {}
+        for name in self._found[0]:
+            values = np.concatenate([found[name] for found in self._found])
+            columns[name] = np.empty(len(self._hidden.cols), values.dtype)
+            columns[name][entries] = values  # where an entry is repeated the last value remains
+        return columns
+
+
+WRITTEN_FIGURES = (
+    Figure("exact_match", "exact match", "", "exact_match_interval"),
+    Figure("infill_token_accuracy", "infill token accuracy", "", "infill_token_accuracy_interval"),
+    Figure(
+        "mean_pseudo_perplexity",
+        "mean pseudo-perplexity of the finished texts",
+        "",
+        "mean_pseudo_perplexity_interval",
+    ),
+    Figure("distinct_1", "distinct-1"),
+    Figure("distinct_2", "distinct-2"),
+)
+
+
+@dataclass(frozen=True)
+class WrittenFigures(OwnFigures):
+    """What one model wrote."""
+
+    catalogue: ClassVar = WRITTEN_FIGURES
+
+    exact_match: float  # share of texts with every hidden token right
+    exact_match_interval: Interval | None
+    infill_token_accuracy: float  # share of hidden tokens where the true one was written
+    infill_token_accuracy_interval: Interval | None
+    mean_pseudo_perplexity: float  # of the finished texts, each text counting once
+    mean_pseudo_perplexity_interval: Interval | None
+    # Distinct tokens, and pairs of neighbours that were both written, by all written tokens:
+    # Li et al. 2016, arXiv:1510.03055.
+    distinct_1: float
+    distinct_2: float
+
+
+class WrittenSums(OwnSums):
+    """The sums behind `WrittenFigures`."""
+
+    def __init__(self) -> None:
+        self.texts = array("d")  # per text: tokens that are the true ones, pseudo-perplexity
+        self.tokens: set[int] = set()  # different ids
+        self.pairs: set[tuple[int, int]] = set()  # ids of neighbours that were both written
+
+    def add(self, row: EvaluatedText, scores: TokenScores) -> None:
+        filled = cast("UnmaskedScores", scores)
+        written = filled.written_ids.tolist()
+        right = int((filled.written_ids == row.true_ids).sum())
+        self.texts.extend((right, filled.pseudo_perplexity))
+        self.tokens.update(written)
+        adjacent = np.flatnonzero(np.diff(row.cols) == 1).tolist()
+        self.pairs.update((written[place], written[place + 1]) for place in adjacent)
+
+    def figures(self, order: np.ndarray, hidden: np.ndarray, quick: bool) -> WrittenFigures:
+        right, perplexity = np.array(self.texts).reshape(-1, 2)[order].T.copy()  # [N] each
+        texts, tokens = len(order), int(hidden.sum())
+        exact = int((right == hidden).sum())
+        accuracy = None
+        if right.any() and not np.array_equal(right, hidden):  # else there is no spread to judge by
+            accuracy = interval_of(right, hidden, quick, least=0.0)
+        return WrittenFigures(
+            exact_match=exact / texts,
+            exact_match_interval=share_interval(exact, texts),
+            infill_token_accuracy=total(right) / tokens,
+            infill_token_accuracy_interval=accuracy and accuracy.map(lambda share: min(share, 1.0)),
+            mean_pseudo_perplexity=total(perplexity) / texts,
+            mean_pseudo_perplexity_interval=interval_of(
+                perplexity, np.ones(texts), quick, least=1.0
+            ),
+            distinct_1=len(self.tokens) / tokens,
+            distinct_2=len(self.pairs) / tokens,
+        )
