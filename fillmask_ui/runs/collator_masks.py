@@ -1,8 +1,7 @@
 """The masks of the published evaluator: one PyTorch generator that runs through all texts.
 
-There, `DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15, seed=42)` masks one text
-after another, so the masks of a text depend on all texts before it. Use it to reproduce published
-figures (winml-cli, pull request 318); `SeededMasks` for everything else.
+The masks of a text depend on all texts before it. For reproducing published figures (winml-cli,
+pull request 318: `DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15, seed=42)`).
 """
 
 from typing import Any, cast
@@ -22,8 +21,8 @@ FEWEST_TOKENS = 3
 class CollatorMasks:
     """transformers' collator as a source of hidden tokens.
 
-    Texts have to come in the order of the run, each once: also those that a resumed run has done.
-    An `OptionError` without PyTorch, or for whole words, which need what it is not given.
+    All texts have to come once, in the order of the run, those that a resumed run has done too.
+    An `OptionError` without PyTorch, or for whole words.
     """
 
     def __init__(self, vocabulary: Vocabulary, config: EvaluationConfig) -> None:

@@ -12,7 +12,6 @@ import numpy as np
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, Summary, summarize
-from fillmask_ui.evaluation.evaluation_config import PROTOCOL_VERSION
 from fillmask_ui.evaluation.measure import NOT_COMPARABLE
 from fillmask_ui.intervals import Limits
 from fillmask_ui.records import SkippedText
@@ -25,10 +24,9 @@ ONE_RUN_ONLY = "measured in one run only"
 def compare(run_a: Run | Path, run_b: Run | Path, *, limits: Limits | None = None) -> Summary:
     """Figures of two runs (or their folders), the second as the baseline of the first.
 
-    Only what the first model of each said counts, of the texts in both; others are counted as
-    skipped. Runs with different tokenizers are compared by character. `limits` are the borders of
-    the verdict, by default those of `run_a`. A `DataError` if the runs measured different things
-    or share no text.
+    The first model of each counts, on the texts in both; other texts are counted as skipped. Runs
+    with different tokenizers are compared by character. `limits` are by default those of `run_a`.
+    A `DataError` if the runs measured different things or share no text.
     """
     first = run_a if isinstance(run_a, Run) else Run(run_a)
     second = run_b if isinstance(run_b, Run) else Run(run_b)
@@ -48,21 +46,12 @@ def compared_info(first: Run, second: Run) -> RunInfo:
 
 def _common_config(first: RunInfo, second: RunInfo) -> EvaluationConfig:
     """What both runs measured; those of an older protocol count as of today where they may."""
-    own, other = first.config, second.config
-    if own.signature == other.signature:
-        return own
-    if first.config_now.signature == second.config_now.signature:
-        return first.config_now
-    for info in (first, second) if own.protocol != other.protocol else ():
-        if info.config_now.protocol != PROTOCOL_VERSION:
-            raise DataError(
-                f"{info.name} measured a quantized model by protocol {info.config.protocol}, whose "
-                "numbers depend on the size of the batches; by protocol "
-                f"{PROTOCOL_VERSION} they do not, so the two do not compare: evaluate it again"
-            )
+    for own, other in ((first.config, second.config), (first.config_now, second.config_now)):
+        if own.signature == other.signature:
+            return own
     raise DataError(
-        f"the runs measured different things: {first.name} has {own.signature}, "
-        f"{second.name} has {other.signature}; evaluate both alike"
+        f"the runs measured different things: {first.name} has {first.config.signature}, "
+        f"{second.name} has {second.config.signature}; evaluate both alike"
     )
 
 
@@ -72,13 +61,13 @@ def paired(first: Run, second: Run) -> Iterator[EvaluatedText | SkippedText]:
     A `DataError` if the runs have other texts, hid them differently, or cannot be read.
     """
     by_token = None
-    others = {line.row.id: line.start for line in second.lines}
-    for line in first.lines:
+    others = {line.row.id: line.start for line in second.lines()}
+    for line in first.lines():
         row = line.row
         if row.id not in others:
             yield SkippedText(row.id, ONE_RUN_ONLY)
             continue
-        other = second.lines.at(others.pop(row.id))
+        other = second.line_at(others.pop(row.id))
         if other.checksum != line.checksum:
             raise DataError(
                 f"text {row.id} differs between {first.info.name} and {second.info.name}: the "

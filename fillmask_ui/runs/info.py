@@ -1,8 +1,4 @@
-"""Every choice of an evaluation, as planned (`Plan`) and as run.json keeps it (`RunInfo`).
-
-The page and the command line store a plan in the same words, so either goes on with a run that the
-other has begun.
-"""
+"""Every choice of an evaluation, as planned (`Plan`) and as run.json keeps it (`RunInfo`)."""
 
 from __future__ import annotations
 
@@ -116,19 +112,15 @@ class Plan:
 
 def model_choice(info: RunInfo, which: str) -> ModelChoice:
     """How the `model` or `baseline` of a run was asked for; a `DataError` if it does not say."""
-    choice = info.choices.get(which)
-    if not choice:
-        raise DataError(f"run {info.name} does not say how its {which} was asked for")
-    return ModelChoice.from_dict(choice)
+    if choice := info.choices.get(which):
+        return ModelChoice.from_dict(choice)
+    raise DataError(f"run {info.name} does not say how its {which} was asked for")
 
 
 def prepare_info(
     config: EvaluationConfig, model: MaskedLM, *, baseline: MaskedLM | None = None, **fields: Any
 ) -> RunInfo:
-    """The `RunInfo` of a new run, its config resolved for the models; `fields` are more of its own.
-
-    An `OptionError` if the config asks for more than the models take.
-    """
+    """The `RunInfo` of a new run, its config resolved for the models; `fields` are others of it."""
     from fillmask_ui import __version__
 
     models = [model] if baseline is None else [model, baseline]
@@ -158,11 +150,10 @@ def read_info(folder: Path) -> RunInfo:
         stored = from_json(dict[str, Any], content, what)
         layout, protocol = stored.get("format"), stored.get("protocol")
         if layout != FORMAT or protocol not in PROTOCOLS:
-            maker = stored.get("versions", {}).get("fillmask-ui", "unknown")
             raise DataError(
-                f"run {name} has format {layout} and protocol {protocol}; this version of "
-                f"fillmask-ui reads format {FORMAT} and measures by protocol {PROTOCOL_VERSION}: "
-                f"open it with the version that wrote it (fillmask-ui {maker}) or evaluate again"
+                f"run {name} has format {layout} and protocol {protocol}, which this version of "
+                "fillmask-ui does not read: open it with the version that wrote it, or evaluate "
+                "again"
             )
         try:
             info = from_json(RunInfo, content, what)

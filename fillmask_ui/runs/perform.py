@@ -38,39 +38,30 @@ class Progress:
 
 
 class Pace:
-    """Tokens per second and the time left: what was done by the time that it took.
+    """Speed of a run and the time left, by what was done since its `first` progress."""
 
-    Args:
-        first: what the run yielded first; what was done by then is not counted.
-        clock: seconds since any moment.
-    """
-
-    def __init__(self, first: Progress, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._began = clock, clock()
-        self._first = self._through = first.through or 0.0
-        self._tokens, self._expected, self._seconds = 0, first.expected, 0.0
+    def __init__(self, first: Progress) -> None:
+        self._first = self._last = first
+        self._began, self._seconds = time.monotonic(), 0.0
 
     def add(self, step: Progress) -> None:
         """Take note of progress; a step that only brings rows says nothing new."""
-        self._expected = step.expected
-        through = step.through or 0.0
-        if step.tokens > self._tokens or through > self._through:
-            self._seconds = self._clock() - self._began
-            self._tokens = max(self._tokens, step.tokens)
-            self._through = max(self._through, through)
+        if step.tokens > self._last.tokens or (step.through or 0) > (self._last.through or 0):
+            self._last, self._seconds = step, time.monotonic() - self._began
 
     @property
     def tokens_per_second(self) -> float | None:
         """Hidden tokens scored per second; None before there are any."""
-        return self._tokens / self._seconds if self._tokens and self._seconds else None
+        return self._last.tokens / self._seconds if self._last.tokens and self._seconds else None
 
     @property
     def seconds_left(self) -> float | None:
         """An estimate; None where the number of texts is not known, or nothing is done yet."""
-        done = self._through - self._first
-        if not self._expected or not done:
+        expected, through = self._last.expected, self._last.through or 0
+        done = through - (self._first.through or 0)
+        if not expected or done <= 0:
             return None
-        return max(0.0, self._expected - self._through) * self._seconds / done
+        return max(0.0, expected - through) * self._seconds / done
 
 
 @dataclass(frozen=True)
@@ -94,9 +85,8 @@ def perform(
 ) -> Generator[Progress]:
     """Measure as planned, in a new run; `load` makes a model of a choice.
 
-    Yields first the new run, then each row as it is stored and signs of life between them, at last
-    the run as it ended. A `FillmaskError` if texts or models cannot be had or do not fit; before a
-    run is made.
+    Yields the new run, each row as it is stored, signs of life between them, and the run as it
+    ended. A `FillmaskError` if texts or models cannot be had or do not fit; no run is made then.
     """
     yield from perform_cells([Cell(plan)], store, load, engine)
 
@@ -104,7 +94,7 @@ def perform(
 def perform_rest(
     name: str, store: RunStore, load: Load, engine: Engine | None = None
 ) -> Generator[Progress]:
-    """Measure what a run lacks; of one that is done and has all of its rows, yield only that it is.
+    """Measure what a run lacks; yield once that a run is done.
 
     A `FillmaskError` if the run, its texts or models cannot be had, or have changed since.
     """
@@ -119,10 +109,7 @@ def perform_rest(
 def perform_cells(
     cells: Sequence[Cell], store: RunStore, load: Load, engine: Engine | None = None
 ) -> Generator[Progress]:
-    """Measure several runs of one model, which an engine keeps loaded; in any order.
-
-    Yields as `perform` does, of each run; `Progress.info` says which.
-    """
+    """Measure several runs of one model, in any order; `Progress.info` says which."""
     if engine is not None:
         yield from engine.perform(cells, store, load)
         return

@@ -1,10 +1,17 @@
 """An evaluation that is stored as it goes, and goes on where it stopped."""
 
-import contextlib
 import json
 import shutil
 import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    closing,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -12,16 +19,17 @@ from typing import Any, BinaryIO
 from fillmask_ui.errors import DataError, FillmaskError, opening
 from fillmask_ui.evaluation import EvaluatedText, Heartbeat, Masks, RunningSummary, evaluate
 from fillmask_ui.evaluation.evaluation_config import PROTOCOL_VERSION
+from fillmask_ui.files import writing
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, ModelSignature, SkippedText
 from fillmask_ui.runs.info import DONE, FAILED, RUNNING, STOPPED, RunInfo, write_info
 from fillmask_ui.runs.rows_file import checksum, dump_row
-from fillmask_ui.runs.store import LOCK_FILE, RunStore, lock_run, rows_file
+from fillmask_ui.runs.store import LOCK_FILE, Run, RunStore, lock_run
 from fillmask_ui.texts import Texts
 
 
 @dataclass
-class Recorder(contextlib.AbstractContextManager["Recorder"]):
+class Recorder(AbstractContextManager["Recorder"]):
     """A run open for writing; use it as a context manager.
 
     Another thread may `close` it at any time: what is still being measured is then dropped.
@@ -31,7 +39,7 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
     info: RunInfo
     running: RunningSummary  # the figures so far, those of a resumed run's stored rows included
     _file: BinaryIO
-    _opened: contextlib.ExitStack  # closes the file, then releases the lock
+    _opened: ExitStack  # closes the file, then releases the lock
     dropped_bytes: int = 0  # length of a half-written last line that was dropped
     # Of the rows that were found on disk: id to checksum of the text.
     stored: Mapping[int, int] = field(default_factory=dict)
@@ -59,14 +67,11 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
     ) -> Generator[EvaluatedText | SkippedText | Heartbeat]:
         """Measure what is missing, as `evaluate`; each row is on disk before it is yielded.
 
-        Stop by closing the generator, or by `close` from another thread: the run is then `stopped`
-        and can be resumed. A `DataError` if the models or texts are not those of the run, or the
-        disk is full.
+        To stop, close the generator, or `close` from another thread. A `DataError` if the models or
+        texts are not those of the run, or the disk is full.
         """
         self.check_models(model, baseline)
-        report = examples.report if isinstance(examples, Texts) else None
-        if report is not None:
-            self.know_available(report.available)
+        self.know_available(_available(examples))
         rows = evaluate(
             model,
             self._checked(examples),
@@ -76,21 +81,20 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
             done=self.stored.keys(),
             heartbeat=True,
         )
-        with self.under_way({"name": "local"}), contextlib.closing(rows):
+        with self.under_way({"name": "local"}), closing(rows):
             for row in rows:
-                if not isinstance(row, Heartbeat):
+                if isinstance(row, Heartbeat):
+                    self.know_batch_tokens(row.batch_tokens)
+                    # A short file that is read in its own order was read to its end by now.
+                    self.know_available(_available(examples))
+                else:
                     self.store(dump_row(row, self._checksums.pop(row.id)), row)
                 if self.closed:
                     return
-                if isinstance(row, Heartbeat) and self.info.config.batch_tokens is None:
-                    self.know_batch_tokens(row.batch_tokens)
-                    if report is not None:
-                        # By now a short file that is read in its own order was read to its end.
-                        self.know_available(report.available)
                 if heartbeat or not isinstance(row, Heartbeat):
                     yield row
 
-    @contextlib.contextmanager
+    @contextmanager
     def under_way(self, engine: Mapping[str, Any]) -> Iterator[None]:
         """The run is `running` inside, then `done`; `stopped` or `failed` if the block is left.
 
@@ -121,22 +125,24 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
             check_same("baseline", self.info.baseline, baseline.signature)
 
     def know_available(self, available: int | None) -> None:
-        """Note how many rows the data has; a `DataError` if they were others when the run began.
+        """Note how many rows the data has; a `DataError` if the run began with another number.
 
         One row more or less makes another permutation, in which the texts that are missing come
         before the stored ones whose absence would show.
         """
         then = self.info.texts.get("available")
+        if available in (None, then):
+            return
         if then is None and not self.stored:
             self._set(texts={**self.info.texts, "available": available})
-        elif then is not None and available not in (None, then):
+        elif then is not None:
             raise DataError(
                 f"the texts had {then:,} rows when run {self.name} began and have {available:,} "
                 "now: put them back as they were, or start a new run"
             )
 
     def know_batch_tokens(self, batch_tokens: int) -> None:
-        """Note the size of the batches where it was left open: a resumed run goes on with it."""
+        """Note the size of the batches where it was left open; a resumed run keeps it."""
         if self.info.config.batch_tokens is None:
             self._set(config=replace(self.info.config, batch_tokens=batch_tokens))
 
@@ -171,11 +177,9 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
         with self._writing:
             if self.closed:
                 return
-            try:
+            with self._writes():
                 self._file.write(lines)
                 self._file.flush()
-            except OSError as error:
-                raise self._cannot_write("the run", error) from error
             if isinstance(measured, RunningSummary):
                 self.running.merge(measured)
             else:
@@ -187,29 +191,22 @@ class Recorder(contextlib.AbstractContextManager["Recorder"]):
                 # A generator that is dropped late must not touch what is another's by now.
                 return
             self.info = replace(self.info, **changes)
-            try:
+            # A run that cannot be said to have stopped is seen so, as nobody holds its lock.
+            needed = changes.get("state") in (RUNNING, DONE)
+            with nullcontext() if needed else suppress(DataError), self._writes():
                 write_info(self.folder, self.info)
-            except OSError as error:
-                if changes.get("state") in (RUNNING, DONE):
-                    raise self._cannot_write("run.json", error) from error
-                # Else it stays `running`, which readers see as stopped: nobody holds the lock.
 
-    def _cannot_write(self, what: str, error: OSError) -> DataError:
-        if not self.folder.is_dir():
-            return DataError(f"{self.folder} is gone, and the run with it: evaluate again")
-        return DataError(
-            f"{what} cannot be written further ({error.strerror}): the rows so far, "
-            f"{self.running.seen}, are kept in {self.folder}; make room and resume with --resume "
-            f"{self.name}"
-        )
+    def _writes(self) -> AbstractContextManager[None]:
+        kept = f"the rows so far, {self.running.seen}, are kept"
+        return writing(self.folder, f"; {kept}: make room and resume with --resume {self.name}")
 
     def close(self) -> None:
-        """Release the run; harmless if done before. A run under way is then `stopped`."""
+        """Release the run; one under way is then `stopped`. Again it does nothing."""
         with self._writing:
             if self.info.state == RUNNING:
                 self._set(state=STOPPED)
             # What could not be flushed was already reported by the write.
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 self._opened.close()
 
     def __exit__(self, *_: object) -> None:
@@ -221,10 +218,9 @@ def start(store: RunStore, info: RunInfo) -> Recorder:
 
     Its name and time are filled in. A `DataError` if it cannot be written.
     """
-    made = store.create(info)
-    folder = store.root / made.name
+    folder = store.root / store.create(info).name
     try:
-        return _open(folder, made)
+        return _open(Run(folder))
     except DataError:
         shutil.rmtree(folder, ignore_errors=True)  # nothing was measured: no run to list
         raise
@@ -233,34 +229,40 @@ def start(store: RunStore, info: RunInfo) -> Recorder:
 def resume(store: RunStore, name: str) -> Recorder:
     """A stopped run, open for writing; a `DataError` if it is unknown, being written or broken."""
     run = store.open(name)
-    info = replace(run.info, state=STOPPED, result=None) if run.lacks_rows else run.info
-    now = info.config_now.protocol
-    if info.state != DONE and now != PROTOCOL_VERSION:
+    if run.lacks_rows:
+        run.info = replace(run.info, state=STOPPED, result=None)
+    now = run.info.config_now.protocol
+    if run.info.state != DONE and now != PROTOCOL_VERSION:
         raise DataError(
-            f"run {run.info.name} measures a quantized model by protocol {now}, and this version "
-            f"of fillmask-ui by protocol {PROTOCOL_VERSION}, which scales it text by text: the "
-            "rest would have other numbers; start a new run"
+            f"run {run.info.name} measures a quantized model by protocol {now}, this version of "
+            f"fillmask-ui by protocol {PROTOCOL_VERSION}: the rest would have other numbers; start "
+            "a new run"
         )
-    return _open(run.folder, info)
+    return _open(run)
 
 
-def _open(folder: Path, info: RunInfo) -> Recorder:
+def _open(run: Run) -> Recorder:
     """Count the stored rows and cut a half-written last line off."""
+    info, stored, whole = run.info, dict[int, int](), 0
     running = RunningSummary(
         config=info.config, vocabulary_size=info.model["vocabulary_size"], limits=info.limits
     )
-    rows, stored, whole = rows_file(folder, info), dict[int, int](), 0
-    with contextlib.ExitStack() as opened:
-        opened.callback(lock_run(folder / LOCK_FILE, info.name).release)
-        with opening("a run", rows.path):
-            file = opened.enter_context(rows.path.open("ab"))
-        for line in rows:
+    with ExitStack() as opened:
+        opened.callback(lock_run(run.folder / LOCK_FILE, info.name).release)
+        with opening("a run", run.rows_path):
+            file = opened.enter_context(run.rows_path.open("ab"))
+        for line in run.lines():
             stored[line.row.id] = line.checksum
             running.add(line.row)
             whole += len(line.content)
-        if dropped := rows.path.stat().st_size - whole:
+        if dropped := run.rows_path.stat().st_size - whole:
             file.truncate(whole)
-        return Recorder(folder, info, running, file, opened.pop_all(), dropped, stored)
+        return Recorder(run.folder, info, running, file, opened.pop_all(), dropped, stored)
+
+
+def _available(examples: Iterable[Example | str]) -> int | None:
+    """Rows of the data, where that is known."""
+    return examples.report.available if isinstance(examples, Texts) else None
 
 
 def other_text(name: str, index: int) -> DataError:

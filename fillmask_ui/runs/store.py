@@ -2,31 +2,35 @@
 
 <root>/<name>/run.json     every choice and version; the figures once the run is done
 <root>/<name>/rows.jsonl   one line per text, appended and flushed as it is measured
-<root>/<name>/lock         held by the one process that writes; lock.pid says which
+<root>/<name>/lock         held by the one process that writes
+
+A line without its newline is half-written: readers leave it out, and a resumed run drops it.
 """
 
-import contextlib
 import itertools
 import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from fillmask_ui.errors import DataError, unknown
+from fillmask_ui.errors import DataError, opening, unknown
 from fillmask_ui.evaluation import EvaluatedText, Summary, summarize
+from fillmask_ui.files import writing
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs.info import DONE, RUN_FILE, RUNNING, STOPPED, RunInfo, read_info, write_info
-from fillmask_ui.runs.rows_file import RowsFile
+from fillmask_ui.runs.rows_file import StoredRow, read_row
 
 LOCK_FILE = "lock"
 # A reader that looks whether a run is being written holds the lock for an instant.
 _PATIENCE_SECONDS = 0.2
+_ADVICE = "; name another folder with the environment variable FILLMASK_UI_RUNS"
 # Never a marker file, which a killed process leaves behind.
 _file_lock = partial(FileLock, fallback_to_soft=False, thread_local=False, is_singleton=False)
 
@@ -37,24 +41,15 @@ def lock_run(path: Path, name: str) -> FileLock:
     A `DataError` if another process, or another writer in this one, holds it, or the file system
     has no locks.
     """
-    lock = _file_lock(path)
-    # Beside the lock: Windows forbids others to read a locked file.
-    holder = path.with_suffix(".pid")
-    try:
-        lock.acquire(timeout=_PATIENCE_SECONDS, poll_interval=0.02)
-    except Timeout as error:
-        number = ""
-        with contextlib.suppress(OSError):
-            number = f" (process {holder.read_text('ascii')})"
-        raise DataError(
-            f"run {name} is being written by another process{number}: wait for it to end, or stop "
-            "it first"
-        ) from error
-    except OSError as error:
-        raise _unusable("no run can be locked in", path.parent, error) from error
-    with contextlib.suppress(OSError):  # only a hint for others
-        holder.write_text(str(os.getpid()), "ascii")
-    return lock
+    with writing(path.parent, _ADVICE):
+        try:
+            lock = _file_lock(path)
+            lock.acquire(timeout=_PATIENCE_SECONDS, poll_interval=0.02)
+            return lock
+        except Timeout as error:
+            raise DataError(
+                f"run {name} is being written by another process: wait for it to end, or stop it"
+            ) from error
 
 
 def is_locked(path: Path) -> bool:
@@ -64,11 +59,17 @@ def is_locked(path: Path) -> bool:
     try:
         with _file_lock(path).acquire(blocking=False):
             return False
-    except (Timeout, PermissionError):
-        # What may not be written here may be written by its owner.
-        return True
-    except OSError:
-        return False  # where nothing can be locked, nobody writes
+    except OSError as error:
+        # A lock of another user may be held; where there are no locks, no run is written.
+        return isinstance(error, (Timeout, PermissionError))
+
+
+@dataclass(frozen=True)
+class StoredLine(StoredRow):
+    """One whole line of rows.jsonl."""
+
+    start: int  # offset in bytes
+    content: bytes  # its newline included
 
 
 class Run:
@@ -76,8 +77,8 @@ class Run:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.rows_path = folder / "rows.jsonl"
         self.info = read_info(folder)
-        self.lines = rows_file(folder, self.info)  # as they are stored
         key, result = self.info.config.scheme.figure_key, self.info.result
         if result is not None and key not in result and not self.lacks_rows:
             # As of older runs by `uniform`, whose figure was the mean over hidden tokens.
@@ -90,25 +91,64 @@ class Run:
             return STOPPED
         return self.info.state
 
+    def lines(self) -> Iterator[StoredLine]:
+        """All whole lines; a `DataError` if one is no row, and at the end if rows are missing."""
+        start, seen, name = 0, set[int](), self.info.name
+        for number, content in enumerate(self._whole_lines(), start=1):
+            line = self._line(content, start, f", line {number}")
+            if line.row.id in seen:
+                raise DataError(f"run {name}, line {number}: it repeats text {line.row.id}")
+            seen.add(line.row.id)
+            start += len(content)
+            yield line
+        if len(seen) < self._measured:
+            raise DataError(
+                f"run {name} measured {self._measured:,} texts and has the rows of {len(seen):,}: "
+                f"measure the missing ones with fillmask-ui eval --resume {name}, or delete the run"
+            )
+
+    def line_at(self, start: int) -> StoredLine:
+        """The line that begins at an offset."""
+        with opening("a run", self.rows_path), self.rows_path.open("rb") as file:
+            file.seek(start)
+            return self._line(file.readline(), start)
+
+    def _line(self, content: bytes, start: int = 0, where: str = "") -> StoredLine:
+        found = read_row(content, f"run {self.info.name}{where}")
+        return StoredLine(found.row, found.checksum, start, content)
+
+    def _whole_lines(self) -> Iterator[bytes]:
+        if self.rows_path.exists():
+            with opening("a run", self.rows_path), self.rows_path.open("rb") as file:
+                yield from (line for line in file if line.endswith(b"\n"))
+
     def rows(self) -> Iterator[EvaluatedText | SkippedText]:
-        """All rows in the order in which they were written, a half-written last one left out."""
-        return (line.row for line in self.lines)
+        """All rows in the order in which they were written."""
+        return (line.row for line in self.lines())
 
     def row(self, example: int) -> EvaluatedText:
         """What was measured of one text, by its id; a `DataError` if nothing was."""
-        line = self.lines.of(example)
-        if line is None or isinstance(line.row, SkippedText):
-            raise DataError(f"run {self.info.name} has not measured a text {example}")
-        return line.row
+        head = b'{"id":%d,' % example
+        content = next((line for line in self._whole_lines() if line.startswith(head)), None)
+        row = self._line(content).row if content else None
+        if isinstance(row, EvaluatedText):
+            return row
+        raise DataError(f"run {self.info.name} has not measured a text {example}")
 
     @property
     def row_count(self) -> int:
-        return len(self.lines)
+        return sum(1 for _ in self._whole_lines())
+
+    @property
+    def _measured(self) -> int:
+        """Rows that it must have: none before it is done."""
+        result = self.info.result if self.info.state == DONE else None
+        return result["texts"] + sum(result["skipped"].values()) if result else 0
 
     @property
     def lacks_rows(self) -> bool:
         """Whether it is done and rows are missing."""
-        return self.row_count < (self.lines.measured or 0)
+        return self.row_count < self._measured
 
     @property
     def expected(self) -> int | None:
@@ -135,16 +175,8 @@ class Run:
         )
 
 
-def rows_file(folder: Path, info: RunInfo) -> RowsFile:
-    """The rows of a run."""
-    measured = None
-    if info.state == DONE and info.result is not None:
-        measured = info.result["texts"] + sum(info.result["skipped"].values())
-    return RowsFile(folder / "rows.jsonl", info.name, measured)
-
-
 class RunStore:
-    """All runs under one folder, made when the first run is; `clock` gives the time for names."""
+    """All runs under one folder; `clock` gives the time for names."""
 
     def __init__(
         self, root: Path, clock: Callable[[], datetime] = lambda: datetime.now(timezone.utc)
@@ -157,27 +189,22 @@ class RunStore:
         now = self._clock()
         stem = f"{now:%Y%m%d-%H%M%S}-{slug(info.model['name'])}-{info.config.metric}"
         names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
-        try:
+        with writing(self.root, _ADVICE):
             self.root.mkdir(parents=True, exist_ok=True)
             for name in names:
-                with contextlib.suppress(FileExistsError):
+                with suppress(FileExistsError):
                     (self.root / name).mkdir()
                     break
             made = replace(info, name=name, created=now.isoformat(timespec="seconds"))
             write_info(self.root / name, made)  # without it a folder is not listed
-            return made
-        except OSError as error:
-            raise _unusable("no run can be stored in", self.root, error) from error
+        return made
 
     def open(self, name: str) -> Run:
-        """A run, by its name as for `folder`; a `DataError` if it is of another version."""
+        """A run, by its name as for `folder`."""
         return Run(self.folder(name))
 
     def folder(self, name: str) -> Path:
-        """Of a run, by its name, by the beginning of its name if no other has it, or `latest`.
-
-        A `DataError` if there is none, or several.
-        """
+        """The folder of a run by its name, the beginning of its name, or `latest`."""
         names = self.names()
         if name == "latest" and names:
             return self.root / names[-1]
@@ -190,7 +217,7 @@ class RunStore:
         raise DataError(unknown("run", name, names[-5:]) + older)
 
     def names(self) -> list[str]:
-        """Of all runs, oldest first."""
+        """Names of all runs, oldest first."""
         found = self.root.iterdir() if self.root.is_dir() else ()
         return sorted(own.name for own in found if os.path.lexists(own / RUN_FILE))
 
@@ -199,19 +226,9 @@ class RunStore:
         folder = self.folder(name)
         if is_locked(folder / LOCK_FILE):
             raise DataError(f"run {folder.name} is being written: stop it first")
-        try:
+        with writing(folder):
             shutil.rmtree(folder)
-        except OSError as error:
-            where, why = error.filename or folder, error.strerror or error
-            raise DataError(f"run {folder.name} cannot be deleted: {where}: {why}") from error
         return folder.name
-
-
-def _unusable(what: str, root: Path, error: OSError) -> DataError:
-    return DataError(
-        f"{what} {root}: {error.strerror}; name another folder with the environment variable "
-        "FILLMASK_UI_RUNS"
-    )
 
 
 def slug(name: str) -> str:

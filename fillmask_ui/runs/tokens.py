@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,17 +47,16 @@ _ATTRIBUTES = {
     "max_abs_logit_difference": "max_abs",
 }
 _NAMED = {"kind": KINDS, "part": PARTS}
-_STRINGS = ("token", "kind", "part", "top_token", "written_token")
-_WHOLE = ("text_id", "position", "token_id", "shown_id", "rank", "top_id", "step", "written_id")
+_STRINGS = re.compile("kind|part|.*token")
+_WHOLE = re.compile("position|rank|step|.*_id")
 _ROWS_A_GROUP = 20_000
 
 
 def export(run: Run, target: Path, file_format: str | None = None) -> int:
     """Write a run, done or not, to a file; the number of records is returned.
 
-    The format is one of `FORMATS`, by default the ending of the file's name; csv where it has none.
-    An `OptionError` for an unknown one; a `DataError` if the file cannot be written, or pyarrow is
-    missing for parquet.
+    The format is one of `FORMATS`, by default the ending of the file's name; csv without one. A
+    `DataError` if the file cannot be written, or pyarrow is missing for parquet.
     """
     named = target.suffix.removeprefix(".").lower()
     chosen = (file_format or named or "csv").lower()
@@ -77,7 +77,7 @@ def write_text(run: Run, file: TextIO, file_format: str) -> int:
         writer = csv.DictWriter(file, _columns(run), restval="", lineterminator="\n")
         writer.writeheader()
         return sum(1 for record in _records(run) if writer.writerow(record))
-    lines = (line.content.decode().rstrip("\n") for line in run.lines)
+    lines = (line.content.decode().rstrip("\n") for line in run.lines())
     if file_format == "jsonl":
         return sum(1 for line in lines if file.write(line + "\n"))
     head = {"run": run.info.to_dict(), "summary": run.summary().to_dict()}
@@ -104,7 +104,7 @@ def _records(run: Run) -> Iterator[dict[str, Any]]:
     for row in run.rows():
         if isinstance(row, SkippedText):
             continue
-        columns: dict[str, Sequence[Any]] = {}
+        columns: dict[str, Sequence[Any]] = {"text_id": [row.id] * len(row.cols)}
         for record, prefix, names in (
             (row, "", _TOKEN),
             (row.scores, "", scores),
@@ -113,12 +113,11 @@ def _records(run: Run) -> Iterator[dict[str, Any]]:
         ):
             for name in names if record is not None else ():
                 plural = name if name.endswith("_nats") else f"{name}s"
-                values = getattr(record, _ATTRIBUTES.get(name, plural))
-                values = values if isinstance(values, tuple) else values.tolist()
+                values = np.asarray(getattr(record, _ATTRIBUTES.get(name, plural))).tolist()
                 known = _NAMED.get(name)
                 columns[prefix + name] = [known[value] for value in values] if known else values
         for values in zip(*columns.values(), strict=True):
-            yield {"text_id": row.id, **dict(zip(columns, values, strict=True))}
+            yield dict(zip(columns, values, strict=True))
 
 
 def _write_parquet(run: Run, target: Path) -> int:
@@ -127,12 +126,14 @@ def _write_parquet(run: Run, target: Path) -> int:
         import pyarrow.parquet as pq
     except ImportError as error:
         raise DataError("parquet needs pyarrow: pip install pyarrow, or export to csv") from error
-    kinds = {**dict.fromkeys(_STRINGS, pa.string()), **dict.fromkeys(_WHOLE, pa.int64())}
-    schema = pa.schema(
-        [(name, kinds.get(name.removeprefix("baseline_"), pa.float64())) for name in _columns(run)]
-    )
-    records = _records(run)
-    count = 0
+
+    def kind(name: str) -> Any:
+        whole = pa.int64() if _WHOLE.fullmatch(name) else pa.float64()
+        return pa.string() if _STRINGS.fullmatch(name) else whole
+
+    names = _columns(run)
+    schema = pa.schema([(name, kind(name.removeprefix("baseline_"))) for name in names])
+    records, count = _records(run), 0
     with pq.ParquetWriter(target, schema) as writer:
         while group := list(itertools.islice(records, _ROWS_A_GROUP)):
             writer.write_table(pa.Table.from_pylist(group, schema=schema))
@@ -175,9 +176,8 @@ class MeasuredToken:
 def measured_tokens(store: RunStore, place: TokenPlace) -> tuple[MeasuredToken | None, ...]:
     """The token at a place as each model met it: A, and B where there are two.
 
-    Where the two have different tokenizers, the other model's token is the first that shares a
-    character with it, or None if none does. A `DataError` if a run is gone, has no such text, or
-    did not hide that token.
+    With another tokenizer, the other model's token is the first that shares a character with it, or
+    None. A `DataError` if a run is gone, has no such text, or did not hide that token.
     """
     run = store.open(place.run)
     row = run.row(place.example)

@@ -1,5 +1,7 @@
 """Tokens per second and the time left, against sums by hand on a clock of the test's own."""
 
+import time
+
 import pytest
 
 from fillmask_ui.runs.perform import Pace, Progress
@@ -18,9 +20,12 @@ from fillmask_ui.runs.perform import Pace, Progress
         (1000, 0, [(10, 1000, 500), (20, 1000, 0)], 50, 0),
     ],
 )
-def test_what_is_done_by_the_time_it_took(expected, begun, steps, speed, left):
+def test_what_is_done_by_the_time_it_took(
+    monkeypatch, expected, begun, steps, speed, left
+):
     now = 100.0
-    pace = Pace(Progress(None, None, expected, through=begun), lambda: now)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    pace = Pace(Progress(None, None, expected, through=begun))
     for seconds, through, tokens in steps:
         now = 100.0 + seconds
         pace.add(Progress(None, None, expected, through=through, tokens=tokens))

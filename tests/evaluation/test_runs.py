@@ -134,7 +134,7 @@ def test_a_line_that_is_no_row(store, line, said):
 def test_a_line_holds_what_its_types_say(store):
     """Infinite losses are legal, seals of earlier versions are passed over, bounds hold."""
     folder = record(store).folder
-    content = next(line.content for line in Run(folder).lines if b"nll_nats" in line.content)
+    content = next(line.content for line in Run(folder).lines() if b"nll_nats" in line.content)
     values = json.loads(content) | {"plan": 3, "crc": 7}
     values["nll_nats"] = [math.inf] * len(values["nll_nats"])
     found = read_row(json.dumps(values), "a")
