@@ -212,7 +212,6 @@ class _Pipeline:
             cell.delivered.add(key)
             cell.found += unit["found"]
             cell.tokens += unit["tokens"]
-            cell.recorder.know_batch_tokens(unit["batch_tokens"])
             if unit["lines"]:
                 # Made by this evaluation's own workers.
                 cell.recorder.store(unit["lines"], pickle.loads(unit["summary"]))  # noqa: S301

@@ -88,7 +88,7 @@ class Worker:
     def _measured(self, unit: dict[str, Any]) -> dict[str, Any]:
         names = ("cell", "block", "part", "parts")
         answer = {name: unit[name] for name in names}
-        answer |= {"lines": b"", "summary": b"", "found": 0, "tokens": 0, "batch_tokens": 0}
+        answer |= {"lines": b"", "summary": b"", "found": 0, "tokens": 0}
         answer["problem"] = unit["problem"] or self._problem
         if answer["problem"]:
             return answer
@@ -133,7 +133,6 @@ class Worker:
             "summary": pickle.dumps(running),
             "found": len(stored) if unit["part"] == 0 else 0,
             "tokens": sum(map(_tokens, rows)),
-            "batch_tokens": config.batch_tokens,
         }
 
     def _stored_of(self, cell: int, task: CellTask, checksums: dict[int, int]) -> frozenset[int]:

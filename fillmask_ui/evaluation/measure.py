@@ -49,7 +49,6 @@ class Heartbeat:
     """A sign of life between rows."""
 
     texts: float  # through so far, skipped and done ones too; those under way by share of the work
-    batch_tokens: int  # of the padded batches, where it was left open
     tokens: int  # scored so far, those of rows that come later included
 
 
@@ -231,7 +230,7 @@ def _measure(
                 else:
                     yield replace(row, other=others.pop(row.id, None), metric=config.metric)
             tokens += 0 if step.waits else step.what.tokens(done)
-            yield Heartbeat(step.texts, batch_tokens, tokens)
+            yield Heartbeat(step.texts, tokens)
 
 
 _Item = tuple[Prepared, ...] | SkippedText

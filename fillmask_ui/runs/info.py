@@ -12,6 +12,7 @@ from typing import Any
 from fillmask_ui.errors import DataError, OptionError, opening
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.evaluation.evaluation_config import PROTOCOL_VERSION, PROTOCOLS
+from fillmask_ui.evaluation.measure import DEFAULT_BATCH_TOKENS
 from fillmask_ui.files import printable
 from fillmask_ui.intervals import Limits
 from fillmask_ui.models.choice import ModelChoice
@@ -124,13 +125,15 @@ def prepare_info(
     from fillmask_ui import __version__
 
     models = [model] if baseline is None else [model, baseline]
+    config = config.resolved(*(entry.max_tokens for entry in models))
     versions = {"fillmask-ui": __version__}
     for entry in models:
         versions |= entry.signature.versions
     return RunInfo(
         name="",
         created="",
-        config=config.resolved(*(entry.max_tokens for entry in models)),
+        # A resumed run has the batches that it began with.
+        config=replace(config, batch_tokens=config.batch_tokens or DEFAULT_BATCH_TOKENS),
         model=model.signature.to_dict(),
         baseline=None if baseline is None else baseline.signature.to_dict(),
         versions=versions,

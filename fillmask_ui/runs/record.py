@@ -84,7 +84,6 @@ class Recorder(AbstractContextManager["Recorder"]):
         with self.under_way({"name": "local"}), closing(rows):
             for row in rows:
                 if isinstance(row, Heartbeat):
-                    self.know_batch_tokens(row.batch_tokens)
                     # A short file that is read in its own order was read to its end by now.
                     self.know_available(_available(examples))
                 else:
@@ -140,11 +139,6 @@ class Recorder(AbstractContextManager["Recorder"]):
                 f"the texts had {then:,} rows when run {self.name} began and have {available:,} "
                 "now: put them back as they were, or start a new run"
             )
-
-    def know_batch_tokens(self, batch_tokens: int) -> None:
-        """Note the size of the batches where it was left open; a resumed run keeps it."""
-        if self.info.config.batch_tokens is None:
-            self._set(config=replace(self.info.config, batch_tokens=batch_tokens))
 
     def note(self, notes: Iterable[str]) -> None:
         self._set(notes=tuple(notes))

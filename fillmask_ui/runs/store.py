@@ -41,7 +41,7 @@ def lock_run(path: Path, name: str) -> FileLock:
     A `DataError` if another process, or another writer in this one, holds it, or the file system
     has no locks.
     """
-    with writing(path.parent, _ADVICE):
+    with writing(path, _ADVICE):
         try:
             lock = _file_lock(path)
             lock.acquire(timeout=_PATIENCE_SECONDS, poll_interval=0.02)

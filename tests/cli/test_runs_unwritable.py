@@ -26,7 +26,7 @@ def test_a_run_that_may_not_be_removed(fillmask, stored, monkeypatch):
     monkeypatch.setattr(shutil, "rmtree", refuse)
     result = fillmask("runs", "delete", "latest", "--yes")
     assert result.returncode == 1
-    assert result.stderr == f"error: run {RUN} cannot be deleted: {stored}: Permission denied\n"
+    assert result.stderr == f"error: {stored} cannot be written: Permission denied\n"
 
 
 @pytest.mark.parametrize("name", ["rows.jsonl", "lock"])

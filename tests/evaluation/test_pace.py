@@ -20,9 +20,7 @@ from fillmask_ui.runs.perform import Pace, Progress
         (1000, 0, [(10, 1000, 500), (20, 1000, 0)], 50, 0),
     ],
 )
-def test_what_is_done_by_the_time_it_took(
-    monkeypatch, expected, begun, steps, speed, left
-):
+def test_what_is_done_by_the_time_it_took(monkeypatch, expected, begun, steps, speed, left):
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     pace = Pace(Progress(None, None, expected, through=begun))
