@@ -17,14 +17,6 @@ def summary(config, texts=TEXTS, **models):
     return summarize(evaluate(MODEL, texts, config, **models), config=config)
 
 
-def test_by_hand():
-    """Two tokens hidden alone: their losses in bits over the seven bytes of the text."""
-    (row,) = evaluate(MODEL, ["the cat"], BITS)
-    bits = row.scores.nll_nats.sum() / math.log(2)
-    assert len(row.cols) == 2
-    assert summary(BITS, ["the cat"]).model.metric == pytest.approx(bits / 7, rel=1e-14)
-
-
 def test_the_same_losses_as_pseudo_perplexity():
     bits, pseudo = summary(BITS), summary(PSEUDO)
     assert bits.model.mean_nll_nats == pseudo.model.mean_nll_nats
@@ -41,10 +33,7 @@ def test_characters_count_by_their_bytes():
     model = TableModel(seed=1, vocabulary=vocabulary)
     rows = list(evaluate(model, ["ü 語"], BITS))
     assert BITS.scheme.units(rows[0]) == 2 + 1 + 3
-
-
-def test_what_cannot_be_spelled_counts_for_nothing():
-    (row,) = evaluate(MODEL, ["the 日本 cat"], BITS)
+    (row,) = evaluate(MODEL, ["the 日本 cat"], BITS)  # what cannot be spelled counts for nothing
     assert row.left_out == 1
     assert BITS.scheme.units(row) == len(b"the  cat")
 

@@ -4,10 +4,10 @@ import threading
 
 import numpy as np
 import pytest
-from table_model import TableModel, TableVocabulary, letter_vocabulary, sample_texts
+from table_model import TableModel, letter_vocabulary, sample_texts
 
-from fillmask_ui.errors import ModelOutputError, OptionError
-from fillmask_ui.evaluation import EvaluationConfig, check_models, evaluate, measure
+from fillmask_ui.errors import ModelOutputError
+from fillmask_ui.evaluation import EvaluationConfig, evaluate, measure
 from fillmask_ui.records import Example
 
 TEXTS = ["", *sample_texts(60, seed=7), "zzz"]
@@ -110,25 +110,3 @@ def test_logits_of_all_threads_share_one_bound(monkeypatch):
     assert sorted(rows, key=lambda row: row["id"]) == sorted(expected, key=lambda row: row["id"])
     assert 12 // 4 < max(positions for _, positions in model.calls) <= 12
     assert most <= 12
-
-
-def test_two_tokenizers_are_compared_once_in_a_run(tmp_path):
-    class Counted(TableVocabulary):
-        asked = 0
-
-        def token(self, token_id):
-            Counted.asked += 1
-            return super().token(token_id)
-
-    first, second = TableModel(vocabulary=Counted()), TableModel(seed=2, vocabulary=Counted())
-    config = check_models(first, second, EvaluationConfig("uniform"))
-    once = Counted.asked
-    assert once == 2 * first.vocabulary.size
-    check_models(first, second, config)
-    rows = evaluate(first, ["zzz"], config, baseline=second)  # nothing to score
-    assert [row.reason for row in rows] == ["only special or unknown tokens"]
-    assert Counted.asked == once
-    other = TableModel(seed=3, vocabulary=letter_vocabulary())
-    with pytest.raises(OptionError, match="different tokenizers"):
-        check_models(first, other, config)
-    check_models(first, second, config)

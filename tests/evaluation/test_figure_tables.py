@@ -69,17 +69,6 @@ def test_a_comparison_has_what_is_known_of_it(pair):
     assert not any("KL divergence" in line for line in figures.comparison_lines(stored))
 
 
-def test_groups_have_every_figure_of_both_models(pair):
-    table = figures.groups_table((pair.model, pair.baseline), "by_kind", ("A", "B"))
-    assert table.columns[0] == "what the model saw"
-    assert len(table.columns) == 1 + 2 * (len(GROUP_FIGURES) + 1)
-    assert table.columns[1] == "tokens, A"
-    (row,) = table.rows
-    assert row[:2] == ("mask", pair.model.tokens)
-    (group,) = pair.baseline.by_kind
-    assert row[table.columns.index("mean NLL (nats), B")] == group.mean_nll_nats
-
-
 def test_groups_that_one_model_lacks_stand_in_their_order():
     other = TableModel(2, vocabulary=letter_vocabulary())
     summary = summarize(evaluate(TableModel(1), TEXTS, PSEUDO, baseline=other), config=PSEUDO)

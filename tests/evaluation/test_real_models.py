@@ -98,16 +98,6 @@ def test_seeded_masks_equal_the_collator_with_a_reseeded_generator(family):
         np.testing.assert_array_equal(hidden.cols, np.flatnonzero(labels != -100))
 
 
-def test_whole_words_are_what_stands_between_blanks(family):
-    ours, _, _ = family
-    vocabulary = ours.vocabulary
-    for text in SENTENCES:
-        encoding = vocabulary.encode(text)
-        starts = np.flatnonzero(word_starts(encoding, vocabulary.special_ids))
-        found = [encoding.text[encoding.spans[place].start :].split()[0] for place in starts]
-        assert found == text.split()
-
-
 def test_spans_point_at_the_token_in_its_sentence(family):
     ours, _, _ = family
     rows = measured(evaluate(ours, SENTENCES, EvaluationConfig("pseudo-perplexity")))
@@ -138,13 +128,11 @@ def test_real_tokenizers_are_compared_by_character(tiny_models, config):
     assert summary.model.tokens != summary.baseline.tokens
 
 
-def test_two_runtimes_of_one_model_pass(tiny_models):
-    folder = tiny_models.folder("bert")
-    first, second = (load_model(folder, runtime=runtime) for runtime in ("onnx", "torch"))
-    config = EvaluationConfig("uniform")
-    summary = summarize(evaluate(first, SENTENCES, config, baseline=second), config=config)
-    comparison = summary.comparison
-    assert abs(comparison.relative_change) < 1e-5
-    assert comparison.verdict.label == "PASS"
-    assert comparison.agreement == 1.0
-    assert comparison.max_abs_logit_difference < 1e-3
+def test_whole_words_are_what_stands_between_blanks(family):
+    ours, _, _ = family
+    vocabulary = ours.vocabulary
+    for text in SENTENCES:
+        encoding = vocabulary.encode(text)
+        starts = np.flatnonzero(word_starts(encoding, vocabulary.special_ids))
+        found = [encoding.text[encoding.spans[place].start :].split()[0] for place in starts]
+        assert found == text.split()

@@ -85,6 +85,19 @@ def test_texts_and_tokens_are_never_markup(tmp_path):
     assert "&lt;img src=x" in page
 
 
+def test_a_run_without_texts_or_a_folder_that_is_missing(tmp_path):
+    model = TableModel(1)
+    store = RunStore(tmp_path)
+    with start(store, prepare_info(EvaluationConfig(), model)) as recorder:
+        pass
+    with pytest.raises(DataError, match="has measured no text yet"):
+        write_report(store.open(recorder.name), tmp_path / "report.html")
+    run = record(tmp_path)
+    with pytest.raises(DataError, match="cannot be written"):
+        write_report(run, tmp_path / "missing" / "report.html")
+    assert len(TOKENS) == run.info.model["vocabulary_size"]
+
+
 def test_a_run_that_was_stopped_says_so(tmp_path):
     model = TableModel(1)
     store = RunStore(tmp_path)
@@ -97,16 +110,3 @@ def test_a_run_that_was_stopped_says_so(tmp_path):
     page = (tmp_path / "report.html").read_text()
     assert "The run is stopped" in page
     assert "12 texts measured so far" in page
-
-
-def test_a_run_without_texts_or_a_folder_that_is_missing(tmp_path):
-    model = TableModel(1)
-    store = RunStore(tmp_path)
-    with start(store, prepare_info(EvaluationConfig(), model)) as recorder:
-        pass
-    with pytest.raises(DataError, match="has measured no text yet"):
-        write_report(store.open(recorder.name), tmp_path / "report.html")
-    run = record(tmp_path)
-    with pytest.raises(DataError, match="cannot be written"):
-        write_report(run, tmp_path / "missing" / "report.html")
-    assert len(TOKENS) == run.info.model["vocabulary_size"]
