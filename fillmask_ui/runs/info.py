@@ -91,7 +91,7 @@ class Plan:
         named = self.source
         if self.hide_folders and named.kind in ("file", "folder"):
             named = replace(named, where=Path(named.where).absolute().name)
-        return {**self.source.to_dict(), "signature": str(named)}
+        return {**self.source.to_dict(), "available": None, "signature": str(named)}
 
     def choices(self) -> dict[str, Any]:
         """`RunInfo.choices`: how the models were asked for."""
