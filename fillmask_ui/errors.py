@@ -1,5 +1,6 @@
 """Errors with a message for the user; programming errors stay ordinary exceptions."""
 
+import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -67,23 +68,44 @@ _OPENED: dict[str, type[FillmaskError]] = {
 }
 
 
+# What reads things from outside: top-level modules, of the standard library too.
+_READERS = {
+    *("json", "gzip", "zlib", "tomllib", "pickle", "pathlib"),
+    *("onnx", "onnxruntime", "google", "tokenizers", "sentencepiece", "pyo3_runtime"),
+    *("safetensors", "safetensors_rust", "transformers", "torch"),
+    *("datasets", "huggingface_hub", "httpx", "requests", "pyarrow"),
+}
+
+
+def _is_readers(error: BaseException) -> bool:
+    """Whether a library, not this package, raised an error while it read something."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    modules = [frame.f_globals.get("__name__", "").partition(".")[0] for frame in frames]
+    inside = modules[-1] != __package__ and not _READERS.isdisjoint(modules)
+    return (
+        isinstance(error, OSError | UnicodeError)
+        or type(error) is Exception  # as tokenizers raises
+        or type(error).__module__.partition(".")[0] in _READERS
+        or (isinstance(error, Exception) and inside)
+    )
+
+
 @contextmanager
 def opening(kind: str, name: object) -> Iterator[None]:
     """What a library raises while it opens something from outside becomes one line.
 
-    Only calls of libraries belong inside, since our own mistakes would be told as theirs. Panics of
-    libraries in Rust, which are not `Exception`s, are caught too.
+    Panics of libraries in Rust, which are not `Exception`s, are caught too.
 
     >>> with opening("texts", "a.json"):
-    ...     int("x")
+    ...     open("/none/a.json")
     Traceback (most recent call last):
-    fillmask_ui.errors.DataError: a.json cannot be read as texts: invalid literal for int() ...
+    fillmask_ui.errors.DataError: a.json cannot be read as texts: No such file or directory
     """
     try:
         yield
-    except (FillmaskError, KeyboardInterrupt, SystemExit, GeneratorExit):
-        raise
     except BaseException as error:
+        if not _is_readers(error):
+            raise
         said = error.strerror if isinstance(error, OSError) and error.strerror else None
         why = said or first_line(error)
         raise _OPENED[kind](f"{name} cannot be read as {kind}: {why}") from error

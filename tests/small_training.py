@@ -1,5 +1,6 @@
 """Training runs of a second, for tests, and their cards."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from fillmask_ui.training.card import Package, PackageRequest, card_text, history_of
@@ -33,5 +34,5 @@ def card(source, *, parameters=1, compare=None, **changes):
     """
     request = PackageRequest(source, Path(source) / "out", compare=compare)
     made = Package(Path(source) / "out", parameters, 0.0, None)
-    asked = read_request(source) | changes
+    asked = replace(read_request(source), **changes)
     return card_text(request, made, asked, history_of(source, asked))

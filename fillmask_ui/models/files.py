@@ -116,11 +116,11 @@ def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str |
 
 def index_parts(index: Path) -> set[str]:
     """Names of the safetensors files that an index of parts names, at least one."""
-    with opening("a model", index):
-        parts = set(json.loads(index.read_bytes())["weight_map"].values())
-    if not parts or not all(str(part).endswith(".safetensors") for part in parts):
+    parts = _read_object(index).get("weight_map")
+    names = [str(part) for part in parts.values()] if isinstance(parts, dict) else []
+    if not names or not all(name.endswith(".safetensors") for name in names):
         raise ModelError(f"{index} names no parts, or others than .safetensors: fetch it again")
-    return parts
+    return set(names)
 
 
 def has_torch() -> bool:
@@ -203,5 +203,12 @@ def read_config(*folders: Path) -> ModelConfig:
     path = next(filter(Path.is_file, (folder / "config.json" for folder in folders)), None)
     if path is None:
         return ModelConfig()
+    return ModelConfig(_read_object(path))
+
+
+def _read_object(path: Path) -> dict[str, Any]:
     with opening("a model", path):
-        return ModelConfig(dict(json.loads(path.read_bytes())))
+        values = json.loads(path.read_bytes())
+    if not isinstance(values, dict):
+        raise ModelError(f"{path} cannot be read as a model: it is not a JSON object")
+    return values

@@ -52,7 +52,7 @@ def total_bytes(paths: Iterable[Path]) -> int:
 def tensor_ranges(path: Path) -> list[tuple[int, int]]:
     """First byte and end of each tensor in a safetensors file, in order."""
     with opening("a model", path), path.open("rb") as file:
-        content = file.read(int.from_bytes(file.read(8), "little"))
+        content = file.read(min(int.from_bytes(file.read(8), "little"), path.stat().st_size))
         header, start = json.loads(content), 8 + len(content)
         header.pop("__metadata__", None)
         pairs = [own["data_offsets"] for own in header.values()]

@@ -21,7 +21,7 @@ from fillmask_ui.options import options_of
 from fillmask_ui.training.corpus import CorpusPart
 from fillmask_ui.training.measure import ModelFigures
 from fillmask_ui.training.recipe import Recipe
-from fillmask_ui.training.run import read_log
+from fillmask_ui.training.run import StoredRequest, read_log
 from fillmask_ui.training.scheme import SchemeSearch
 from fillmask_ui.training.weights import missing_note
 
@@ -105,7 +105,7 @@ class Package:
         return f"{float(digits.create_decimal(self.parity)):.1e}"
 
 
-def history_of(source: Path, asked: dict[str, Any]) -> dict[str, Any]:
+def history_of(source: Path, asked: StoredRequest) -> dict[str, Any]:
     """What a training run tells of itself, for its card; a `DataError` for what no run wrote.
 
     Args:
@@ -119,15 +119,15 @@ def history_of(source: Path, asked: dict[str, Any]) -> dict[str, Any]:
     measured = [row for row in rows if row.validation_nll_nats is not None]
     step = max(1, -(-len(measured) // _CURVE_ROWS))
     told: dict[str, Any] = {"log": rows, "curve": measured[::-1][::step][::-1]}
-    if asked.get("missing_in_init"):
-        told["missing"] = missing_note(asked["missing_in_init"])
-    if asked["recipe"].get("blend"):
+    if asked.missing_in_init:
+        told["missing"] = missing_note(asked.missing_in_init)
+    if asked.recipe.get("blend"):
         told["trials"] = json.loads(trials.read_bytes())
     return told
 
 
 def card_text(
-    request: PackageRequest, made: Package, asked: dict[str, Any] | None, told: dict[str, Any]
+    request: PackageRequest, made: Package, asked: StoredRequest | None, told: dict[str, Any]
 ) -> str:
     """The card of a package.
 
@@ -145,19 +145,19 @@ def card_text(
     return ModelCard.from_template(ModelCardData(), str(_TEMPLATE), **content).text + "\n"
 
 
-def _train_command(asked: dict[str, Any]) -> str:
+def _train_command(asked: StoredRequest) -> str:
     """With plain file names."""
     command = ["fillmask-ui", "train"]
-    for one in asked["texts"]:
+    for one in asked.texts:
         command += ["--text", _argument(one["file"], one["share"])]
-    if asked["init"]:
-        command += ["--init", _reference(asked["init"])]
+    if asked.init:
+        command += ["--init", _reference(asked.init)]
     else:
-        command += ["--config", Path(asked["config"]).name]
-    command += ["--vocabulary-size", str(asked["vocabulary_size"])]
+        command += ["--config", Path(asked.config or "").name]
+    command += ["--vocabulary-size", str(asked.vocabulary_size)]
     options = options_of(Recipe)
     for name in _RETRACED:
-        value, (flag, *_) = asked["recipe"].get(name), options[name].flags
+        value, (flag, *_) = asked.recipe.get(name), options[name].flags
         if value is True:
             command.append(flag)
         elif value is not None and value != getattr(Recipe, name):

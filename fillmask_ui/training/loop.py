@@ -253,7 +253,9 @@ class Trainer:
             try:
                 stored = torch.load(path, map_location=self.device, weights_only=True)
             except pickle.UnpicklingError as error:  # what torch advises would run others' code
-                raise ValueError("it holds more than tensors and numbers") from error
+                raise DataError(f"{path} holds more than tensors and numbers") from error
+            if not isinstance(stored, dict) or "recipe" not in stored:
+                raise DataError(f"{path} cannot be read as a training checkpoint: it has no recipe")
             changed = [
                 f"{name} was {stored['recipe'][name]}"
                 for name in _FIXED

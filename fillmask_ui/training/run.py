@@ -20,7 +20,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ import numpy as np
 import torch
 import transformers
 
-from fillmask_ui.errors import DataError, OptionError
+from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation.rows import MOST_VOCABULARY
 from fillmask_ui.files import write_text
 from fillmask_ui.models.files import INDEX, ONNX, WEIGHTS, ModelConfig, names_in, read_config
@@ -135,18 +135,37 @@ def read_log(path: Path) -> list[LogRow]:
     return [rows[step] for step in sorted(rows)]
 
 
-def read_request(folder: Path) -> dict[str, Any] | None:
+@dataclass(frozen=True, kw_only=True)
+class StoredRequest:
+    """What `run.json` holds."""
+
+    texts: list[dict[str, Any]]  # `file`, its name, and `share` of each
+    init: str | None
+    config: str | None
+    vocabulary_size: int
+    vocabulary_size_asked: int | None = None
+    missing_in_init: list[str] = field(default_factory=list)
+    # Runs of earlier versions do not tell it; the model's config does.
+    dropout: dict[str, float] | None = None
+    recipe: dict[str, Any]  # of earlier versions too, with fewer options
+    parameters: int = 0
+    segments: int = 0
+    tokens: int = 0
+    characters: int
+    segment_form: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    # Texts, characters and recipe that were asked for before, each `until_step`.
+    earlier: list[dict[str, Any]] = field(default_factory=list)
+
+
+def read_request(folder: Path) -> StoredRequest | None:
     """What the run in a folder was asked for; None if the folder holds no run."""
     path = folder / "run.json"
     if not path.exists():
         return None
-    asked = from_json(dict[str, Any], path.read_bytes(), str(path))
-    needed = ("texts", "characters", "recipe", "init", "config", "vocabulary_size")
-    if missing := [name for name in needed if name not in asked]:
-        raise DataError(f"{path} is not what a run wrote, without {missing[0]}; delete it to go on")
-    # Runs of earlier versions do not tell their dropout; the model's config does.
-    if "dropout" not in asked:
-        asked["dropout"] = dropout_values(read_config(folder).raw)
+    asked = from_json(StoredRequest, path.read_bytes(), str(path))
+    if asked.dropout is None:
+        asked = replace(asked, dropout=dropout_values(read_config(folder).raw))
     return asked
 
 
@@ -213,7 +232,7 @@ def _prepared(request: RunRequest, recipe: Recipe) -> PreparedRun:
     if resumed:
         trainer.load(prepared.checkpoint)
     content = _content(request, prepared, before)
-    write_text(json.dumps(content, indent=2) + "\n", output / "run.json")
+    write_text(json.dumps(asdict(content), indent=2) + "\n", output / "run.json")
     return prepared
 
 
@@ -250,11 +269,13 @@ def _check_length(start: Weights, recipe: Recipe) -> None:
         )
 
 
-def _refuse_another_start(request: RunRequest, before: dict[str, Any]) -> None:
+def _refuse_another_start(request: RunRequest, before: StoredRequest) -> None:
     """One folder holds one run: another start or vocabulary would be ignored or mixed up."""
     config = request.config and str(request.config)
-    for name, now in (("init", request.init), ("config", config)):
-        was = before[name]
+    for name, was, now in (
+        ("init", before.init, request.init),
+        ("config", before.config, config),
+    ):
         if was != now and not (was and now and Path(was).resolve() == Path(now).resolve()):
             start = f"--{name} {was}" if was else f"without --{name}"
             raise OptionError(
@@ -263,42 +284,40 @@ def _refuse_another_start(request: RunRequest, before: dict[str, Any]) -> None:
             )
     size = request.vocabulary_size
     # The text may have had fewer tokens to offer than were asked for.
-    if size and size not in (before["vocabulary_size"], before.get("vocabulary_size_asked")):
+    if size and size not in (before.vocabulary_size, before.vocabulary_size_asked):
         raise OptionError(
-            f"the run in {request.output} has a vocabulary of {before['vocabulary_size']:,} "
+            f"the run in {request.output} has a vocabulary of {before.vocabulary_size:,} "
             "tokens; leave --vocabulary-size out to go on, or give another output folder to "
             "start anew"
         )
 
 
 def _content(
-    request: RunRequest, prepared: PreparedRun, before: dict[str, Any] | None
-) -> dict[str, Any]:
-    """What `run.json` holds."""
-    trainer, before = prepared.trainer, before or {}
+    request: RunRequest, prepared: PreparedRun, before: StoredRequest | None
+) -> StoredRequest:
+    trainer = prepared.trainer
     segments, config = trainer.segments, trainer.model.config
-    content = {
-        "texts": [{"file": s.path.name, "share": s.share} for s in request.texts],
-        "init": request.init,
-        "config": request.config and str(request.config),
-        "vocabulary_size": config.vocab_size,
-        "vocabulary_size_asked": request.vocabulary_size or before.get("vocabulary_size_asked"),
-        "missing_in_init": list(prepared.missing),
-        "dropout": dropout_values(config.to_dict()),
-        "recipe": asdict(trainer.recipe),
-        "parameters": sum(p.numel() for p in trainer.model.parameters()),
-        "segments": len(segments),
-        "tokens": len(segments.ids),
-        "characters": segments.characters,
-        "segment_form": asdict(trainer.network.form),
-        "versions": {lib.__name__: lib.__version__ for lib in (torch, transformers, np)},
-        "earlier": [],
-    }
+    content = StoredRequest(
+        texts=[{"file": s.path.name, "share": s.share} for s in request.texts],
+        init=request.init,
+        config=str(request.config) if request.config else None,
+        vocabulary_size=config.vocab_size,
+        vocabulary_size_asked=request.vocabulary_size
+        or getattr(before, "vocabulary_size_asked", None),
+        missing_in_init=list(prepared.missing),
+        dropout=dropout_values(config.to_dict()),
+        recipe=asdict(trainer.recipe),
+        parameters=sum(p.numel() for p in trainer.model.parameters()),
+        segments=len(segments),
+        tokens=len(segments.ids),
+        characters=segments.characters,
+        segment_form=asdict(trainer.network.form),
+        versions={lib.__name__: lib.__version__ for lib in (torch, transformers, np)},
+    )
     step = trainer.state.step
-    if step and before:
-        # What was asked for up to this step, where that differs from what is asked for now.
-        asked = {name: before[name] for name in ("texts", "characters", "recipe")}
-        content["earlier"] = before.get("earlier", [])
-        if any(asked[name] != content[name] for name in asked):
-            content["earlier"] += [{"until_step": step, **asked}]
-    return content
+    if not (step and before):
+        return content
+    # What was asked for up to this step, where that differs from what is asked for now.
+    asked = {name: getattr(before, name) for name in ("texts", "characters", "recipe")}
+    changed = any(asked[name] != getattr(content, name) for name in asked)
+    return replace(content, earlier=before.earlier + [{"until_step": step, **asked}] * changed)

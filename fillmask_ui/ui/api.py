@@ -13,7 +13,7 @@ import gradio as gr
 
 from fillmask_ui import records
 from fillmask_ui.comparing import ComparedJoint, MaskComparison
-from fillmask_ui.errors import FillmaskError, OptionError
+from fillmask_ui.errors import FillmaskError, OptionError, explain
 from fillmask_ui.files import visible
 from fillmask_ui.filling import MAX_TOP_K, split_words
 from fillmask_ui.models import AvailableModel, available_models
@@ -138,10 +138,9 @@ def _check_top_k(top_k: object) -> None:
 
 @contextlib.contextmanager
 def _errors_in_words() -> Iterator[None]:
-    """What a caller can act on is said to the caller; anything else stays a server error."""
+    """What goes wrong is said to the caller, as `explain` words it; a bug is logged too."""
     try:
         yield
-    except FillmaskError as error:
-        # As it is, since programs alone call these endpoints: the page shows no such message.
-        said = visible(str(error), lines=True)
-        raise gr.Error(said, print_exception=False) from error
+    except Exception as error:
+        said = visible(explain(error)[0], lines=True)
+        raise gr.Error(said, print_exception=not isinstance(error, FillmaskError)) from error

@@ -1,10 +1,12 @@
 """Pieces of HTML and the bridges from the browser to Python that tabs are made of."""
 
+import functools
+import inspect
 import json
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import gradio as gr
 from gradio.context import Context
@@ -15,6 +17,9 @@ from fillmask_ui.models import available_models
 from fillmask_ui.quantizing.store import VariantStore, parts_text
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.session import Session
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # Of an event that is quick and no endpoint for programs.
 QUIET: dict[str, Any] = {"show_progress": "hidden", "api_visibility": "private"}
@@ -53,8 +58,33 @@ def error_message(error: Exception) -> str:
 
 
 def error_html(error: Exception) -> str:
-    """A notice of what went wrong."""
+    """A notice of what went wrong; what nothing has foreseen is written to the log too."""
+    if not isinstance(error, FillmaskError):
+        traceback.print_exception(error)
     return notice_html("error", error_message(error))
+
+
+def noticing(update: Callable[[str], Any]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let a handler, or a generator of updates, give `update` of a notice where it raises."""
+
+    def decorate(function: Any) -> Any:
+        @functools.wraps(function)
+        def handle(*arguments: Any, **named: Any) -> Any:
+            try:
+                return function(*arguments, **named)
+            except Exception as error:  # noqa: BLE001 - the page must go on
+                return update(error_html(error))
+
+        @functools.wraps(function)
+        def generate(*arguments: Any, **named: Any) -> Any:
+            try:
+                yield from function(*arguments, **named)
+            except Exception as error:  # noqa: BLE001 - the page must go on
+                yield update(error_html(error))
+
+        return generate if inspect.isgeneratorfunction(function) else handle
+
+    return decorate
 
 
 def html_block(value: str = "", *, js_on_load: str | None = None, **options: Any) -> gr.HTML:
@@ -80,9 +110,8 @@ def bridge(script: str, value: str = "", **names: str) -> gr.HTML:
 
 
 def answered(function: Served, session: Session, values: Any) -> dict[str, Any]:
-    """What a served function answers; what it raises is told in `error` and `notice`.
-
-    What nothing has foreseen is written to the log too.
+    """What a served function answers; what it raises is told in `error` and `notice`, and a bug
+    in the log.
     """
     try:
         return function(session, values)

@@ -212,7 +212,7 @@ _MODELS = [
     _model(
         "parts outside the folder", _parts({"x": "../outside.safetensors"}), "not in its folder"
     ),
-    _model("parts that are a list", _parts(["x"]), "index.json", _AS_MODEL),
+    _model("parts that are a list", _parts(["x"]), "index.json names no parts"),
     _model("pickles alone", _copied(_pickled), "can run any code"),
     _onnx("weights outside the folder", _graph(_elsewhere), "outside the folder", "never read"),
     _onnx("an unknown operator", _behind("NoSuchOperator"), "NoSuchOperator"),

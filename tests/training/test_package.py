@@ -138,7 +138,7 @@ def test_the_card_shows_the_shares_of_an_average(trained, tmp_path):
     source = shutil.copytree(trained, tmp_path / "run")
     (source / "blend.json").write_text(json.dumps(trials))
     assert "## Average" not in card(source)
-    recipe = read_request(source)["recipe"] | {"blend": True}
+    recipe = read_request(source).recipe | {"blend": True}
     _, text = card(source, recipe=recipe).split("## Average with the start")
     assert "60% of the trained ones was best" in text
     assert "| --- |\n| 100% | 3.200 | 20.0% |\n| 60% | 3.100 | 25.0% |\n\n" in text
@@ -180,7 +180,7 @@ def test_trimming_keeps_words_in_use_and_reads_the_rest(trained, tmp_path, text_
     card = (tmp_path / "small" / "README.md").read_text(encoding="utf-8")
     assert "package run -o model --vocabulary-size 120 --text text.txt" in card
     left = sum(p.numel() for p in load_weights(tmp_path / "small").model.parameters())
-    trained_with = read_request(trained)["parameters"]
+    trained_with = read_request(trained).parameters
     assert left < trained_with
     assert f"{trained_with:,} in training, {left:,} with the trimmed vocabulary" in card
     text = "nobody remembers the garden [MASK]. tacos"
@@ -244,7 +244,7 @@ def test_the_card_names_starts_so_that_they_can_be_found(trained, tmp_path):
 
 
 def test_the_card_tells_the_dropout(trained):
-    assert read_request(trained)["dropout"] == {}
+    assert read_request(trained).dropout == {}
     assert "gradient norm 1, no dropout |" in card(trained)
     dropout = {"hidden_dropout_prob": 0.1}
     assert "gradient norm 1, hidden dropout prob 0.1 |" in card(trained, dropout=dropout)
@@ -255,10 +255,10 @@ def test_dropout_that_a_run_does_not_tell_stands_in_its_config(trained, tmp_path
     del asked["dropout"]
     (tmp_path / "run.json").write_text(json.dumps(asked))
     shutil.copy(trained / "config.json", tmp_path)
-    assert read_request(tmp_path)["dropout"] == {}
+    assert read_request(tmp_path).dropout == {}
     config = json.loads((trained / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"hidden_dropout_prob": 0.1}))
-    assert read_request(tmp_path)["dropout"] == {"hidden_dropout_prob": 0.1}
+    assert read_request(tmp_path).dropout == {"hidden_dropout_prob": 0.1}
 
 
 def test_chosen_tokens_are_special_single_frequent_and_early():

@@ -185,7 +185,7 @@ def test_a_run_that_goes_on_takes_its_new_weight_decay(tmp_path, text_file, conf
     optimizers = prepare(request, small(steps=2, weight_decay=0.3)).trainer.optimizers
     matrices, plain = optimizers.all[0].param_groups
     assert (matrices["weight_decay"], plain["weight_decay"]) == (0.3, 0.0)
-    assert read_request(tmp_path)["recipe"]["weight_decay"] == 0.3
+    assert read_request(tmp_path).recipe["weight_decay"] == 0.3
 
 
 def test_a_resumed_run_keeps_its_batches(tmp_path, text_file, config_file):
@@ -203,7 +203,7 @@ def test_a_run_that_goes_on_with_other_choices_says_so(tmp_path, text_file, conf
     list(prepare(again, small(steps=2, learning_rate=1e-3)).rows())
     prepare(again, small(steps=2, learning_rate=1e-3))  # the same once more adds nothing
     asked = read_request(tmp_path)
-    (earlier,) = asked["earlier"]
+    (earlier,) = asked.earlier
     assert earlier["until_step"] == 1
     assert earlier["texts"] == [{"file": text_file.name, "share": 1.0}]
     assert earlier["recipe"] == asdict(first)
@@ -216,12 +216,12 @@ def test_a_text_that_grew_is_noticed(tmp_path, text_file, config_file):
     text = tmp_path / "text.txt"
     text.write_bytes(text_file.read_bytes())
     run(tmp_path / "run", text, config_file(), small(steps=1))
-    before = read_request(tmp_path / "run")["characters"]
+    before = read_request(tmp_path / "run").characters
     with text.open("a", encoding="utf-8") as file:
         file.write("the dog ran home\n")
     request = RunRequest((CorpusPart(text),), tmp_path / "run", config=config_file())
     prepare(request, small(steps=1))
-    (earlier,) = read_request(tmp_path / "run")["earlier"]
+    (earlier,) = read_request(tmp_path / "run").earlier
     assert earlier["characters"] == before
 
 

@@ -254,7 +254,7 @@ def test_a_fault_of_the_program_ends_the_job_with_a_message(tmp_path, monkeypatc
     desk = own_desk(tmp_path / "runs", known={"table": Broken(1)})
     last = finish(begun(desk, tmp_path))[-1]
     assert last.state == "failed"
-    assert "log of the server" in last.message
+    assert "this is a bug of fillmask-ui: ZeroDivisionError" in last.message
     assert [run.state for run in desk.runs().runs] == ["stopped"]
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.cluster import LOCAL, EngineChoice, open_engine
-from fillmask_ui.errors import FillmaskError
+from fillmask_ui.errors import FillmaskError, explain
 from fillmask_ui.evaluation import History, MeanSoFar, Summary
 from fillmask_ui.runs import Engine, Progress, RunInfo, RunStore
 from fillmask_ui.runs.perform import Pace
@@ -39,7 +39,6 @@ _FOLLOWED_SECONDS = 2.0
 _NEWS_SECONDS = 10.0
 # How long the batch at hand is waited for before the page goes on without it.
 STOP_SECONDS = 0.4
-_FAULT = "The evaluation failed; the log of the server says why. What was measured before is kept."
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,11 +181,10 @@ class Job:
             self._set_result(last)
         except _UnwantedError:
             self._set(state="stopped", message="")
-        except FillmaskError as error:
-            self._set(state="failed", message=str(error))
-        except BaseException:
-            self._set(state="failed", message=_FAULT)
-            raise
+        except Exception as error:
+            self._set(state="failed", message=explain(error)[0])
+            if not isinstance(error, FillmaskError):
+                raise
         finally:
             self._ended_at = time.monotonic()
             self._ended.set()

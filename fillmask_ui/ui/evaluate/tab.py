@@ -7,7 +7,6 @@ from typing import Any
 import gradio as gr
 
 from fillmask_ui.cluster import EngineChoice
-from fillmask_ui.errors import FillmaskError
 from fillmask_ui.options import options_of
 from fillmask_ui.ui import widgets
 from fillmask_ui.ui.evaluate import controls, outputs, view
@@ -16,12 +15,11 @@ from fillmask_ui.ui.evaluate.outputs import FILE_BUTTONS, Parts, changes
 from fillmask_ui.ui.evaluate.view import Update
 from fillmask_ui.ui.links import link, link_to, on_link
 from fillmask_ui.ui.session import Session
-from fillmask_ui.ui.widgets import QUIET, error_html, notice_html
+from fillmask_ui.ui.widgets import QUIET, notice_html, noticing
 
 # More may be asked for at a time than run at a time: who waits is told so, and can cancel. Each
 # takes a thread of the page, so that not too many may wait.
 _JOBS: dict[str, Any] = {"concurrency_limit": 6, "concurrency_id": "evaluate", **QUIET}
-_BROKEN = "The page failed at this; the log of the server says why."
 _CONFIRM = "(name) => name && confirm('Delete the run ' + name + '?') ? name : null"
 _REVEAL = "() => window.fillmask.reveal(document.querySelector('#evaluate .fm-result'))"
 _COPY = "() => window.fillmask.copy_link()"
@@ -75,9 +73,6 @@ def _wire_jobs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
     def cancel(request: gr.Request) -> None:
         _desk(bench, request).cancel()
 
-    def broken() -> Any:
-        return changes(parts, Update(notice_html("error", _BROKEN), busy=False))
-
     def leave(request: gr.Request) -> None:
         bench.forget(request.session_hash or "")
 
@@ -96,9 +91,7 @@ def _wire_jobs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
         parts["run"].click(run, None, every, inputs_kwargs=inputs, **once),
         parts["resume"].click(resume, None, every, inputs_kwargs=resumed, **once),
     ]
-    # A fault of the page itself must not leave it waiting for ever.
     for job in jobs:
-        job.failure(broken, None, every, **QUIET)
         job.then(lambda: gr.Button(interactive=True), None, parts["run"], **QUIET)
     parts["cancel"].click(cancel, None, None, queue=False, **QUIET)
     widgets.page().unload(leave)
@@ -196,11 +189,9 @@ def _wire_runs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
         return changes(parts, view.stored(_desk(bench, request), selection))
 
     def file_of(file_format: str) -> Callable[..., Any]:
+        @noticing(lambda notice: (gr.skip(), notice))
         def write(request: gr.Request, selection: Selection) -> tuple[Any, str]:
-            try:
-                path = _desk(bench, request).download(selection, file_format)
-            except FillmaskError as error:
-                return gr.skip(), error_html(error)
+            path = _desk(bench, request).download(selection, file_format)
             return str(path), notice_html("none")
 
         return write

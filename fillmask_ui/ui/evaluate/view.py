@@ -36,7 +36,7 @@ from fillmask_ui.ui.evaluate.tokens import (
 )
 from fillmask_ui.ui.links import link_to
 from fillmask_ui.ui.replay import link_of
-from fillmask_ui.ui.widgets import error_html, notice_html
+from fillmask_ui.ui.widgets import notice_html, noticing
 
 if TYPE_CHECKING:
     from fillmask_ui.models.progress import ProgressCallback
@@ -86,17 +86,22 @@ class Update:
     controls: SetControls | None = None  # what the controls are set to
 
 
+def _said(notice: str) -> Update:
+    return Update(notice=notice)
+
+
+def _ended(notice: str) -> Update:
+    return Update(notice=notice, busy=False)
+
+
+@noticing(_ended)
 def job_updates(desk: Desk, begin: Callable[[], Job]) -> Iterator[Update]:
     """Begin a job, such as `desk.begin` of some values, and show how it goes."""
     yield Update(notice=notice_html("busy", "Starting…"), busy=True)
-    try:
-        job = begin()
-    except FillmaskError as error:
-        yield Update(notice=error_html(error), busy=False)
-        return
-    yield from followed(desk, follow(job))
+    yield from followed(desk, follow(begin()))
 
 
+@noticing(_ended)
 def taken_up(desk: Desk) -> Iterator[Update]:
     """The page as it opens: with the job that it showed before it was reloaded, if there is one."""
     job = desk.take_up()
@@ -170,16 +175,14 @@ def _final_page(desk: Desk, status: JobStatus, info: RunInfo) -> Update:
     return replace(page, notice=notice, busy=False, runs=run_list(desk, info.name))
 
 
+@noticing(_said)
 def stored(desk: Desk, selection: Selection) -> Update:
     """The page for a stored run, or for two compared."""
     if not selection.run:
         words = "Pick a run first: press Run above, or choose one in the list."
         return Update(notice=notice_html("hint", words))
-    try:
-        result = desk.result(selection)
-        run = desk.store.open(selection.run)
-    except FillmaskError as error:
-        return Update(notice=error_html(error))
+    result = desk.result(selection)
+    run = desk.store.open(selection.run)
     said = [_OF_STATE.get(run.state, "").format(error=run.info.error)]
     controls = None
     if not selection.other:
@@ -238,6 +241,7 @@ def _token_table(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> Toke
     return TokenTable(html, worst, found.tokens, wanted.order, pair)
 
 
+@noticing(_said)
 def chosen_tokens(
     desk: Desk,
     selection: Selection,
@@ -261,11 +265,8 @@ def chosen_tokens(
     # No loss is below 0, whatever was typed.
     high = math.inf if high is None else max(0.0, high)
     wanted = TokenFilter(order, max(0.0, low or 0.0), high, saw)
-    try:
-        found = desk.tokens(selection, wanted)
-        pair = len(desk.models(selection)) > 1
-    except FillmaskError as error:
-        return Update(notice=error_html(error))
+    found = desk.tokens(selection, wanted)
+    pair = len(desk.models(selection)) > 1
     pair = pair and (not found.tokens or found.tokens[0].baseline_nll_nats is not None)
     return Update(tokens=_token_table(found, wanted, pair=pair), side="")
 
@@ -288,15 +289,13 @@ def place_of(selection: Selection, token: TokenExample) -> TokenPlace:
     return TokenPlace(selection.run, token.id, token.position, selection.other)
 
 
+@noticing(str)
 def side_by_side(desk: Desk, selection: Selection, token: TokenExample) -> Iterator[str]:
     """HTML of what the models say of a token; says so while one is being loaded."""
 
     def ask(report: ProgressCallback) -> str:
-        try:
-            met = measured_tokens(desk.store, place_of(selection, token))
-            return side_by_side_html(desk.session, [own for own in met if own], report)
-        except FillmaskError as error:
-            return error_html(error)
+        met = measured_tokens(desk.store, place_of(selection, token))
+        return side_by_side_html(desk.session, [own for own in met if own], report)
 
     for state in run_in_background(ask):
         if isinstance(state, Done):
@@ -305,22 +304,18 @@ def side_by_side(desk: Desk, selection: Selection, token: TokenExample) -> Itera
             yield notice_html("busy", state.message or "Asking the models…", state.fraction)
 
 
+@noticing(lambda notice: RunList(notice, (), ""))
 def run_list(desk: Desk, chosen: str = "") -> RunList:
     """The stored runs, one of them marked as the one that is shown."""
-    try:
-        listing = desk.runs()
-    except FillmaskError as error:
-        return RunList(error_html(error), (), "")
+    listing = desk.runs()
     # Also those that cannot be shown, so that they can be deleted.
     names = (*(run.info.name for run in listing.runs), *listing.unreadable)
     html = render("page/evaluate/runs.html", listing=listing, chosen=chosen)
     return RunList(html, names, chosen if chosen in names else "")
 
 
+@noticing(_said)
 def deleted(desk: Desk, name: str) -> Update:
     """The page after a run was deleted."""
-    try:
-        gone = desk.delete(name)
-    except FillmaskError as error:
-        return Update(notice=error_html(error))
+    gone = desk.delete(name)
     return Update(notice=notice_html("hint", f"Run {gone} was deleted."), runs=run_list(desk))

@@ -11,7 +11,6 @@ from typing import Any
 
 import gradio as gr
 
-from fillmask_ui.errors import FillmaskError
 from fillmask_ui.files import user_folder
 from fillmask_ui.quantizing.store import VariantStore
 from fillmask_ui.show.charts import Chart
@@ -20,11 +19,10 @@ from fillmask_ui.ui import widgets
 from fillmask_ui.ui.quantize import serve, view
 from fillmask_ui.ui.quantize.view import Update
 from fillmask_ui.ui.session import Session
-from fillmask_ui.ui.widgets import QUIET, error_html, notice_html
+from fillmask_ui.ui.widgets import QUIET, notice_html, noticing
 
 CHARTS = ("size", "speed")
 _FILES = [".txt", ".csv", ".tsv", ".jsonl", ".json", ".log", ".gz", ".parquet"]
-_BROKEN = "The page failed at this; the log of the server says why. What was done is kept."
 _WAITING = "Waiting for another run to end…"
 
 
@@ -42,6 +40,7 @@ class Workshop:
         self._turn = threading.Semaphore()  # two at a time would slow each other's clocks
         self._stopped: dict[str, threading.Event] = {}
 
+    @noticing(lambda notice: Update(notice, busy=False))
     def run(self, visitor: str, values: dict[str, Any], *, make: bool = True) -> Generator[Update]:
         """Make and measure what the controls ask for; `stop` ends it at its next step.
 
@@ -52,11 +51,7 @@ class Workshop:
         from fillmask_ui.ui.quantize.work import perform
 
         stopped = self._stopped[visitor] = threading.Event()
-        try:
-            order = read_order(values, self.session.default_model, make=make)
-        except FillmaskError as error:
-            yield Update(error_html(error), busy=False)
-            return
+        order = read_order(values, self.session.default_model, make=make)
         if not make:
             yield view.stored(self.store, order.model.reference)
         yield Update(notice_html("busy", "Starting…"), busy=True)
@@ -204,9 +199,6 @@ def _wire(
         reference = (reference or "").strip() or workshop.session.default_model
         return _changes(parts, view.stored(workshop.store, reference))
 
-    def broken() -> Any:
-        return _changes(parts, Update(notice_html("error", _BROKEN), busy=False))
-
     every, model = [*parts.values()], inputs["model"]
     for event, work in ((parts["run"].click, run), (place.made, measure)):
         job = event(
@@ -219,7 +211,6 @@ def _wire(
             concurrency_id="quantize",
             **QUIET,
         )
-        job.failure(broken, None, every, **QUIET)
         job.then(lambda: gr.Button(interactive=True), None, parts["run"], **QUIET)
     parts["cancel"].click(cancel, None, None, queue=False, **QUIET)
     widgets.page().unload(leave)

@@ -15,7 +15,7 @@ from fillmask_ui.show.charts.variants import Named, by_size, by_speed
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.links import link_to
 from fillmask_ui.ui.quantize.steps import Failed, Kept, Note, Step, Working, name_of
-from fillmask_ui.ui.widgets import error_html, error_message, notice_html
+from fillmask_ui.ui.widgets import error_message, notice_html
 
 WELCOME = (
     "How small can a model get before it forgets? Tick schemes and press Run: each variant is "
@@ -87,27 +87,23 @@ def stopped(store: VariantStore, reference: str) -> Update:
 
 
 def followed(steps: Iterable[Step]) -> Generator[Update]:
-    """The page while a run goes on, and at its end; a step that raises is said."""
+    """The page while a run goes on, and at its end."""
     failures: list[Failed] = []
     notes: list[str] = []
     home: Home | None = None
-    try:
-        for step in steps:
-            if isinstance(step, Working):
-                yield Update(notice_html("busy", step.message, step.fraction), busy=True)
-                continue
-            if isinstance(step, Note):
-                notes.append(step.text)
-                continue
-            if isinstance(step, Failed):
-                failures.append(step)
-            elif isinstance(step, Kept):
-                home = step.home
-            if home is not None:
-                yield shown(lines_of(home, failures))
-    except FillmaskError as error:
-        yield Update(error_html(error), busy=False)
-        return
+    for step in steps:
+        if isinstance(step, Working):
+            yield Update(notice_html("busy", step.message, step.fraction), busy=True)
+            continue
+        if isinstance(step, Note):
+            notes.append(step.text)
+            continue
+        if isinstance(step, Failed):
+            failures.append(step)
+        elif isinstance(step, Kept):
+            home = step.home
+        if home is not None:
+            yield shown(lines_of(home, failures))
     yield Update(notice_html("hint" if notes else "none", " ".join(notes)), busy=False)
 
 
