@@ -85,10 +85,10 @@ def evaluate(
     """Measure a model, and a second one on identical masks, text by text.
 
     Args:
-        model: what is measured.
+        model: from `load_model`.
         examples: texts with ids that are unique and the same in every run; plain strings are
             numbered from 0. Read a window at a time.
-        config: what is measured.
+        config: what is measured; the cross-entropy by default.
         baseline: a second model. With the same tokenizer each row carries its scores and the
             difference of the logits, else its own row, where both hide the same text.
         masks: where hidden tokens come from; needed for the mask stream `collator`.
@@ -111,11 +111,29 @@ def evaluate(
             "the mask stream 'collator' runs in transformers: give "
             "masks=CollatorMasks(model.vocabulary, config) from fillmask_ui.runs.collator_masks"
         )
-    lanes = _lanes(model, baseline, config, masks)
-    with closing(_measure(lanes, _numbered(examples), config, frozenset(done), begun)) as rows:
-        for row in rows:
-            if heartbeat or not isinstance(row, Heartbeat):
-                yield row
+    lanes, known = _lanes(model, baseline, config, masks), frozenset(done)
+    models = [model for lane in lanes for model in lane.models]
+    batch_tokens = config.batch_tokens or DEFAULT_BATCH_TOKENS
+    workers = min(getattr(model, "concurrent_calls", 1) for model in models)
+    budget, seed = Budget(LOGIT_BYTES), config.seed
+    scorers = [config.scheme.scorer(lane.models, batch_tokens, budget, seed) for lane in lanes]
+    cut = _windows(_prepare_all(lanes, _numbered(examples), config))
+    others: dict[int, EvaluatedText] = {}
+    tokens = 0
+    perform = partial(_Step.perform, begun=begun)
+    with closing(in_order(perform, _steps(cut, scorers, known), workers)) as performed:
+        for step, scores in performed:
+            if isinstance(step.what, SkippedText):
+                yield step.what
+                continue
+            for row in step.scorer.finished(step.what, scores, known):
+                if step.waits:
+                    others[row.id] = row
+                else:
+                    yield replace(row, other=others.pop(row.id, None), metric=config.metric)
+            tokens += 0 if step.waits else step.what.tokens(known)
+            if heartbeat:
+                yield Heartbeat(step.texts, tokens)
 
 
 def windows_of(
@@ -198,39 +216,6 @@ class _Step:
         if begun is not None:
             begun(tuple(sorted({view.text.row.id for view in self.what.views})))
         return self, self.scorer.score(self.what)
-
-
-def _measure(
-    lanes: Sequence[_Lane],
-    texts: Iterable[Example],
-    config: EvaluationConfig,
-    done: frozenset[int],
-    begun: Callable[[tuple[int, ...]], None] | None,
-) -> Generator[EvaluatedText | SkippedText | Heartbeat]:
-    """Row by row; of two lanes each text has a row that carries the other lane's."""
-    models = [model for lane in lanes for model in lane.models]
-    batch_tokens = config.batch_tokens or DEFAULT_BATCH_TOKENS
-    workers = min(getattr(model, "concurrent_calls", 1) for model in models)
-    budget = Budget(LOGIT_BYTES)
-    scorers = [
-        config.scheme.scorer(lane.models, batch_tokens, budget, config.seed) for lane in lanes
-    ]
-    steps = _steps(_windows(_prepare_all(lanes, texts, config)), scorers, done)
-    others: dict[int, EvaluatedText] = {}
-    tokens = 0
-    perform = partial(_Step.perform, begun=begun)
-    with closing(in_order(perform, steps, workers)) as performed:
-        for step, scores in performed:
-            if isinstance(step.what, SkippedText):
-                yield step.what
-                continue
-            for row in step.scorer.finished(step.what, scores, done):
-                if step.waits:
-                    others[row.id] = row
-                else:
-                    yield replace(row, other=others.pop(row.id, None), metric=config.metric)
-            tokens += 0 if step.waits else step.what.tokens(done)
-            yield Heartbeat(step.texts, tokens)
 
 
 _Item = tuple[Prepared, ...] | SkippedText

@@ -134,10 +134,11 @@ class RunningSummary:
         if isinstance(row, SkippedText):
             self.skipped[row.reason] += 1
             return
-        if self.config and row.metric not in ("", self.config.metric):
+        metric = self._metric_of_rows or row.metric
+        if row.metric not in ("", metric):
             raise DataError(
                 f"text {row.id} was measured by {row.metric}, and the figures asked for are of "
-                f"{self.config.metric}: give the config that it was measured by"
+                f"{metric}: give the config that it was measured by"
             )
         paired = row.baseline is not None
         second = paired or row.other is not None
@@ -372,10 +373,11 @@ def _split(tally: SplitTally) -> tuple[GroupFigures, ...]:
 
 
 def _calibration(tally: ModelTally) -> Iterable[CalibrationBin]:
-    for index, (tokens, stated, right) in enumerate(tally.calibration.tolist()):
+    for index, (tokens, stated, right, rest) in enumerate(tally.reliability.tolist()):
         low, high = index / CALIBRATION_BINS, (index + 1) / CALIBRATION_BINS
         if tokens:
-            yield CalibrationBin(low, high, int(tokens), stated / tokens, right / tokens)
+            mean = (stated + rest) / tokens
+            yield CalibrationBin(low, high, int(tokens), mean, right / tokens)
 
 
 @dataclass(frozen=True)

@@ -45,22 +45,6 @@ POSITION_EDGES = (0, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 FREQUENCY_EDGES = (1, 2, 4, 10, 30, 100, 300, 1000, 3000)
 # What is added of a token: the columns, then the rests of NLL and entropy; all others are whole.
 TERMS = COLUMNS + 2
-# Of tokens in their sentences, and of tokens in scatter plots.
-MOST_EXAMPLES, MOST_POINTS = 200, 3000
-
-
-def terms_of(scores: TokenScores) -> np.ndarray:
-    """What is added of each token: float64 [M, TERMS]."""
-    ones, ranks = np.ones(len(scores.ranks)), scores.ranks
-    (nll, entropy), rests = in_two(np.stack([scores.nll_nats, scores.entropy_nats]))
-    return np.stack([ones, nll, ranks == 1, ranks <= 5, ranks, entropy, *rests], axis=1)
-
-
-def added(terms: np.ndarray) -> np.ndarray:
-    """Sums with their rests: float64 [..., TERMS] -> [..., COLUMNS]."""
-    sums = terms[..., :COLUMNS].copy()
-    sums[..., [NLL, ENTROPY]] += terms[..., COLUMNS:]
-    return sums
 
 
 def loss_difference(own: np.ndarray, base: np.ndarray) -> np.ndarray:
@@ -161,8 +145,10 @@ class SplitTally(Tally):
 
     @property
     def sums(self) -> np.ndarray:
-        """Float64 [G, COLUMNS]."""
-        return added(self.terms)
+        """Float64 [G, COLUMNS], with their rests."""
+        sums = self.terms[:, :COLUMNS].copy()
+        sums[:, [NLL, ENTROPY]] += self.terms[:, COLUMNS:]
+        return sums
 
     def add(self, group: np.ndarray, terms: np.ndarray) -> None:
         """Count one text: int [M], in [0, G), and float64 [M, TERMS]."""
@@ -199,7 +185,7 @@ class ModelTally(Tally):
         self.positions = SplitTally(_range_names(POSITION_EDGES))
         self.tokens = np.zeros((0, TERMS + 1))  # [ids seen]; the last column: occurrences
         self.histogram = np.zeros((len(KINDS), LOSS_BINS), np.int64)
-        # Tokens, stated probability, right; then the rest of the second.
+        # Tokens, stated probability, right, rest of the stated probability.
         self.reliability = np.zeros((CALIBRATION_BINS, 4))
         self.truncated = 0
         self.left_out = 0
@@ -214,9 +200,12 @@ class ModelTally(Tally):
         return np.array(self.texts).reshape(-1, TEXT_COLUMNS)[order].T.copy()
 
     def add(self, row: EvaluatedText, scores: TokenScores) -> None:
-        terms = terms_of(scores)  # [M, TERMS]
-        nll, entropy = scores.nll_nats.sum(), scores.entropy_nats.sum()
-        self.texts.extend((nll, len(terms), self.units(row), row.characters, entropy))
+        ranks, losses, entropies = scores.ranks, scores.nll_nats, scores.entropy_nats
+        ones, right = np.ones(len(ranks)), ranks == 1
+        (high, entropy), rests = in_two(np.stack([losses, entropies]))
+        terms = np.stack([ones, high, right, ranks <= 5, ranks, entropy, *rests], axis=1)
+        sizes = len(ranks), self.units(row), row.characters
+        self.texts.extend((losses.sum(), *sizes, entropies.sum()))
         self.kinds.add(row.kinds, terms)
         self.parts.add(row.parts, terms)
         place = np.searchsorted(POSITION_EDGES, row.cols, side="right") - 1
@@ -227,22 +216,16 @@ class ModelTally(Tally):
             self._grow(largest + 1 + largest // 2)
         np.add.at(self.tokens[:, :-1], row.true_ids, terms)
         np.add.at(self.tokens[:, -1], row.ids, 1)
-        bins = np.minimum(scores.nll_nats / BIN_NATS, LOSS_BINS - 1).astype(np.int64)
+        bins = np.minimum(losses / BIN_NATS, LOSS_BINS - 1).astype(np.int64)
         np.add.at(self.histogram, (row.kinds, bins), 1)
         stated = scores.top_probabilities
         slot = np.minimum(stated * CALIBRATION_BINS, CALIBRATION_BINS - 1).astype(np.int64)
         high, low = in_two(stated)
-        right = scores.ranks == 1
-        np.add.at(self.reliability, slot, np.stack([terms[:, COUNT], high, right, low], axis=1))
+        np.add.at(self.reliability, slot, np.stack([ones, high, right, low], axis=1))
         if self.own is not None:
             self.own.add(row, scores)
         self.truncated += row.truncated
         self.left_out += row.left_out
-
-    @property
-    def calibration(self) -> np.ndarray:
-        """Float64 [CALIBRATION_BINS, 3]: tokens, stated probability, right."""
-        return self.reliability[:, :3] + self.reliability[:, 3:] * [0, 1, 0]
 
     def by_frequency(self) -> SplitTally:
         """The tokens by their occurrences in the texts; in how many texts is not counted."""
@@ -360,8 +343,10 @@ def token_example(row: EvaluatedText, index: int) -> TokenExample:
 class _Smallest:
     """The entries with the smallest keys, the same for any order of the texts, not keeping all."""
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+    usual_size: int
+
+    def __init__(self, size: int = 0) -> None:
+        self.size = size or self.usual_size
         self._entries: list[tuple[Any, ...]] = []  # the key first
 
     def merge(self, other: _Smallest) -> None:
@@ -375,8 +360,7 @@ class _Smallest:
 class LargestTokens(_Smallest):
     """The tokens with the largest values."""
 
-    def __init__(self, size: int = MOST_EXAMPLES) -> None:
-        super().__init__(size)
+    usual_size = 200
 
     def add(self, row: EvaluatedText, values: np.ndarray) -> None:
         """Consider every token of a text; of `values`, float64 [M], -inf is never shown."""
@@ -397,8 +381,7 @@ class LargestTokens(_Smallest):
 class PointSample(_Smallest):
     """A fair sample of tokens, for scatter plots."""
 
-    def __init__(self, size: int = MOST_POINTS) -> None:
-        super().__init__(size)
+    usual_size = 3000
 
     def add(self, row: EvaluatedText, *columns: np.ndarray) -> None:
         """Consider every token of a text; `columns` are float64 [M]."""

@@ -1,7 +1,7 @@
 """The metric `unmasking`: rows against a plain loop, figures by hand, two models, replays."""
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -11,13 +11,17 @@ from table_model import TableModel
 
 from fillmask_ui.errors import DataError, ModelOutputError, OptionError
 from fillmask_ui.evaluation import (
+    METRICS,
     EvaluatedText,
     EvaluationConfig,
     RunningSummary,
     evaluate,
     summarize,
 )
+from fillmask_ui.evaluation.catalogue import Figure
+from fillmask_ui.evaluation.metrics import Suffix
 from fillmask_ui.evaluation.replay import replay
+from fillmask_ui.evaluation.running_sums import OwnFigures, OwnSums
 from fillmask_ui.schema import from_values
 from fillmask_ui.show.figures import figures_table
 from fillmask_ui.unmasking import UnmaskingOptions
@@ -261,3 +265,40 @@ def test_every_choice_stands_in_the_signature_and_in_run_json():
 def test_options_that_mean_nothing_are_refused(own, message):
     with pytest.raises(OptionError, match=message):
         EvaluationConfig(**own)
+
+
+def test_a_metric_is_a_class_and_a_row(monkeypatch):
+    """With figures of its own: they are in JSON and tables, and shards add up."""
+
+    @dataclass(frozen=True)
+    class Words(OwnFigures):
+        catalogue = (Figure("words", "words measured"),)
+        words: int
+
+    class WordSums(OwnSums):
+        def __init__(self):
+            self.words = 0
+
+        def add(self, row, scores):
+            self.words += len(row.text.split())
+
+        def figures(self, order, hidden, quick):
+            return Words(self.words)
+
+    class Counted(Suffix):
+        name, figure_key = "counted", "loss_at_the_end"
+
+        def own_sums(self):
+            return WordSums()
+
+    monkeypatch.setitem(METRICS, "counted", Counted)
+    monkeypatch.setattr("fillmask_ui.evaluation.evaluation_config.check_options", lambda _: None)
+    config = EvaluationConfig("counted")
+    shards = [RunningSummary(config=config) for _ in range(2)]
+    for place, row in enumerate(evaluate(MODEL, TEXTS, config)):
+        shards[place % 2].add(row)
+    shards[0].merge(shards[1])
+    summary = shards[0].summary()
+    assert summary.to_dict()["words"] == sum(len(text.split()) for text in TEXTS)
+    assert summary.to_dict()["loss_at_the_end"] == summary.model.mean_nll_nats
+    assert ("words measured", summary.model.written.words, None) in figures_table(summary).rows

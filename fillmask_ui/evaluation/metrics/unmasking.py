@@ -133,10 +133,8 @@ class UnmaskingScorer(Scorer):
     def score(self, batch: Batch) -> list[list[UnmaskedScores]]:
         """For each model the scores of each text of a batch."""
         texts = [view.text for view in batch.views]
-        return [
-            self._unmask(model, pieces, texts)
-            for model, pieces in zip(self._models, self._pieces, strict=True)
-        ]
+        own = zip(self._models, self._pieces, strict=True)
+        return [self._unmask(model, pieces, texts) for model, pieces in own]
 
     def finished(
         self, batch: Batch, scores: list[list[UnmaskedScores]], done: frozenset[int]
@@ -160,7 +158,7 @@ class UnmaskingScorer(Scorer):
         return [self._scores(model, one) for one in under_way]
 
     def _scores(self, model: MaskedLM, finished: "_UnderWay") -> UnmaskedScores:
-        columns, token = finished.columns(), model.vocabulary.token
+        columns, token = finished.columns, model.vocabulary.token
         with self._room_for(ROWS_PER_CALL):
             perplexity = pseudo_perplexity(model, finished.decoding.ids)
         return UnmaskedScores(
@@ -182,15 +180,15 @@ class _UnderWay:
         seen = replace(text.encoding, ids=ids, tokens=tuple(map(vocabulary.token, ids)))
         places = text.hidden.cols.tolist()
         self.decoding = Decoding(seen, vocabulary, config, pieces, places, keep_hidden=False)
-        self._entries: list[np.ndarray] = []  # of each step: which of the M it wrote
-        self._found: list[dict[str, np.ndarray]] = []  # of each step: `UnmaskedScores` of these
+        # Arrays of `UnmaskedScores`, [M]; of a position that was hidden again, of its last step.
+        self.columns: dict[str, np.ndarray] = {}
 
     def advance(self, logits: np.ndarray) -> None:
         """One step, of the logits at the positions still hidden, float32 [hidden, V]."""
         hidden = self.decoding.hidden
         step = self.decoding.advance(logits, seconds=0.0)
         positions = [token.position for token in step.filled]
-        if not positions:
+        if not positions:  # as where the steps outnumber the masks
             return
         entries = np.searchsorted(self._hidden.cols, positions)
         asked = logits[np.searchsorted(hidden, positions)]  # [written, V]
@@ -200,18 +198,9 @@ class _UnderWay:
             "written_ids": np.array([token.token_id for token in step.filled]),
             "written_probabilities": np.array([token.probability for token in step.filled]),
         }
-        self._entries.append(entries)
-        self._found.append(found)
-
-    def columns(self) -> dict[str, np.ndarray]:
-        """Arrays [M]; of a position that was hidden again, what its last step said."""
-        entries = np.concatenate(self._entries)
-        columns = {}
-        for name in self._found[0]:
-            values = np.concatenate([found[name] for found in self._found])
-            columns[name] = np.empty(len(self._hidden.cols), values.dtype)
-            columns[name][entries] = values  # where an entry is repeated the last value remains
-        return columns
+        for name, values in found.items():
+            empty = np.empty(len(self._hidden.cols), values.dtype)
+            self.columns.setdefault(name, empty)[entries] = values
 
 
 WRITTEN_FIGURES = (
