@@ -22,7 +22,7 @@ from fillmask_ui.errors import BUG, DataError, FillmaskError, TextError, explain
         lambda path: Tokenizer.from_file(str(path)),
         lambda path: onnx.load(path),
     ],
-    ids=["OSError", "json", "UTF-8", "cut", "gzip", "safetensors", "tokenizers", "onnx"],
+    ids=["OSError", "json", "UTF-8", "gzip", "safetensors", "tokenizers", "onnx"],
 )
 def test_what_libraries_raise_is_of_the_file(tmp_path, read):
     (tmp_path / "it").write_bytes(b"\xff = [\n" * 9)
