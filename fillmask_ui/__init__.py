@@ -11,6 +11,7 @@ Importing the package loads no heavy library; the names below are imported when 
 
 import importlib
 import os
+import warnings
 from typing import Any
 
 # ONNX Runtime reports its use to its maker unless this is set before it is imported.
@@ -20,8 +21,8 @@ __version__ = "0.1.0"
 
 _EXPORTS = {
     "models": "load_model available_models",
-    "filling": "fill score_candidates sentence_surprise occlude pair_masks",
-    "comparing": "compare compare_sentence where_they_part",
+    "filling": "fill score_candidates occlude surprisal",
+    "comparing": "compare compare_sentence divergent_sentences pair_masks",
     "unmasking": "unmask UnmaskingConfig",
     "scoring": "nll_nats",
     "evaluation": "EvaluationConfig evaluate summarize",
@@ -30,15 +31,21 @@ _EXPORTS = {
 }
 # Public name -> module that defines it.
 _PUBLIC = {name: f"fillmask_ui.{own}" for own, names in _EXPORTS.items() for name in names.split()}
+# Old name -> public name; they go with version 0.2.
+_RENAMED = {"sentence_surprise": "surprisal", "where_they_part": "divergent_sentences"}
 
-__all__ = list(_PUBLIC)
+__all__ = [*_PUBLIC, *_RENAMED]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
+    if name in _RENAMED:
+        text = f"fillmask_ui.{name} is now fillmask_ui.{_RENAMED[name]}"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        name = _RENAMED[name]
     if name not in _PUBLIC:
         raise AttributeError(f"module 'fillmask_ui' has no attribute {name!r}")
     return getattr(importlib.import_module(_PUBLIC[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_PUBLIC])
+    return sorted([*globals(), *__all__])

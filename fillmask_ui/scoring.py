@@ -163,6 +163,15 @@ def entropy_nats(log_probs: np.ndarray) -> np.ndarray:
     return -_weighted_sums(np.exp(log_probs), log_probs)
 
 
+def kl_nats(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """KL(first || second), float64 [M], not negative, of log-probabilities; either may be [1, V].
+
+    >>> kl_nats(np.log([[0.5, 0.5]]), np.log([[0.25, 0.75]])).round(4)
+    array([0.1438])
+    """
+    return np.maximum(_weighted_sums(np.exp(first), log_ratio(first, second)), 0.0)
+
+
 def _weighted_sums(weights: np.ndarray, amounts: np.ndarray) -> np.ndarray:
     """[M], over the vocabulary; an impossible token adds nothing, as p ln p tends to 0."""
     with np.errstate(invalid="ignore"):
@@ -200,6 +209,18 @@ def jensen_shannon_nats(first: Exponentials, second: Exponentials, ratio: np.nda
     # ln p - ln (p + q)/2, for p of either.
     own, other = (np.log(2) - np.logaddexp(0, -way) for way in (ratio, -ratio))
     return (expectation(first, own) + expectation(second, other)) / 2
+
+
+def divergences(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
+    """KL(first || second) and Jensen-Shannon in nats of two arrays of logits, each [1, V].
+
+    Of vocabularies of two widths (one may be padded) over the tokens that both have.
+    """
+    width = min(first.shape[1], second.shape[1])
+    own, other = (exponentials(values[:, :width]) for values in (first, second))
+    ratio = log_ratio(own.log_probabilities, other.log_probabilities)
+    js_nats = jensen_shannon_nats(own, other, ratio)
+    return float(expectation(own, ratio)[0]), float(js_nats[0])
 
 
 def top_k(log_probs: np.ndarray, k: int | None) -> TopK:

@@ -8,11 +8,10 @@ import pytest
 import torch
 from table_model import TableModel, letter_vocabulary
 
-from fillmask_ui import compare_sentence, load_model, sentence_surprise
-from fillmask_ui.comparing.alignment import align_words
-from fillmask_ui.comparing.words import compared_words, summarize_comparison
+from fillmask_ui import compare_sentence, load_model, surprisal
+from fillmask_ui.comparing.word_contrast import align_words, compared_words, summarize_comparison
 from fillmask_ui.errors import TextError
-from fillmask_ui.filling.text_words import TextWord
+from fillmask_ui.filling.words import TextWord
 
 A, B = TableModel(seed=3), TableModel(seed=3, noise=0.5)
 # Longer words are cut into letters, so that both see other tokens.
@@ -23,7 +22,7 @@ SENTENCE = "the cat was walking, and it warmed the stone."
 @pytest.mark.parametrize("other", [B, LETTERS])
 def test_each_side_is_what_that_model_alone_says_to_the_last_digit(other):
     found = compare_sentence(A, other, SENTENCE)
-    first, second = sentence_surprise(A, SENTENCE).words, sentence_surprise(other, SENTENCE).words
+    first, second = surprisal(A, SENTENCE).words, surprisal(other, SENTENCE).words
     assert [part for own in found.words for part in own.first] == [*first]
     assert [part for own in found.words for part in own.second] == [*second]
     assert [own.nll_nats for own in found.words] == [own.nll_nats for own in first]
@@ -61,9 +60,7 @@ def test_the_summary_against_sums_by_hand():
     best = [(own.first[0].wanted[0].token, own.second[0].wanted[0].token) for own in words]
     assert summary.flipped == sum(a != b for a, b in best) > 0
     assert [own.flipped for own in words] == [a != b for a, b in best]
-    assert summary.second.pseudo_perplexity == (
-        sentence_surprise(B, SENTENCE).summary.pseudo_perplexity
-    )
+    assert summary.second.pseudo_perplexity == (surprisal(B, SENTENCE).summary.pseudo_perplexity)
     assert found.alignment.alike
     assert found.note == ""
 
@@ -76,7 +73,7 @@ def test_different_tokenizers_are_compared_by_word_and_it_is_said():
     stone = found.words[9]
     assert (len(stone.first[0].parts), len(stone.second[0].parts)) == (1, 5)
     assert found.summary.other_total_nll_nats == pytest.approx(
-        sum(own.nll_nats for own in sentence_surprise(LETTERS, SENTENCE).words)
+        sum(own.nll_nats for own in surprisal(LETTERS, SENTENCE).words)
     )
 
 
@@ -107,8 +104,6 @@ def test_what_is_known_of_both_is_shown_while_more_is_computed():
     first, second = whole.first.words, whole.second.words
     some = compared_words(whole.alignment, first[:5], second[:3])
     assert some == whole.words[:3]
-    rest = compared_words(whole.alignment, first, second, start=3)
-    assert (*some, *rest) == whole.words
     assert summarize_comparison(some).words == 3
 
 
@@ -125,7 +120,7 @@ def test_real_models_of_different_tokenizers(families, tiny_models):
     covered = "".join(own.text for own in found.words)
     assert covered.replace(" ", "") == text.replace(" ", "")
     for number, folder in enumerate(folders):
-        alone = sentence_surprise(models[number], text)
+        alone = surprisal(models[number], text)
         sides = [own.second if number else own.first for own in found.words]
         assert [part for side in sides for part in side] == [*alone.words]
         reference = pipeline("fill-mask", model=str(folder), device="cpu")
@@ -141,8 +136,8 @@ def test_json_is_that_of_a_alone_with_b_beside_it():
     found = compare_sentence(A, B, SENTENCE)
     written = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     beside = written.pop("compare")
-    assert written == sentence_surprise(A, SENTENCE).to_dict()
-    other = sentence_surprise(B, SENTENCE).to_dict()
+    assert written == surprisal(A, SENTENCE).to_dict()
+    other = surprisal(B, SENTENCE).to_dict()
     assert beside["pseudo_perplexity"] == other["pseudo_perplexity"]
     assert [own for entry in beside["words"] for own in entry["other"]] == other["words"]
     assert beside["both"]["flipped"] == found.summary.flipped

@@ -10,6 +10,7 @@ from table_model import TableModel
 
 from fillmask_ui import filling
 from fillmask_ui.errors import ModelOutputError, OptionError, TextError
+from fillmask_ui.filling import prompt
 from fillmask_ui.records import Candidate, Filling, MaskFilling
 
 MODEL = TableModel(seed=3)
@@ -47,7 +48,7 @@ def test_every_spelling_of_a_mask(text):
 
 
 def test_two_underscores_are_no_mask():
-    assert filling.normalise_masks("a __ b", "[MASK]") == "a __ b"
+    assert prompt.normalise_masks("a __ b", "[MASK]") == "a __ b"
 
 
 def test_masks_are_independent_and_share_one_pass():
@@ -133,10 +134,10 @@ def test_joint_only_where_there_are_2_to_16_masks():
 
 def test_filled_text_keeps_everything_else_and_joins_continuations():
     encoding = WORDS.encode("The  quick [MASK] [MASK],\tok")
-    first, second = filling.mask_positions(encoding, WORDS)
+    first, second = prompt.mask_positions(encoding, WORDS)
     tokens = {first: WORDS.ids["##ly"], second: WORDS.ids["ran"]}
-    assert filling.filled_text(encoding, WORDS, tokens) == "The  quickly ran,\tok"
-    assert filling.filled_text(encoding, WORDS, {second: WORDS.ids["ran"]}) == (
+    assert prompt.filled_text(encoding, WORDS, tokens) == "The  quickly ran,\tok"
+    assert prompt.filled_text(encoding, WORDS, {second: WORDS.ids["ran"]}) == (
         "The  quick [MASK] ran,\tok"
     )
 
@@ -152,12 +153,12 @@ def test_filled_words_stand_apart_where_the_model_sees_words():
         encoding = WORDS.encode(text)
         ids = dict(
             zip(
-                filling.mask_positions(encoding, WORDS),
+                prompt.mask_positions(encoding, WORDS),
                 (WORDS.ids[token] for token in tokens),
                 strict=True,
             )
         )
-        found = filling.filled_text(encoding, WORDS, ids)
+        found = prompt.filled_text(encoding, WORDS, ids)
         assert found == expected
         wanted = [ids.get(place, token) for place, token in enumerate(encoding.ids)]
         assert list(WORDS.encode(found).ids) == wanted
@@ -165,9 +166,9 @@ def test_filled_words_stand_apart_where_the_model_sees_words():
 
 def test_a_prediction_of_the_mask_itself_leaves_the_mask():
     encoding = WORDS.encode("the [MASK] and [MASK]")
-    first, second = filling.mask_positions(encoding, WORDS)
+    first, second = prompt.mask_positions(encoding, WORDS)
     tokens = {first: WORDS.mask_id, second: WORDS.ids["ran"]}
-    assert filling.filled_text(encoding, WORDS, tokens) == "the [MASK] and ran"
+    assert prompt.filled_text(encoding, WORDS, tokens) == "the [MASK] and ran"
 
 
 def test_candidates_given_as_one_text_are_refused():

@@ -6,7 +6,7 @@ import pytest
 
 from fillmask_ui import load_model
 from fillmask_ui.errors import TextError
-from fillmask_ui.filling import score_candidate_at, sentence_surprise
+from fillmask_ui.filling import score_candidate_at, surprisal
 from fillmask_ui.lessons.side_losses import side_losses
 from fillmask_ui.lessons.sides import MOST_WORDS, Sides, attention
 from fillmask_ui.ui.learn.sides import ALL_WORDS, EXAMPLES
@@ -127,7 +127,7 @@ def test_both_sides_are_worth_more_than_twice_either(model):
     found = side_losses(model, ALL_WORDS, lambda *_: None)
     assert 2 * found.mean("both") < min(found.mean("left"), found.mean("right"))
     # Explore measures the same losses of words that are hidden one by one.
-    measured = [one.nll_nats for one in sentence_surprise(model, ALL_WORDS).words]
+    measured = [one.nll_nats for one in surprisal(model, ALL_WORDS).words]
     words = [word for word, one in zip(measured, found.words, strict=False)]
     assert [word.both for word in found.words] == pytest.approx(words, abs=1e-4)
     assert found.mean("both") == pytest.approx(math.fsum(words) / len(words), abs=1e-4)

@@ -9,9 +9,8 @@ from scipy.spatial.distance import jensenshannon
 from scipy.stats import entropy
 from table_model import TableModel, TableVocabulary, letter_vocabulary, sample_texts
 
-from fillmask_ui import fill, load_model, where_they_part
-from fillmask_ui.comparing.parting import look
-from fillmask_ui.comparing.sentences import Sentence, sentences
+from fillmask_ui import divergent_sentences, fill, load_model
+from fillmask_ui.comparing.divergence_search import Sentence, look, sentences
 from fillmask_ui.errors import ModelOutputError, OptionError
 from fillmask_ui.filling import score_candidates
 from fillmask_ui.records import Example
@@ -22,7 +21,7 @@ TEXTS = [Example(number, text) for number, text in enumerate(sample_texts(40, se
 
 
 def last(*arguments, **options):
-    return [*where_they_part(*arguments, **options)][-1]
+    return [*divergent_sentences(*arguments, **options)][-1]
 
 
 def distributions(pair, masked, mask=0):
@@ -75,7 +74,7 @@ def test_a_sentence_is_told_by_the_word_that_changes_most():
 
 
 def test_the_most_changed_come_first_and_the_best_so_far_after_each_sentence():
-    searches = [*where_they_part(FIRST, SECOND, TEXTS, most=6)]
+    searches = [*divergent_sentences(FIRST, SECOND, TEXTS, most=6)]
     everything = [own.latest.found for own in searches if own.latest.found]
     for number, search in enumerate(searches, start=1):
         so_far = [own.latest.found for own in searches[:number] if own.latest.found]
@@ -92,7 +91,7 @@ def test_the_most_changed_come_first_and_the_best_so_far_after_each_sentence():
 def test_it_reads_no_further_than_it_is_asked():
     read = []
     texts = (read.append(text.id) or text for text in TEXTS)
-    with_words = islice(where_they_part(FIRST, SECOND, texts), 3)
+    with_words = islice(divergent_sentences(FIRST, SECOND, texts), 3)
     assert len([*with_words]) == 3
     assert len(read) == 3
 
@@ -166,7 +165,7 @@ def test_a_sentence_with_masks_of_its_own_is_looked_at_there():
     ],
 )
 def test_what_cannot_be_looked_at_is_left_out_and_counted(text, why):
-    (search,) = where_they_part(FIRST, SECOND, [Example(0, text)])
+    (search,) = divergent_sentences(FIRST, SECOND, [Example(0, text)])
     assert (search.looked, search.left_out, search.words, search.best) == (0, 1, 0, ())
     assert why in search.latest.left_out
 
@@ -181,7 +180,7 @@ def test_a_word_that_one_model_cannot_spell_is_not_hidden():
 def test_numbers_out_of_range_and_broken_models_are_refused():
     for options in ({"most": 0}, {"words": 0}):
         with pytest.raises(OptionError, match="must be 1 or more; it was 0"):
-            next(where_they_part(FIRST, SECOND, TEXTS, **options))
+            next(divergent_sentences(FIRST, SECOND, TEXTS, **options))
     broken = TableModel(seed=3)
     broken.left[:] = np.nan
     with pytest.raises(ModelOutputError, match="NaN"):

@@ -27,7 +27,7 @@ def loss(seen, position, target, model=MODEL):
 
 def test_each_word_against_cross_entropy_by_hand():
     """walk ##ing: once both are masks, once the first stands there."""
-    found = filling.sentence_surprise(MODEL, SENTENCE)
+    found = filling.surprisal(MODEL, SENTENCE)
     ids, mask = list(found.encoding.ids), WORDS.mask_id
     assert [own.word.text for own in found.words] == [
         *("the", "cat", "was", "walking", ",", "and", "it", "warmed", "the", "stone", "."),
@@ -47,7 +47,7 @@ def test_each_word_against_cross_entropy_by_hand():
 @pytest.mark.parametrize("text", [SENTENCE, "cat", "happiness", "the ☃ ran quickly!"])
 def test_a_click_shows_the_same_numbers(text):
     """The loss is that of the hidden word, `wanted` the candidates, once the word is hidden."""
-    for found in filling.sentence_surprise(MODEL, text).words:
+    for found in filling.surprisal(MODEL, text).words:
         check_click(MODEL, text, found)
 
 
@@ -77,7 +77,7 @@ def test_real_models(family, tiny_models):
     folder = tiny_models.folder(family, onnx=False)
     model = load_model(folder, runtime="torch")
     text = "It freezes, the cat walked over the unhappy café."
-    found = filling.sentence_surprise(model, text)
+    found = filling.surprisal(model, text)
     for own in found.words:
         check_click(model, text, own)
     assert found.summary.pseudo_perplexity == pytest.approx(evaluated(model, text), rel=1e-5)
@@ -99,13 +99,13 @@ def evaluated(model, text):
 @pytest.mark.parametrize("text", [SENTENCE, "walked", "the ☃ ran quickly!"])
 def test_pseudo_perplexity_is_that_of_an_evaluation(text):
     """Unknown words count in neither."""
-    summary = filling.sentence_surprise(MODEL, text).summary
+    summary = filling.surprisal(MODEL, text).summary
     assert summary.pseudo_perplexity == pytest.approx(evaluated(MODEL, text), rel=1e-9)
     assert summary.mean_token_nll_nats == pytest.approx(math.log(summary.pseudo_perplexity))
 
 
 def test_the_summary():
-    found = filling.sentence_surprise(MODEL, SENTENCE)
+    found = filling.surprisal(MODEL, SENTENCE)
     summary, losses = found.summary, [own.nll_nats for own in found.words]
     assert (summary.words, summary.tokens) == (11, 13)
     assert summary.total_nll_nats == pytest.approx(sum(losses))
@@ -114,33 +114,33 @@ def test_the_summary():
 
 
 def test_unknown_words_are_scored_flagged_and_not_summed():
-    found = filling.sentence_surprise(MODEL, "the ☃ ran")
+    found = filling.surprisal(MODEL, "the ☃ ran")
     the, snowman, ran = found.words
     assert [own.unknown for own in found.words] == [False, True, False]
     assert snowman.nll_nats > 0
     assert found.summary.total_nll_nats == pytest.approx(the.nll_nats + ran.nll_nats)
-    assert filling.sentence_surprise(MODEL, "☃ ☃").summary is None
+    assert filling.surprisal(MODEL, "☃ ☃").summary is None
 
 
 def test_windows_give_the_same_words_and_can_be_stopped_and_resumed():
     model = TableModel(seed=3)
-    whole = filling.sentence_surprise(model, SENTENCE).words
+    whole = filling.surprisal(model, SENTENCE).words
     model.calls.clear()
-    windows = [*filling.surprise_windows(model, SENTENCE, window_tokens=40)]
+    windows = [*filling.surprisal_windows(model, SENTENCE, window_tokens=40)]
     assert len(windows) > 4
     assert [own for window in windows for own in window] == [*whole]
     assert all(rows * length <= 48 for (_, length), rows in model.calls)
     model.calls.clear()
-    first = next(filling.surprise_windows(model, SENTENCE, window_tokens=40))
+    first = next(filling.surprisal_windows(model, SENTENCE, window_tokens=40))
     assert len(model.calls) == 1
-    rest = filling.surprise_windows(model, SENTENCE, start=len(first))
+    rest = filling.surprisal_windows(model, SENTENCE, start=len(first))
     assert [*first, *(own for window in rest for own in window)] == [*whole]
 
 
 def test_a_word_of_very_many_tokens_takes_several_calls():
     model = TableModel(seed=3, max_tokens=400)
     text = "the quick" + "s" * 70 + " ran"
-    found = filling.sentence_surprise(model, text)
+    found = filling.surprisal(model, text)
     assert len(found.words[1].parts) == 71
     assert max(rows for _, rows in model.calls) <= 64
     check_click(model, text, found.words[1])
@@ -158,20 +158,20 @@ def test_a_word_of_very_many_tokens_takes_several_calls():
 )
 def test_texts_that_cannot_be_used(text, message):
     with pytest.raises(TextError, match=message):
-        filling.sentence_surprise(MODEL, text)
+        filling.surprisal(MODEL, text)
 
 
 def test_nan_is_said():
     model = TableModel(seed=3)
     model.own[WORDS.mask_id, 5] = np.nan
     with pytest.raises(ModelOutputError, match="NaN"):
-        filling.sentence_surprise(model, "the cat")
+        filling.surprisal(model, "the cat")
 
 
 def test_impossible_words_are_null_in_json():
     model = TableModel(seed=3)
     model.own[WORDS.mask_id, WORDS.ids["cat"]] = -np.inf
-    found = filling.sentence_surprise(model, "the cat ran")
+    found = filling.surprisal(model, "the cat ran")
     assert found.words[1].nll_nats == math.inf
     assert found.summary.most == found.words[1]
     written = found.to_dict()

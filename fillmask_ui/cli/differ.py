@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fillmask_ui.cli.options import Json, option, with_options
 from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, progress_bar, tell
-from fillmask_ui.comparing.parting import WORDS
+from fillmask_ui.comparing.divergence_search import WORDS
 from fillmask_ui.errors import DataError
 from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.texts import TextChoice
 
 if TYPE_CHECKING:
-    from fillmask_ui.comparing.parting import Parting, Search
+    from fillmask_ui.comparing.divergence_search import Divergence, Search
     from fillmask_ui.protocol import MaskedLM
 
 # In a pipe a line of progress no more often than this.
@@ -37,14 +37,14 @@ def differ(
     as_json: Json = False,
 ) -> None:
     """Find the sentences of texts on which two models differ most."""
-    from fillmask_ui.comparing.parting import where_they_part
+    from fillmask_ui.comparing.divergence_search import divergent_sentences
     from fillmask_ui.texts import open_texts
 
     search: Search | None = None
     stopped: KeyboardInterrupt | None = None
     with open_texts(texts.source()) as examples:
         models = load(model), load(model.second(compare))
-        found = where_they_part(*models, examples, most=most, words=words)
+        found = divergent_sentences(*models, examples, most=most, words=words)
         try:
             with _progress(sentences) as show:
                 for search in found:
@@ -130,7 +130,7 @@ def print_search(search: Search, models: Iterable[MaskedLM], *, bits: bool) -> N
         print_line(f"{name}: {model.signature}", "dim")
 
 
-def _cells(rank: int, own: Parting, scale: float) -> tuple[str, ...]:
+def _cells(rank: int, own: Divergence, scale: float) -> tuple[str, ...]:
     from fillmask_ui.show.numbers import percent
 
     def number(nats: float | None) -> str:

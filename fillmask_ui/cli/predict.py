@@ -52,7 +52,8 @@ def predict(
 ) -> None:
     """Show the most probable words at each mask, with probability and NLL."""
     # `--help` needs none of this.
-    from fillmask_ui.filling import fill, split_words
+    from fillmask_ui.filling import fill
+    from fillmask_ui.filling.prompt import split_words
 
     k = parse_top_k(top_k)
     words = split_words(candidates or "")

@@ -14,8 +14,8 @@ from fillmask_ui.files import visible
 from fillmask_ui.models.choice import ModelChoice
 
 if TYPE_CHECKING:
-    from fillmask_ui.comparing.words import SentenceComparison
-    from fillmask_ui.filling.surprise import SentenceSurprise, WordSurprise
+    from fillmask_ui.comparing.word_contrast import SentenceComparison
+    from fillmask_ui.filling.word_surprisal import SentenceSurprisal, WordSurprisal
 
 
 @with_options
@@ -32,8 +32,8 @@ def surprise(
     as_json: Json = False,
 ) -> None:
     """Show the loss of every word, each hidden in turn, and what the model wanted."""
-    from fillmask_ui.comparing.words import compare_sentence
-    from fillmask_ui.filling import sentence_surprise
+    from fillmask_ui.comparing.word_contrast import compare_sentence
+    from fillmask_ui.filling import surprisal
 
     loaded = load(model)
     other = None if compare is None else load(model.second(compare))
@@ -41,9 +41,7 @@ def surprise(
     for number, text in enumerate(texts, start=1):
         try:
             found: Any = (
-                sentence_surprise(loaded, text)
-                if other is None
-                else compare_sentence(loaded, other, text)
+                surprisal(loaded, text) if other is None else compare_sentence(loaded, other, text)
             )
         except TextError as error:
             # One bad text must not cost the others theirs.
@@ -61,7 +59,7 @@ def surprise(
         raise typer.Exit(2)
 
 
-def print_surprise(found: SentenceSurprise, *, bits: bool) -> None:
+def print_surprise(found: SentenceSurprisal, *, bits: bool) -> None:
     """The table and the figures of one text."""
     from rich.text import Text
 
@@ -105,7 +103,7 @@ def print_comparison(found: SentenceComparison, *, bits: bool) -> None:
     unit, scale = ("bits", 1 / math.log(2)) if bits else ("nats", 1.0)
     wide_console().print(Text(visible(found.alignment.text), style="bold"))
 
-    def best(own: WordSurprise) -> str:
+    def best(own: WordSurprisal) -> str:
         return f"{own.wanted[0].word} {percent(own.wanted[0].probability)}"
 
     rows = (

@@ -1,26 +1,24 @@
-"""Two models on one text; each module starts with its definitions."""
+"""Two distributions side by side; each module starts with its definitions."""
 
-from fillmask_ui.comparing.masks import compare
-from fillmask_ui.comparing.parting import Looked, Parting, Search, where_they_part
-from fillmask_ui.comparing.records import (
-    ComparedCandidate,
+from fillmask_ui.comparing.contrast import (
     ComparedJoint,
     Comparison,
-    MaskComparison,
+    Contrast,
+    ContrastedWord,
+    compare,
+    pair_masks,
 )
-from fillmask_ui.comparing.tokenizers import same_tokenizer
-from fillmask_ui.comparing.words import compare_sentence
+from fillmask_ui.comparing.divergence_search import divergent_sentences
+from fillmask_ui.comparing.word_contrast import compare_sentence, same_tokenizer
 
 __all__ = [
-    "ComparedCandidate",
     "ComparedJoint",
     "Comparison",
-    "Looked",
-    "MaskComparison",
-    "Parting",
-    "Search",
+    "Contrast",
+    "ContrastedWord",
     "compare",
     "compare_sentence",
+    "divergent_sentences",
+    "pair_masks",
     "same_tokenizer",
-    "where_they_part",
 ]

@@ -17,7 +17,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from fillmask_ui.batching import Budget, in_order, windows
-from fillmask_ui.comparing.tokenizers import same_tokenizer
+from fillmask_ui.comparing.word_contrast import same_tokenizer
 from fillmask_ui.errors import DataError, OptionError, TextError
 from fillmask_ui.evaluation.batch_scoring import LOGIT_BYTES, Batch, Scorer
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig

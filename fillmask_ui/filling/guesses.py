@@ -1,15 +1,14 @@
-"""What people guess for a hidden word: guesses as they are typed, as a distribution, and its loss.
+"""What a class guesses for a hidden word, as a distribution, and its loss.
 
 Definition. The guesses are a distribution over words: the share of a word is how many said it,
-divided by how many spoke. Its loss on the true word is -ln of that word's share, the cross-entropy
-that a language model is trained with; it is infinite for a word that nobody guessed. Rivals: a
+divided by how many guessed. Its loss on the true word is -ln of that word's share, the
+cross-entropy of language models; it is infinite for a word that nobody guessed. Rivals: a
 distance between the distributions of two guessers, which does not ask who was right; the share of
 right guesses, which does not ask how sure anybody was.
 """
 
 import math
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fillmask_ui.errors import OptionError
@@ -22,7 +21,7 @@ _MOST_PERCENT = 101
 
 @dataclass(frozen=True)
 class Guess:
-    """A word and how much of the class stands behind it."""
+    """A word and how many of the class guessed it."""
 
     word: str  # as it was first typed
     amount: float  # people, or percent of them
@@ -44,14 +43,12 @@ class Guesses:
     @property
     def no_guess(self) -> float:
         """Share of the class that percents leave over, in [0, 1]; 0 for counts."""
-        return (
-            1.0 - sum(guess.amount for guess in self.guesses) / self.people if self.people else 0.0
-        )
+        total = sum(guess.amount for guess in self.guesses)
+        return 1.0 - total / self.people if self.people else 0.0
 
     def share(self, word: str) -> float:
         """Share of a word, in [0, 1]; case does not count."""
-        said = (guess.amount for guess in self.guesses if key(guess.word) == key(word))
-        return sum(said) / self.people
+        return sum(own.amount for own in self.guesses if key(own.word) == key(word)) / self.people
 
     def nll_nats(self, word: str) -> float:
         """Loss of the class on the true word, -ln(share); infinite where nobody guessed it.
@@ -75,7 +72,7 @@ class Guesses:
 
 
 def key(word: str) -> str:
-    """What makes two guesses the same word: not case, not blanks.
+    """Equal for guesses of the same word: case and blanks do not count.
 
     >>> key(" Ice  Cream ") == key("ice cream")
     True
@@ -84,34 +81,32 @@ def key(word: str) -> str:
 
 
 def parse_guesses(typed: str) -> Guesses:
-    """Guesses as people type them, separated by commas, semicolons or line ends.
+    """Guesses as people type them, separated by commas, semicolons or line ends, in that order.
 
-    Args:
-        typed: each a word, or a word with a count or a percent behind it. A word alone counts
-            once; the same word again adds up.
-
-    Returns:
-        In the order typed; empty for blank text.
+    A word may have a count or a percent behind it, else it counts once; a repeated word adds up.
 
     Raises:
-        OptionError: for a piece without a word, a count that is none, counts among percents, or
-            percents above 100; the message names the piece.
+        OptionError: for a piece without a word, a bad count, counts among percents, or percents
+            above 100; the message names the piece.
 
     >>> parse_guesses("mat 12, floor 5, sofa, Mat").guesses[0]
     Guess(word='mat', amount=13.0)
     >>> round(parse_guesses("mat 60%, floor 30%").no_guess, 4)
     0.1
     """
-    pieces = [piece.strip() for piece in re.split(r"[,;\n]", typed)]
-    read = [_read(piece) for piece in pieces if piece]
-    percents = {percent for _, percent in read}
-    if len(percents) > 1:
-        odd = next(guess for guess, percent in read if not percent)
+    words: dict[str, Guess] = {}
+    kinds: dict[bool, str] = {}  # whether an amount is a percent -> the first such word
+    for piece in filter(None, (piece.strip() for piece in re.split(r"[,;\n]", typed))):
+        guess, percent = _read(piece)
+        kinds.setdefault(percent, guess.word)
+        before = words.get(key(guess.word), Guess(guess.word, 0.0))
+        words[key(guess.word)] = Guess(before.word, before.amount + guess.amount)
+    if len(kinds) > 1:
         raise OptionError(
-            f"{odd.word!r} has no percent and others have one: give all guesses with percents, as "
-            "in: mat 60%, floor 40%, or none"
+            f"{kinds[False]!r} has no percent and others have one: give all guesses with percents, "
+            "as in: mat 60%, floor 40%, or none"
         )
-    found = Guesses(_added(guess for guess, _ in read), percents == {True})
+    found = Guesses(tuple(words.values()), True in kinds)
     if found.percent and found.people > _MOST_PERCENT:
         raise OptionError(
             f"the percents add up to {found.people:g}: make them 100 at most, or give how many "
@@ -134,12 +129,3 @@ def _read(piece: str) -> tuple[Guess, bool]:
     if not 0 < value <= _MOST:
         raise OptionError(f"{piece[:40]!r}: the number must be above 0 and at most {_MOST:,}")
     return Guess(word, value), bool(percent)
-
-
-def _added(guesses: Iterable[Guess]) -> tuple[Guess, ...]:
-    """The same with one entry per word."""
-    words: dict[str, Guess] = {}
-    for guess in guesses:
-        before = words.get(key(guess.word), Guess(guess.word, 0.0))
-        words[key(guess.word)] = Guess(before.word, before.amount + guess.amount)
-    return tuple(words.values())

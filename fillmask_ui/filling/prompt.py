@@ -16,8 +16,8 @@ _MASK_WORDS = r"\[mask\]|<mask>|_{3,}"
 def normalise_masks(text: str, mask_token: str) -> str:
     """Write every mask in the text, also `[MASK]`, `<mask>` and `___`, as the model's own.
 
-    Capitals make no difference, whatever the model: a vocabulary without them would read `[mask]`
-    as a mask by itself, another one as six characters.
+    Case makes no difference: a lower-case vocabulary would read `[mask]` as a mask by itself,
+    another one as six characters.
 
     >>> normalise_masks("The ____ sat on the <mask>, [mask].", "[MASK]")
     'The [MASK] sat on the [MASK], [MASK].'
@@ -29,7 +29,7 @@ def normalise_masks(text: str, mask_token: str) -> str:
 def encode_text(vocabulary: Vocabulary, text: str) -> Encoding:
     """A text to token ids, masks in any of the accepted spellings; a `TextError` if far too long.
 
-    Reading takes about a second for a million characters, and its length in tokens shows only then.
+    Tokenizing takes about a second for a million characters, before the length in tokens is known.
     """
     if len(text) > MAX_CHARACTERS:
         raise TextError(
@@ -40,12 +40,7 @@ def encode_text(vocabulary: Vocabulary, text: str) -> Encoding:
 
 
 def encode_masked(model: MaskedLM, text: str) -> Encoding:
-    """Text with masks, in any of the accepted spellings, to token ids.
-
-    Raises:
-        TextError: if the text is blank, has no mask or is longer than the model takes; nothing
-            is ever cut.
-    """
+    """A text with masks to token ids; a `TextError` if it is blank, has no mask or is too long."""
     vocabulary = model.vocabulary
     if not text.strip():
         raise TextError(
@@ -57,6 +52,23 @@ def encode_masked(model: MaskedLM, text: str) -> Encoding:
         raise TextError(
             f"the text has no mask: put {vocabulary.mask_token} (or ___) where a word is to be "
             "guessed"
+        )
+    check_length(model, encoding)
+    return encoding
+
+
+def encode_unmasked(model: MaskedLM, text: str) -> Encoding:
+    """A text without masks to token ids; a `TextError` if blank, with a mask or too long."""
+    vocabulary = model.vocabulary
+    if not text.strip():
+        raise TextError("the text is empty: write a sentence, without a mask")
+    encoding = encode_text(vocabulary, text)
+    if all(encoding.special):
+        raise TextError("the tokenizer leaves nothing of the text: write words that it knows")
+    if vocabulary.mask_id in encoding.ids:
+        raise TextError(
+            f"the text has a mask, and here each word is hidden in turn: write a word in place of "
+            f"{vocabulary.mask_token}"
         )
     check_length(model, encoding)
     return encoding
@@ -78,7 +90,7 @@ def mask_positions(encoding: Encoding, vocabulary: Vocabulary) -> tuple[int, ...
 
 
 def mask_position(encoding: Encoding, vocabulary: Vocabulary, mask: int) -> int:
-    """Token index of one mask, counted from the left, from 0; an `OptionError` if there is none."""
+    """Token index of a mask, numbered from the left, from 0; else an `OptionError`."""
     positions = mask_positions(encoding, vocabulary)
     if not 0 <= mask < len(positions):
         raise OptionError(
@@ -88,7 +100,7 @@ def mask_position(encoding: Encoding, vocabulary: Vocabulary, mask: int) -> int:
 
 
 def mask_range(encoding: Encoding, vocabulary: Vocabulary, mask: int) -> tuple[int, int]:
-    """First character of a mask and one past its last; `mask` counts from the left, from 0."""
+    """First character of a mask, numbered as in `mask_position`, and one past its last."""
     span = encoding.spans[mask_positions(encoding, vocabulary)[mask]]
     # A mask token may take in the blanks around it (RoBERTa's does on the left).
     start = encoding.text.index(vocabulary.mask_token, span.start)
@@ -98,23 +110,22 @@ def mask_range(encoding: Encoding, vocabulary: Vocabulary, mask: int) -> tuple[i
 def write_token(encoding: Encoding, vocabulary: Vocabulary, mask: int, token_id: int) -> str:
     """The text with a token in place of a mask, everything else as typed.
 
-    Blanks are added or taken away where that makes the model see just that token: `##ing` joins
-    the word to its left, a token that begins a word stands apart. `mask` counts from the left,
-    from 0.
+    Blanks are added or removed where that makes the model see just that token: `##ing` joins the
+    word to its left, a token that begins a word is separated from it.
     """
     position = mask_positions(encoding, vocabulary)[mask]
     wanted = (*encoding.ids[:position], token_id, *encoding.ids[position + 1 :])
     start, end = mask_range(encoding, vocabulary, mask)
     left, right = encoding.text[:start], encoding.text[end:]
     word = vocabulary.word(token_id)
-    joined, apart = left.rstrip() + word + right, left + word + right
-    spaced = left + " " + word + right
-    options = [apart, joined, spaced, left + word + " " + right, left + " " + word + " " + right]
-    exact = next((text for text in options if vocabulary.encode(text).ids == wanted), None)
-    if exact is None:
-        # Some sequences of tokens can be written in no text; then what reads well.
-        return joined if vocabulary.is_continuation(token_id) else apart
-    return exact
+    joined, separate = left.rstrip() + word + right, left + word + right
+    options = (
+        *(separate, joined, left + " " + word + right),
+        *(left + word + " " + right, left + " " + word + " " + right),
+    )
+    # Some sequences of tokens cannot be written as a text; then what reads well.
+    readable = joined if vocabulary.is_continuation(token_id) else separate
+    return next((text for text in options if vocabulary.encode(text).ids == wanted), readable)
 
 
 def filled_text(encoding: Encoding, vocabulary: Vocabulary, token_ids: Mapping[int, int]) -> str:

@@ -1,6 +1,11 @@
-"""Log-probabilities at masks, and of given words of any number of sub-tokens."""
+"""Words as tokens: those of a text, and the probability of given ones at a mask.
 
-from collections.abc import Sequence
+A word of a text is what a reader would hide: `freezes` is one, be it one token or two. It is the
+run of tokens that the tokenizer counts to one word, cut where letters meet punctuation, since some
+tokenizers count the full stop to the word before it.
+"""
+
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,26 +13,73 @@ import numpy as np
 from fillmask_ui import scoring
 from fillmask_ui.batching import logits_of_batch, pad
 from fillmask_ui.errors import OptionError, TextError
-from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding, ScoredPart, ScoredWord
 
 # Rows of one model call: bounds memory, since M rows bring M x V logits.
 ROWS_PER_CALL = 64
 
 
+@dataclass(frozen=True)
+class TextWord:
+    """One word of an encoded text."""
+
+    text: str  # without blanks around it
+    start: int  # its first character in the encoded text
+    end: int  # one past its last
+    tokens: tuple[int, ...]  # indices of its tokens in the encoding, ascending
+
+
+def text_words(encoding: Encoding, vocabulary: Vocabulary) -> tuple[TextWord, ...]:
+    """The words of a text from left to right, without masks and special tokens.
+
+    >>> from fillmask_ui import load_model
+    >>> vocabulary = load_model("embedded").vocabulary
+    >>> [word.text for word in text_words(vocabulary.encode("It freezes, [MASK]!"), vocabulary)]
+    ['It', 'freezes', ',', '!']
+    """
+    groups: list[list[int]] = []
+    before: tuple[int | None, bool] | None = None  # of the token to the left
+    prefixes: list[int] = []  # tokens to the left that are only a prefix (`Ġ`, `▁`)
+    for index, word in enumerate(encoding.word_ids):
+        start, end = characters(encoding, index)
+        if encoding.special[index] or encoding.ids[index] == vocabulary.mask_id:
+            before, prefixes = None, []
+            continue
+        if start == end:
+            before = None
+            prefixes.append(index)
+            continue
+        here = (word, any(c.isalnum() for c in encoding.text[start:end]))
+        if here == before and word is not None:
+            groups[-1].append(index)
+        else:
+            # Some tokenizers make the prefix of a word a token of its own, which goes with it.
+            own = [i for i in prefixes if encoding.word_ids[i] == word is not None]
+            groups.append([*own, index])
+        before, prefixes = here, []
+    ranges = [(characters(encoding, own[0])[0], characters(encoding, own[-1])[1]) for own in groups]
+    return tuple(
+        TextWord(encoding.text[start:end], start, end, tuple(own))
+        for (start, end), own in zip(ranges, groups, strict=True)
+    )
+
+
+def characters(encoding: Encoding, token: int) -> tuple[int, int]:
+    """A token's range of characters; some tokenizers count the blank before a word to it."""
+    start, end = encoding.spans[token].start, encoding.spans[token].end
+    while start < end and encoding.text[start].isspace():
+        start += 1
+    return start, end
+
+
 def log_probabilities_at(
     model: MaskedLM, texts: Sequence[Sequence[int]], positions: Sequence[int]
 ) -> np.ndarray:
-    """Log-probabilities at one position of each of M texts, float64 [M, V].
-
-    Equal texts go through the model once, so that the masks of one text cost one row.
-    """
-    if len(texts) > ROWS_PER_CALL:
-        cuts = (slice(i, i + ROWS_PER_CALL) for i in range(0, len(texts), ROWS_PER_CALL))
-        return np.concatenate(
-            [log_probabilities_at(model, texts[cut], positions[cut]) for cut in cuts]
-        )
-    return exponentials_at(model, texts, positions).log_probabilities
+    """Log-probabilities at one position of each of M texts, float64 [M, V]."""
+    cuts = [slice(i, i + ROWS_PER_CALL) for i in range(0, len(texts), ROWS_PER_CALL)]
+    found = [exponentials_at(model, texts[cut], positions[cut]).log_probabilities for cut in cuts]
+    return found[0] if len(found) == 1 else np.concatenate(found)
 
 
 def exponentials_at(
@@ -40,7 +92,10 @@ def exponentials_at(
 def raw_logits_at(
     model: MaskedLM, texts: Sequence[Sequence[int]], positions: Sequence[int]
 ) -> np.ndarray:
-    """What the model itself gives at one position of each of M texts, float32 [M, V]."""
+    """The model's logits at one position of each of M texts, float32 [M, V].
+
+    Equal texts go through the model once, so that the masks of one text cost one row.
+    """
     distinct = {ids: row for row, ids in enumerate(dict.fromkeys(tuple(ids) for ids in texts))}
     batch = pad([np.array(ids) for ids in distinct], model.vocabulary.pad_id)  # [B, T]
     rows = np.array([distinct[tuple(ids)] for ids in texts], dtype=np.int64)  # [M]
@@ -67,39 +122,37 @@ def split_into_tokens(
     """
     start = encoding.spans[position].start
     before = encoding.text[start - 1 : start] if start else ""
-    tokenized = []
+    vocabulary, tokenized = model.vocabulary, []
     for word in words:
-        shown = word if len(word) <= 80 else f"{word[:40]}..."
-        ids = model.vocabulary.encode_word(word.strip(), before) if word.strip() else ()
+        candidate = f"the candidate {word if len(word) <= 80 else f'{word[:40]}...'!r}"
+        ids = tuple(vocabulary.encode_word(word.strip(), before)) if word.strip() else ()
         if not ids:
+            raise OptionError(f"{candidate} has no tokens in this model's vocabulary: leave it out")
+        if vocabulary.unk_id in ids:
             raise OptionError(
-                f"the candidate {shown!r} has no tokens in this model's vocabulary: leave it out"
+                f"{candidate} cannot be spelled in this model's vocabulary, so it has no "
+                "probability of its own: leave it out"
             )
-        if model.vocabulary.unk_id in ids:
-            raise OptionError(
-                f"the candidate {shown!r} cannot be spelled in this model's vocabulary, so it has "
-                "no probability of its own: leave it out"
-            )
-        if model.vocabulary.mask_id in ids:
-            raise OptionError(f"the candidate {shown!r} is itself a mask: give a word")
+        if vocabulary.mask_id in ids:
+            raise OptionError(f"{candidate} is itself a mask: give a word")
         length = len(encoding) - 1 + len(ids)
         if length > model.max_tokens:
             raise TextError(
-                f"with the {len(ids):,} sub-tokens of the candidate {shown!r} the text has "
-                f"{length:,} tokens and this model takes at most {model.max_tokens:,}: shorten it"
+                f"with the {len(ids):,} sub-tokens of {candidate} the text has {length:,} tokens "
+                f"and this model takes at most {model.max_tokens:,}: shorten it"
             )
-        tokenized.append(TokenizedWord(word, tuple(ids)))
+        tokenized.append(TokenizedWord(word, ids))
     return tuple(tokenized)
 
 
 def word_scores(
     model: MaskedLM,
-    encoding: Encoding,
+    ids: Sequence[int],
     position: int,
     words: Sequence[TokenizedWord],
     log_probs: np.ndarray,
 ) -> tuple[ScoredWord, ...]:
-    """Scores of words, tokenized for this mask, in the order given.
+    """Scores of words at a mask of a text of T token ids, in the order given.
 
     `log_probs`, float64 [1, V] at the mask, is all that words of one token need.
     """
@@ -109,7 +162,7 @@ def word_scores(
             parts = scoring.target_nll_nats(log_probs, np.array(word.ids))
             rank = int(scoring.ranks(log_probs, np.array(word.ids))[0])
         else:
-            parts = _left_to_right(model, encoding, position, word.ids)
+            parts = _left_to_right(model, ids, position, word.ids)
             rank = None  # a rank among words of several tokens is not defined
         nll = float(parts.sum())
         each = tuple(
@@ -121,13 +174,13 @@ def word_scores(
 
 
 def _left_to_right(
-    model: MaskedLM, encoding: Encoding, position: int, ids: tuple[int, ...]
+    model: MaskedLM, text: Sequence[int], position: int, ids: tuple[int, ...]
 ) -> np.ndarray:
     """NLL of each of n sub-tokens, float64 [n], those before it filled in, the others hidden.
 
     All rows have one length, so no padding is needed and no score depends on its neighbours.
     """
-    before, after = encoding.ids[:position], encoding.ids[position + 1 :]
+    before, after = text[:position], text[position + 1 :]
     hidden = model.vocabulary.mask_id
     nlls = []
     # One call at a time, reduced to one number per row: n x V logits of a long word would not fit.
@@ -139,7 +192,7 @@ def _left_to_right(
     return np.concatenate(nlls)
 
 
-def tokens_read(encoding: Encoding, words: Sequence[TokenizedWord]) -> int:
+def tokens_read(text: Sized, words: Sequence[TokenizedWord]) -> int:
     """Tokens that the model reads to score words at one mask beyond the pass that all share."""
     lengths = [len(word.ids) for word in words if len(word.ids) > 1]
-    return sum(length * (len(encoding) - 1 + length) for length in lengths)
+    return sum(length * (len(text) - 1 + length) for length in lengths)

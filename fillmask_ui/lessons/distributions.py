@@ -25,7 +25,6 @@ import numpy as np
 
 from fillmask_ui import scoring
 from fillmask_ui.errors import OptionError
-from fillmask_ui.filling.occlusion import kl_nats
 
 MOST_CLASSES = 12
 # Numbers that were rounded to five digits add up to 1 this closely.
@@ -162,5 +161,5 @@ def compare(p: Sequence[float], q: Sequence[float], names: Sequence[str] = ()) -
         terms,
         float(scoring.entropy_nats(log_p)[0]) + 0.0,  # + 0.0 turns -0.0 into 0.0
         math.fsum(term.nats for term in terms),
-        float(kl_nats(log_p, log_q)[0]),
+        float(scoring.kl_nats(log_p, log_q)[0]),
     )

@@ -19,7 +19,7 @@ import numpy as np
 from fillmask_ui.batching import pad, plan_batches
 from fillmask_ui.errors import ModelError, TextError
 from fillmask_ui.filling.prompt import check_length
-from fillmask_ui.filling.text_words import text_words
+from fillmask_ui.filling.words import text_words
 from fillmask_ui.protocol import EncoderStates, MaskedLM
 from fillmask_ui.records import Encoding
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.filling import score_candidate_at
-from fillmask_ui.filling.text_words import text_words
+from fillmask_ui.filling.words import text_words
 from fillmask_ui.lessons.sides import MASK, Sides, spoken
 from fillmask_ui.protocol import MaskedLM
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fillmask_ui.errors import TextError
-from fillmask_ui.filling.text_words import TextWord, text_words
+from fillmask_ui.filling.words import TextWord, text_words
 from fillmask_ui.lessons.gap import Gap, one_gap
 from fillmask_ui.protocol import MaskedLM
 

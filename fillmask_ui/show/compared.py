@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fillmask_ui.comparing import ComparedCandidate, ComparedJoint, MaskComparison
+from fillmask_ui.comparing import ComparedJoint, Contrast, ContrastedWord
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.show.words import token_name
 
@@ -11,7 +11,7 @@ NEW, GONE = "new", "gone"
 MARKS = {NEW: "only B lists it", GONE: "only A lists it", "asked": "a word you asked about"}
 
 
-def compared_name(row: ComparedCandidate, first: Vocabulary, second: Vocabulary) -> str:
+def compared_name(row: ContrastedWord, first: Vocabulary, second: Vocabulary) -> str:
     """What to call a word, given the vocabularies of A and B; an ending is marked as one."""
     for token, token_id, vocabulary in (
         (row.token, row.token_id, first),
@@ -22,14 +22,14 @@ def compared_name(row: ComparedCandidate, first: Vocabulary, second: Vocabulary)
     return row.word
 
 
-def mark(row: ComparedCandidate | ComparedJoint) -> str:
+def mark(row: ContrastedWord | ComparedJoint) -> str:
     """`new` where B alone lists the word, `gone` where A alone does; of one only asked about so."""
     if row.listed != row.other_listed:
         return GONE if row.listed else NEW
     return "" if row.listed else "asked"
 
 
-def points(row: ComparedCandidate) -> str:
+def points(row: ContrastedWord) -> str:
     """The difference of the probabilities, B less A, in points of a hundred; blank without both.
 
     >>> from types import SimpleNamespace as Row
@@ -50,7 +50,7 @@ class RankChange:
     said: str
 
 
-def rank_change(row: ComparedCandidate) -> RankChange:
+def rank_change(row: ContrastedWord) -> RankChange:
     """How many places B puts a word above where A does; blank where it has no two ranks.
 
     >>> from types import SimpleNamespace as Row
@@ -70,7 +70,7 @@ def rank_change(row: ComparedCandidate) -> RankChange:
     return RankChange(arrow, f"{count} {way}, from {row.rank:,} to {row.other_rank:,}")
 
 
-def first_words(mask: MaskComparison) -> tuple[ComparedCandidate, ComparedCandidate]:
+def first_words(mask: Contrast) -> tuple[ContrastedWord, ContrastedWord]:
     """The most probable word of A and that of B."""
     own = next(row for row in mask.candidates if row.listed and row.rank == 1)
     other = next(row for row in mask.candidates if row.other_listed and row.other_rank == 1)

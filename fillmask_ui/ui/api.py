@@ -12,10 +12,11 @@ from typing import Any, TypedDict, get_args, get_type_hints
 import gradio as gr
 
 from fillmask_ui import records
-from fillmask_ui.comparing import ComparedJoint, MaskComparison
+from fillmask_ui.comparing import ComparedJoint, Contrast
 from fillmask_ui.errors import FillmaskError, OptionError, explain
 from fillmask_ui.files import visible
-from fillmask_ui.filling import MAX_TOP_K, split_words
+from fillmask_ui.filling import MAX_TOP_K
+from fillmask_ui.filling.prompt import split_words
 from fillmask_ui.models import AvailableModel, available_models
 from fillmask_ui.ui.session import Session
 
@@ -48,7 +49,7 @@ _FILLED = {"text": str, "model": str, "signature": str}
 FillingJson = _typed_dict("FillingJson", _FILLED | _LISTS)
 # What `fillmask-ui predict --compare --json` prints.
 ComparedJson = _json_of(
-    MaskComparison, model=str, signature=str, by_word=bool, notes=GenericAlias(list, str)
+    Contrast, model=str, signature=str, by_word=bool, notes=GenericAlias(list, str)
 )
 _LISTS |= {
     "masks": GenericAlias(list, _json_of(records.MaskFilling, compare=ComparedJson)),

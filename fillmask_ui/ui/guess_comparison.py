@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from fillmask_ui.comparing import ContrastedWord
+from fillmask_ui.comparing.contrast import Said
 from fillmask_ui.errors import OptionError
 from fillmask_ui.filling import MAX_TOP_K, unscorable
 from fillmask_ui.filling.guesses import Guesses, key
@@ -15,17 +17,6 @@ from fillmask_ui.ui.session import Session
 
 # Words of the model that nobody guessed and that are shown all the same.
 MODEL_WORDS = 5
-
-
-@dataclass(frozen=True)
-class Pair:
-    """One word, as the class and as the model expect it."""
-
-    word: str
-    kind: str  # `truth`, `guess`, `model` (nobody guessed it) or `rest`
-    share: float  # of the class, in [0, 1]
-    probability: float | None  # of the model; None where it cannot spell the word
-    parts: int = 1  # sub-tokens of the word
 
 
 @dataclass(frozen=True)
@@ -54,7 +45,10 @@ class Losses:
 class Comparison:
     """The class beside the model."""
 
-    pairs: tuple[Pair, ...]  # the true word, then guesses by share, then the model's best, the rest
+    # The true word, then guesses by share, then the model's best, then a blank word for the rest;
+    # the class is A, the model B.
+    words: tuple[ContrastedWord, ...]
+    parts: Mapping[str, int]  # sub-tokens of words that were scored
     losses: Losses | None  # None where the true word is not known
     left_out: tuple[str, ...]  # words that the model cannot spell
 
@@ -94,20 +88,27 @@ def compare(
     scored: dict[str, ScoredWord] = {}
     if spelled:
         scored = {w.word: w for w in session.score(model, text, spelled)[mask]}
-    pairs = []
+    rows = []
     for same, word in words.items():
-        own, kind = scored.get(word), "truth" if truth and same == key(truth) else "guess"
-        probability, parts = (own.probability, len(own.parts)) if own else (None, 1)
-        pairs.append(Pair(word, kind, said.share(word), probability, parts))
+        own = scored.get(word)
+        model_says = Said(probability=own.probability, nll_nats=own.nll_nats) if own else Said()
+        share, is_true = said.share(word), bool(truth) and same == key(truth)
+        class_says = Said(probability=share, nll_nats=said.nll_nats(word), listed=bool(share))
+        rows.append(ContrastedWord.of(word, class_says, model_says, asked=is_true))
     # Two spellings may be one token, which counts once.
     known = {
         one.parts[0].token_id: one.probability for one in scored.values() if len(one.parts) == 1
     }
     others = [c for c in candidates if c.token_id not in known][:model_words]
-    pairs += [Pair(c.word.strip() or c.token, "model", 0.0, c.probability) for c in others]
+    for c in others:
+        model_says = Said(c.token, c.token_id, c.probability, c.nll_nats, c.rank, listed=True)
+        rows.append(ContrastedWord.of(c.word.strip() or c.token, Said(probability=0.0), model_says))
     rest = 1.0 - math.fsum([*known.values(), *(c.probability for c in others)])
-    pairs.append(Pair("", "rest", said.no_guess, max(0.0, rest)))
-    return Comparison(tuple(pairs), _losses(said, truth, scored), tuple(left_out))
+    left_over = Said(probability=said.no_guess), Said(probability=max(0.0, rest))
+    rows.append(ContrastedWord.of("", *left_over))
+    parts = {word: len(own.parts) for word, own in scored.items()}
+    losses = _losses(said, truth, scored)
+    return Comparison(tuple(rows), parts, losses, tuple(left_out))
 
 
 def _words(said: Guesses, truth: str, candidates: Sequence[Candidate]) -> dict[str, str]:
@@ -152,5 +153,5 @@ def comparison_html(found: Comparison, unit: str) -> str:
         unit=unit,
         infinite=math.inf,
         verdict=verdict(found.losses, unit) if found.losses else "",
-        several=any(pair.parts > 1 for pair in found.pairs),
+        several=any(count > 1 for count in found.parts.values()),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fillmask_ui.errors import FillmaskError, ModelError
 from fillmask_ui.evaluation.metrics.metric import Reading
 from fillmask_ui.evaluation.replay import replay, with_stored
-from fillmask_ui.filling import normalise_masks
+from fillmask_ui.filling.prompt import normalise_masks
 from fillmask_ui.masking import KINDS
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import MaskFilling

@@ -13,16 +13,9 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from fillmask_ui.comparing import Comparison, compare
+from fillmask_ui.comparing import Comparison, Contrast, compare, pair_masks
 from fillmask_ui.errors import FillmaskError, ModelError, OptionError, TextError
-from fillmask_ui.filling import (
-    fill,
-    fill_at,
-    pair_masks,
-    score_candidate_at,
-    score_candidates,
-)
-from fillmask_ui.filling.pairs import MaskPair
+from fillmask_ui.filling import fill, fill_at, score_candidate_at, score_candidates
 from fillmask_ui.filling.words import raw_logits_at
 from fillmask_ui.models import ModelStore, available_models
 from fillmask_ui.models.choice import ModelChoice
@@ -172,7 +165,7 @@ class Session:
         mask: int,
         top_k: int,
         words: Sequence[str] = (),
-    ) -> MaskPair:
+    ) -> Contrast:
         """`pair_masks` for a mask of the same number in both texts, within the page's limits."""
         for text in texts:
             check_text(text, words)

@@ -21,7 +21,7 @@ import numpy as np
 from fillmask_ui import scoring
 from fillmask_ui.batching import logits_of_batch, pad, plan_batches, windows
 from fillmask_ui.errors import FillmaskError, OptionError
-from fillmask_ui.filling.predict import candidates_of
+from fillmask_ui.filling.candidates import candidates_of
 from fillmask_ui.filling.prompt import encode_masked, filled_text, mask_positions
 from fillmask_ui.filling.words import ROWS_PER_CALL, exponentials_at
 from fillmask_ui.protocol import MaskedLM, Vocabulary

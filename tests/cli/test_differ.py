@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from fillmask_ui import load_model, where_they_part
-from fillmask_ui.comparing import parting
+from fillmask_ui import divergent_sentences, load_model
+from fillmask_ui.comparing import divergence_search
 from fillmask_ui.records import Example
 
 LINES = ["The dog barked all night.", "She drank a cup of tea.", "The sun rises in the morning."]
@@ -28,7 +28,7 @@ def test_json_is_what_python_says(fillmask, file):
     assert result.returncode == 0, result.stderr
     pair = [load_model(name) for name in ("embedded", "embedded:int8")]
     texts = [Example(number, line) for number, line in enumerate(LINES)]
-    *_, search = where_they_part(*pair, texts, words=3, most=2)
+    *_, search = divergent_sentences(*pair, texts, words=3, most=2)
     expected = json.loads(json.dumps(search.to_dict()))
     assert result.json == expected | {
         "model": "embedded",
@@ -64,7 +64,7 @@ def test_the_same_model_twice(fillmask):
 
 
 def test_stopped_it_shows_what_it_has_found(fillmask, file, monkeypatch):
-    look, calls = parting.look, []
+    look, calls = divergence_search.look, []
 
     def interrupted(*arguments, **options):
         calls.append(arguments)
@@ -72,7 +72,7 @@ def test_stopped_it_shows_what_it_has_found(fillmask, file, monkeypatch):
             raise KeyboardInterrupt
         return look(*arguments, **options)
 
-    monkeypatch.setattr(parting, "look", interrupted)
+    monkeypatch.setattr(divergence_search, "look", interrupted)
     result = differ(fillmask, "--dataset", file)
     assert result.returncode == 130
     assert "of 2 sentences" in result.stdout

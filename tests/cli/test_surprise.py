@@ -9,11 +9,11 @@ MOON = "The cat sat on the moon."
 
 
 def test_json_is_what_python_says(fillmask):
-    from fillmask_ui import load_model, sentence_surprise
+    from fillmask_ui import load_model, surprisal
 
     result = fillmask("surprise", MOON, "--json")
     assert result.returncode == 0, result.stderr
-    expected = sentence_surprise(load_model("embedded"), MOON)
+    expected = surprisal(load_model("embedded"), MOON)
     assert result.json == json.loads(json.dumps(expected.to_dict()))
     assert len(result.json["words"]) == 7
     assert result.json["total_nll_nats"] == pytest.approx(

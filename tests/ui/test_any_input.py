@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fillmask_ui.errors import FillmaskError
-from fillmask_ui.filling import fill, normalise_masks, split_words
-from fillmask_ui.filling.prompt import encode_masked, mask_positions
+from fillmask_ui.filling import fill
+from fillmask_ui.filling.prompt import encode_masked, mask_positions, normalise_masks, split_words
 from fillmask_ui.models import load_model
 from fillmask_ui.models.choice import parse_reference
 from fillmask_ui.ui.app import tab_of

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from table_model import TableVocabulary
 
-from fillmask_ui.filling import mask_positions
-from fillmask_ui.filling.text_words import text_words
+from fillmask_ui.filling.prompt import mask_positions
+from fillmask_ui.filling.words import text_words
 from fillmask_ui.models.vocabulary import load_vocabulary
 from fillmask_ui.ui.explore import editing
 from fillmask_ui.ui.explore.editing import Draft

@@ -9,7 +9,7 @@ from page_tags import Tags
 
 from fillmask_ui import fill, load_model
 from fillmask_ui.filling import score_candidates
-from fillmask_ui.filling.text_words import text_words
+from fillmask_ui.filling.words import text_words
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.explore.example import (
     MASK,

@@ -38,18 +38,20 @@ def test_both_losses_on_the_true_word(session, probabilities):
 
 
 def test_the_true_word_comes_first_then_guesses_then_what_nobody_guessed(session, probabilities):
-    pairs = compare(session, "river, dog 5, CAT 2").pairs
-    assert [(pair.word, pair.kind) for pair in pairs[:3]] == [
-        ("cat", "truth"),
-        ("dog", "guess"),
-        ("river", "guess"),
+    words = compare(session, "river, dog 5, CAT 2").words
+    assert [(own.word, own.asked) for own in words[:3]] == [
+        ("cat", True),
+        ("dog", False),
+        ("river", False),
     ]
-    assert [pair.share for pair in pairs[:3]] == pytest.approx([2 / 8, 5 / 8, 1 / 8])
-    assert [pair.kind for pair in pairs[3:]] == ["model"] * guess_comparison.MODEL_WORDS + ["rest"]
+    assert [own.probability for own in words[:3]] == pytest.approx([2 / 8, 5 / 8, 1 / 8])
+    assert [own.listed for own in words] == [True] * 3 + [False] * 6
+    assert [own.other_listed for own in words[3:]] == [True] * 5 + [False]
+    assert words[8].word == ""
     best = sorted(probabilities.values(), reverse=True)
-    assert pairs[3].probability == pytest.approx(best[0])
+    assert words[3].other_probability == pytest.approx(best[0])
     # One distribution: the bars and the rest add up to all of it.
-    assert sum(pair.probability for pair in pairs) == pytest.approx(1)
+    assert sum(own.other_probability for own in words) == pytest.approx(1)
 
 
 def test_nobody_guessed_it_is_infinite_and_says_so(session):
@@ -75,22 +77,23 @@ def test_who_was_less_surprised(people, model, wanted):
 
 
 def test_a_word_of_several_sub_tokens_has_the_chain_rule(session):
-    pair = compare(session, "walking 3").pairs[1]
+    found = compare(session, "walking 3")
+    own = found.words[1]
     wanted = session.score(TableModel(), TEXT, ["walking"])[0][0]
-    assert (pair.word, pair.parts) == ("walking", 2)
-    assert pair.probability == pytest.approx(wanted.probability)
+    assert (own.word, found.parts[own.word]) == ("walking", 2)
+    assert own.other_probability == pytest.approx(wanted.probability)
 
 
 def test_what_the_model_cannot_spell_is_named(session):
     found = compare(session, "dog 2, xyz")
     assert found.left_out == ("xyz",)
-    assert [pair.probability for pair in found.pairs if pair.word == "xyz"] == [None]
+    assert [own.other_probability for own in found.words if own.word == "xyz"] == [None]
     assert "The model cannot spell xyz" in guess_comparison.comparison_html(found, "nats")
 
 
 def test_without_a_true_word_there_are_only_distributions(session):
     found = compare(session, "dog 2, river", truth="")
-    assert found.losses is None and found.pairs[0].kind == "guess"
+    assert found.losses is None and not found.words[0].asked
     assert "true word is not known" in guess_comparison.comparison_html(found, "nats")
 
 

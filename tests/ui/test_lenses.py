@@ -6,7 +6,8 @@ import pytest
 from explore_page import asked
 from table_model import TableModel
 
-from fillmask_ui.filling import occlude, pair_masks, score_candidates, sentence_surprise
+from fillmask_ui.comparing import pair_masks
+from fillmask_ui.filling import occlude, score_candidates, surprisal
 from fillmask_ui.models import ModelStore
 from fillmask_ui.ui.explore import mattered, pairs, surprise
 from fillmask_ui.ui.explore.serve import SERVED
@@ -29,7 +30,7 @@ def all_windows(session, name, **values):
 
 
 def test_every_word_has_its_tint_and_what_was_wanted(session):
-    expected = sentence_surprise(MODEL, TEXT)
+    expected = surprisal(MODEL, TEXT)
     (found,) = all_windows(session, "surprise", text=TEXT)
     assert found["version"] == version_of(TEXT)
     assert [word["token"] for word in found["words"]] == [
@@ -49,7 +50,7 @@ def test_every_word_has_its_tint_and_what_was_wanted(session):
 
 
 def test_bits_are_nats_over_ln_2(session):
-    own = sentence_surprise(MODEL, TEXT).words[1]
+    own = surprisal(MODEL, TEXT).words[1]
     found = surprise.surprise(session, {"text": TEXT, "unit": "bits"})
     assert f"loss {own.nll_nats / math.log(2):.2f} bits" in found["words"][1]["html"]
     assert "14.4+" in found["html"]["story"]
@@ -118,7 +119,7 @@ def test_two_sentences_beside_each_other(session):
     for name in ("cat", "dog"):
         assert f'dir="auto">{name}</span>' in html
     for own in expected.candidates:
-        assert f'data-value="{own.difference!r}"' in html
+        assert f'data-value="{-own.difference!r}"' in html
     score = score_candidates(MODEL, second, ["walked"])[0][0].probability
     assert f'data-value="{score!r}"' in html
     assert html.index(expected.candidates[0].word) < html.index(expected.candidates[-1].word)

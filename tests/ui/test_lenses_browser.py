@@ -7,7 +7,7 @@ from chromium import faults_of
 from explore_page import Explorer, version
 from playwright.sync_api import expect
 
-from fillmask_ui import load_model, occlude, pair_masks, sentence_surprise
+from fillmask_ui import load_model, occlude, pair_masks, surprisal
 
 MOON = "The cat sat on the moon."
 PARIS = "Paris is the capital of [MASK]."
@@ -50,7 +50,7 @@ def lenses(browser, served):
 
 
 def test_a_sentence_without_a_mask_shows_its_surprise_by_itself(lenses):
-    expected = sentence_surprise(load_model("embedded"), MOON)
+    expected = surprisal(load_model("embedded"), MOON)
     lenses.open(text=MOON).see(MOON)
     moon = expected.summary.most
     expect(lenses.story).to_have_text(
@@ -75,7 +75,7 @@ def test_a_sentence_without_a_mask_shows_its_surprise_by_itself(lenses):
 
 def test_what_the_model_wanted_stands_beside_a_word(lenses):
     """By pointer and by keyboard; Escape sends it away, and it can be pointed at itself."""
-    moon = sentence_surprise(load_model("embedded"), MOON).words[5]
+    moon = surprisal(load_model("embedded"), MOON).words[5]
     lenses.open(text=MOON).see(MOON)
     expect(lenses.story).to_be_visible()
     lenses.tokens.nth(5).hover()
@@ -100,9 +100,7 @@ def test_what_the_model_wanted_stands_beside_a_word(lenses):
 
 def test_bits(lenses):
     lenses.open(text=MOON, unit="bits").see(MOON)
-    bits = (
-        sentence_surprise(load_model("embedded"), MOON).summary.total_nll_nats / 0.693147180559945
-    )
+    bits = surprisal(load_model("embedded"), MOON).summary.total_nll_nats / 0.693147180559945
     expect(lenses.page.locator(".fm-lens-facts")).to_contain_text(f"{bits:.2f} bits")
 
 

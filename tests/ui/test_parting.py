@@ -6,8 +6,7 @@ import pytest
 from table_model import TableModel, letter_vocabulary
 
 from fillmask_ui import fill
-from fillmask_ui.comparing.parting import look
-from fillmask_ui.comparing.sentences import Sentence
+from fillmask_ui.comparing.divergence_search import Sentence, look
 from fillmask_ui.models import ModelStore
 from fillmask_ui.ui.explore import parting
 from fillmask_ui.ui.explore.parting import MAX_SENT, MAX_SENTENCES, embedded_sentences

@@ -5,8 +5,7 @@ import re
 from playwright.sync_api import expect
 
 from fillmask_ui import load_model
-from fillmask_ui.comparing.parting import look
-from fillmask_ui.comparing.sentences import Sentence
+from fillmask_ui.comparing.divergence_search import Sentence, look
 
 CAT = "The cat [MASK]."
 OWN = ["The dog barked all night.", "Too short.", "She drank a cup of tea.", "It is a [MASK] day."]

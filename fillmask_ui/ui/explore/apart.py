@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fillmask_ui.comparing.alignment import Alignment, align_text
-from fillmask_ui.comparing.words import (
+from fillmask_ui.comparing.word_contrast import (
     DIFFERENT_CUTS,
+    Alignment,
     ComparedWord,
+    align_text,
     compared_words,
     summarize_comparison,
 )

@@ -5,8 +5,9 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fillmask_ui.comparing import ComparedCandidate, Comparison, MaskComparison
-from fillmask_ui.filling import split_words, unscorable
+from fillmask_ui.comparing import Comparison, Contrast, ContrastedWord
+from fillmask_ui.filling import unscorable
+from fillmask_ui.filling.prompt import split_words
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.show.bars import MAX_BARS
 from fillmask_ui.show.compared import (
@@ -26,23 +27,19 @@ from fillmask_ui.ui.explore.strip import version_of
 from fillmask_ui.ui.explore.view import current_draft, model_name
 from fillmask_ui.ui.session import Session
 
-_CSV_COLUMNS = ("mask", "position", "other_position", *ComparedCandidate.__dataclass_fields__)
+_CSV_COLUMNS = ("mask", "position", "other_position", *ContrastedWord.__dataclass_fields__)
 
 
 @dataclass(frozen=True)
 class Row:
     """One word as it is shown."""
 
-    own: ComparedCandidate
+    own: ContrastedWord
     name: str
     notes: tuple[str, ...]  # what a reader should know of it
     points: str
     change: RankChange
     key: str  # `mask:token id` of a token that a click writes; blank for none
-
-    @property
-    def probabilities(self) -> tuple[float | None, float | None]:
-        return self.own.probability, self.own.other_probability
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +99,7 @@ def compared(session: Session, values: Mapping[str, object]) -> Json:
 
 def shown(
     pair: Pair,
-    mask: MaskComparison,
+    mask: Contrast,
     notes: Sequence[str] = (),
     *,
     several: bool = False,
@@ -141,7 +138,7 @@ def shown(
     }
 
 
-def _row(row: ComparedCandidate, pair: Pair, writes: int) -> Row:
+def _row(row: ContrastedWord, pair: Pair, writes: int) -> Row:
     token_id = row.other_token_id if writes else row.token_id
     kind, notes = mark(row), []
     if row.asked and row.word == pair.hidden:

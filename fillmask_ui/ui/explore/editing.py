@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fillmask_ui.filling import mask_positions, mask_range, normalise_masks, write_token
-from fillmask_ui.filling.text_words import text_words
+from fillmask_ui.filling.prompt import mask_positions, mask_range, normalise_masks, write_token
+from fillmask_ui.filling.words import text_words
 from fillmask_ui.protocol import Vocabulary
 
 

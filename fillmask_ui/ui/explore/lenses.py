@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fillmask_ui.filling.text_words import text_words
+from fillmask_ui.filling.words import text_words
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.show.numbers import in_unit
 from fillmask_ui.show.render import render

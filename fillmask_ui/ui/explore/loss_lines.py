@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fillmask_ui.comparing.words import ComparedWord
+from fillmask_ui.comparing.word_contrast import ComparedWord
 from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.numbers import in_unit
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from difflib import SequenceMatcher
 from typing import Any
 
-from fillmask_ui.filling import normalise_masks, split_words, unscorable
+from fillmask_ui.filling import unscorable
+from fillmask_ui.filling.prompt import normalise_masks, split_words
 from fillmask_ui.show.render import render
 from fillmask_ui.show.words import token_name
 from fillmask_ui.ui.explore import lenses

@@ -10,8 +10,7 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
-from fillmask_ui.comparing.parting import Looked, Parting, look
-from fillmask_ui.comparing.sentences import Sentence, sentences
+from fillmask_ui.comparing.divergence_search import Divergence, Looked, Sentence, look, sentences
 from fillmask_ui.errors import OptionError
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.show.render import render
@@ -83,7 +82,7 @@ def _own(question: Question) -> list[Sentence] | None:
     return [Sentence(number, 0, line) for number, line in lines]
 
 
-def _shown(found: Parting, models: tuple[MaskedLM, MaskedLM], unit: str) -> Json:
+def _shown(found: Divergence, models: tuple[MaskedLM, MaskedLM], unit: str) -> Json:
     firsts = zip(models, (found.first, found.other_first), strict=True)
     names = [candidate_names([first], model.vocabulary)[0] for model, first in firsts]
     html = render("page/explore/parting_row.html", own=found, names=names, unit=unit)

@@ -3,8 +3,8 @@
 import hashlib
 from dataclasses import dataclass
 
-from fillmask_ui.filling import mask_positions
-from fillmask_ui.filling.text_words import TextWord, text_words
+from fillmask_ui.filling.prompt import mask_positions
+from fillmask_ui.filling.words import TextWord, text_words
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Encoding, Filling
 from fillmask_ui.show.render import render

@@ -3,8 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fillmask_ui.filling import summarize_surprise, surprise_windows
-from fillmask_ui.filling.surprise import SentenceSurprise, WordSurprise, encode_unmasked
+from fillmask_ui.filling.prompt import encode_unmasked
+from fillmask_ui.filling.word_surprisal import (
+    SentenceSurprisal,
+    WordSurprisal,
+    summarize_surprisal,
+    surprisal_windows,
+)
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.ui.explore import lenses
 from fillmask_ui.ui.explore.lenses import Json, Scale
@@ -27,27 +32,27 @@ def surprise(session: Session, values: Mapping[str, Any]) -> Json:
         found.words,
         _tint,
         SCALE,
-        summary=summarize_surprise(found.words),
+        summary=summarize_surprisal(found.words),
         unknown=[own.word.text for own in found.words if own.unknown],
     )
 
 
-def measured(session: Session, model: MaskedLM, text: str, start: int) -> SentenceSurprise:
+def measured(session: Session, model: MaskedLM, text: str, start: int) -> SentenceSurprisal:
     """The words of a text that are known; where that of number `start` is not, some more."""
     return session.further(
         model,
-        (surprise_windows, text),
+        (surprisal_windows, text),
         start,
         lambda own, known: _longer(own, text, known),
     )
 
 
-def _longer(model: MaskedLM, text: str, known: SentenceSurprise | None) -> SentenceSurprise:
+def _longer(model: MaskedLM, text: str, known: SentenceSurprisal | None) -> SentenceSurprisal:
     words = known.words if known else ()
-    windows = surprise_windows(model, text, start=len(words), most_work=MAX_WORK)
+    windows = surprisal_windows(model, text, start=len(words), most_work=MAX_WORK)
     encoding = known.encoding if known else encode_unmasked(model, text)
-    return SentenceSurprise(encoding, model.signature, (*words, *next(windows, ())))
+    return SentenceSurprisal(encoding, model.signature, (*words, *next(windows, ())))
 
 
-def _tint(own: WordSurprise) -> float:
+def _tint(own: WordSurprisal) -> float:
     return 0.0 if own.unknown else SCALE.tint(own.nll_nats)

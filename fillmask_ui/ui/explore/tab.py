@@ -9,7 +9,7 @@ from typing import Any
 
 import gradio as gr
 
-from fillmask_ui.comparing.parting import WORDS
+from fillmask_ui.comparing.divergence_search import WORDS
 from fillmask_ui.filling import MAX_TOP_K
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import widgets

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from fillmask_ui.errors import FillmaskError, OptionError, TextError
-from fillmask_ui.filling import check_length, split_words, unscorable
-from fillmask_ui.filling.text_words import text_words
+from fillmask_ui.filling import unscorable
+from fillmask_ui.filling.prompt import check_length, split_words
+from fillmask_ui.filling.words import text_words
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Encoding, Filling, ScoredWord, finite
 from fillmask_ui.show.bars import MAX_BARS, bars_of, single_id

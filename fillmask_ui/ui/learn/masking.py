@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fillmask_ui.filling.text_words import characters
+from fillmask_ui.filling.words import characters
 from fillmask_ui.lessons import masked
 from fillmask_ui.lessons.masked import Shares
 from fillmask_ui.masking import KINDS, MaskRecipe

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from fillmask_ui.comparing.tokenizers import same_tokenizer
+from fillmask_ui.comparing.word_contrast import same_tokenizer
 from fillmask_ui.errors import ModelError
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.ui.background import Report, Waiting

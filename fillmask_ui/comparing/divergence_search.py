@@ -1,22 +1,25 @@
-"""Where do two models part? The sentences of some texts on which they differ most.
+"""The sentences of some texts on which two models differ most.
 
 Definition. In each sentence up to `words` words, drawn with a seed, are hidden one at a time, each
 as a whole behind one mask. At the mask A says P and B says Q, both over the whole vocabulary. A
-sentence is told by the one word at which the two differ most: first come words where the most
-probable word flipped, then the larger KL(P || Q), what it costs to believe B where A is right.
-Sentences are put in the same order. Where the tokenizers differ P and Q range over different
-tokens and have no divergence: what counts then is how far apart the losses of the hidden word are,
-which is the same characters for both. A sentence with masks of its own is looked at there, and
-what was hidden is not known.
+sentence stands for the one word at which the two differ most: first come words where the most
+probable word flipped, then the larger KL(P || Q). Sentences are put in the same order. Where the
+tokenizers differ P and Q range over different tokens and have no divergence: what counts then is
+the difference of the losses of the hidden word, which is the same characters for both. A sentence
+with masks of its own is compared there, and what was hidden is not known.
 
 The hidden words of a sentence go through each model in one batch, which finds the word; its
 numbers are then those of `compare`, and so of `fill`. A model that is quantized dynamically rounds
-by the largest value of its batch, so another word may be found by a hair; no number that is given
+by the largest value of its batch, so a near tie may be decided either way; no number that is given
 depends on it.
 
 Rivals: to hide every word takes about three times as long (`words` may be as large as wanted);
 Jensen-Shannon is symmetric and bounded, hence nearly blind to a word that B rules out; the losses
 of the true word alone miss where both are wrong, each in its own way.
+
+Sentences end at `.`, `!`, `?` or `…` with what closes a quotation, before blanks and anything but a
+small letter; at `。`, `！`, `？`; and at the end of a line. A wrong cut does no harm: what is shown
+is what was measured.
 
 Source:
     KL divergence from the full-precision model and "same top token" to tell quantizations apart:
@@ -24,7 +27,7 @@ Source:
 """
 
 import re
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -32,14 +35,21 @@ from typing import Any
 import numpy as np
 
 from fillmask_ui import scoring
-from fillmask_ui.comparing.masks import compare
-from fillmask_ui.comparing.sentences import Sentence, sentences
-from fillmask_ui.comparing.tokenizers import same_tokenizer
+from fillmask_ui.comparing.contrast import compare
+from fillmask_ui.comparing.word_contrast import same_tokenizer
 from fillmask_ui.errors import OptionError, TextError
-from fillmask_ui.filling.prompt import encode_masked, mask_position, normalise_masks
-from fillmask_ui.filling.surprise import encode_unmasked
-from fillmask_ui.filling.text_words import text_words
-from fillmask_ui.filling.words import ROWS_PER_CALL, exponentials_at, split_into_tokens
+from fillmask_ui.filling.prompt import (
+    encode_masked,
+    encode_unmasked,
+    mask_position,
+    normalise_masks,
+)
+from fillmask_ui.filling.words import (
+    ROWS_PER_CALL,
+    exponentials_at,
+    split_into_tokens,
+    text_words,
+)
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Candidate, Example, finite
 
@@ -48,19 +58,54 @@ WORDS = 6
 LEAST_WORDS = 3
 MASK = "[MASK]"
 
-Pair = tuple[MaskedLM, MaskedLM]  # A and B
+Models = tuple[MaskedLM, MaskedLM]  # A and B
+
+_END = re.compile(r"""[.!?…]["'”’»)\]]*\s+|[。！？][」』”’]*|\n+""")
+_NO_END = re.compile(r"(?:^|\W)(?:\w|Mr|Mrs|Ms|Dr|Prof|St)\.\s+$")
 
 
 @dataclass(frozen=True)
-class Parting:
-    """The word of one sentence on which A and B differ most; A's number first."""
+class Sentence:
+    """One sentence of one text."""
 
-    sentence: Sentence
+    example: int  # id of the text
+    number: int  # in the text, from 0
+    text: str  # without blanks around it
+
+
+def sentences(example: Example) -> Iterator[Sentence]:
+    """The sentences of a text, from left to right.
+
+    >>> [own.text for own in sentences(Example(0, 'Mr. Ray said "No." It was 3 p.m. then! Why?'))]
+    ['Mr. Ray said "No."', 'It was 3 p.m. then!', 'Why?']
+    """
+    start, cut, text = 0, [], example.text
+    for end in _END.finditer(text):
+        goes_on = text[end.end() : end.end() + 1].islower() or _NO_END.search(text[: end.end()])
+        if "\n" in end.group() or not goes_on:
+            cut.append(text[start : end.end()])
+            start = end.end()
+    pieces = (piece.strip() for piece in (*cut, text[start:]))
+    for number, piece in enumerate(filter(None, pieces)):
+        yield Sentence(example.id, number, piece)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A word of a sentence, or a mask of its own, that can be hidden from both models."""
+
     word: str | None  # what was hidden; None for a mask of the sentence's own
     start: int  # first character of the word, or of the mask, in the sentence
     end: int  # one past its last
     masked: str  # the sentence with `[MASK]` there
     mask: int  # number of this mask, counted from the left, from 0
+
+
+@dataclass(frozen=True)
+class Divergence(Place):
+    """The word of one sentence on which A and B differ most; A's number first."""
+
+    sentence: Sentence
     kl_nats: float | None  # KL(A || B); None where the tokenizers differ
     js_nats: float | None  # Jensen-Shannon divergence; the same
     flipped: bool  # whether the first words differ
@@ -71,8 +116,12 @@ class Parting:
 
     @property
     def order(self) -> tuple[bool, float]:
-        """How much the two differ: whether the first word flipped, then `_change`, in nats."""
-        return self.flipped, _change(self.kl_nats, self.nll_nats, self.other_nll_nats)
+        """Whether the first word flipped, then the divergence or the difference of losses, nats."""
+        change = self.kl_nats
+        if change is None and self.nll_nats is not None and self.other_nll_nats is not None:
+            equal = self.nll_nats == self.other_nll_nats  # may both be infinite
+            change = 0.0 if equal else abs(self.nll_nats - self.other_nll_nats)
+        return self.flipped, change or 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values, with the text in place of the sentence's own record."""
@@ -83,11 +132,11 @@ class Parting:
 
 @dataclass(frozen=True)
 class Looked:
-    """One sentence that was looked at."""
+    """One sentence under both models."""
 
     sentence: Sentence
     words: int  # that were hidden in it; 0 where it was left out
-    found: Parting | None  # None where the models do not differ at any of them
+    found: Divergence | None  # None where the models do not differ at any of them
     left_out: str = ""  # why nothing was hidden
 
 
@@ -100,8 +149,8 @@ class Search:
     left_out: int  # sentences so far that were
     words: int  # hidden so far
     parted: int  # sentences on which the models differ at all
-    flipped: int  # sentences with another first word at the place that tells them
-    best: tuple[Parting, ...]  # most changed first
+    flipped: int  # sentences with another first word where the models differ most
+    best: tuple[Divergence, ...]  # most changed first
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values; the shape that `fillmask-ui differ --json` prints."""
@@ -112,7 +161,7 @@ class Search:
         }
 
 
-def where_they_part(
+def divergent_sentences(
     model_a: MaskedLM,
     model_b: MaskedLM,
     texts: Iterable[Example],
@@ -140,35 +189,36 @@ def where_they_part(
 
     >>> from fillmask_ui import load_model
     >>> model = load_model("embedded")
-    >>> [search] = where_they_part(model, model, [Example(0, "The cat sat on the mat.")])
+    >>> [search] = divergent_sentences(model, model, [Example(0, "The cat sat on the mat.")])
     >>> search.words, search.parted, search.best
     (6, 0, ())
     """
     for name, value in (("most", most), ("words", words)):
         if value < 1:
             raise OptionError(f"{name} must be 1 or more; it was {value}")
-    best: list[Parting] = []
+    best: list[Divergence] = []
     done = left_out = hidden = parted = flipped = 0
-    for text in texts:
-        for sentence in sentences(text):
-            latest = look(model_a, model_b, sentence, words=words, seed=seed)
-            if latest.found is not None:
-                # The sort is stable: of equals the one found first stays first.
-                best = sorted([*best, latest.found], key=lambda own: own.order, reverse=True)
-                best = best[:most]
-                parted += 1
-                flipped += latest.found.flipped
-            done, left_out = done + (not latest.left_out), left_out + bool(latest.left_out)
-            hidden += latest.words
-            yield Search(latest, done, left_out, hidden, parted, flipped, tuple(best))
+    for sentence in (own for text in texts for own in sentences(text)):
+        latest = look(model_a, model_b, sentence, words=words, seed=seed)
+        if latest.found is not None:
+            # The sort is stable: of equals the one found first stays first.
+            best = sorted([*best, latest.found], key=lambda own: own.order, reverse=True)[:most]
+            parted += 1
+            flipped += latest.found.flipped
+        done, left_out = done + (not latest.left_out), left_out + bool(latest.left_out)
+        hidden += latest.words
+        yield Search(latest, done, left_out, hidden, parted, flipped, tuple(best))
 
 
 def look(
     model_a: MaskedLM, model_b: MaskedLM, sentence: Sentence, *, words: int = WORDS, seed: int = 0
 ) -> Looked:
-    """One sentence under both models; arguments as of `where_they_part`."""
+    """One sentence under both models; arguments as of `divergent_sentences`."""
     models = (model_a, model_b)
-    sentence = replace(sentence, text=_plain_masks(sentence.text, models))
+    text = sentence.text
+    for model in models:
+        text = text.replace(model.vocabulary.mask_token, MASK)
+    sentence = replace(sentence, text=normalise_masks(text, MASK))
     rng = np.random.default_rng([seed, sentence.example, sentence.number])
     try:
         places = _places(models, sentence.text, words, rng)
@@ -178,69 +228,53 @@ def look(
         return Looked(sentence, 0, None, f"fewer than {LEAST_WORDS} words that both can spell")
     alike = same_tokenizer(model_a.vocabulary, model_b.vocabulary)
     wanted = [_most_changed(models, places)] if alike else places
-    found = max((_parting(models, sentence, own) for own in wanted), key=lambda own: own.order)
+    found = max((_divergence(models, sentence, own) for own in wanted), key=lambda own: own.order)
     return Looked(sentence, len(places), found if found.order > (False, 0.0) else None)
 
 
 @dataclass(frozen=True)
-class _Place:
-    """A word, or a mask of the sentence's own, ready for both models; see `Parting`."""
+class _Hidden(Place):
+    """A place as both models read it."""
 
-    word: str | None
-    start: int
-    end: int
-    masked: str
-    mask: int
     ids: tuple[tuple[int, ...], ...]  # of the masked sentence, for A and for B
     positions: tuple[int, ...]  # of the mask among them
 
 
-def _plain_masks(text: str, models: Pair) -> str:
-    """The text with every mask written as `[MASK]`."""
-    for model in models:
-        text = text.replace(model.vocabulary.mask_token, MASK)
-    return normalise_masks(text, MASK)
-
-
-def _places(models: Pair, text: str, most: int, rng: np.random.Generator) -> list[_Place]:
+def _places(models: Models, text: str, most: int, rng: np.random.Generator) -> list[_Hidden]:
     """At most so many places of a sentence; a `TextError` where it is too long for a model."""
-    own = [match.start() for match in re.finditer(re.escape(MASK), text)]
+    own = [match.span() for match in re.finditer(re.escape(MASK), text)]
     if own:
-        return [
-            _place(models, text, None, start, start + len(MASK), mask)
-            for mask, start in enumerate(own[:most])
-        ]
-    encoding = encode_unmasked(models[0], text)
-    found = [
+        masks = enumerate(own[:most])
+        return [_hidden(models, Place(None, *span, text, mask)) for mask, span in masks]
+    words = [
         word
-        for word in text_words(encoding, models[0].vocabulary)
+        for word in text_words(encode_unmasked(models[0], text), models[0].vocabulary)
         if any(character.isalnum() for character in word.text)
     ]
-    if len(found) < LEAST_WORDS:
+    if len(words) < LEAST_WORDS:
         return []
-    drawn = sorted(rng.permutation(len(found))[:most].tolist())
     places = []
-    for word in (found[index] for index in drawn):
+    for word in (words[index] for index in sorted(rng.permutation(len(words))[:most].tolist())):
         # A word that a vocabulary cannot spell has no loss there.
         with suppress(OptionError):
             masked = text[: word.start] + MASK + text[word.end :]
-            places.append(_place(models, masked, word.text, word.start, word.end, 0))
+            places.append(_hidden(models, Place(word.text, word.start, word.end, masked, 0)))
     return places
 
 
-def _place(models: Pair, masked: str, word: str | None, start: int, end: int, mask: int) -> _Place:
+def _hidden(models: Models, place: Place) -> _Hidden:
     """An `OptionError` where a model cannot spell the word, a `TextError` for too long a text."""
     ids, positions = [], []
     for model in models:
-        encoding = encode_masked(model, masked)
-        position = mask_position(encoding, model.vocabulary, mask)
-        split_into_tokens(model, encoding, position, [] if word is None else [word])
+        encoding = encode_masked(model, place.masked)
+        position = mask_position(encoding, model.vocabulary, place.mask)
+        split_into_tokens(model, encoding, position, [place.word] if place.word else [])
         ids.append(encoding.ids)
         positions.append(position)
-    return _Place(word, start, end, masked, mask, tuple(ids), tuple(positions))
+    return _Hidden(**vars(place), ids=tuple(ids), positions=tuple(positions))
 
 
-def _most_changed(models: Pair, places: Sequence[_Place]) -> _Place:
+def _most_changed(models: Models, places: Sequence[_Hidden]) -> _Hidden:
     """The place at which two models of one tokenizer differ most, as far as batches tell."""
     orders: list[tuple[bool, float]] = []
     for start in range(0, len(places), ROWS_PER_CALL):
@@ -255,18 +289,14 @@ def _most_changed(models: Pair, places: Sequence[_Place]) -> _Place:
     return places[max(range(len(places)), key=orders.__getitem__)]
 
 
-def _parting(models: Pair, sentence: Sentence, place: _Place) -> Parting:
+def _divergence(models: Models, sentence: Sentence, place: _Hidden) -> Divergence:
     words = [] if place.word is None else [place.word]
     compared = compare(*models, place.masked, top_k=1, candidates=words, joint=0)
     mask = compared.masks[place.mask]
     first, second = (side.masks[place.mask] for side in (compared.first, compared.second))
-    return Parting(
+    return Divergence(
+        *(place.word, place.start, place.end, place.masked, place.mask),
         sentence=sentence,
-        word=place.word,
-        start=place.start,
-        end=place.end,
-        masked=place.masked,
-        mask=place.mask,
         kl_nats=mask.kl_nats,
         js_nats=mask.js_nats,
         flipped=mask.flipped,
@@ -275,11 +305,3 @@ def _parting(models: Pair, sentence: Sentence, place: _Place) -> Parting:
         nll_nats=first.scored[0].nll_nats if words else None,
         other_nll_nats=second.scored[0].nll_nats if words else None,
     )
-
-
-def _change(kl_nats: float | None, nll_nats: float | None, other_nll_nats: float | None) -> float:
-    if kl_nats is not None:
-        return kl_nats
-    if nll_nats is None or other_nll_nats is None or nll_nats == other_nll_nats:
-        return 0.0
-    return abs(nll_nats - other_nll_nats)

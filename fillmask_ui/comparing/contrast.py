@@ -1,0 +1,492 @@
+"""Two distributions at one mask, side by side: of two models, two sentences, a class and a model.
+
+Definition. Of the words that either side lists, and of those asked about, both probabilities and
+ranks stand in one list. Probabilities are normalised over the whole vocabulary of the model that
+gives them, and nothing is rounded. The first side is called A, the second B.
+
+- Of one tokenizer (equal tokens for equal ids, equal ids for the text) a word is a token, and the
+  distributions are compared as wholes, over the V tokens of both: KL(A || B) and Jensen-Shannon.
+- Of two tokenizers masks are matched by their number from the left, and a word that one model lists
+  is tokenized and scored under the other as `score_candidates` does, by the chain rule within the
+  word. A token that is no word by itself (an ending, `##ing`) has no such score. The distributions
+  range over different tokens, so they have no divergence.
+- Of two sentences that differ in one word (nurse, doctor) the difference is what that word does to
+  the prediction.
+
+Source:
+    KL(full precision || quantized) as the measure of what a quantization changes: Dutta et al.
+    2024, Accuracy is Not All You Need, arXiv:2407.09141, which also counts flipped answers.
+    Minimal pairs of templates for bias: Kurita et al. 2019, arXiv:1906.07337.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from fillmask_ui import scoring
+from fillmask_ui.comparing.word_contrast import same_tokenizer
+from fillmask_ui.errors import FillmaskError, OptionError
+from fillmask_ui.filling.candidates import (
+    MAX_TOP_K,
+    Distribution,
+    Prompt,
+    best_joint,
+    check_choices,
+    check_work,
+    distribution_at,
+    joint_nll_nats,
+    read_prompt,
+)
+from fillmask_ui.filling.prompt import normalise_masks
+from fillmask_ui.filling.words import TokenizedWord, split_into_tokens, tokens_read, word_scores
+from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.records import Candidate, Encoding, Filling, MaskFilling, ScoredWord, finite
+
+BY_WORD = (
+    "the models have different tokenizers, so they are compared word by word, and their "
+    "distributions have no KL or Jensen-Shannon divergence"
+)
+
+Ids = tuple[int, ...]
+# The same word as tokens of A and as tokens of B; None where one has no tokens for it.
+Pair = tuple[Ids | None, Ids | None]
+
+
+@dataclass(frozen=True)
+class Said:
+    """What one side says of a word; None where it cannot spell the word there."""
+
+    token: str | None = None  # of the vocabulary where the word is one token there
+    token_id: int | None = None  # the same
+    probability: float | None = None
+    nll_nats: float | None = None
+    rank: int | None = None  # among all V tokens, 1 for the best; None for several tokens
+    listed: bool = False  # whether it is in the top k
+
+
+@dataclass(frozen=True)
+class ContrastedWord:
+    """One word on both sides, as `Said` has it; `other_` is B's."""
+
+    word: str  # without the tokenizer's prefix, or as asked
+    token: str | None
+    token_id: int | None
+    other_token: str | None
+    other_token_id: int | None
+    probability: float | None
+    other_probability: float | None
+    nll_nats: float | None
+    other_nll_nats: float | None
+    rank: int | None
+    other_rank: int | None
+    listed: bool
+    other_listed: bool
+    asked: bool = False  # whether the user asked about it
+
+    @classmethod
+    def of(cls, word: str, one: Said, two: Said, *, asked: bool = False) -> "ContrastedWord":
+        """The word with what either side says."""
+        others = {f"other_{name}": value for name, value in vars(two).items()}
+        return cls(word=word, asked=asked, **vars(one), **others)
+
+    @property
+    def probabilities(self) -> tuple[float | None, float | None]:
+        return self.probability, self.other_probability
+
+    @property
+    def difference(self) -> float | None:
+        """P of B less P of A."""
+        if self.probability is None or self.other_probability is None:
+            return None
+        return self.other_probability - self.probability
+
+    @property
+    def log_ratio_nats(self) -> float | None:
+        """Ln of P of A by P of B; NaN where both are 0."""
+        if self.nll_nats is None or self.other_nll_nats is None:
+            return None
+        return self.other_nll_nats - self.nll_nats
+
+    @property
+    def rank_change(self) -> int | None:
+        """Places that B puts it above where A does; negative below."""
+        if self.rank is None or self.other_rank is None:
+            return None
+        return self.rank - self.other_rank
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Two distributions at one mask."""
+
+    position: int  # of the mask among A's tokens
+    other_position: int  # of the mask among B's tokens
+    entropy_nats: float
+    other_entropy_nats: float
+    kl_nats: float | None  # KL(A || B); None where the tokenizers differ
+    js_nats: float | None  # Jensen-Shannon divergence; the same
+    flipped: bool  # whether the first words differ
+    candidates: tuple[ContrastedWord, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """A distribution that can be asked about any word."""
+
+    own: Distribution
+
+    @cached_property
+    def known(self) -> dict[Ids, Candidate | ScoredWord]:
+        """What is scored already."""
+        listed = {(own.token_id,): own for own in self.own.mask.candidates}
+        return {_ids(word): word for word in self.own.mask.scored} | listed
+
+    def says(self, ids: Ids | None) -> Said:
+        """Its score of a word, given as tokens."""
+        if ids is None:
+            return Said()
+        own, model = self.own, self.own.model
+        if (found := self.known.get(ids)) is None:
+            words, log_probs = [TokenizedWord("", ids)], own.values.log_probabilities
+            (found,) = word_scores(model, own.ids, own.mask.position, words, log_probs)
+        token_id = ids[0] if len(ids) == 1 else None
+        token = None if token_id is None else model.vocabulary.token(token_id)
+        listed = isinstance(found, Candidate)
+        return Said(token, token_id, found.probability, found.nll_nats, found.rank, listed)
+
+
+def _larger(own: ContrastedWord) -> float:
+    return max(own.probability or 0.0, own.other_probability or 0.0)
+
+
+def contrast(
+    one: Distribution,
+    two: Distribution,
+    words: Mapping[Pair, str],
+    asked: Collection[Pair] = (),
+    *,
+    alike: bool = True,
+    size: Callable[[ContrastedWord], float] = _larger,
+) -> Contrast:
+    """Two distributions side by side.
+
+    Args:
+        one: A's.
+        two: B's.
+        words: that are listed, with their names.
+        asked: those of them that the user asked about.
+        alike: whether both have one tokenizer, and so the divergences.
+        size: of two words the larger comes first.
+    """
+    a, b = _Side(one), _Side(two)
+    rows = [
+        ContrastedWord.of(word, a.says(pair[0]), b.says(pair[1]), asked=pair in asked)
+        for pair, word in words.items()
+    ]
+    rows.sort(key=size, reverse=True)
+    kl_nats, js_nats = (
+        scoring.divergences(one.values.shifted, two.values.shifted) if alike else (None, None)
+    )
+    best, other_best = one.mask.candidates[0], two.mask.candidates[0]
+    return Contrast(
+        position=one.mask.position,
+        other_position=two.mask.position,
+        entropy_nats=one.mask.entropy_nats,
+        other_entropy_nats=two.mask.entropy_nats,
+        kl_nats=kl_nats,
+        js_nats=js_nats,
+        flipped=best.token_id != other_best.token_id if alike else best.word != other_best.word,
+        candidates=tuple(rows),
+    )
+
+
+def pair_masks(
+    model: MaskedLM,
+    first: str,
+    second: str,
+    *,
+    masks: tuple[int, int] = (0, 0),
+    top_k: int = 5,
+    words: Sequence[str] = (),
+    most_work: int | None = None,
+) -> Contrast:
+    """The same words at a mask of two sentences, the largest difference of probability first.
+
+    Args:
+        model: from `load_model`.
+        first: with one mask or more.
+        second: the same; its other words may differ in any way.
+        masks: which mask of each, from the left, from 0.
+        top_k: how many of the best tokens of each sentence, 1 to 100.
+        words: more words, of any number of sub-tokens.
+        most_work: as for `fill`, for each sentence.
+
+    Raises:
+        TextError: if a text is blank, has no mask or is too long.
+        OptionError: if there is no such mask, or as of `score_candidates`.
+        ModelOutputError: if the model returns NaN.
+
+    >>> from fillmask_ui import load_model
+    >>> said = "The {} said that [MASK] was tired.".format
+    >>> pair = pair_masks(load_model("embedded"), said("king"), said("queen"), words=["she"])
+    >>> pair.candidates[0].difference < 0, [own.word for own in pair.candidates if own.asked]
+    (True, ['she'])
+    """
+    check_choices(top_k, words)
+    one, two = (
+        distribution_at(model, text, mask, words, top_k=top_k, most_work=most_work)
+        for text, mask in zip((first, second), masks, strict=True)
+    )
+    best: dict[Pair, str] = {
+        ((own.token_id,), (own.token_id,)): own.word
+        for own in (*one.mask.candidates, *two.mask.candidates)
+    }
+    asked = _asked(one, two)
+    return contrast(
+        one, two, asked | best | asked, asked, size=lambda own: abs(own.difference or 0.0)
+    )
+
+
+@dataclass(frozen=True)
+class ComparedJoint:
+    """All masks of a text filled together, under both models."""
+
+    text: str
+    token_ids: tuple[int, ...] | None  # of A; None where A has no such tokens
+    nll_nats: float | None  # -ln of the joint probability; None where it needs other tokens
+    other_nll_nats: float | None
+    listed: bool  # whether A lists it
+    other_listed: bool  # whether B lists it
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two models at the masks of one text."""
+
+    first: Filling  # what A says, as `fill` gives it
+    second: Filling  # what B says
+    masks: tuple[Contrast, ...]  # from left to right
+    joint: tuple[ComparedJoint, ...]  # joint fillings that either lists, the most probable first
+    by_word: bool  # whether the tokenizers differ, so that words are compared, not tokens
+    notes: tuple[str, ...] = ()  # what a reader should know
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready values: those of A's filling, each mask with a `compare`.
+
+        Joint fillings of either model, where there are any, are in `joint_compare`.
+        """
+        shared = {
+            "model": self.second.signature.name,
+            "signature": str(self.second.signature),
+            "by_word": self.by_word,
+            "notes": list(self.notes),
+        }
+        values = self.first.to_dict()
+        for mask, compared in zip(values["masks"], self.masks, strict=True):
+            mask["compare"] = shared | asdict(compared)
+        if self.joint:
+            values["joint_compare"] = [asdict(joint) for joint in self.joint]
+        return values
+
+    def to_json(self, indent: int | None = None) -> str:
+        """`to_dict` as JSON; what is infinite (the loss of an impossible token) becomes null."""
+        values = finite(self.to_dict())
+        return json.dumps(values, ensure_ascii=False, allow_nan=False, indent=indent)
+
+
+def compare(
+    model_a: MaskedLM,
+    model_b: MaskedLM,
+    text: str,
+    *,
+    top_k: int | None = 5,
+    candidates: Sequence[str] = (),
+    joint: int = 5,
+    most_work: int | None = None,
+) -> Comparison:
+    """What two models put at each mask of a text, side by side.
+
+    Args:
+        model_a: from `load_model`.
+        model_b: the same; any other, or the same once more.
+        text: as for `fill`; each model sees its own mask token.
+        top_k: tokens that each lists for each mask, 1 to 100; None for the whole vocabulary.
+        candidates: words to score at each mask under both, of any number of sub-tokens.
+        joint: joint fillings that each lists where there are 2 to 16 masks; 0 for none.
+        most_work: tokens that both models together may be made to read for words of several
+            sub-tokens; None for any number.
+
+    Raises:
+        FillmaskError: as of `fill`; the message names the model that cannot take the text.
+
+    >>> from fillmask_ui import load_model
+    >>> model = load_model("embedded")
+    >>> mask = compare(model, model, "The opposite of hot is [MASK].").masks[0]
+    >>> mask.kl_nats, mask.js_nats, mask.flipped
+    (0.0, 0.0, False)
+    """
+    check_choices(top_k, candidates, joint)
+    models = model_a, model_b
+    prompts = _prompts(models, text, candidates, most_work)
+    alike = prompts[0].encoding.ids == prompts[1].encoding.ids and same_tokenizer(
+        model_a.vocabulary, model_b.vocabulary
+    )
+    if not alike and top_k is None:
+        raise OptionError(
+            f"{model_a.signature.name} and {model_b.signature.name} have different tokenizers, so "
+            "each listed word is scored by itself and the whole vocabulary would take hours: give "
+            f"a top-k from 1 to {MAX_TOP_K}"
+        )
+    masks: list[Contrast] = []
+    found: tuple[list[MaskFilling], list[MaskFilling]] = [], []
+    work = 0  # tokens read for listed words that are several tokens of the other model
+    sides = (_distributions(model, own, top_k) for model, own in zip(models, prompts, strict=True))
+    for one, two in zip(*sides, strict=True):
+        words = _words(one, two, prompts, alike)
+        for own, side in ((one, 0), (two, 1)):
+            work += _work(own, [pair[side] for pair in words])
+            found[side].append(own.mask)
+        check_work(work, most_work)
+        masks.append(contrast(one, two, words, _asked(one, two), alike=alike))
+    fillings = []
+    for model, prompt, own_masks in zip(models, prompts, found, strict=True):
+        with _named(model):
+            best = best_joint(model, prompt, joint)
+        fillings.append(Filling(prompt.encoding, model.signature, tuple(own_masks), best))
+    first, second = fillings
+    together = _compared_joint(models, prompts, (first, second), alike)
+    return Comparison(first, second, tuple(masks), together, not alike, () if alike else (BY_WORD,))
+
+
+@contextmanager
+def _named(model: MaskedLM) -> Iterator[None]:
+    """What goes wrong with a model says which."""
+    try:
+        yield
+    except FillmaskError as error:
+        name, message = model.signature.name, str(error)
+        raise type(error)(message if name in message else f"{name}: {message}") from error
+
+
+def _prompts(
+    models: tuple[MaskedLM, MaskedLM], text: str, candidates: Sequence[str], most_work: int | None
+) -> list[Prompt]:
+    """The text as each model sees it; a mask in the spelling of either is one for both."""
+    own, other = (model.vocabulary.mask_token for model in models)
+    text = normalise_masks(normalise_masks(text, other).replace(other, own), own)
+    prompts = []
+    for model in models:
+        with _named(model):
+            shown = text.replace(own, model.vocabulary.mask_token)
+            prompts.append(read_prompt(model, shown, candidates, most_work))
+    return prompts
+
+
+def _distributions(model: MaskedLM, prompt: Prompt, top_k: int | None) -> Iterator[Distribution]:
+    with _named(model):
+        yield from prompt.distributions(model, top_k)
+
+
+def _work(own: Distribution, words: Sequence[Ids | None]) -> int:
+    """Tokens that the model has to read to score words that it has not scored yet."""
+    known = {_ids(word) for word in own.mask.scored}
+    new = [TokenizedWord("", ids) for ids in words if ids and ids not in known]
+    return tokens_read(own.ids, new)
+
+
+def _ids(word: ScoredWord) -> Ids:
+    return tuple(part.token_id for part in word.parts)
+
+
+def _asked(one: Distribution, two: Distribution) -> dict[Pair, str]:
+    scored = zip(one.mask.scored, two.mask.scored, strict=True)
+    return {(_ids(own), _ids(other)): own.word for own, other in scored}
+
+
+def _words(
+    one: Distribution, two: Distribution, prompts: Sequence[Prompt], alike: bool
+) -> dict[Pair, str]:
+    """What either model lists and what was asked about, with its name."""
+    a, b = (
+        _Place(own.model, prompt.encoding, own.mask.position)
+        for own, prompt in zip((one, two), prompts, strict=True)
+    )
+    words: dict[Pair, str] = {}
+    for own in one.mask.candidates:
+        ids = (own.token_id,)
+        words[ids, ids if alike else a.under(b, own.token_id)] = own.word
+    for own in two.mask.candidates:
+        ids = (own.token_id,)
+        words.setdefault((ids if alike else b.under(a, own.token_id), ids), own.word)
+    return words | _asked(one, two)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """One mask of a text, for one model."""
+
+    model: MaskedLM
+    encoding: Encoding
+    position: int
+
+    def ids_of(self, word: str) -> Ids | None:
+        """Tokens of a word where the mask stands; None where it cannot be spelled there."""
+        try:
+            return split_into_tokens(self.model, self.encoding, self.position, [word])[0].ids
+        except FillmaskError:
+            return None
+
+    def under(self, other: "_Place", token_id: int) -> Ids | None:
+        """Tokens of the other model for a token that is a word by itself; else None."""
+        vocabulary = self.model.vocabulary
+        word = vocabulary.word(token_id)
+        if token_id in vocabulary.special_ids or self.ids_of(word) != (token_id,):
+            return None
+        return other.ids_of(word)
+
+
+def _compared_joint(
+    models: tuple[MaskedLM, MaskedLM],
+    prompts: Sequence[Prompt],
+    fillings: tuple[Filling, Filling],
+    alike: bool,
+) -> tuple[ComparedJoint, ...]:
+    """Joint fillings that either lists; those of words that are single tokens of both have two."""
+    places = [
+        [_Place(model, prompt.encoding, position) for position in prompt.positions]
+        for model, prompt in zip(models, prompts, strict=True)
+    ]
+    texts: dict[Pair, str] = {}
+    known: tuple[dict[Ids, float], dict[Ids, float]] = {}, {}
+    for side, filling in enumerate(fillings):
+        for joint in filling.joint:
+            ids = tuple(part.token_id for part in joint.parts)
+            known[side][ids] = joint.nll_nats
+            other: Ids | None = ids
+            if not alike:
+                spots = zip(places[side], places[1 - side], ids, strict=True)
+                words = [own.under(there, token_id) for own, there, token_id in spots]
+                single = tuple(word[0] for word in words if word and len(word) == 1)
+                other = single if len(single) == len(words) else None
+            texts.setdefault((other, ids) if side else (ids, other), joint.text)
+
+    def nll_nats(side: int, ids: Ids | None) -> float | None:
+        if ids is None or ids in known[side]:
+            return None if ids is None else known[side][ids]
+        with _named(models[side]):
+            return joint_nll_nats(models[side], fillings[side].encoding, ids)
+
+    together = [
+        ComparedJoint(
+            text, own, nll_nats(0, own), nll_nats(1, other), own in known[0], other in known[1]
+        )
+        for (own, other), text in texts.items()
+    ]
+
+    def best(joint: ComparedJoint) -> float:
+        return min(nll for nll in (joint.nll_nats, joint.other_nll_nats) if nll is not None)
+
+    return tuple(sorted(together, key=best))

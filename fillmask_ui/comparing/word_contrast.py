@@ -1,0 +1,316 @@
+"""Two models on one sentence: the loss of every word under both.
+
+Definition. Each model is asked alone, as by `surprisal`, whose numbers these are to the last
+digit: each word hidden in turn, -ln P(word | the rest). The difference is A - B, so that it is
+positive where A is the more surprised of the two.
+
+Different tokenizers. What is compared is then the shortest stretches of the text at whose ends both
+have the end of a word: `don` `'t` and `don` `'` `t` share `don` and `'t`. The loss of a stretch is
+the sum over its words, which were hidden one by one. A loss per token means nothing across
+tokenizers, so means are per word or character.
+
+Rivals: KL(A || B) at the hidden word sees the whole distribution, but is no property of the text
+that stands there (`comparing.contrast` has it once a word is hidden).
+
+Source:
+    Per-character losses where tokenizers differ: Cotterell et al. 2018, arXiv:1806.03743.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from fillmask_ui.errors import TextError
+from fillmask_ui.filling.prompt import encode_unmasked
+from fillmask_ui.filling.word_surprisal import (
+    SentenceSurprisal,
+    SurprisalSummary,
+    WordSurprisal,
+    summarize_surprisal,
+    surprisal,
+)
+from fillmask_ui.filling.words import TextWord, text_words
+from fillmask_ui.protocol import MaskedLM, Vocabulary
+from fillmask_ui.records import finite
+
+DIFFERENT_CUTS = (
+    "The two models cut this text into different tokens: it is compared word by word, a word that "
+    "one of them cuts further counts as a whole, and there is no mean per token."
+)
+# Case, accents, apostrophes, numbers, other scripts, emoji, blanks: where tokenizers with one
+# vocabulary still differ.
+_PROBES = (
+    "The quick brown fox jumps over the lazy dog.",
+    "Ça coûte 1,234.56 € — n'est-ce pas? Über naïve Ångström",
+    "don't WON'T   e.g. foo_bar  x=3\ttab\nline",
+    "日本語のテキスト 한국어 текст हिन्दी نص",
+    "souvenirs unhappiness antidisestablishmentarianism 🎉👩‍🔬",
+)
+
+
+def same_tokenizer(first: Vocabulary, second: Vocabulary) -> bool:
+    """Equal strings for all ids, equal special tokens, and equal tokens for a few hard texts."""
+    # mypy holds no protocol for hashable.
+    return first is second or _same_tokens(first, second)  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=1)  # asked several times of one pair, and it compares every token
+def _same_tokens(first: Any, second: Any) -> bool:
+    names = ("size", "mask_id", "pad_id", "special_ids")
+    return (
+        all(getattr(first, name) == getattr(second, name) for name in names)
+        and all(first.encode(probe).ids == second.encode(probe).ids for probe in _PROBES)
+        and all(first.token(index) == second.token(index) for index in range(first.size))
+    )
+
+
+@dataclass(frozen=True)
+class SharedStretch:
+    """Words of either tokenizer that together stand for the same characters."""
+
+    start: int  # its first character
+    end: int  # one past its last
+    first: range  # numbers of the words of A
+    second: range  # numbers of the words of B
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """The words of one text under two tokenizers."""
+
+    text: str
+    alike: bool  # whether both read the very same tokens
+    stretches: tuple[SharedStretch, ...]  # from left to right; one per word where `alike`
+
+
+def align_text(model_a: MaskedLM, model_b: MaskedLM, text: str) -> Alignment:
+    """The words of a text under two models' tokenizers; a `TextError` as of `compare_sentence`."""
+    first = encode_unmasked(model_a, text)
+    try:
+        second = encode_unmasked(model_b, text)
+    except TextError as error:
+        raise TextError(f"{model_b.signature.name}: {error}") from error
+    alike = all(
+        getattr(first, name) == getattr(second, name) for name in ("ids", "tokens", "spans")
+    )
+    words = text_words(first, model_a.vocabulary), text_words(second, model_b.vocabulary)
+    return Alignment(first.text, alike, align_words(*words))
+
+
+def align_words(first: Sequence[TextWord], second: Sequence[TextWord]) -> tuple[SharedStretch, ...]:
+    """The shortest stretches that both cut at their ends; a word that one lacks is left out.
+
+    >>> don, mark, t = (TextWord("don't"[a:b], a, b, (n,)) for n, (a, b) in
+    ...     enumerate([(0, 3), (3, 4), (4, 5)]))
+    >>> align_words([don, mark, t], [don, TextWord("'t", 3, 5, (1,))])[1]
+    SharedStretch(start=3, end=5, first=range(1, 3), second=range(1, 2))
+    """
+    stretches, here, there = [], 0, 0
+    while here < len(first) and there < len(second):
+        if first[here].end <= second[there].start:
+            here += 1
+        elif second[there].end <= first[here].start:
+            there += 1
+        else:
+            begin = (here, there)
+            start = min(first[here].start, second[there].start)
+            end, reached = start, max(first[here].end, second[there].end)
+            while reached > end:
+                end = reached
+                while here < len(first) and first[here].start < end:
+                    here += 1
+                while there < len(second) and second[there].start < end:
+                    there += 1
+                reached = max(first[here - 1].end, second[there - 1].end)
+            numbers = range(begin[0], here), range(begin[1], there)
+            stretches.append(SharedStretch(start, end, *numbers))
+    return tuple(stretches)
+
+
+@dataclass(frozen=True)
+class ComparedWord:
+    """One word under both models; A's number first."""
+
+    text: str
+    start: int  # its first character in the text
+    end: int  # one past its last
+    first: tuple[WordSurprisal, ...]  # by A; several where A cuts the word and B does not
+    second: tuple[WordSurprisal, ...]  # by B
+    flipped: bool | None  # whether the best tokens differ; None where one side has several words
+
+    @property
+    def nll_nats(self) -> float:
+        """-ln P(word) under A."""
+        return math.fsum(own.nll_nats for own in self.first)
+
+    @property
+    def other_nll_nats(self) -> float:
+        """-ln P(word) under B."""
+        return math.fsum(own.nll_nats for own in self.second)
+
+    @property
+    def difference_nats(self) -> float:
+        """A - B; NaN where both find the word impossible."""
+        return self.nll_nats - self.other_nll_nats
+
+    @property
+    def unknown(self) -> bool:
+        """Whether either vocabulary cannot spell it; no sum counts it then."""
+        return any(own.unknown for own in (*self.first, *self.second))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready values; `other` are B's words."""
+        names = ("start", "end", "nll_nats", "other_nll_nats", "difference_nats", "flipped")
+        return {
+            "word": self.text,
+            **{name: finite(getattr(self, name)) for name in (*names, "unknown")},
+            "other": [own.to_dict() for own in self.second],
+        }
+
+
+@dataclass(frozen=True)
+class ComparisonSummary:
+    """The words of a text together, those left out that either model cannot spell."""
+
+    words: int
+    characters: int  # of these words
+    total_nll_nats: float  # under A
+    other_total_nll_nats: float  # under B
+    largest: ComparedWord  # with the largest difference either way, the first of a tie
+    flipped: int  # words whose best token differs
+    first: SurprisalSummary  # all of A's own words, as A alone has it
+    second: SurprisalSummary  # of B's
+
+    @property
+    def mean_word_nll_nats(self) -> float:
+        return self.total_nll_nats / self.words
+
+    @property
+    def other_mean_word_nll_nats(self) -> float:
+        return self.other_total_nll_nats / self.words
+
+    @property
+    def mean_difference_nats(self) -> float:
+        """A - B per word."""
+        return self.mean_word_nll_nats - self.other_mean_word_nll_nats
+
+    @property
+    def mean_character_nll_nats(self) -> float:
+        return self.total_nll_nats / self.characters
+
+    @property
+    def other_mean_character_nll_nats(self) -> float:
+        return self.other_total_nll_nats / self.characters
+
+
+@dataclass(frozen=True)
+class SentenceComparison:
+    """Every word of one text under two models."""
+
+    alignment: Alignment
+    first: SentenceSurprisal  # A alone
+    second: SentenceSurprisal  # B alone
+    words: tuple[ComparedWord, ...]  # from left to right
+
+    @property
+    def summary(self) -> ComparisonSummary | None:
+        return summarize_comparison(self.words)
+
+    @property
+    def note(self) -> str:
+        """What a reader must know of the comparison; blank for nothing."""
+        return "" if self.alignment.alike else DIFFERENT_CUTS
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready values; the shape that `fillmask-ui surprise --compare --json` prints.
+
+        It is that of A alone; `compare` has the figures of B alone, and each word under both.
+        """
+        summary, second = self.summary, self.second.to_dict()
+        names = ("words", "characters", "total_nll_nats", "other_total_nll_nats", "flipped")
+        means = ("mean_word_nll_nats", "other_mean_word_nll_nats", "mean_difference_nats")
+        largest = summary and {
+            "word": summary.largest.text,
+            "difference_nats": finite(summary.largest.difference_nats),
+        }
+        return {
+            **self.first.to_dict(),
+            "compare": {
+                **{name: second[name] for name in second if name not in ("text", "words")},
+                "by_word": not self.alignment.alike,
+                "notes": [self.note] if self.note else [],
+                "both": summary
+                and {name: finite(getattr(summary, name)) for name in (*names, *means)},
+                "largest": largest,
+                "words": [own.to_dict() for own in self.words],
+            },
+        }
+
+
+def compare_sentence(model_a: MaskedLM, model_b: MaskedLM, text: str) -> SentenceComparison:
+    """The loss of every word of a text without masks under two models, each word hidden once.
+
+    Args:
+        model_a: from `load_model`.
+        model_b: any other, or the same: differences are then exactly 0.
+        text: any text that both take.
+
+    Raises:
+        TextError: if the text is blank, has a mask or is too long for either.
+        ModelOutputError: if a model returns NaN.
+
+    >>> from fillmask_ui import load_model
+    >>> found = compare_sentence(load_model(), load_model("embedded:int8"), "The cat sat.")
+    >>> [own.text for own in found.words], found.alignment.alike
+    (['The', 'cat', 'sat', '.'], True)
+    """
+    alignment = align_text(model_a, model_b, text)
+    first, second = surprisal(model_a, text), surprisal(model_b, text)
+    words = compared_words(alignment, first.words, second.words)
+    return SentenceComparison(alignment, first, second, words)
+
+
+def compared_words(
+    alignment: Alignment, first: Sequence[WordSurprisal], second: Sequence[WordSurprisal]
+) -> tuple[ComparedWord, ...]:
+    """The words of A and of B side by side, or as many as are known of both."""
+    found = []
+    for stretch in alignment.stretches:
+        if stretch.first.stop > len(first) or stretch.second.stop > len(second):
+            break
+        one = tuple(first[number] for number in stretch.first)
+        two = tuple(second[number] for number in stretch.second)
+        flipped = None
+        if len(one) == len(two) == 1:
+            best, other = one[0].wanted[0], two[0].wanted[0]
+            # The strings of two vocabularies differ in their prefixes alone: `Ġcat`, `cat`.
+            alike = best.word.strip() == other.word.strip()
+            flipped = best.token != other.token if alignment.alike else not alike
+        text = alignment.text[stretch.start : stretch.end]
+        found.append(ComparedWord(text, stretch.start, stretch.end, one, two, flipped))
+    return tuple(found)
+
+
+def summarize_comparison(words: Sequence[ComparedWord]) -> ComparisonSummary | None:
+    """The words of a text, or those compared so far; None where none is known to both."""
+    known = [own for own in words if not own.unknown]
+    first = summarize_surprisal([part for own in words for part in own.first])
+    second = summarize_surprisal([part for own in words for part in own.second])
+    if not known or first is None or second is None:
+        return None
+
+    def size(own: ComparedWord) -> float:
+        return 0.0 if math.isnan(own.difference_nats) else abs(own.difference_nats)
+
+    return ComparisonSummary(
+        words=len(known),
+        characters=sum(own.end - own.start for own in known),
+        total_nll_nats=math.fsum(part.nll_nats for own in known for part in own.first),
+        other_total_nll_nats=math.fsum(part.nll_nats for own in known for part in own.second),
+        largest=max(known, key=size),
+        flipped=sum(bool(own.flipped) for own in known),
+        first=first,
+        second=second,
+    )

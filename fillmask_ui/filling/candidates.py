@@ -1,0 +1,310 @@
+"""Candidates for the masks of one text, scores of given words, joint fillings.
+
+Definition. At a mask in position i the model gives P(token | text with all masks hidden),
+normalised over the whole vocabulary. Three questions build on it:
+
+- `fill`: the K best tokens of each mask, each mask on its own, as the fill-mask pipeline of
+  transformers gives them.
+- `score_candidates`: P(word) of a word of n sub-tokens. The mask widens to n masks and the
+  chain rule runs from left to right within the word, the later sub-tokens hidden
+  (within-word left-to-right, arXiv:2305.10588). Rivals: cutting a word to its first sub-token
+  (the pipeline's `targets`), which scores another word; hiding one sub-token at a time with
+  the others visible (arXiv:1910.14659), which makes long words too easy.
+- joint fillings: P(w_1, ..., w_m) of all masks together by the chain rule from left to right,
+  later masks still hidden, found by a beam search. A masked model defines no single joint
+  distribution: another order gives another value, so every factor is returned.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fillmask_ui import scoring
+from fillmask_ui.errors import FillmaskError, OptionError
+from fillmask_ui.filling.prompt import encode_masked, filled_text, mask_position, mask_positions
+from fillmask_ui.filling.words import (
+    ROWS_PER_CALL,
+    TokenizedWord,
+    exponentials_at,
+    log_probabilities_at,
+    split_into_tokens,
+    tokens_read,
+    word_scores,
+)
+from fillmask_ui.protocol import MaskedLM, Vocabulary
+from fillmask_ui.records import (
+    Candidate,
+    Encoding,
+    Filling,
+    JointFilling,
+    JointPart,
+    MaskFilling,
+    ScoredWord,
+)
+
+MAX_TOP_K = 100
+# Beyond this many masks a joint filling would cost minutes on a CPU.
+MAX_JOINT_MASKS = 16
+MAX_JOINT = 100  # fillings
+MAX_BEAM_WIDTH = 10_000  # each of its hypotheses has as many next ones
+# Hypotheses kept while joint fillings are searched for.
+BEAM_WIDTH = 16
+
+
+def fill(
+    model: MaskedLM,
+    text: str,
+    *,
+    top_k: int | None = 5,
+    candidates: Sequence[str] = (),
+    joint: int = 5,
+    beam_width: int = BEAM_WIDTH,
+    most_work: int | None = None,
+) -> Filling:
+    """What the model puts at each mask of a text, from left to right.
+
+    Args:
+        model: from `load_model`.
+        text: with one mask or more: `[MASK]`, `<mask>`, the model's own or `___`.
+        top_k: tokens listed for each mask, 1 to 100, best first; None for the whole vocabulary.
+        candidates: words to score at each mask, of any number of sub-tokens.
+        joint: joint fillings listed where there are 2 to 16 masks, up to 100; 0 for none.
+        beam_width: hypotheses kept while searching for them; at least `joint` are kept.
+        most_work: tokens that the model may be made to read for candidates of several
+            sub-tokens, over all masks; None for any number.
+
+    Raises:
+        TextError: if the text is blank, has no mask or is too long.
+        OptionError: if a number is out of range, a candidate has no tokens or the candidates take
+            more than `most_work`.
+        ModelOutputError: if the model returns NaN.
+    """
+    check_choices(top_k, candidates, joint, beam_width)
+    prompt = read_prompt(model, text, candidates, most_work)
+    masks = tuple(found.mask for found in prompt.distributions(model, top_k))
+    fillings = best_joint(model, prompt, joint, beam_width)
+    return Filling(prompt.encoding, model.signature, masks, fillings)
+
+
+def check_choices(
+    top_k: int | None, candidates: Sequence[str], joint: int = 0, beam_width: int = 1
+) -> None:
+    """Refuse numbers out of range, and a string in place of words: its letters would be scored."""
+    if top_k is not None and top_k not in range(1, MAX_TOP_K + 1):
+        raise OptionError(
+            f"top-k was {top_k!r}: give a number from 1 to {MAX_TOP_K}, or 'all' for the "
+            "whole vocabulary"
+        )
+    if joint not in range(MAX_JOINT + 1) or beam_width not in range(1, MAX_BEAM_WIDTH + 1):
+        raise OptionError(
+            f"joint must lie from 0 to {MAX_JOINT}, the beam width from 1 to {MAX_BEAM_WIDTH:,}; "
+            f"they were {joint!r} and {beam_width!r}"
+        )
+    if isinstance(candidates, str):
+        raise OptionError(
+            f"the candidates were one text, {candidates[:40]!r}: give a list of words, as in "
+            '["cat", "dog"]'
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """What a model says at one position of a text."""
+
+    model: MaskedLM
+    ids: tuple[int, ...]  # T, the text as the model reads it
+    mask: MaskFilling  # the best tokens, and the words asked about
+    values: scoring.Exponentials  # of [1, V]
+
+
+def distributions(
+    model: MaskedLM,
+    ids: tuple[int, ...],
+    positions: Sequence[int],
+    words: Sequence[Sequence[TokenizedWord]],
+    top_k: int | None,
+) -> Iterator[Distribution]:
+    """One for each position of a text; no more are held than one call of the model returns."""
+    for start in range(0, len(positions), ROWS_PER_CALL):
+        part = positions[start : start + ROWS_PER_CALL]
+        values = exponentials_at(model, [ids] * len(part), part)
+        log_probs = values.log_probabilities  # [M, V]
+        top, entropies = scoring.top_k(log_probs, top_k), values.entropy_nats.tolist()
+        for row, position in enumerate(part):
+            own = slice(row, row + 1)
+            best = candidates_of(model.vocabulary, top.token_ids[row], top.nll_nats[row])
+            scored = word_scores(model, ids, position, words[start + row], log_probs[own])
+            mask = MaskFilling(position, entropies[row], best, scored)
+            rows = (array[own] for array in vars(values).values())
+            yield Distribution(model, ids, mask, scoring.Exponentials(*rows))
+
+
+def distribution_at(
+    model: MaskedLM,
+    text: str,
+    mask: int,
+    words: Sequence[str] = (),
+    *,
+    top_k: int = 1,
+    most_work: int | None = None,
+) -> Distribution:
+    """What `fill` says at one mask, numbered from the left, from 0; errors as of `fill`."""
+    encoding = encode_masked(model, text)
+    position = mask_position(encoding, model.vocabulary, mask)
+    pieces = split_into_tokens(model, encoding, position, words)
+    check_work(tokens_read(encoding, pieces), most_work)
+    return next(distributions(model, encoding.ids, [position], [pieces], top_k))
+
+
+def fill_at(
+    model: MaskedLM, ids: tuple[int, ...], position: int, target: int, *, top_k: int
+) -> MaskFilling:
+    """What the model puts at one position of a text that is given as T token ids.
+
+    Args:
+        model: from `load_model`.
+        ids: with special tokens, as the model is to read them; not only masks can be asked about.
+        position: in [0, T).
+        target: id of a token, which is scored as the one word that was asked about.
+        top_k: tokens listed, best first.
+    """
+    word = TokenizedWord(model.vocabulary.word(target), (target,))
+    return next(distributions(model, ids, [position], [[word]], top_k)).mask
+
+
+def candidates_of(
+    vocabulary: Vocabulary, token_ids: np.ndarray, nlls: np.ndarray
+) -> tuple[Candidate, ...]:
+    """Records of some tokens at one mask: int64 [K] and float64 [K], ranked in their order."""
+    columns = zip(token_ids.tolist(), np.exp(-nlls).tolist(), nlls.tolist(), strict=True)
+    return tuple(
+        Candidate(rank, token_id, vocabulary.token(token_id), vocabulary.word(token_id), *numbers)
+        for rank, (token_id, *numbers) in enumerate(columns, start=1)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Prompt:
+    """A text with masks that a model can take, and the words to score at them."""
+
+    encoding: Encoding
+    positions: tuple[int, ...]  # of the masks, from left to right
+    words: tuple[tuple[TokenizedWord, ...], ...]  # one tuple per mask
+
+    def distributions(self, model: MaskedLM, top_k: int | None) -> Iterator[Distribution]:
+        """What the model says at each mask."""
+        return distributions(model, self.encoding.ids, self.positions, self.words, top_k)
+
+
+def read_prompt(
+    model: MaskedLM, text: str, candidates: Sequence[str] = (), most_work: int | None = None
+) -> Prompt:
+    """A text and its candidates, checked before the model runs: a typing error costs no pass."""
+    encoding = encode_masked(model, text)
+    positions = mask_positions(encoding, model.vocabulary)
+    words = tuple(split_into_tokens(model, encoding, p, candidates) for p in positions)
+    check_work(sum(tokens_read(encoding, own) for own in words), most_work)
+    return Prompt(encoding, positions, words)
+
+
+def check_work(wanted: int, most: int | None) -> None:
+    """Refuse candidates for which the model would read more tokens than allowed."""
+    if most is not None and wanted > most:
+        raise OptionError(
+            f"these candidates at these masks make the model read {wanted:,} tokens, and here "
+            f"{most:,} are allowed: give fewer candidates, fewer masks or a shorter text"
+        )
+
+
+def score_candidates(
+    model: MaskedLM, text: str, words: Sequence[str], *, most_work: int | None = None
+) -> tuple[tuple[ScoredWord, ...], ...]:
+    """Probability of given words at each mask, whatever the number of their sub-tokens.
+
+    Args:
+        model: from `load_model`.
+        text: with one mask or more.
+        words: at least one; a raw vocabulary string with its prefix (`##ing`) counts as itself.
+        most_work: as for `fill`.
+
+    Returns:
+        One tuple per mask, from left to right, of one entry per word, in the order given.
+
+    Raises:
+        FillmaskError: as `fill`, and if no word is given.
+    """
+    if not words:
+        raise OptionError("no candidate words were given: separate them by commas, as in: cat, dog")
+    filling = fill(model, text, top_k=1, candidates=words, joint=0, most_work=most_work)
+    return tuple(mask.scored for mask in filling.masks)
+
+
+def score_candidate_at(
+    model: MaskedLM, text: str, word: str, mask: int, *, most_work: int | None = None
+) -> ScoredWord:
+    """`score_candidates` for one word at one mask, numbered from the left, from 0."""
+    return distribution_at(model, text, mask, [word], most_work=most_work).mask.scored[0]
+
+
+def unscorable(model: MaskedLM, text: str, words: Sequence[str]) -> dict[str, str]:
+    """Which of some words cannot be scored at the masks of a text, and why, in words.
+
+    Raises:
+        TextError: if the text itself cannot be predicted.
+    """
+    encoding = encode_masked(model, text)
+
+    def problem(word: str) -> str:
+        try:
+            for position in mask_positions(encoding, model.vocabulary):
+                split_into_tokens(model, encoding, position, [word])
+        except FillmaskError as error:
+            return str(error)
+        return ""
+
+    return {word: why for word in words if (why := problem(word))}
+
+
+def best_joint(
+    model: MaskedLM, prompt: Prompt, count: int, beam_width: int = BEAM_WIDTH
+) -> tuple[JointFilling, ...]:
+    """At most `count` best fillings of all masks together; none for one mask or too many.
+
+    Each step fills the next mask of every hypothesis, scored given the masks filled before it,
+    the later ones hidden, and keeps the best. With a beam as wide as the vocabulary the search is
+    exhaustive.
+    """
+    if not count or not 1 < len(prompt.positions) <= MAX_JOINT_MASKS:
+        return ()
+    vocabulary, width = model.vocabulary, max(beam_width, count)
+    beam = [JointFilling("", 0.0, ())]
+    for position in prompt.positions:
+        texts = []
+        for known in beam:
+            ids = list(prompt.encoding.ids)
+            for part in known.parts:
+                ids[part.position] = part.token_id
+            texts.append(ids)
+        top = scoring.top_k(log_probabilities_at(model, texts, [position] * len(beam)), width)
+        grown = []
+        for known, token_ids, nlls in zip(beam, top.token_ids, top.nll_nats, strict=True):
+            for token_id, nll in zip(token_ids.tolist(), nlls.tolist(), strict=True):
+                token, word = vocabulary.token(token_id), vocabulary.word(token_id)
+                parts = (*known.parts, JointPart(position, token_id, token, word, nll))
+                grown.append(JointFilling("", known.nll_nats + nll, parts))
+        beam = sorted(grown, key=lambda filling: filling.nll_nats)[:width]
+    chosen = [{part.position: part.token_id for part in best.parts} for best in beam[:count]]
+    texts_of = [filled_text(prompt.encoding, vocabulary, tokens) for tokens in chosen]
+    return tuple(replace(best, text=text) for best, text in zip(beam, texts_of, strict=False))
+
+
+def joint_nll_nats(model: MaskedLM, encoding: Encoding, token_ids: Sequence[int]) -> float:
+    """-ln of the joint probability of one token for each mask, by the same chain rule."""
+    positions = mask_positions(encoding, model.vocabulary)
+    ids, texts = list(encoding.ids), []
+    for position, token_id in zip(positions, token_ids, strict=True):
+        texts.append(tuple(ids))
+        ids[position] = token_id
+    log_probs = log_probabilities_at(model, texts, positions)  # [M, V]
+    return sum(scoring.target_nll_nats(log_probs, np.array(token_ids)).tolist())

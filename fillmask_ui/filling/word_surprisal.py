@@ -1,0 +1,226 @@
+"""The surprisal of each word of a text without masks.
+
+Definition. The surprisal of a word is its loss, -ln P(word | the rest of the text), each word
+hidden in turn. A word of n sub-tokens is hidden whole and scored from left to right: sub-token j
+sees those before it, those after it are masks, as `score_candidates` does. The mean over all
+sub-tokens is the log of the pseudo-perplexity.
+
+Rivals: hiding one sub-token at a time with the rest of its word visible (arXiv:1910.14659) makes
+long words too easy; a causal model sees the left context only, so its surprisals do not compare.
+
+Words with an unknown token, which the vocabulary cannot spell, are scored and flagged, and no sum
+counts them: what was hidden is not the word that a reader sees.
+
+Source:
+    Pseudo-log-likelihood: Salazar et al. 2020, arXiv:1910.14659; within a word from left to right:
+    Kauf and Ivanova 2023, arXiv:2305.10588.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from fillmask_ui import scoring
+from fillmask_ui.batching import windows
+from fillmask_ui.errors import TextError
+from fillmask_ui.filling.candidates import candidates_of
+from fillmask_ui.filling.prompt import encode_unmasked
+from fillmask_ui.filling.words import ROWS_PER_CALL, TextWord, exponentials_at, text_words
+from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.records import Candidate, Encoding, ModelSignature, ScoredPart, finite
+
+# Words that the model would have put in place of each word.
+WANTED = 5
+# Tokens that the model reads between two reports: some tenths of a second on two cores.
+WINDOW_TOKENS = 512
+
+
+@dataclass(frozen=True)
+class WordSurprisal:
+    """One word of a text, predicted from all the others."""
+
+    word: TextWord
+    nll_nats: float  # -ln P(word), the sum over `parts`
+    parts: tuple[ScoredPart, ...]  # its sub-tokens, each given those before it
+    rank: int | None  # among all V tokens where the word is one token, else None
+    wanted: tuple[Candidate, ...]  # the best tokens where one mask stands in its place, best first
+    unknown: bool  # whether the vocabulary cannot spell it
+
+    @property
+    def probability(self) -> float:
+        return math.exp(-self.nll_nats)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready values."""
+        found = asdict(self)
+        word = found.pop("word")
+        place = {"word": word["text"], "start": word["start"], "end": word["end"]}
+        return finite({**place, **found, "probability": self.probability})
+
+
+@dataclass(frozen=True)
+class SurprisalSummary:
+    """The words of a text together, unknown ones left out."""
+
+    words: int
+    tokens: int  # their sub-tokens
+    total_nll_nats: float
+    most: WordSurprisal  # the most surprising word, the first of a tie
+
+    @property
+    def mean_token_nll_nats(self) -> float:
+        return self.total_nll_nats / self.tokens
+
+    @property
+    def mean_word_nll_nats(self) -> float:
+        return self.total_nll_nats / self.words
+
+    @property
+    def pseudo_perplexity(self) -> float:
+        """e^ of the mean per sub-token; infinite past what a float holds."""
+        mean = self.mean_token_nll_nats
+        return math.exp(mean) if mean < 700 else math.inf
+
+
+@dataclass(frozen=True)
+class SentenceSurprisal:
+    """Every word of one text."""
+
+    encoding: Encoding
+    signature: ModelSignature
+    words: tuple[WordSurprisal, ...]  # from left to right
+
+    @property
+    def summary(self) -> SurprisalSummary | None:
+        return summarize_surprisal(self.words)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-ready values; the shape that `fillmask-ui surprise --json` prints."""
+        means = ("mean_token_nll_nats", "mean_word_nll_nats", "pseudo_perplexity")
+        names = ("tokens", "total_nll_nats", *means)
+        return {
+            "text": self.encoding.text,
+            "model": self.signature.name,
+            "signature": str(self.signature),
+            **{name: finite(getattr(self.summary, name, None)) for name in names},
+            "words": [found.to_dict() for found in self.words],
+        }
+
+
+def surprisal(model: MaskedLM, text: str) -> SentenceSurprisal:
+    """The surprisal of every word of a text without masks, each hidden once.
+
+    Args:
+        model: from `load_model`.
+        text: any text that the model takes; its cost grows with the square of its length.
+
+    Raises:
+        TextError: if the text is blank, has a mask or is too long.
+        ModelOutputError: if the model returns NaN.
+
+    >>> from fillmask_ui import load_model
+    >>> found = surprisal(load_model("embedded"), "The cat sat on the moon.")
+    >>> found.summary.most.word.text
+    'moon'
+    """
+    encoding = encode_unmasked(model, text)
+    words = tuple(word for window in surprisal_windows(model, text) for word in window)
+    return SentenceSurprisal(encoding, model.signature, words)
+
+
+def surprisal_windows(
+    model: MaskedLM,
+    text: str,
+    *,
+    start: int = 0,
+    window_tokens: int = WINDOW_TOKENS,
+    most_work: int | None = None,
+) -> Iterator[tuple[WordSurprisal, ...]]:
+    """`surprisal` as it is computed: some words at a time, at least one.
+
+    Args:
+        model: from `load_model`.
+        text: without masks.
+        start: number of the first word wanted, as `text_words` counts them, from 0.
+        window_tokens: tokens that the model reads for one window, unless one word takes more.
+        most_work: tokens that the model may be made to read for one word; None for any number.
+
+    Raises:
+        TextError: as `surprisal`, and at a word that takes more than `most_work`.
+        ModelOutputError: as `surprisal`.
+    """
+    encoding = encode_unmasked(model, text)
+    words = text_words(encoding, model.vocabulary)[start:]
+
+    def cost(word: TextWord) -> int:
+        parts = len(word.tokens)
+        tokens = parts * len(encoding) + (len(encoding) - parts + 1 if parts > 1 else 0)
+        if most_work is not None and tokens > most_work:
+            raise TextError(
+                f"the word {word.text[:40]!r} has {parts:,} sub-tokens, which makes the model read "
+                f"{tokens:,} tokens, and here {most_work:,} are allowed: shorten it"
+            )
+        return tokens
+
+    for window in windows(words, cost, max_size=window_tokens, max_items=ROWS_PER_CALL):
+        yield _surprisals(model, encoding, window)
+
+
+def summarize_surprisal(words: Sequence[WordSurprisal]) -> SurprisalSummary | None:
+    """The words of a text, or those computed so far; None where the model knows none of them."""
+    known = [word for word in words if not word.unknown]
+    if not known:
+        return None
+    total = math.fsum(word.nll_nats for word in known)
+    tokens = sum(len(word.parts) for word in known)
+    return SurprisalSummary(len(known), tokens, total, max(known, key=lambda word: word.nll_nats))
+
+
+# What the model reads to predict one token, the token's position there, and the token.
+_View = tuple[tuple[int, ...], int, int]
+
+
+def _views(model: MaskedLM, encoding: Encoding, word: TextWord) -> list[_View]:
+    """One per sub-token of a word; for several one more, in which one mask stands for the word."""
+    ids, hidden = encoding.ids, model.vocabulary.mask_id
+    first, end = word.tokens[0], word.tokens[-1] + 1
+    views = [
+        ((*ids[:token], *[hidden] * (end - token), *ids[end:]), token, ids[token])
+        for token in word.tokens
+    ]
+    if len(views) > 1:
+        views.append(((*ids[:first], hidden, *ids[end:]), first, ids[first]))
+    return views
+
+
+def _surprisals(
+    model: MaskedLM, encoding: Encoding, words: Sequence[TextWord]
+) -> tuple[WordSurprisal, ...]:
+    views = [_views(model, encoding, word) for word in words]
+    flat = [view for of_word in views for view in of_word]
+    rows: list[tuple[float, int, tuple[Candidate, ...]]] = []
+    # One call at a time, reduced to a few numbers per row: all V-wide rows would not fit.
+    for start in range(0, len(flat), ROWS_PER_CALL):
+        texts, positions, tokens = zip(*flat[start : start + ROWS_PER_CALL], strict=True)
+        targets = np.array(tokens)  # [M]
+        log_probs = exponentials_at(model, texts, positions).log_probabilities  # [M, V]
+        nlls, ranks = scoring.target_nll_nats(log_probs, targets), scoring.ranks(log_probs, targets)
+        top = scoring.top_k(log_probs, WANTED)
+        best = map(candidates_of, [model.vocabulary] * len(tokens), top.token_ids, top.nll_nats)
+        rows += zip(nlls.tolist(), ranks.tolist(), best, strict=True)
+    found = []
+    remaining = iter(rows)
+    for word, of_word in zip(words, views, strict=True):
+        own = [next(remaining) for _ in of_word]
+        parts = tuple(
+            ScoredPart(encoding.ids[token], encoding.tokens[token], nll)
+            for token, (nll, _, _) in zip(word.tokens, own, strict=False)
+        )
+        nll = math.fsum(part.nll_nats for part in parts)
+        rank, wanted = own[0][1] if len(parts) == 1 else None, own[-1][2]
+        unknown = any(part.token_id in model.vocabulary.special_ids for part in parts)
+        found.append(WordSurprisal(word, nll, parts, rank, wanted, unknown))
+    return tuple(found)
