@@ -8,6 +8,7 @@ import threading
 
 def main() -> None:
     """The process: `cli.main.run`, which says the exit codes."""
+    code = 0
     try:
         from fillmask_ui.cli.main import run  # which takes a moment
 
@@ -16,11 +17,7 @@ def main() -> None:
         sys.stderr.write("\ninterrupted\n")
         code = 130
     except SystemExit as end:
-        if not isinstance(end.code, int | None):
-            raise
-        code = end.code or 0
-    else:
-        code = 0
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
     # A library's thread that is torn down in a call to C++ would end the process by SIGABRT.
     if any(thread.daemon for thread in threading.enumerate()):
         atexit._run_exitfuncs()

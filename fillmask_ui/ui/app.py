@@ -20,7 +20,7 @@ from fillmask_ui.ui.learn import tab as learn
 from fillmask_ui.ui.links import on_link
 from fillmask_ui.ui.memory import share_heaps
 from fillmask_ui.ui.quantize import tab as quantize
-from fillmask_ui.ui.request_guard import middleware
+from fillmask_ui.ui.request_guard import UPLOAD_SECONDS, middleware
 from fillmask_ui.ui.session import Session
 from fillmask_ui.ui.theme import theme
 from fillmask_ui.ui.unmask import tab as unmask
@@ -67,16 +67,16 @@ def build_app(
     # Gradio sums up all events after each one, for a monitor that `launch_options` switches off.
     os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "1000")
     os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "1000")
-    if "GRADIO_TEMP_DIR" not in os.environ:
-        os.environ["GRADIO_TEMP_DIR"] = str(_received())
+    os.environ["GRADIO_TEMP_DIR"] = str(_received())
     share_heaps()
     session = Session(store or ModelStore(), default_model, public=public)
 
     def selected(link: Mapping[str, str]) -> Any:
         return gr.Tabs(selected=tab_of(link.get("tab", ""), public=public))
 
+    kept = (300, UPLOAD_SECONDS) if public else (3600, 3600)
     with gr.Blocks(
-        title=TITLE, analytics_enabled=False, delete_cache=(3600, 3600), fill_width=False
+        title=TITLE, analytics_enabled=False, delete_cache=kept, fill_width=False
     ) as demo:
         api.build(session)  # first, so that no event of a tab takes one of its names
         header = render("page/header.html", title=TITLE)
@@ -100,8 +100,11 @@ def build_app(
 
 @functools.cache
 def _received() -> Path:
-    """A folder for what visitors send and fetch, which ends with this process."""
-    folder = Path(tempfile.mkdtemp(prefix="fillmask-ui-"))
+    """A folder of its own for what visitors send and fetch, which ends with this process."""
+    home = os.environ.get("GRADIO_TEMP_DIR")
+    if home:
+        Path(home).mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="fillmask-ui-", dir=home)).resolve()
     weakref.finalize(_received, shutil.rmtree, folder, ignore_errors=True)
     return folder
 
