@@ -55,10 +55,7 @@ def ending(name: str) -> str:
 
 
 def text_files(folder: str | Path) -> list[Path]:
-    """The files of a known ending in a folder, or if it has none, those of the folders in it.
-
-    They are sorted by name, folder by folder; hidden ones are left out. A `DataError` without any.
-    """
+    """The files of a known ending in a folder, or if it has none, those of its folders; by name."""
     found = _found(Path(folder))
     if not found:
         raise DataError(
@@ -71,9 +68,8 @@ def text_files(folder: str | Path) -> list[Path]:
 def is_data_set(folder: Path) -> bool:
     """Whether a folder is laid out for the datasets library, not just one of files.
 
-    So it is if something in it is named after a split (`test.csv`, `test-00000-of-00002.parquet`,
-    `train/`), if it holds the library's own files or a card that describes the data, or if it has
-    folders and none of the files that `text_files` would find.
+    It has names of splits (`test.csv`, `test-00000-of-00002.parquet`, `train/`), the library's own
+    files, a card that describes the data, or folders and none of the files of `text_files`.
     """
     top, files = _entries(folder), _found(folder)
     names = [path.name for path in top if is_folder(path)]
@@ -112,10 +108,7 @@ class ByteSource:
     open: Callable[[], AbstractContextManager[Any]]
 
     def lines(self, encoding: str = "utf-8", keep: int | None = None) -> Iterator[str]:
-        r"""The lines without their endings and a byte order mark, each as soon as it is there.
-
-        Of a line `keep` characters are kept, all if it is None. A `DataError` if the bytes cannot
-        be read or decompressed, or are not text.
+        r"""The lines without their endings and a byte order mark, cut at `keep` characters.
 
         >>> list(ByteSource("example", lambda: io.BytesIO(b"one\r\ntwo\n\nfour")).lines())
         ['one', 'two', '', 'four']

@@ -1,9 +1,8 @@
 """Texts of Hugging Face data sets; the only file that imports the datasets library.
 
-`IterableDataset.shuffle(seed)` mixes the files of a stream and shuffles within a buffer of 1,000
-rows: the same order each time for the same version of the library. A stream so shuffled does not
-know the rows of the split: there the id of an example is the place in the stream, so its masks are
-the same from run to run, but not those of the same text in a stored data set.
+A stream is shuffled within a buffer of 1,000 rows, in one order for one version of the library. The
+id of an example is then its place in that order, so its masks are the same from run to run, but not
+those of the same text in a stored data set.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fillmask_ui.errors import DataError, NetworkError, OptionError, first_line, opening, unknown
+from fillmask_ui.errors import NetworkError, OptionError, first_line, opening, unknown
 from fillmask_ui.records import Example
 from fillmask_ui.texts.files import is_folder
 from fillmask_ui.texts.rows import OrderedRows, as_text, choose_column, optional_library
@@ -68,10 +67,6 @@ def _builder(source: TextSource) -> datasets.DatasetBuilder:
             raise NetworkError(
                 f"{source.where} is not in the cache and cannot be fetched ({why}): check the "
                 "connection, or use the embedded texts or a file"
-            ) from error
-        except datasets.exceptions.DatasetNotFoundError as error:
-            raise DataError(
-                f"{first_line(error)} Check the name; if it is private or gated: hf auth login"
             ) from error
         except ValueError as error:  # says which configurations there are in its second line
             said = " ".join(str(error).splitlines()[:2])

@@ -68,16 +68,14 @@ class SourceReport:
 
 @final
 class Texts(ExitStack, Iterator[Example]):
-    """Examples of one source; close it, or use it in a `with` block, when stopping early.
-
-    The first one is read at once: a wrong column or an empty file shows before a model is loaded.
-    """
+    """Examples of one source, the first read at once; close it when stopping early."""
 
     def __init__(self, source: TextSource, rows: OrderedRows, resources: ExitStack) -> None:
         super().__init__()
         examples, available = rows
         self.source = source
         self.report = SourceReport(source.samples, available)  # on what came so far
+        # A wrong column or an empty file shows before a model is loaded.
         first = list(islice(examples, 1))
         self._examples = self._counted(chain(first, examples))
         self.enter_context(resources)
@@ -98,12 +96,7 @@ class Texts(ExitStack, Iterator[Example]):
 
 
 def open_texts(source: TextSource, *, stdin: IO[bytes] | None = None) -> Texts:
-    """Start to read texts; shuffled ones are counted and collected here, others as they are asked.
-
-    Raises:
-        DataError: if the data is missing, empty, damaged, or lacks the column.
-        OptionError: for a split or configuration that the data set does not have.
-        NetworkError: if a data set has to be fetched and cannot be.
+    """Start to read texts; a `FillmaskError` if they cannot be had, or lack the column.
 
     >>> texts = open_texts(TextSource(samples=3))  # the embedded ones, shuffled with seed 42
     >>> [example.id for example in texts], texts.report.available
@@ -178,5 +171,5 @@ def file_texts(file: TextSource) -> Iterator[str]:
 
 
 def count_texts(file: TextSource) -> int:
-    """As many as `file_texts` gives."""
+    """Number of texts in a file."""
     return sum(1 for _ in file_texts(file))

@@ -17,17 +17,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fillmask_ui.errors import DataError, opening
+from fillmask_ui.filling.prompt import MAX_CHARACTERS
 from fillmask_ui.records import Example
 from fillmask_ui.texts.files import ByteSource
 from fillmask_ui.texts.source import PARAGRAPH, TextSource
 
-# A text is used up to here: a hundred times what the longest contexts hold, and little enough that
-# no single line fills the memory.
-MAX_CHARACTERS = 1_000_000
 # The csv module refuses longer values, as of a quote that is never closed.
 _MAX_FIELD_CHARACTERS = 16_000_000
 _PARQUET_ROWS_AT_ONCE, _PARQUET_BUFFER_BYTES = 64, 1 << 20
-
 
 # Examples in the order asked for, and how many rows the data has, where known.
 OrderedRows: TypeAlias = "tuple[Iterator[Example], int | None]"
@@ -83,7 +80,7 @@ def _records(lines: Iterator[str], name: str) -> Iterator[tuple[str, object]]:
 
 
 def _table_values(source: TextSource, data: ByteSource) -> Iterator[str]:
-    """Comma- or tab-separated values with a header; either may quote fields that span lines."""
+    """Comma- or tab-separated values with a header; quoted fields may span lines."""
     csv.field_size_limit(_MAX_FIELD_CHARACTERS)
     lines = data.lines(source.encoding)
     head = next(lines, "")
@@ -128,18 +125,16 @@ def optional_library(name: str) -> Any:
 def choose_column(columns: Collection[str], asked: str | None, place: str) -> str:
     """The column that holds the texts: the one asked for, else `text`, else the only one.
 
-    Where none is called just so, one that differs in case or in spaces around it is meant. A
-    `DataError` if there is none or several could be meant.
+    Case and spaces around a name count only between names that differ in nothing else.
 
     >>> choose_column(["label", " Text"], None, "example")
     ' Text'
     """
     wanted = asked or "text"
-    found = [name for name in columns if name == wanted] or [
-        name for name in columns if name.strip().casefold() == wanted.strip().casefold()
-    ]
+    alike = [name for name in columns if name.strip().casefold() == wanted.strip().casefold()]
+    found = [name for name in columns if name == wanted] or alike
     if not found and asked is None and len(columns) == 1:
-        return next(iter(columns))
+        found = [*columns]
     if len(found) == 1:
         return found[0]
     what = f"no column {wanted!r}" if not found else f"{len(found)} columns are called {wanted!r}"

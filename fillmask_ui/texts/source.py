@@ -9,7 +9,7 @@ from typing import Any
 from fillmask_ui.errors import OptionError, unknown
 from fillmask_ui.files import expanded
 from fillmask_ui.masking import check_seed
-from fillmask_ui.options import option
+from fillmask_ui.options import check_options, option
 from fillmask_ui.texts.files import ENDINGS, FORMATS, ending, is_data_set, is_file, is_folder
 
 EMBEDDED, FILE, FOLDER = "embedded", "file", "folder"
@@ -32,22 +32,18 @@ class TextSource:
     split: str = "test"  # of a data set; slices such as `test[:10%]` work where it is not streamed
     revision: str | None = None  # branch, tag or commit of a data set
     streaming: bool = False  # read a data set over the network while it is used, without storing it
-    samples: int | None = None  # at most so many texts; None for all
+    samples: int | None = option(None, "At most so many texts; None for all.", least=1)
     shuffle: bool = True  # whether the texts come in the order of a seeded permutation
     seed: int = 42  # of that permutation
     by: str = LINE  # for plain text, `line` or `paragraph` (separated by blank lines)
     encoding: str = "utf-8"  # of text files and standard input; a byte order mark is dropped
     # of a file, of all files of a folder or of standard input; None for what the names say
-    format: str | None = None
+    format: str | None = option(None, "Of files.", choices=FORMATS)
 
     def __post_init__(self) -> None:
         if self.by not in UNITS:
             raise OptionError(unknown("unit of text", self.by, UNITS))
-        if self.format is not None and self.format not in FORMATS:
-            raise OptionError(unknown("format", self.format, FORMATS))
-        if (asked := self.samples) is not None and not 1 <= asked < 2**63:
-            bound = "1 or more" if asked < 1 else "less than 2^63"
-            raise OptionError(f"the number of samples must be {bound}; it was {asked}")
+        check_options(self)
         check_seed(self.seed)
         try:
             "a".encode(self.encoding)
@@ -136,8 +132,8 @@ class TextChoice:
     def source(self) -> TextSource:
         """What is meant: a file that exists or is named like one, a folder of files, or a data set.
 
-        A folder is a data set if options of data sets are given, or if it is laid out as one
-        (`files.is_data_set`) and no option of files is given.
+        A folder is a data set if an option of data sets is given, or if it is laid out as one and
+        no option of files is given.
 
         >>> TextChoice("reviews.csv", column="input_column=body").source().column
         'body'

@@ -308,7 +308,7 @@ _OPTIONS = [
     _slip("eval --column label=text", "input_column=NAME"),
     _slip("eval --mask-probability 0", "mask probability must be above 0"),
     _slip("eval --mask-share 0.9", "must add up to 1"),
-    _slip("eval --samples 0", "1 or more"),
+    _slip("eval --samples 0", "at least 1"),
     _slip("eval --seed -1", "seed"),
     _slip("eval --pass-below -1", "--pass-below"),
     _slip("eval --pass-below 0.2", "border of PASS"),

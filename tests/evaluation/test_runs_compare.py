@@ -31,13 +31,6 @@ def test_two_runs_compare_as_one_with_a_baseline(store):
     assert found.most_different == expected.most_different
 
 
-def test_a_run_beside_itself_differs_by_nothing(store):
-    run = record(store)
-    comparison = compare(run.folder, run.folder).comparison
-    assert comparison.relative_change == 0
-    assert comparison.verdict.label == "PASS"
-
-
 def test_runs_of_different_choices_do_not_compare(store):
     first = record(store)
     second = record(store, config=replace(CONFIG, seed=1))
@@ -105,11 +98,8 @@ def test_exports_hold_every_text(store, tmp_path):
     assert values["run"]["name"] == run.info.name
 
 
-def test_an_unknown_export_format(store, tmp_path):
+def test_exports_that_cannot_be_made(store, tmp_path):
     with pytest.raises(OptionError, match="unknown export format 'xlsx'; known: csv"):
         export(record(store), tmp_path / "run.xlsx")
-
-
-def test_an_export_that_cannot_be_written(store, tmp_path):
     with pytest.raises(DataError, match="cannot be written"):
         export(record(store), tmp_path / "missing" / "run.csv")

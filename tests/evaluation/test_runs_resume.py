@@ -104,22 +104,6 @@ def test_a_finished_run_whose_rows_are_gone_says_so_and_measures_them_again(stor
         assert store.open(run.info.name).summary().to_dict() == expected
 
 
-def test_closing_the_generator_stops_and_keeps_what_is_done(store):
-    model = TableModel(1)
-    with start(store, prepare_info(CONFIG, model)) as recorder:
-        rows = recorder.measure(model, TEXTS)
-        kept = [next(rows) for _ in range(9)]
-        rows.close()
-    run = store.open(recorder.name)
-    assert run.state == STOPPED
-    assert [row.id for row in run.rows()] == [row.id for row in kept]
-    assert run.summary().texts == sum(not isinstance(row, SkippedText) for row in kept)
-    with resume(store, recorder.name) as again:
-        rest = list(again.measure(model, TEXTS))
-    assert len(kept) + len(rest) == len(TEXTS)
-    assert store.open(recorder.name).state == "done"
-
-
 def test_a_lost_network_keeps_the_rows_so_far(store):
     def texts():
         yield from ["the cat sat on the mat"] * 700
@@ -235,15 +219,9 @@ def test_two_processes_never_write_one_run(tmp_path):
         assert recorder.name == name
 
 
-def test_two_writers_in_one_process(store):
-    run = record(store)
-    with resume(store, run.info.name), pytest.raises(DataError, match="another process"):
-        resume(store, run.info.name)
-    resume(store, run.info.name).close()
+def test_a_file_system_without_locks(store, monkeypatch):
+    code = errno.ENOLCK
 
-
-@pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOSYS])
-def test_a_file_system_without_locks(store, monkeypatch, code):
     def refuse(file, operation):
         raise OSError(code, os.strerror(code))
 

@@ -7,14 +7,9 @@ import sys
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from text_files import read
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.texts import TextChoice, open_texts
-
-
-def read(path, **choices):
-    return list(open_texts(TextChoice(str(path), **{"shuffle": False, **choices}).source()))
-
 
 GZIP = gzip.compress(b"some text that is long enough\n" * 1000, mtime=0)
 

@@ -38,14 +38,6 @@ def test_they_are_clean_and_of_many_lengths():
     assert lengths[-1] > 100
 
 
-def test_no_five_words_are_a_refrain():
-    runs = Counter()
-    for record in records():
-        words = record["text"].split()
-        runs.update({" ".join(words[at : at + 5]) for at in range(len(words) - 4)})
-    assert runs.most_common(1)[0][1] <= 2
-
-
 def test_the_readme_counts_them_rightly():
     readme = (asset("texts") / "README.md").read_text(encoding="utf-8")
     for kind in KINDS:

@@ -3,42 +3,17 @@
 Streams are checked against one file with the same texts, read by the code for files.
 """
 
-import gzip
-import io
-import json
 import tempfile
-import tracemalloc
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from text_files import LAYOUTS, content
 
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.texts import TextChoice, TextSource, open_texts
 from fillmask_ui.texts.reading import count_texts, file_texts, shards
-
-LAYOUTS = ["txt", "txt.gz", "csv", "csv.gz", "tsv", "jsonl", "jsonl.gz", "parquet"]
-
-
-def content(texts, layout):
-    """The bytes of a file of a layout."""
-    kind = layout.removesuffix(".gz")
-    if kind == "parquet":
-        file = io.BytesIO()
-        table = pa.table({"n": [1] * len(texts), "text": pa.array(texts, pa.string())})
-        pq.write_table(table, file, row_group_size=2)
-        return file.getvalue()
-    mark = "\t" if kind == "tsv" else ","
-    header = {"csv": "n,text\n", "tsv": "n\ttext\n"}.get(kind, "") if texts else ""
-    row = {
-        "txt": "{}\n".format,
-        "jsonl": lambda text: json.dumps({"text": text}) + "\n",
-    }.get(kind, lambda text: f'1{mark}"{text}"\n')
-    written = (header + "".join(map(row, texts))).encode()
-    return gzip.compress(written, 1) if layout.endswith(".gz") else written
 
 
 def fill(folder, files, layout):
@@ -176,33 +151,21 @@ def test_files_of_two_layouts_are_refused_by_name(tmp_path):
     assert "--format" in message
 
 
-def test_what_plain_text_or_rows_do_not_have_is_said_as_of_a_file(tmp_path):
-    fill(tmp_path, [["one"]], "txt")
-    assert "plain text has no column 'body'" in said(tmp_path, column="body")
-    (tmp_path / "a.txt").rename(tmp_path / "a.csv")
-    assert "only plain text is read by paragraph" in said(tmp_path, by="paragraph")
-
-
 @pytest.mark.parametrize(
     ("names", "kind"),
     [
         (["a.txt", "b.txt"], "folder"),
-        (["part-00000-of-00002.parquet", "part-00001-of-00002.parquet"], "folder"),
+        (["part-00000-of-00002.parquet"], "folder"),
         (["contest.txt", "latest.txt", "a.txt"], "folder"),
         (["a.txt", "older/b.txt"], "folder"),
-        (["a.txt", "README.md"], "folder"),
         ([], "folder"),
-        (["test.parquet"], "dataset"),
         (["test-00000-of-00002.parquet"], "dataset"),
         (["mine_train.csv", "mine_test.csv"], "dataset"),
         (["a.txt", "train/b.txt"], "dataset"),
-        (["data/a.parquet"], "folder"),
         (["data/test-00000-of-00001.parquet"], "dataset"),
         (["a/b/test.csv"], "dataset"),
         (["data/a.arrow"], "dataset"),
         (["a.parquet", "dataset_info.json"], "dataset"),
-        (["data.arrow", "state.json"], "dataset"),
-        (["train/data.arrow", "dataset_dict.json"], "dataset"),
     ],
 )
 def test_a_folder_is_a_data_set_where_it_is_laid_out_as_one(tmp_path, names, kind):
@@ -241,27 +204,3 @@ def test_names_of_splits_are_those_of_the_library(tmp_path):
         theirs = get_data_patterns(str(folder))
         split = theirs != {"train": ["**"]}
         assert (TextChoice(str(folder)).source().kind == "dataset") == split, (name, theirs)
-
-
-def test_a_source_survives_json_and_has_a_signature(tmp_path):
-    fill(tmp_path, [["one"]], "txt")
-    source = TextChoice(f"{tmp_path}/", samples=5).source()
-    assert TextSource.from_dict(json.loads(json.dumps(source.to_dict()))) == source
-    assert str(source) == f"texts:{tmp_path}|samples:5|shuffle:42"
-
-
-@pytest.mark.parametrize("choices", [{"shuffle": False}, {"samples": 500}])
-def test_memory_does_not_grow_with_the_number_of_files(tmp_path, choices):
-    peaks, rows = {}, [f"{number} " + "a sentence of some words " * 36 for number in range(600)]
-    for count in (1, 15):
-        folder = fill(tmp_path / str(count), [rows] * count, "txt")
-        source = TextChoice(str(folder), **choices).source()
-        tracemalloc.start()
-        try:
-            for _ in open_texts(source):
-                pass
-            peaks[count] = tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-    permutation = 8 * len(rows) * 15 if choices.get("shuffle", True) else 0
-    assert peaks[15] <= peaks[1] + permutation + 500_000

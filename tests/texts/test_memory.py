@@ -41,7 +41,6 @@ def peak_bytes(source):
     ("name", "choices"),
     [
         ("rows.txt", {"shuffle": False}),
-        ("rows.txt", {"samples": 500}),
         ("rows.csv", {"samples": 500}),
         ("rows.jsonl.gz", {"samples": 500}),
     ],

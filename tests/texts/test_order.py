@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fillmask_ui.errors import DataError
-from fillmask_ui.texts import rows
 from fillmask_ui.texts.rows import pick, shuffled_positions
 
 
@@ -44,22 +43,3 @@ def test_the_stream_is_read_no_further_than_the_last_text_asked_for():
 def test_data_that_shrank_between_counting_and_reading_is_an_error():
     with pytest.raises(DataError, match="became shorter while it was read"):
         list(pick(iter(["only one"]), np.array([0, 5])))
-
-
-def test_a_full_disk_is_said(monkeypatch):
-    class Full:
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            return None
-
-        def tell(self):
-            return 0
-
-        def write(self, _):
-            raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(rows.tempfile, "TemporaryFile", Full)
-    with pytest.raises(DataError, match=r"a copy in .* cannot be read as texts: No space left"):
-        list(pick(iter(["a", "b"]), np.array([1, 0])))

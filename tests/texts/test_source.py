@@ -43,12 +43,10 @@ def test_options_left_out_keep_their_defaults():
 @pytest.mark.parametrize(
     ("choices", "said"),
     [
-        ({"samples": 0}, "1 or more; it was 0"),
-        ({"samples": -3}, "1 or more; it was -3"),
+        ({"samples": 0}, "at least 1; it was 0"),
         ({"seed": -1}, "0 or larger and below 2.63; it was -1"),
         ({"by": "page"}, "known: line, paragraph"),
         ({"encoding": "utf-9"}, "unknown encoding 'utf-9'"),
-        ({"encoding": "hex"}, "unknown encoding 'hex'"),
         ({"format": "xml"}, "known: csv, jsonl, parquet, tsv, txt"),
         ({"column": "body"}, "plain text has no column"),
         ({"format": "csv", "by": "paragraph"}, "only plain text is read by paragraph"),
