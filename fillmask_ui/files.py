@@ -45,19 +45,12 @@ def user_folder(kind: str) -> Path:
     """The folder for "cache", "runs" or "variants": FILLMASK_UI_CACHE, ..., or the platform's."""
     import platformdirs
 
-    variable = f"FILLMASK_UI_{kind.upper()}"
-    given = os.environ.get(variable, "")
+    given = os.environ.get(f"FILLMASK_UI_{kind.upper()}", "")
     if given.strip():
-        folder = expanded(given)
-    elif kind == "cache":
-        folder = platformdirs.user_cache_path("fillmask-ui", appauthor=False, opinion=False)
-    else:
-        folder = platformdirs.user_data_path("fillmask-ui", appauthor=False) / kind
-    if str(folder).startswith("~"):
-        raise DataError(
-            f"there is no home folder for {folder}: set {variable} to a folder that can be written"
-        )
-    return folder
+        return expanded(given)
+    if kind == "cache":
+        return platformdirs.user_cache_path("fillmask-ui", appauthor=False, opinion=False)
+    return platformdirs.user_data_path("fillmask-ui", appauthor=False) / kind
 
 
 def check_target(target: Path | None, *read: Path, folder: str | Path | None = None) -> None:

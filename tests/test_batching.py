@@ -1,12 +1,16 @@
-"""batching against its definitions."""
+"""batching against its definitions, its threads against the plain map."""
+
+import threading
+import time
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_model import TableModel
 
 from fillmask_ui import batching
+from fillmask_ui.batching import Budget, in_order, sharing
 from fillmask_ui.errors import ModelOutputError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate
 from fillmask_ui.filling import fill
@@ -36,24 +40,15 @@ def test_sorting_leaves_little_padding():
 
 
 @given(LENGTHS, st.integers(1, 100), st.integers(1, 9))
-def test_windows_keep_order_and_bounds(sizes, max_size, max_items):
-    parts = list(batching.windows(sizes, lambda size: size, max_size=max_size, max_items=max_items))
-    assert [size for part in parts for size in part] == sizes
-    for part in parts:
+def test_windows_keep_order_and_bounds_and_read_one_item_ahead(sizes, max_size, max_items):
+    unread = iter(sizes)
+    parts = []
+    for part in batching.windows(unread, int, max_size=max_size, max_items=max_items):
+        parts += part
         assert len(part) <= max_items
         assert sum(part) <= max_size or len(part) == 1
-
-
-def test_windows_read_one_item_ahead_at_most():
-    read = []
-
-    def stream():
-        for number in range(100):
-            read.append(number)
-            yield number
-
-    next(batching.windows(stream(), lambda _: 1, max_size=10, max_items=10))
-    assert len(read) == 11
+        assert len(sizes) - unread.__length_hint__() <= len(parts) + 1
+    assert parts == sizes
 
 
 def test_pad():
@@ -63,22 +58,10 @@ def test_pad():
     assert batch.input_ids.dtype == batch.attention_mask.dtype == np.int64
 
 
-def test_an_empty_batch():
-    with pytest.raises(ValueError):
-        batching.pad([], pad_id=0)
-
-
-def test_a_model_without_logits_for_all_words_is_told():
-    class Narrow(TableModel):
-        def logits_at(self, *asked):
-            return super().logits_at(*asked)[:, :10]
-
-    with pytest.raises(ModelOutputError, match=r"logits \[1, 10\] .*its tokenizer knows"):
-        fill(Narrow(), "the [MASK] sat.")
-
-
-@pytest.mark.parametrize("cut", [lambda own: own[:-1], lambda own: own[0], lambda own: own[None]])
-def test_a_model_that_answers_other_positions_than_asked_is_told(cut):
+@pytest.mark.parametrize(
+    "cut", [lambda own: own[:-1], lambda own: own[0], lambda own: own[None], lambda own: own[:, :9]]
+)
+def test_a_model_that_answers_other_positions_or_words_than_asked_is_told(cut):
     class Careless(TableModel):
         def logits_at(self, *asked):
             return cut(super().logits_at(*asked))
@@ -91,3 +74,85 @@ def test_a_model_that_answers_other_positions_than_asked_is_told(cut):
     ):
         with pytest.raises(ModelOutputError, match=r"table-0-0 gave logits \[.*one row per"):
             measure()
+
+
+def alive():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("fillmask")]
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 3)), st.integers(1, 5))
+def test_in_order_is_map(items, workers):
+    def slow(item):
+        time.sleep(item / 1e4)
+        return item, sharing()
+
+    assert list(in_order(slow, items, workers)) == [(item, workers) for item in items]
+    assert sharing() == 1
+
+
+def test_threads_work_at_a_time_and_one_worker_in_the_thread_of_the_caller():
+    meeting = threading.Barrier(3)  # nobody gets past it alone
+    list(in_order(lambda _: meeting.wait(10), range(6), 3))
+    unread = iter([1, 2, 3])
+    results = in_order(lambda _: threading.current_thread(), unread, 1)
+    assert next(results) is threading.current_thread()
+    assert [*unread] == [2, 3]
+
+
+@pytest.mark.parametrize("taken", [0, 1, 5])
+def test_a_closed_stream_leaves_no_thread_and_no_work(taken):
+    begun, unread = [], iter(range(1000))
+
+    def slow(item):
+        begun.append(item)
+        time.sleep(0.01)
+        return item
+
+    results = in_order(slow, unread, 3)
+    for _ in range(taken):
+        next(results)
+    results.close()
+    assert not alive()
+    after = len(begun)
+    time.sleep(0.05)
+    assert len(begun) == after <= taken + 7
+    assert next(unread) <= taken + 7
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("of_the_items", [True, False])
+def test_an_error_comes_after_the_results_before_it(workers, of_the_items):
+    def stream():
+        for item in range(100):
+            if of_the_items and item == 5:
+                raise ValueError("five")
+            yield item
+
+    results, found = in_order(lambda item: 5 // (5 - item) and item, stream(), workers), []
+    with pytest.raises((ValueError, ZeroDivisionError)):
+        found.extend(results)
+    assert found == [0, 1, 2, 3, 4]
+    assert not alive()
+
+
+def test_a_budget_is_never_exceeded_and_all_get_their_part():
+    budget, lock = Budget(10), threading.Lock()
+    held, most = 0, 0
+
+    def take(amount):
+        nonlocal held, most
+        with budget.part(amount):
+            with lock:
+                held += amount
+                most = max(most, held)
+            time.sleep(0.001)
+            with lock:
+                held -= amount
+        return amount
+
+    amounts = [1, 10, 3, 7, 9, 2, 10, 5] * 5
+    assert list(in_order(take, amounts, 4)) == amounts
+    assert most <= 10
+    with pytest.raises(ValueError, match="11 of 10"), budget.part(11):
+        pass

