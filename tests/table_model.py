@@ -187,6 +187,15 @@ class TableModel:
         )
 
 
+def log_softmax_at(model, ids, position):
+    """torch's log-softmax over the logits at one position of one text, float64 [V]."""
+    import torch
+
+    mask, rows, cols = np.ones((1, len(ids)), int), np.array([0]), np.array([position])
+    logits = model.logits_at(np.array([ids]), mask, rows, cols)
+    return torch.log_softmax(torch.from_numpy(logits).double(), dim=-1)[0]
+
+
 def sample_texts(count, seed=0, longest=12):
     """Texts of 1 to `longest` words, drawn from the vocabulary."""
     rng = np.random.default_rng(seed)

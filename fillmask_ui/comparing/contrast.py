@@ -23,7 +23,6 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import Any
 
 from fillmask_ui import scoring
@@ -41,7 +40,7 @@ from fillmask_ui.filling.candidates import (
     read_prompt,
 )
 from fillmask_ui.filling.prompt import normalise_masks
-from fillmask_ui.filling.words import TokenizedWord, split_into_tokens, tokens_read, word_scores
+from fillmask_ui.filling.words import TokenizedWord, split_into_tokens, tokens_read
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Candidate, Encoding, Filling, MaskFilling, ScoredWord, finite
 
@@ -65,6 +64,17 @@ class Said:
     nll_nats: float | None = None
     rank: int | None = None  # among all V tokens, 1 for the best; None for several tokens
     listed: bool = False  # whether it is in the top k
+
+    @classmethod
+    def of(cls, own: Distribution, ids: Ids | None) -> "Said":
+        """What a model says of a word, given as tokens."""
+        if ids is None:
+            return cls()
+        found = own.score(ids)
+        token_id = ids[0] if len(ids) == 1 else None
+        token = None if token_id is None else own.model.vocabulary.token(token_id)
+        listed = isinstance(found, Candidate)
+        return cls(token, token_id, found.probability, found.nll_nats, found.rank, listed)
 
 
 @dataclass(frozen=True)
@@ -132,32 +142,6 @@ class Contrast:
     candidates: tuple[ContrastedWord, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class _Side:
-    """A distribution that can be asked about any word."""
-
-    own: Distribution
-
-    @cached_property
-    def known(self) -> dict[Ids, Candidate | ScoredWord]:
-        """What is scored already."""
-        listed = {(own.token_id,): own for own in self.own.mask.candidates}
-        return {_ids(word): word for word in self.own.mask.scored} | listed
-
-    def says(self, ids: Ids | None) -> Said:
-        """Its score of a word, given as tokens."""
-        if ids is None:
-            return Said()
-        own, model = self.own, self.own.model
-        if (found := self.known.get(ids)) is None:
-            words, log_probs = [TokenizedWord("", ids)], own.values.log_probabilities
-            (found,) = word_scores(model, own.ids, own.mask.position, words, log_probs)
-        token_id = ids[0] if len(ids) == 1 else None
-        token = None if token_id is None else model.vocabulary.token(token_id)
-        listed = isinstance(found, Candidate)
-        return Said(token, token_id, found.probability, found.nll_nats, found.rank, listed)
-
-
 def _larger(own: ContrastedWord) -> float:
     return max(own.probability or 0.0, own.other_probability or 0.0)
 
@@ -171,20 +155,13 @@ def contrast(
     alike: bool = True,
     size: Callable[[ContrastedWord], float] = _larger,
 ) -> Contrast:
-    """Two distributions side by side.
+    """Two distributions side by side: A's and B's, at some words, the larger in `size` first.
 
-    Args:
-        one: A's.
-        two: B's.
-        words: that are listed, with their names.
-        asked: those of them that the user asked about.
-        alike: whether both have one tokenizer, and so the divergences.
-        size: of two words the larger comes first.
+    They have divergences where they are `alike`, of one tokenizer.
     """
-    a, b = _Side(one), _Side(two)
     rows = [
-        ContrastedWord.of(word, a.says(pair[0]), b.says(pair[1]), asked=pair in asked)
-        for pair, word in words.items()
+        ContrastedWord.of(name, Said.of(one, pair[0]), Said.of(two, pair[1]), asked=pair in asked)
+        for pair, name in words.items()
     ]
     rows.sort(key=size, reverse=True)
     kl_nats, js_nats = (
@@ -215,19 +192,9 @@ def pair_masks(
 ) -> Contrast:
     """The same words at a mask of two sentences, the largest difference of probability first.
 
-    Args:
-        model: from `load_model`.
-        first: with one mask or more.
-        second: the same; its other words may differ in any way.
-        masks: which mask of each, from the left, from 0.
-        top_k: how many of the best tokens of each sentence, 1 to 100.
-        words: more words, of any number of sub-tokens.
-        most_work: as for `fill`, for each sentence.
-
-    Raises:
-        TextError: if a text is blank, has no mask or is too long.
-        OptionError: if there is no such mask, or as of `score_candidates`.
-        ModelOutputError: if the model returns NaN.
+    The words are the `top_k` best tokens of each, 1 to 100, and more `words` of any number of
+    sub-tokens. `masks` says which mask of each, from the left, from 0; `most_work` is as for
+    `fill`, for each sentence, and so are the errors.
 
     >>> from fillmask_ui import load_model
     >>> said = "The {} said that [MASK] was tired.".format
@@ -309,15 +276,8 @@ def compare(
 ) -> Comparison:
     """What two models put at each mask of a text, side by side.
 
-    Args:
-        model_a: from `load_model`.
-        model_b: the same; any other, or the same once more.
-        text: as for `fill`; each model sees its own mask token.
-        top_k: tokens that each lists for each mask, 1 to 100; None for the whole vocabulary.
-        candidates: words to score at each mask under both, of any number of sub-tokens.
-        joint: joint fillings that each lists where there are 2 to 16 masks; 0 for none.
-        most_work: tokens that both models together may be made to read for words of several
-            sub-tokens; None for any number.
+    The arguments are those of `fill`, and each model sees its own mask token. `most_work` limits
+    both models together, also for listed words that are several tokens of the other model.
 
     Raises:
         FillmaskError: as of `fill`; the message names the model that cannot take the text.

@@ -44,12 +44,7 @@ from fillmask_ui.filling.prompt import (
     mask_position,
     normalise_masks,
 )
-from fillmask_ui.filling.words import (
-    ROWS_PER_CALL,
-    exponentials_at,
-    split_into_tokens,
-    text_words,
-)
+from fillmask_ui.filling.words import log_probabilities_at, split_into_tokens, text_words
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Candidate, Example, finite
 
@@ -172,20 +167,11 @@ def divergent_sentences(
 ) -> Generator[Search]:
     """Search texts for the sentences on which two models differ most.
 
-    Args:
-        model_a: from `load_model`.
-        model_b: the same; any other, or the same once more.
-        texts: of any length; they are cut into `sentences`.
-        most: sentences that are kept.
-        words: hidden in each sentence, one at a time.
-        seed: of which words; with the id of the text and the number of the sentence.
+    Of each sentence up to `words` words are hidden, one at a time, drawn by the seed, the id of the
+    text and the number of the sentence.
 
     Yields:
-        After each sentence; stop pulling to cancel.
-
-    Raises:
-        OptionError: if a number is below 1.
-        ModelOutputError: if a model returns NaN.
+        After each sentence, with the `most` best so far; stop pulling to cancel.
 
     >>> from fillmask_ui import load_model
     >>> model = load_model("embedded")
@@ -276,17 +262,16 @@ def _hidden(models: Models, place: Place) -> _Hidden:
 
 def _most_changed(models: Models, places: Sequence[_Hidden]) -> _Hidden:
     """The place at which two models of one tokenizer differ most, as far as batches tell."""
-    orders: list[tuple[bool, float]] = []
-    for start in range(0, len(places), ROWS_PER_CALL):
-        part = places[start : start + ROWS_PER_CALL]
-        first, second = (
-            exponentials_at(model, [own.ids[k] for own in part], [own.positions[k] for own in part])
-            for k, model in enumerate(models)
+    first, second = (
+        log_probabilities_at(
+            model, [own.ids[side] for own in places], [own.positions[side] for own in places]
         )
-        ratio = scoring.log_ratio(first.log_probabilities, second.log_probabilities)  # [M, V]
-        flipped = (first.best_ids != second.best_ids).tolist()
-        orders += zip(flipped, scoring.expectation(first, ratio).tolist(), strict=True)
-    return places[max(range(len(places)), key=orders.__getitem__)]
+        for side, model in enumerate(models)
+    )  # [M, V]
+    flipped = first.argmax(axis=1) != second.argmax(axis=1)
+    width = min(first.shape[1], second.shape[1])  # one may be padded
+    kls = scoring.kl_nats(first[:, :width], second[:, :width])
+    return max(zip(flipped.tolist(), kls.tolist(), places, strict=True), key=lambda own: own[:2])[2]
 
 
 def _divergence(models: Models, sentence: Sentence, place: _Hidden) -> Divergence:

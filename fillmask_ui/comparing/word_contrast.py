@@ -250,16 +250,7 @@ class SentenceComparison:
 
 
 def compare_sentence(model_a: MaskedLM, model_b: MaskedLM, text: str) -> SentenceComparison:
-    """The loss of every word of a text without masks under two models, each word hidden once.
-
-    Args:
-        model_a: from `load_model`.
-        model_b: any other, or the same: differences are then exactly 0.
-        text: any text that both take.
-
-    Raises:
-        TextError: if the text is blank, has a mask or is too long for either.
-        ModelOutputError: if a model returns NaN.
+    """The loss of every word of a text without masks under two models; errors as of `surprisal`.
 
     >>> from fillmask_ui import load_model
     >>> found = compare_sentence(load_model(), load_model("embedded:int8"), "The cat sat.")

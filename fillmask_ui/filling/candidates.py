@@ -17,6 +17,7 @@ normalised over the whole vocabulary. Three questions build on it:
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -117,6 +118,19 @@ class Distribution:
     mask: MaskFilling  # the best tokens, and the words asked about
     values: scoring.Exponentials  # of [1, V]
 
+    def score(self, word: tuple[int, ...]) -> Candidate | ScoredWord:
+        """A word, given as tokens: from the list, as asked about, or by asking the model."""
+        if word in self._known:
+            return self._known[word]
+        words, log_probs = [TokenizedWord("", word)], self.values.log_probabilities
+        return word_scores(self.model, self.ids, self.mask.position, words, log_probs)[0]
+
+    @cached_property
+    def _known(self) -> dict[tuple[int, ...], Candidate | ScoredWord]:
+        listed = {(own.token_id,): own for own in self.mask.candidates}
+        asked = {tuple(part.token_id for part in own.parts): own for own in self.mask.scored}
+        return asked | listed
+
 
 def distributions(
     model: MaskedLM,
@@ -160,14 +174,9 @@ def distribution_at(
 def fill_at(
     model: MaskedLM, ids: tuple[int, ...], position: int, target: int, *, top_k: int
 ) -> MaskFilling:
-    """What the model puts at one position of a text that is given as T token ids.
+    """What the model puts at one position of a text of T token ids, special tokens included.
 
-    Args:
-        model: from `load_model`.
-        ids: with special tokens, as the model is to read them; not only masks can be asked about.
-        position: in [0, T).
-        target: id of a token, which is scored as the one word that was asked about.
-        top_k: tokens listed, best first.
+    Not only masks can be asked about. The token `target` is scored as the one word asked about.
     """
     word = TokenizedWord(model.vocabulary.word(target), (target,))
     return next(distributions(model, ids, [position], [[word]], top_k)).mask
@@ -220,19 +229,12 @@ def check_work(wanted: int, most: int | None) -> None:
 def score_candidates(
     model: MaskedLM, text: str, words: Sequence[str], *, most_work: int | None = None
 ) -> tuple[tuple[ScoredWord, ...], ...]:
-    """Probability of given words at each mask, whatever the number of their sub-tokens.
+    """Probability of one word or more at each mask, whatever the number of their sub-tokens.
 
-    Args:
-        model: from `load_model`.
-        text: with one mask or more.
-        words: at least one; a raw vocabulary string with its prefix (`##ing`) counts as itself.
-        most_work: as for `fill`.
+    A raw vocabulary string with its prefix (`##ing`) counts as itself. Errors are those of `fill`.
 
     Returns:
         One tuple per mask, from left to right, of one entry per word, in the order given.
-
-    Raises:
-        FillmaskError: as `fill`, and if no word is given.
     """
     if not words:
         raise OptionError("no candidate words were given: separate them by commas, as in: cat, dog")
@@ -248,11 +250,7 @@ def score_candidate_at(
 
 
 def unscorable(model: MaskedLM, text: str, words: Sequence[str]) -> dict[str, str]:
-    """Which of some words cannot be scored at the masks of a text, and why, in words.
-
-    Raises:
-        TextError: if the text itself cannot be predicted.
-    """
+    """Which of some words cannot be scored at the masks of a text, and why, in words."""
     encoding = encode_masked(model, text)
 
     def problem(word: str) -> str:

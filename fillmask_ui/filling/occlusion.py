@@ -61,16 +61,8 @@ class Occlusion:
 def occlude(model: MaskedLM, text: str, mask: int = 0, *, word: str = "") -> Occlusion:
     """How far the prediction at a mask moves when each other word is hidden in turn.
 
-    Args:
-        model: from `load_model`.
-        text: with one mask or more; the other masks stay.
-        mask: which one, from the left, from 0.
-        word: the true word there; the first candidate is followed unless it is exactly one token.
-
-    Raises:
-        TextError: if the text is blank, has no mask or is too long.
-        OptionError: if there is no such mask.
-        ModelOutputError: if the model returns NaN.
+    Masks are numbered from the left, from 0; the others stay. `word` is the true word there: the
+    first candidate is followed unless it is exactly one token. Errors are those of `fill`.
 
     >>> from fillmask_ui import load_model
     >>> text = "Paris is the capital of [MASK]."
@@ -91,11 +83,7 @@ def occlusion_windows(
     start: int = 0,
     window_tokens: int = WINDOW_TOKENS,
 ) -> Iterator[Occlusion]:
-    """`occlude` as it is computed: some words at a time, one without words if none are left.
-
-    `start` is the number of the first word wanted, as `text_words` counts them; the model reads
-    at most `window_tokens` for one window, unless one word takes more.
-    """
+    """`occlude` as it is computed, in windows as of `surprisal_windows`; at least one."""
     encoding = encode_masked(model, text)
     position = mask_position(encoding, model.vocabulary, mask)
     true: tuple[TokenizedWord, ...] = ()

@@ -113,9 +113,7 @@ class SentenceSurprisal:
 def surprisal(model: MaskedLM, text: str) -> SentenceSurprisal:
     """The surprisal of every word of a text without masks, each hidden once.
 
-    Args:
-        model: from `load_model`.
-        text: any text that the model takes; its cost grows with the square of its length.
+    Its cost grows with the square of the text's length.
 
     Raises:
         TextError: if the text is blank, has a mask or is too long.
@@ -139,18 +137,10 @@ def surprisal_windows(
     window_tokens: int = WINDOW_TOKENS,
     most_work: int | None = None,
 ) -> Iterator[tuple[WordSurprisal, ...]]:
-    """`surprisal` as it is computed: some words at a time, at least one.
+    """`surprisal` as it is computed: some words at a time, from number `start` on.
 
-    Args:
-        model: from `load_model`.
-        text: without masks.
-        start: number of the first word wanted, as `text_words` counts them, from 0.
-        window_tokens: tokens that the model reads for one window, unless one word takes more.
-        most_work: tokens that the model may be made to read for one word; None for any number.
-
-    Raises:
-        TextError: as `surprisal`, and at a word that takes more than `most_work`.
-        ModelOutputError: as `surprisal`.
+    The model reads at most `window_tokens` tokens for one window, unless one word takes more. A
+    word that makes it read more than `most_work` is a `TextError`.
     """
     encoding = encode_unmasked(model, text)
     words = text_words(encoding, model.vocabulary)[start:]

@@ -1,4 +1,4 @@
-"""Where two models part, against each of them alone, by hand where the rule is an order."""
+"""The sentences on which two models differ most, against each of them alone and by hand."""
 
 import json
 from itertools import islice
@@ -12,7 +12,6 @@ from table_model import TableModel, TableVocabulary, letter_vocabulary, sample_t
 from fillmask_ui import divergent_sentences, fill, load_model
 from fillmask_ui.comparing.divergence_search import Sentence, look, sentences
 from fillmask_ui.errors import ModelOutputError, OptionError
-from fillmask_ui.filling import score_candidates
 from fillmask_ui.records import Example
 
 FIRST, SECOND = TableModel(seed=3), TableModel(seed=3, noise=0.4)
@@ -32,6 +31,18 @@ def distributions(pair, masked, mask=0):
         yield np.array([own.probability for own in ordered])
 
 
+def check_sides(pair, found):
+    """Both numbers of everything are those of either model alone."""
+    asked = [found.word] if found.word else []
+    own, other = (
+        fill(model, found.masked, top_k=1, candidates=asked).masks[found.mask] for model in pair
+    )
+    assert (found.first, found.other_first) == (own.candidates[0], other.candidates[0])
+    if asked:
+        losses = own.scored[0].nll_nats, other.scored[0].nll_nats
+        assert (found.nll_nats, found.other_nll_nats) == losses
+
+
 @pytest.mark.parametrize("names", [None, ("embedded", "embedded:int8")])
 def test_every_number_is_that_of_either_model_alone(names):
     pair = [load_model(name) for name in names] if names else (FIRST, SECOND)
@@ -42,48 +53,40 @@ def test_every_number_is_that_of_either_model_alone(names):
     best = last(*pair, texts, most=5).best
     assert best
     for found in best:
-        start, end = found.start, found.end
-        text = found.sentence.text
+        start, end, text = found.start, found.end, found.sentence.text
         assert text[start:end] == found.word
         assert found.masked == f"{text[:start]}[MASK]{text[end:]}"
-        own, other = (
-            fill(model, found.masked, top_k=1, candidates=[found.word]).masks[0] for model in pair
-        )
-        assert (found.first, found.other_first) == (own.candidates[0], other.candidates[0])
-        assert found.nll_nats == own.scored[0].nll_nats
-        assert found.other_nll_nats == other.scored[0].nll_nats
+        check_sides(pair, found)
         assert found.flipped == (found.first.token_id != found.other_first.token_id)
         p, q = distributions(pair, found.masked)
         assert found.kl_nats == pytest.approx(entropy(p, q), rel=1e-6)
         assert found.js_nats == pytest.approx(jensenshannon(p, q) ** 2, rel=1e-6)
 
 
-def test_a_sentence_is_told_by_the_word_that_changes_most():
-    """Every word is hidden by hand, in a model that no batch changes."""
+@pytest.mark.parametrize("second", [SECOND, TableModel(seed=3, noise=0.4, width=70)])
+def test_a_sentence_stands_for_the_word_that_changes_most(second):
+    """Every word is hidden by hand, in a model that no batch changes; also with a padded one."""
     text = "the old cat walked on the red mat and ran ."
-    words = text.split()[:-1]
-    orders = []
+    words, orders = text.split()[:-1], []
     for index, word in enumerate(words):
         masked = " ".join([*words[:index], "[MASK]", *words[index + 1 :], "."])
-        p, q = distributions((FIRST, SECOND), masked)
+        p, q = (own[: FIRST.vocabulary.size] for own in distributions((FIRST, second), masked))
         orders.append((p.argmax() != q.argmax(), entropy(p, q), word))
-    found = look(FIRST, SECOND, Sentence(0, 0, text), words=50)
-    assert found.words == len(words)
-    assert (found.found.flipped, found.found.word) == (max(orders)[0], max(orders)[2])
-    assert found.found.kl_nats == pytest.approx(max(orders)[1])
+    looked = look(FIRST, second, Sentence(0, 0, text), words=50)
+    assert looked.words == len(words)
+    assert (looked.found.flipped, looked.found.word) == (max(orders)[0], max(orders)[2])
+    assert looked.found.kl_nats == pytest.approx(max(orders)[1])
 
 
 def test_the_most_changed_come_first_and_the_best_so_far_after_each_sentence():
     searches = [*divergent_sentences(FIRST, SECOND, TEXTS, most=6)]
-    everything = [own.latest.found for own in searches if own.latest.found]
     for number, search in enumerate(searches, start=1):
         so_far = [own.latest.found for own in searches[:number] if own.latest.found]
         wanted = sorted(so_far, key=lambda own: (not own.flipped, -own.kl_nats))
         assert list(search.best) == wanted[:6]
         assert search.looked + search.left_out == number
-        assert search.parted == len(so_far)
-        assert search.flipped == sum(own.flipped for own in so_far)
-    assert {own.flipped for own in everything} == {True, False}
+        assert (search.parted, search.flipped) == (len(so_far), sum(own.flipped for own in so_far))
+    assert 0 < search.flipped < search.parted
     assert search.words == sum(own.latest.words for own in searches)
     assert json.loads(json.dumps(search.to_dict()))["best"][0]["masked"] == search.best[0].masked
 
@@ -91,42 +94,35 @@ def test_the_most_changed_come_first_and_the_best_so_far_after_each_sentence():
 def test_it_reads_no_further_than_it_is_asked():
     read = []
     texts = (read.append(text.id) or text for text in TEXTS)
-    with_words = islice(divergent_sentences(FIRST, SECOND, texts), 3)
-    assert len([*with_words]) == 3
-    assert len(read) == 3
+    assert len([*islice(divergent_sentences(FIRST, SECOND, texts), 3)]) == len(read) == 3
 
 
 def test_words_depend_on_the_seed_and_the_sentence_alone():
     text = Sentence(7, 1, "the old cat walked on the red mat and ran to the river .")
-
-    def drawn(**options):
-        return look(FIRST, SECOND, text, words=3, **options).found
-
-    alone = [drawn(seed=seed) for seed in range(8)]
-    assert [drawn(seed=seed) for seed in range(8)] == alone
-    assert len({own.start for own in alone}) > 1
+    first, again = (
+        [look(FIRST, SECOND, text, words=3, seed=seed).found for seed in range(8)] for _ in "12"
+    )
+    assert first == again
+    assert len({own.start for own in first}) > 1
 
 
-def test_the_same_model_twice_never_parts():
-    for pair in (
-        (FIRST, TableModel(seed=3)),
-        (OTHER, TableModel(seed=5, vocabulary=letter_vocabulary())),
-    ):
-        search = last(*pair, TEXTS)
-        assert search.looked > 10
-        assert (search.parted, search.flipped, search.best) == (0, 0, ())
+@pytest.mark.parametrize("model", [FIRST, OTHER])
+def test_the_same_model_twice_never_differs(model):
+    search = last(
+        model, TableModel(int(model is OTHER) * 2 + 3, vocabulary=model.vocabulary), TEXTS
+    )
+    assert search.looked > 10
+    assert (search.parted, search.flipped, search.best) == (0, 0, ())
 
 
 def test_of_different_tokenizers_whole_words_are_compared():
     best = last(FIRST, OTHER, TEXTS, most=200).best
     for found in best:
         assert found.kl_nats is None and found.js_nats is None
-        ((own,),) = score_candidates(FIRST, found.masked, [found.word])
-        ((other,),) = score_candidates(OTHER, found.masked, [found.word])
-        assert (found.nll_nats, found.other_nll_nats) == (own.nll_nats, other.nll_nats)
+        check_sides((FIRST, OTHER), found)
         assert found.flipped == (found.first.word != found.other_first.word)
-    apart = [(own.flipped, abs(own.nll_nats - own.other_nll_nats)) for own in best]
-    assert apart == sorted(apart, reverse=True)
+    orders = [(own.flipped, abs(own.nll_nats - own.other_nll_nats)) for own in best]
+    assert orders == sorted(orders, reverse=True)
     # A word that is one token of one vocabulary and several of the other is among them.
     assert any(len(FIRST.vocabulary.encode_word(own.word)) == 1 for own in best)
 
@@ -136,23 +132,18 @@ def test_real_models_of_two_tokenizers(tiny_models):
     pair = [load_model(str(tiny_models.without_onnx(name)), runtime="torch") for name in names]
     found = look(*pair, Sentence(0, 0, "The quick brown fox jumps over the lazy dog.")).found
     assert found.kl_nats is None
-    assert "[MASK]" in found.masked
-    alone = [fill(model, found.masked, top_k=1, candidates=[found.word]).masks[0] for model in pair]
-    assert [own.candidates[0] for own in alone] == [found.first, found.other_first]
-    assert [own.scored[0].nll_nats for own in alone] == [found.nll_nats, found.other_nll_nats]
+    check_sides(pair, found)
 
 
-def test_a_sentence_with_masks_of_its_own_is_looked_at_there():
+def test_a_sentence_with_masks_of_its_own_is_compared_there():
     found = look(FIRST, SECOND, Sentence(0, 0, "the ___ and the <mask> ran .")).found
     assert found.masked == found.sentence.text == "the [MASK] and the [MASK] ran ."
     assert found.word is None and found.nll_nats is None and found.other_nll_nats is None
     assert found.masked[found.start : found.end] == "[MASK]"
-    kls = []
-    for mask in range(2):
-        p, q = distributions((FIRST, SECOND), found.masked, mask)
-        kls.append((np.argmax(p) != np.argmax(q), entropy(p, q)))
-    assert found.mask == kls.index(max(kls))
-    assert found.kl_nats == pytest.approx(max(kls)[1])
+    pairs = [[*distributions((FIRST, SECOND), found.masked, mask)] for mask in range(2)]
+    orders = [(p.argmax() != q.argmax(), entropy(p, q)) for p, q in pairs]
+    assert found.mask == orders.index(max(orders))
+    assert found.kl_nats == pytest.approx(max(orders)[1])
 
 
 @pytest.mark.parametrize(
@@ -164,7 +155,7 @@ def test_a_sentence_with_masks_of_its_own_is_looked_at_there():
         ("[MASK] " + "cat " * 80, "83 tokens"),
     ],
 )
-def test_what_cannot_be_looked_at_is_left_out_and_counted(text, why):
+def test_what_cannot_be_compared_is_left_out_and_counted(text, why):
     (search,) = divergent_sentences(FIRST, SECOND, [Example(0, text)])
     assert (search.looked, search.left_out, search.words, search.best) == (0, 1, 0, ())
     assert why in search.latest.left_out
@@ -180,7 +171,7 @@ def test_a_word_that_one_model_cannot_spell_is_not_hidden():
 def test_numbers_out_of_range_and_broken_models_are_refused():
     for options in ({"most": 0}, {"words": 0}):
         with pytest.raises(OptionError, match="must be 1 or more; it was 0"):
-            next(divergent_sentences(FIRST, SECOND, TEXTS, **options))
+            last(FIRST, SECOND, TEXTS, **options)
     broken = TableModel(seed=3)
     broken.left[:] = np.nan
     with pytest.raises(ModelOutputError, match="NaN"):
@@ -201,5 +192,4 @@ def test_numbers_out_of_range_and_broken_models_are_refused():
 )
 def test_sentences(text, expected):
     found = [*sentences(Example(4, text))]
-    assert [own.text for own in found] == expected
-    assert [(own.example, own.number) for own in found] == [(4, n) for n in range(len(found))]
+    assert found == [Sentence(4, number, own) for number, own in enumerate(expected)]

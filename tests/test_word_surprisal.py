@@ -1,45 +1,37 @@
-"""surprise against what Explore, `evaluate`, torch and transformers say of the same words."""
+"""Surprisal against what Explore, `evaluate`, torch and transformers say of the same words."""
 
 import math
 
 import numpy as np
 import pytest
-import torch
-from table_model import TableModel
+from table_model import TableModel, log_softmax_at
 
-from fillmask_ui import EvaluationConfig, evaluate, filling, load_model, summarize
-from fillmask_ui.errors import ModelOutputError, TextError
+import fillmask_ui
+from fillmask_ui import EvaluationConfig, evaluate, filling, load_model, summarize, surprisal
+from fillmask_ui.errors import TextError
 
 MODEL = TableModel(seed=3)
 WORDS = MODEL.vocabulary
 SENTENCE = "the cat was walking, and it warmed the stone."
 
 
-def loss(seen, position, target, model=MODEL):
-    """torch's cross_entropy at one position of one text."""
-    logits = model.logits_at(
-        np.array([seen]), np.ones((1, len(seen)), int), np.array([0]), np.array([position])
-    )
-    return torch.nn.functional.cross_entropy(
-        torch.from_numpy(logits).double(), torch.tensor([target])
-    ).item()
-
-
 def test_each_word_against_cross_entropy_by_hand():
     """walk ##ing: once both are masks, once the first stands there."""
-    found = filling.surprisal(MODEL, SENTENCE)
+    found = surprisal(MODEL, SENTENCE)
     ids, mask = list(found.encoding.ids), WORDS.mask_id
     assert [own.word.text for own in found.words] == [
         *("the", "cat", "was", "walking", ",", "and", "it", "warmed", "the", "stone", "."),
     ]
     cat, walking = found.words[1], found.words[3]
-    assert cat.nll_nats == pytest.approx(loss([*ids[:2], mask, *ids[3:]], 2, ids[2]), abs=1e-9)
-    parts = [
-        loss([*ids[:4], mask, mask, *ids[6:]], 4, ids[4]),
-        loss([*ids[:5], mask, *ids[6:]], 5, ids[5]),
-    ]
+    hidden = {2: [mask], 4: [mask, mask], 5: [mask]}
+    expected = {
+        at: -log_softmax_at(MODEL, [*ids[:at], *masks, *ids[at + len(masks) :]], at)[ids[at]].item()
+        for at, masks in hidden.items()
+    }
+    assert cat.nll_nats == pytest.approx(expected[2], abs=1e-9)
     assert [part.token for part in walking.parts] == ["walk", "##ing"]
-    np.testing.assert_allclose([part.nll_nats for part in walking.parts], parts, atol=1e-9)
+    parts = [part.nll_nats for part in walking.parts]
+    np.testing.assert_allclose(parts, [expected[4], expected[5]], atol=1e-9)
     assert walking.nll_nats == pytest.approx(sum(parts))
     assert walking.rank is None
 
@@ -47,7 +39,7 @@ def test_each_word_against_cross_entropy_by_hand():
 @pytest.mark.parametrize("text", [SENTENCE, "cat", "happiness", "the ☃ ran quickly!"])
 def test_a_click_shows_the_same_numbers(text):
     """The loss is that of the hidden word, `wanted` the candidates, once the word is hidden."""
-    for found in filling.surprisal(MODEL, text).words:
+    for found in surprisal(MODEL, text).words:
         check_click(MODEL, text, found)
 
 
@@ -58,26 +50,24 @@ def check_click(model, text, found):
     assert [own.token_id for own in found.wanted] == [own.token_id for own in mask.candidates]
     for own, same in zip(found.wanted, mask.candidates, strict=True):
         assert own.probability == pytest.approx(same.probability, abs=1e-5)
-        assert own.rank == same.rank
     if not found.unknown:
         hidden = filling.score_candidate_at(model, clicked, text[start:end], 0)
         assert found.nll_nats == pytest.approx(hidden.nll_nats, abs=1e-4)
-        assert found.probability == pytest.approx(hidden.probability, rel=1e-4)
         assert found.rank == hidden.rank
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "mpnet"])
+@pytest.mark.parametrize("family", ["bert", "roberta", "modernbert"])
 def test_real_models(family, tiny_models):
     """A click, `evaluate` and transformers' own pipeline agree; the models are of random weights.
 
-    roberta writes the mark of `unhappy` as a token of its own, which is hidden with the word.
+    roberta writes the prefix of `unhappy` as a token of its own, which is hidden with the word.
     """
     from transformers import pipeline
 
     folder = tiny_models.folder(family, onnx=False)
     model = load_model(folder, runtime="torch")
     text = "It freezes, the cat walked over the unhappy café."
-    found = filling.surprisal(model, text)
+    found = surprisal(model, text)
     for own in found.words:
         check_click(model, text, own)
     assert found.summary.pseudo_perplexity == pytest.approx(evaluated(model, text), rel=1e-5)
@@ -99,13 +89,13 @@ def evaluated(model, text):
 @pytest.mark.parametrize("text", [SENTENCE, "walked", "the ☃ ran quickly!"])
 def test_pseudo_perplexity_is_that_of_an_evaluation(text):
     """Unknown words count in neither."""
-    summary = filling.surprisal(MODEL, text).summary
+    summary = surprisal(MODEL, text).summary
     assert summary.pseudo_perplexity == pytest.approx(evaluated(MODEL, text), rel=1e-9)
     assert summary.mean_token_nll_nats == pytest.approx(math.log(summary.pseudo_perplexity))
 
 
 def test_the_summary():
-    found = filling.surprisal(MODEL, SENTENCE)
+    found = surprisal(MODEL, SENTENCE)
     summary, losses = found.summary, [own.nll_nats for own in found.words]
     assert (summary.words, summary.tokens) == (11, 13)
     assert summary.total_nll_nats == pytest.approx(sum(losses))
@@ -114,33 +104,30 @@ def test_the_summary():
 
 
 def test_unknown_words_are_scored_flagged_and_not_summed():
-    found = filling.surprisal(MODEL, "the ☃ ran")
+    found = surprisal(MODEL, "the ☃ ran")
     the, snowman, ran = found.words
     assert [own.unknown for own in found.words] == [False, True, False]
     assert snowman.nll_nats > 0
     assert found.summary.total_nll_nats == pytest.approx(the.nll_nats + ran.nll_nats)
-    assert filling.surprisal(MODEL, "☃ ☃").summary is None
+    assert surprisal(MODEL, "☃ ☃").summary is None
 
 
 def test_windows_give_the_same_words_and_can_be_stopped_and_resumed():
     model = TableModel(seed=3)
-    whole = filling.surprisal(model, SENTENCE).words
+    whole = surprisal(model, SENTENCE).words
     model.calls.clear()
     windows = [*filling.surprisal_windows(model, SENTENCE, window_tokens=40)]
-    assert len(windows) > 4
+    assert len(windows) == len(model.calls) > 4
     assert [own for window in windows for own in window] == [*whole]
     assert all(rows * length <= 48 for (_, length), rows in model.calls)
-    model.calls.clear()
-    first = next(filling.surprisal_windows(model, SENTENCE, window_tokens=40))
-    assert len(model.calls) == 1
-    rest = filling.surprisal_windows(model, SENTENCE, start=len(first))
-    assert [*first, *(own for window in rest for own in window)] == [*whole]
+    rest = filling.surprisal_windows(model, SENTENCE, start=len(windows[0]))
+    assert [*windows[0], *(own for window in rest for own in window)] == [*whole]
 
 
 def test_a_word_of_very_many_tokens_takes_several_calls():
     model = TableModel(seed=3, max_tokens=400)
     text = "the quick" + "s" * 70 + " ran"
-    found = filling.surprisal(model, text)
+    found = surprisal(model, text)
     assert len(found.words[1].parts) == 71
     assert max(rows for _, rows in model.calls) <= 64
     check_click(model, text, found.words[1])
@@ -149,31 +136,35 @@ def test_a_word_of_very_many_tokens_takes_several_calls():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "the text is empty"),
         (" \n", "the text is empty"),
-        ("the [MASK] ran", "the text has a mask"),
         ("the ___ ran", "the text has a mask"),
         ("cat " * 5000, "5,002 tokens and this model takes at most 64"),
     ],
 )
 def test_texts_that_cannot_be_used(text, message):
     with pytest.raises(TextError, match=message):
-        filling.surprisal(MODEL, text)
-
-
-def test_nan_is_said():
-    model = TableModel(seed=3)
-    model.own[WORDS.mask_id, 5] = np.nan
-    with pytest.raises(ModelOutputError, match="NaN"):
-        filling.surprisal(model, "the cat")
+        surprisal(MODEL, text)
 
 
 def test_impossible_words_are_null_in_json():
     model = TableModel(seed=3)
     model.own[WORDS.mask_id, WORDS.ids["cat"]] = -np.inf
-    found = filling.surprisal(model, "the cat ran")
+    found = surprisal(model, "the cat ran")
     assert found.words[1].nll_nats == math.inf
     assert found.summary.most == found.words[1]
     written = found.to_dict()
     assert written["words"][1]["nll_nats"] is None
     assert written["total_nll_nats"] is written["pseudo_perplexity"] is None
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [
+        (fillmask_ui, "sentence_surprise", "surprisal"),
+        (fillmask_ui, "where_they_part", "divergent_sentences"),
+        (filling, "surprise_windows", "surprisal_windows"),
+    ],
+)
+def test_earlier_names_warn(module, old, new):
+    with pytest.warns(DeprecationWarning, match=new):
+        assert getattr(module, old) is getattr(module, new)

@@ -1,0 +1,261 @@
+"""Two models, or two sentences, at a mask, against scipy and against each model alone."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import jensenshannon
+from scipy.stats import entropy
+from table_model import TableModel, TableVocabulary, letter_vocabulary
+
+from fillmask_ui import compare, fill, load_model, pair_masks, score_candidates
+from fillmask_ui.errors import ModelOutputError, OptionError, TextError
+
+FIRST, SECOND = TableModel(seed=3), TableModel(seed=3, noise=0.8)
+OTHER = TableModel(seed=5, vocabulary=letter_vocabulary())
+TEXT = "the [MASK] and the [MASK] ran ."
+
+
+class Impossible(TableModel):
+    """Gives no probability to some tokens."""
+
+    def __init__(self, *token_ids):
+        super().__init__(seed=3)
+        self.own[:, list(token_ids)] = -np.inf
+
+
+def whole(model, text=TEXT):
+    """Per mask: token id to its candidate, of the whole vocabulary."""
+    return [
+        {own.token_id: own for own in mask.candidates}
+        for mask in fill(model, text, top_k=None, joint=0).masks
+    ]
+
+
+def distribution(candidates):
+    return np.array([candidates[token_id].probability for token_id in sorted(candidates)])
+
+
+def said(row, side=""):
+    """What a row has of A, or of B."""
+    names = ("probability", "nll_nats", "rank")
+    return tuple(getattr(row, side + name) for name in names)
+
+
+def test_every_number_is_that_of_either_model_alone():
+    options = {"top_k": 4, "candidates": ["mat", "walking"]}
+    found = compare(FIRST, SECOND, TEXT, **options)
+    alone = fill(FIRST, TEXT, **options), fill(SECOND, TEXT, **options)
+    assert (found.first, found.second) == alone
+    for number, mask in enumerate(found.masks):
+        own, other = (whole(model)[number] for model in (FIRST, SECOND))
+        first, second = (side.masks[number] for side in alone)
+        assert (mask.position, mask.other_position) == (first.position, second.position)
+        assert (mask.entropy_nats, mask.other_entropy_nats) == (
+            first.entropy_nats,
+            second.entropy_nats,
+        )
+        for row in mask.candidates:
+            if row.word == "walking":
+                a, b = first.scored[1], second.scored[1]
+                assert row.token_id is None and row.rank_change is None
+            else:
+                a, b = own[row.token_id], other[row.token_id]
+                assert (row.listed, row.other_listed) == (a.rank <= 4, b.rank <= 4)
+                assert row.rank_change == a.rank - b.rank
+            assert (said(row), said(row, "other_")) == (said(a), said(b))
+            assert row.difference == b.probability - a.probability
+            assert row.log_ratio_nats == b.nll_nats - a.nll_nats
+        best = [max(row.probabilities) for row in mask.candidates]
+        assert best == sorted(best, reverse=True)
+        listed = {i for side in (own, other) for i, c in side.items() if c.rank <= 4}
+        kept = {row.token_id for row in mask.candidates if not row.asked}
+        assert listed - {FIRST.vocabulary.ids["mat"]} <= kept <= listed
+        assert {row.word for row in mask.candidates if row.asked} == {"mat", "walking"}
+
+
+@pytest.mark.parametrize(
+    ("second", "rel"),
+    [
+        (SECOND, 1e-12),
+        # A vocabulary padded to a rounder width; scipy makes each sum to 1.
+        (TableModel(seed=3, noise=0.8, width=FIRST.vocabulary.size + 7), 1e-10),
+        (Impossible(7, 9), 1e-12),
+    ],
+)
+def test_divergences_are_those_of_scipy(second, rel):
+    found = compare(FIRST, second, TEXT)
+    for mask, own, other in zip(found.masks, whole(FIRST), whole(second), strict=True):
+        p, q = (distribution(side)[: FIRST.vocabulary.size] for side in (own, other))
+        assert mask.kl_nats == pytest.approx(entropy(p, q), rel=rel)
+        assert mask.js_nats == pytest.approx(jensenshannon(p, q) ** 2, rel=rel)
+        assert 0 < mask.js_nats < math.log(2)
+        assert mask.flipped == (p.argmax() != q.argmax())
+
+
+def test_impossible_for_one_is_infinite_and_for_both_equal():
+    found = compare(FIRST, Impossible(7), TEXT)
+    assert found.masks[0].kl_nats == math.inf
+    assert json.loads(found.to_json())["masks"][0]["compare"]["kl_nats"] is None
+    (mask, _) = compare(Impossible(7, 9), Impossible(9, 7), TEXT).masks
+    assert (mask.kl_nats, mask.js_nats) == (0, 0)
+
+
+def test_the_same_model_twice_differs_in_nothing():
+    found = compare(FIRST, FIRST, TEXT, candidates=["walking"])
+    assert found.first == found.second
+    for mask in found.masks:
+        assert (mask.kl_nats, mask.js_nats, mask.flipped) == (0, 0, False)
+        for row in mask.candidates:
+            assert (row.difference, row.rank, row.listed) == (0, row.other_rank, row.other_listed)
+    assert all(own.nll_nats == own.other_nll_nats for own in found.joint)
+
+
+def test_joint_fillings_of_either_under_both():
+    found = compare(FIRST, SECOND, TEXT, joint=3)
+    alone = [
+        {own.text: own.nll_nats for own in fill(model, TEXT, joint=100, beam_width=2000).joint}
+        for model in (FIRST, SECOND)
+    ]
+    for side, listed in ((found.first, "listed"), (found.second, "other_listed")):
+        texts = {own.text for own in found.joint if getattr(own, listed)}
+        assert texts == {own.text for own in side.joint}
+    assert any(not own.listed for own in found.joint)
+    for own in found.joint:
+        assert own.nll_nats == alone[0].get(own.text, own.nll_nats)
+        assert own.other_nll_nats == alone[1].get(own.text, own.other_nll_nats)
+    assert any(own.text in alone[1] for own in found.joint if not own.other_listed)
+
+
+def test_two_tokenizers_are_compared_by_word():
+    found = compare(FIRST, OTHER, TEXT, top_k=6, candidates=["stone"], joint=3)
+    assert found.by_word and "different tokenizers" in found.notes[0]
+    for number, mask in enumerate(found.masks):
+        assert mask.kl_nats is None and mask.js_nats is None
+        own = whole(FIRST)[number]
+        for row in mask.candidates:
+            if row.listed:
+                assert said(row) == said(own[row.token_id])
+            if row.other_probability is None:  # an ending is no word
+                assert row.token.startswith("##") or row.token_id in FIRST.vocabulary.special_ids
+                assert row.difference is None
+            elif row.probability is not None:
+                scored = score_candidates(OTHER, TEXT, [row.word])[number][0]
+                assert said(row, "other_") == said(scored)
+            if row.asked:
+                assert row.rank and row.other_rank is None and row.other_token_id is None
+        assert any(row.other_listed and row.probability is None for row in mask.candidates)
+        words = [side.masks[number].candidates[0].word for side in (found.first, found.second)]
+        assert mask.flipped == (words[0] != words[1])
+    assert {own.listed for own in found.joint} == {True, False}
+    assert all(own.nll_nats is not None for own in found.joint if own.listed)
+
+
+def test_each_model_gets_its_own_mask(tiny_models):
+    """A WordPiece and a byte-level BPE model, made with transformers, as their users load them."""
+    bert, roberta = (load_model(str(tiny_models.folder(f))) for f in ("bert", "roberta"))
+    text = "The cat sat on the [MASK] by the ___."
+    for pair in ((bert, roberta), (roberta, bert)):
+        found = compare(*pair, text, top_k=8, candidates=["river"])
+        assert found.by_word and len(found.masks) == 2
+        alone = [fill(model, text, top_k=8, candidates=["river"]) for model in pair]
+        assert [found.first, found.second] == alone
+        for number, mask in enumerate(found.masks):
+            (asked,) = (row for row in mask.candidates if row.asked)
+            assert asked.probabilities == tuple(
+                side.masks[number].scored[0].probability for side in alone
+            )
+
+
+def test_json_is_that_of_the_first_model_with_the_second_beside_it():
+    found = compare(FIRST, SECOND, TEXT, top_k=2)
+    values = json.loads(found.to_json())
+    compared = [mask.pop("compare") for mask in values["masks"]]
+    assert len(values.pop("joint_compare")) == len(found.joint)
+    assert values == json.loads(fill(FIRST, TEXT, top_k=2).to_json())
+    assert compared[0]["model"] == SECOND.signature.name
+    assert compared[0]["candidates"][0]["other_rank"] == found.masks[0].candidates[0].other_rank
+    single = compare(FIRST, SECOND, "the [MASK]", top_k=None).to_dict()
+    assert "joint_compare" not in single
+    assert len(single["masks"][0]["compare"]["candidates"]) == FIRST.vocabulary.size
+
+
+def broken():
+    model = TableModel(seed=8)
+    model.left[:] = np.nan
+    return model
+
+
+@pytest.mark.parametrize(
+    ("models", "text", "error", "message"),
+    [
+        ((FIRST, TableModel(4, max_tokens=5)), TEXT, TextError, "table-4-0: the text has 9 tokens"),
+        ((FIRST, SECOND), "the cat", TextError, "table-3-0: the text has no mask"),
+        ((FIRST, broken()), TEXT, ModelOutputError, "table-8-0: the model returned NaN"),
+        (
+            (TableModel(vocabulary=TableVocabulary((*FIRST.vocabulary.tokens, "éclair"))), OTHER),
+            TEXT,
+            OptionError,
+            "table-5-0: the candidate 'éclair' cannot be spelled",
+        ),
+    ],
+)
+def test_errors_name_the_model_that_cannot_take_the_text(models, text, error, message):
+    with pytest.raises(error, match=f"^{message}"):
+        compare(*models, text, candidates=["éclair"] if "éclair" in message else [])
+
+
+def test_work_is_bounded():
+    with pytest.raises(OptionError, match="whole vocabulary would take hours"):
+        compare(FIRST, OTHER, TEXT, top_k=None)
+    compare(FIRST, SECOND, TEXT, most_work=0)
+    with pytest.raises(OptionError, match="make the model read"):
+        compare(FIRST, OTHER, TEXT, top_k=20, most_work=50)
+
+
+def test_two_sentences_have_the_words_of_either():
+    texts = "the cat [MASK] on the mat", "the dog [MASK] in it"
+    pair = pair_masks(FIRST, *texts, top_k=3, words=["walking", "ran"])
+    sides = [distribution(whole(FIRST, text)[0]) for text in texts]  # each [V]
+    wanted = {int(i) for side in sides for i in np.argsort(-side, kind="stable")[:3]}
+    wanted.add(FIRST.vocabulary.ids["ran"])
+    assert {own.token_id for own in pair.candidates if own.token_id is not None} == wanted
+    assert pair.kl_nats == pytest.approx(entropy(*sides))
+    for own in pair.candidates:
+        if own.token_id is not None:
+            expected = [side[own.token_id] for side in sides]
+            np.testing.assert_allclose(own.probabilities, expected, rtol=1e-9)
+            assert own.log_ratio_nats == pytest.approx(math.log(expected[0] / expected[1]))
+    sizes = [abs(own.difference) for own in pair.candidates]
+    assert sizes == sorted(sizes, reverse=True)
+    assert {own.word for own in pair.candidates if own.asked} == {"walking", "ran"}
+    (walking,) = [own for own in pair.candidates if own.word == "walking"]
+    for text, side in zip(texts, ("", "other_"), strict=True):
+        assert said(walking, side) == said(score_candidates(FIRST, text, ["walking"])[0][0])
+
+
+def test_a_sentence_with_itself():
+    same = pair_masks(FIRST, TEXT, TEXT, top_k=4)
+    assert {own.difference for own in same.candidates} == {0.0}
+    other = pair_masks(FIRST, TEXT, TEXT, masks=(0, 1), top_k=4)
+    masks = fill(FIRST, TEXT, top_k=4, joint=0).masks
+    assert (other.position, other.other_position) == (masks[0].position, masks[1].position)
+    for side, mask in enumerate(masks):
+        found = {own.token_id: own.probabilities[side] for own in other.candidates}
+        for candidate in mask.candidates:
+            assert found[candidate.token_id] == pytest.approx(candidate.probability)
+
+
+@pytest.mark.parametrize(
+    ("second", "options", "message"),
+    [
+        ("the cat", {}, "has no mask"),
+        ("a [MASK]", {"masks": (0, 1)}, "mask 1 was asked for"),
+        ("a [MASK]", {"top_k": 0}, "top-k"),
+        ("a [MASK]", {"words": ["walking"], "most_work": 3}, "allowed"),
+    ],
+)
+def test_pairs_that_cannot_be_made(second, options, message):
+    with pytest.raises((TextError, OptionError), match=message):
+        pair_masks(FIRST, "the [MASK]", second, **options)
