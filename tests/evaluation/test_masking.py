@@ -1,5 +1,6 @@
 """masking against transformers' DataCollatorForLanguageModeling and against its own definitions."""
 
+import math
 import warnings
 
 import numpy as np
@@ -69,6 +70,10 @@ TEXTS = [
 ]
 
 
+def hidden(encoding, recipe, seed, example_id):
+    return masking.hide_random(encoding, VOCABULARY, recipe, masking.generator(seed, example_id))
+
+
 @pytest.mark.parametrize(
     ("probability", "shares"),
     [
@@ -76,96 +81,57 @@ TEXTS = [
         (0.5, (0.5, 0.4, 0.1)),
         (1.0, (0.0, 1.0, 0.0)),
         (0.3, (1.0, 0.0, 0.0)),
-        (0.3, (0.6, 0.0, 0.4)),
         (0.9, (0.0, 0.0, 1.0)),
-        (0.3, (0.7, 0.3, 0.0)),
+        (0.15, None),  # whole words
+        (0.6, None),
     ],
 )
 def test_same_draws_as_the_collator(bert_tokenizer, probability, shares):
-    recipe = masking.MaskRecipe(probability, *shares)
+    recipe = masking.MaskRecipe(probability, *(shares or ()), whole_word=not shares)
+    options = {"mlm_probability": probability, "whole_word_mask": True}
+    if shares:
+        names = ("mlm_probability", "mask_replace_prob", "random_replace_prob")
+        options = dict(zip(names, (probability, *shares), strict=False))
+    several = 0
     for example_id, text in enumerate(TEXTS):
         encoding = VOCABULARY.encode(text)
         assert list(encoding.ids) == bert_tokenizer(text)["input_ids"]
-        expected_ids, labels = collate(
-            bert_tokenizer,
-            text,
-            42,
-            example_id,
-            mlm_probability=probability,
-            mask_replace_prob=shares[0],
-            random_replace_prob=shares[1],
-        )
-        hidden = masking.hide_random(
-            encoding, VOCABULARY, recipe, masking.generator(42, example_id)
-        )
-        np.testing.assert_array_equal(hidden.input_ids, expected_ids)
-        np.testing.assert_array_equal(hidden.cols, np.flatnonzero(labels != -100))
-        np.testing.assert_array_equal(hidden.true_ids, labels[labels != -100])
-
-
-@pytest.mark.parametrize("probability", [0.15, 0.6])
-def test_same_whole_words_as_the_collator(bert_tokenizer, probability):
-    recipe = masking.MaskRecipe(probability, whole_word=True)
-    several = 0
-    for example_id, text in enumerate(TEXTS):
-        expected_ids, labels = collate(
-            bert_tokenizer,
-            text,
-            7,
-            example_id,
-            mlm_probability=probability,
-            whole_word_mask=True,
-        )
-        hidden = masking.hide_random(
-            VOCABULARY.encode(text), VOCABULARY, recipe, masking.generator(7, example_id)
-        )
-        np.testing.assert_array_equal(hidden.input_ids, expected_ids)
-        np.testing.assert_array_equal(hidden.cols, np.flatnonzero(labels != -100))
-        several += bool((np.diff(hidden.cols) == 1).any())
+        expected_ids, labels = collate(bert_tokenizer, text, 42, example_id, **options)
+        found = hidden(encoding, recipe, 42, example_id)
+        np.testing.assert_array_equal(found.input_ids, expected_ids)
+        np.testing.assert_array_equal(found.cols, np.flatnonzero(labels != -100))
+        np.testing.assert_array_equal(found.true_ids, labels[labels != -100])
+        several += bool((np.diff(found.cols) == 1).any())
     assert several > 5  # words of several tokens took part
 
 
 def test_kinds_tell_what_the_model_sees():
     recipe = masking.MaskRecipe(1.0, 0.4, 0.3, 0.3)
     for example_id, text in enumerate(TEXTS):
-        hidden = masking.hide_random(
-            VOCABULARY.encode(text), VOCABULARY, recipe, masking.generator(1, example_id)
-        )
-        shown = hidden.input_ids[hidden.cols]
-        assert (shown[hidden.kinds == masking.MASK] == VOCABULARY.mask_id).all()
-        unchanged = hidden.kinds == masking.UNCHANGED
-        np.testing.assert_array_equal(shown[unchanged], hidden.true_ids[unchanged])
-        rest = np.setdiff1d(np.arange(len(hidden.ids)), hidden.cols)
-        np.testing.assert_array_equal(hidden.input_ids[rest], hidden.ids[rest])
+        found = hidden(VOCABULARY.encode(text), recipe, 1, example_id)
+        shown = found.input_ids[found.cols]
+        assert (shown[found.kinds == masking.MASK] == VOCABULARY.mask_id).all()
+        unchanged = found.kinds == masking.UNCHANGED
+        np.testing.assert_array_equal(shown[unchanged], found.true_ids[unchanged])
+        rest = np.setdiff1d(np.arange(len(found.ids)), found.cols)
+        np.testing.assert_array_equal(found.input_ids[rest], found.ids[rest])
 
 
 def test_shares_of_many_texts_are_those_asked_for():
-    recipe = masking.MaskRecipe(0.15)
     encoding = encoded(range(5, 30))
-    counts, total = np.zeros(3), 0
-    for example_id in range(4000):
-        rng = masking.generator(0, example_id)
-        hidden = masking.hide_random(encoding, VOCABULARY, recipe, rng)
-        counts += np.bincount(hidden.kinds, minlength=3)
-        total += len(encoding)
+    found = [hidden(encoding, masking.MaskRecipe(), 0, example_id) for example_id in range(4000)]
+    counts = np.bincount(np.concatenate([own.kinds for own in found]), minlength=3)
     # Five standard errors of a binomial share of 100,000 and of 15,000 draws.
-    assert counts.sum() / total == pytest.approx(0.15, abs=0.006)
+    assert counts.sum() / 100_000 == pytest.approx(0.15, abs=0.006)
     np.testing.assert_allclose(counts / counts.sum(), [0.8, 0.1, 0.1], atol=0.017)
 
 
 def test_masks_depend_on_seed_and_id_alone():
     encoding = VOCABULARY.encode(" ".join(["cat"] * 60))
-    recipe = masking.MaskRecipe()
-
-    def cols(seed, example_id):
-        return tuple(
-            masking.hide_random(
-                encoding, VOCABULARY, recipe, masking.generator(seed, example_id)
-            ).cols
-        )
-
-    assert cols(42, 3) == cols(42, 3)
-    assert len({cols(42, 3), cols(42, 4), cols(43, 3)}) == 3
+    places = [(42, 3), (42, 4), (43, 3), (42, 3)]
+    found = [tuple(hidden(encoding, masking.MaskRecipe(), *place).cols) for place in places]
+    assert found[0] == found[3]
+    assert len({*found}) == 3
 
 
 @given(st.integers(0, 10**9), st.lists(st.integers(5, 40), max_size=40))
@@ -241,35 +207,23 @@ def test_a_blank_inside_a_span_begins_a_word():
     assert starts.tolist() == [False, True, True, False, False]
 
 
-@pytest.mark.parametrize("probability", [0, -0.1, 2])
-def test_a_probability_outside_its_range(probability):
-    with pytest.raises(OptionError, match="above 0 and at most 1"):
-        masking.MaskRecipe(probability)
-
-
-def test_values_of_another_type():
-    with pytest.raises(OptionError, match="whole word must be True or False; it was 'no'"):
-        masking.MaskRecipe(0.3, whole_word="no")
-    with pytest.raises(OptionError, match=r"probability must be a finite number; it was '0\.3'"):
-        masking.MaskRecipe("0.3")
-    with pytest.raises(OptionError, match="probability must be a finite number; it was nan"):
-        masking.MaskRecipe(float("nan"))
-
-
-@pytest.mark.parametrize("shares", [(0.8, 0.1, 0.2), (0.5, 0.1, 0.1), (1.0, 0.1, 0.0)])
-def test_shares_that_do_not_add_up(shares):
-    with pytest.raises(OptionError, match="add up to 1"):
-        masking.MaskRecipe(0.15, *shares)
-
-
-def test_a_share_below_zero():
-    with pytest.raises(OptionError, match=r"lie in \[0, 1\]"):
-        masking.MaskRecipe(0.15, 1.2, -0.1, -0.1)
-
-
-def test_whole_words_take_no_other_shares():
-    with pytest.raises(OptionError, match="whole words are always shown as mask tokens"):
-        masking.MaskRecipe(0.15, 0.8, 0.1, 0.1, whole_word=True)
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"probability": 0}, "above 0 and at most 1"),
+        ({"probability": 2}, "above 0 and at most 1"),
+        ({"probability": "0.3"}, r"probability must be a finite number; it was '0\.3'"),
+        ({"probability": math.nan}, "probability must be a finite number; it was nan"),
+        ({"whole_word": "no"}, "whole word must be True or False; it was 'no'"),
+        ({"mask_share": 0.9}, "add up to 1"),
+        ({"mask_share": 0.5, "random_share": 0.1}, "add up to 1"),
+        ({"mask_share": 1.1, "random_share": -0.1, "unchanged_share": 0.0}, r"lie in \[0, 1\]"),
+        ({"mask_share": 0.8, "whole_word": True}, "whole words are always shown as mask tokens"),
+    ],
+)
+def test_a_recipe_out_of_range(values, said):
+    with pytest.raises(OptionError, match=said):
+        masking.MaskRecipe(**values)
 
 
 def test_a_negative_seed():

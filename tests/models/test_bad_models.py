@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper
+from safetensors.numpy import load_file, save_file
 from tiny_models import batch_of, export_onnx
 
 from fillmask_ui.errors import ModelError, ModelOutputError
@@ -31,29 +31,20 @@ def test_a_graph_of_fewer_positions_than_its_config_says(copy):
         model.logits_at(*batch_of(model.vocabulary, ["the " * 600 + "[MASK]"]))
 
 
-@pytest.mark.parametrize("runtime", ["onnx", "torch"])
-def test_nan_at_one_position_is_said(copy, runtime):
+def test_nan_at_one_position_is_said(copy):
     """Only the vector of position 20 is broken: short texts work, longer ones say NaN."""
     folder = copy()
-    if runtime == "onnx":
-        path = folder / "onnx" / "model.onnx"
-        graph = onnx.load(path)
-        (table,) = (t for t in graph.graph.initializer if "position_embeddings" in t.name)
-        values = numpy_helper.to_array(table).copy()
-        values[20] = np.nan
-        table.CopyFrom(numpy_helper.from_array(values, table.name))
-        onnx.save(graph, path)
-    else:
-        from safetensors.numpy import load_file, save_file
-
-        path = folder / "model.safetensors"
-        weights = load_file(path)
-        weights["bert.embeddings.position_embeddings.weight"][20] = np.nan
-        save_file(weights, path, metadata={"format": "pt"})
-    model = load_model(folder, runtime=runtime)
-    assert np.isfinite(model.logits_at(*batch_of(model.vocabulary, ["a [MASK]"]))).all()
-    with pytest.raises(ModelOutputError, match="returned NaN at 1 of 1 positions"):
-        model.logits_at(*batch_of(model.vocabulary, ["a " * 25 + "[MASK]"]))
+    path = folder / "model.safetensors"
+    weights = load_file(path)
+    weights["bert.embeddings.position_embeddings.weight"][20] = np.nan
+    save_file(weights, path, metadata={"format": "pt"})
+    shutil.rmtree(folder / "onnx")
+    export_onnx(folder)
+    for runtime in ("onnx", "torch"):
+        model = load_model(folder, runtime=runtime)
+        assert np.isfinite(model.logits_at(*batch_of(model.vocabulary, ["a [MASK]"]))).all()
+        with pytest.raises(ModelOutputError, match="returned NaN at 1 of 1 positions"):
+            model.logits_at(*batch_of(model.vocabulary, ["a " * 25 + "[MASK]"]))
 
 
 @pytest.mark.parametrize("runtime", ["onnx", "torch"])
