@@ -129,6 +129,10 @@ class ScoredWord:
     parts: tuple[ScoredPart, ...]
 
     @property
+    def ids(self) -> tuple[int, ...]:
+        return tuple(part.token_id for part in self.parts)
+
+    @property
     def nll_bits(self) -> float:
         return self.nll_nats / math.log(2)
 

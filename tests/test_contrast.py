@@ -168,19 +168,6 @@ def test_each_model_gets_its_own_mask(tiny_models):
             )
 
 
-def test_json_is_that_of_the_first_model_with_the_second_beside_it():
-    found = compare(FIRST, SECOND, TEXT, top_k=2)
-    values = json.loads(found.to_json())
-    compared = [mask.pop("compare") for mask in values["masks"]]
-    assert len(values.pop("joint_compare")) == len(found.joint)
-    assert values == json.loads(fill(FIRST, TEXT, top_k=2).to_json())
-    assert compared[0]["model"] == SECOND.signature.name
-    assert compared[0]["candidates"][0]["other_rank"] == found.masks[0].candidates[0].other_rank
-    single = compare(FIRST, SECOND, "the [MASK]", top_k=None).to_dict()
-    assert "joint_compare" not in single
-    assert len(single["masks"][0]["compare"]["candidates"]) == FIRST.vocabulary.size
-
-
 def broken():
     model = TableModel(seed=8)
     model.left[:] = np.nan

@@ -1,7 +1,6 @@
 """The sentences on which two models differ most, against each of them alone and by hand."""
 
 import json
-from itertools import islice
 
 import numpy as np
 import pytest
@@ -43,15 +42,13 @@ def check_sides(pair, found):
         assert (found.nll_nats, found.other_nll_nats) == losses
 
 
-@pytest.mark.parametrize("names", [None, ("embedded", "embedded:int8")])
-def test_every_number_is_that_of_either_model_alone(names):
-    pair = [load_model(name) for name in names] if names else (FIRST, SECOND)
-    texts = TEXTS
-    if names:
-        said = "The dog barked all night and nobody slept. {} left early because of the rain."
-        texts = [Example(number, said.format(who)) for number, who in enumerate(("He", "Anna"))]
+def test_every_number_is_that_of_either_model_alone():
+    """Of models that a batch changes."""
+    pair = [load_model(name) for name in ("embedded", "embedded:int8")]
+    said = "The dog barked all night and nobody slept. {} left early because of the rain."
+    texts = [Example(number, said.format(who)) for number, who in enumerate(("He", "Anna"))]
     best = last(*pair, texts, most=5).best
-    assert best
+    assert len(best) > 2
     for found in best:
         start, end, text = found.start, found.end, found.sentence.text
         assert text[start:end] == found.word
@@ -91,12 +88,6 @@ def test_the_most_changed_come_first_and_the_best_so_far_after_each_sentence():
     assert json.loads(json.dumps(search.to_dict()))["best"][0]["masked"] == search.best[0].masked
 
 
-def test_it_reads_no_further_than_it_is_asked():
-    read = []
-    texts = (read.append(text.id) or text for text in TEXTS)
-    assert len([*islice(divergent_sentences(FIRST, SECOND, texts), 3)]) == len(read) == 3
-
-
 def test_words_depend_on_the_seed_and_the_sentence_alone():
     text = Sentence(7, 1, "the old cat walked on the red mat and ran to the river .")
     first, again = (
@@ -125,14 +116,6 @@ def test_of_different_tokenizers_whole_words_are_compared():
     assert orders == sorted(orders, reverse=True)
     # A word that is one token of one vocabulary and several of the other is among them.
     assert any(len(FIRST.vocabulary.encode_word(own.word)) == 1 for own in best)
-
-
-def test_real_models_of_two_tokenizers(tiny_models):
-    names = ("bert", "roberta")
-    pair = [load_model(str(tiny_models.without_onnx(name)), runtime="torch") for name in names]
-    found = look(*pair, Sentence(0, 0, "The quick brown fox jumps over the lazy dog.")).found
-    assert found.kl_nats is None
-    check_sides(pair, found)
 
 
 def test_a_sentence_with_masks_of_its_own_is_compared_there():

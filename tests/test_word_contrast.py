@@ -1,11 +1,10 @@
-"""compare_sentence against each model alone, torch and sums by hand."""
+"""compare_sentence against each model alone and sums by hand."""
 
-import json
 import math
 
 import numpy as np
 import pytest
-from table_model import TableModel, letter_vocabulary, log_softmax_at
+from table_model import TableModel, letter_vocabulary
 
 from fillmask_ui import compare_sentence, load_model, surprisal
 from fillmask_ui.comparing.word_contrast import align_words, compared_words, summarize_comparison
@@ -26,27 +25,13 @@ def check_sides(found, models, text):
     assert [part for own in found.words for part in own.second] == [*second.words]
 
 
-@pytest.mark.parametrize("other", [B, LETTERS])
+@pytest.mark.parametrize("other", [A, B, LETTERS])
 def test_each_side_is_what_that_model_alone_says(other):
     found = compare_sentence(A, other, SENTENCE)
     check_sides(found, (A, other), SENTENCE)
     assert [own.nll_nats for own in found.words] == [own.nll_nats for own in found.first.words]
     for own in found.words:
         assert own.difference_nats == own.nll_nats - own.other_nll_nats
-
-
-def test_a_loss_is_torchs_cross_entropy_under_either_model():
-    found = compare_sentence(A, B, SENTENCE).words[1]
-    ids = list(A.vocabulary.encode(SENTENCE).ids)
-    seen = [*ids[:2], A.vocabulary.mask_id, *ids[3:]]
-    for model, nll in ((A, found.nll_nats), (B, found.other_nll_nats)):
-        assert nll == pytest.approx(-log_softmax_at(model, seen, 2)[ids[2]].item(), abs=1e-9)
-
-
-def test_the_same_model_twice_differs_by_exactly_nothing():
-    found = compare_sentence(A, A, SENTENCE)
-    assert {own.difference_nats for own in found.words} == {0.0}
-    assert (found.summary.flipped, found.summary.mean_difference_nats) == (0, 0.0)
 
 
 def test_the_summary_against_sums_by_hand():
@@ -112,17 +97,6 @@ def test_real_models_of_different_tokenizers(tiny_models):
     assert not found.alignment.alike
     covered = "".join(own.text for own in found.words)
     assert covered.replace(" ", "") == text.replace(" ", "")
-
-
-def test_json_is_that_of_a_alone_with_b_beside_it():
-    found = compare_sentence(A, B, SENTENCE)
-    written = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    beside = written.pop("compare")
-    other = surprisal(B, SENTENCE).to_dict()
-    assert written == surprisal(A, SENTENCE).to_dict()
-    assert beside["pseudo_perplexity"] == other["pseudo_perplexity"]
-    assert [own for entry in beside["words"] for own in entry["other"]] == other["words"]
-    assert beside["both"]["flipped"] == found.summary.flipped
 
 
 def test_impossible_words_are_null_in_json():

@@ -1,17 +1,14 @@
 """Two distributions at one mask, side by side: of two models, two sentences, a class and a model.
 
-Definition. Of the words that either side lists, and of those asked about, both probabilities and
-ranks stand in one list. Probabilities are normalised over the whole vocabulary of the model that
-gives them, and nothing is rounded. The first side is called A, the second B.
+Definition. Of the words that either side, A or B, lists, and of those asked about, both
+probabilities and ranks stand in one list, normalised over the whole vocabulary.
 
 - Of one tokenizer (equal tokens for equal ids, equal ids for the text) a word is a token, and the
   distributions are compared as wholes, over the V tokens of both: KL(A || B) and Jensen-Shannon.
 - Of two tokenizers masks are matched by their number from the left, and a word that one model lists
-  is tokenized and scored under the other as `score_candidates` does, by the chain rule within the
-  word. A token that is no word by itself (an ending, `##ing`) has no such score. The distributions
-  range over different tokens, so they have no divergence.
-- Of two sentences that differ in one word (nurse, doctor) the difference is what that word does to
-  the prediction.
+  is tokenized and scored under the other as `score_candidates` does. A token that is no word by
+  itself (an ending, `##ing`) has no such score. There is no divergence between distributions over
+  different tokens.
 
 Source:
     KL(full precision || quantized) as the measure of what a quantization changes: Dutta et al.
@@ -42,7 +39,7 @@ from fillmask_ui.filling.candidates import (
 from fillmask_ui.filling.prompt import normalise_masks
 from fillmask_ui.filling.words import TokenizedWord, split_into_tokens, tokens_read
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.records import Candidate, Encoding, Filling, MaskFilling, ScoredWord, finite
+from fillmask_ui.records import Candidate, Filling, MaskFilling, finite
 
 BY_WORD = (
     "the models have different tokenizers, so they are compared word by word, and their "
@@ -130,7 +127,7 @@ class ContrastedWord:
 
 @dataclass(frozen=True)
 class Contrast:
-    """Two distributions at one mask."""
+    """Two distributions at one mask; `other_` is B's."""
 
     position: int  # of the mask among A's tokens
     other_position: int  # of the mask among B's tokens
@@ -289,8 +286,7 @@ def compare(
     (0.0, 0.0, False)
     """
     check_choices(top_k, candidates, joint)
-    models = model_a, model_b
-    prompts = _prompts(models, text, candidates, most_work)
+    prompts = _prompts((model_a, model_b), text, candidates, most_work)
     alike = prompts[0].encoding.ids == prompts[1].encoding.ids and same_tokenizer(
         model_a.vocabulary, model_b.vocabulary
     )
@@ -303,22 +299,24 @@ def compare(
     masks: list[Contrast] = []
     found: tuple[list[MaskFilling], list[MaskFilling]] = [], []
     work = 0  # tokens read for listed words that are several tokens of the other model
-    sides = (_distributions(model, own, top_k) for model, own in zip(models, prompts, strict=True))
-    for one, two in zip(*sides, strict=True):
-        words = _words(one, two, prompts, alike)
+    pairs = zip(*(_distributions(prompt, top_k) for prompt in prompts), strict=True)
+    for number, (one, two) in enumerate(pairs):
+        asked = _asked(one, two)
+        words = _listed((one, two), prompts, number, alike) | asked
         for own, side in ((one, 0), (two, 1)):
-            work += _work(own, [pair[side] for pair in words])
+            new = [TokenizedWord("", pair[side] or ()) for pair in words if pair not in asked]
+            work += tokens_read(own.ids, new)
             found[side].append(own.mask)
         check_work(work, most_work)
-        masks.append(contrast(one, two, words, _asked(one, two), alike=alike))
+        masks.append(contrast(one, two, words, asked, alike=alike))
     fillings = []
-    for model, prompt, own_masks in zip(models, prompts, found, strict=True):
-        with _named(model):
-            best = best_joint(model, prompt, joint)
-        fillings.append(Filling(prompt.encoding, model.signature, tuple(own_masks), best))
-    first, second = fillings
-    together = _compared_joint(models, prompts, (first, second), alike)
-    return Comparison(first, second, tuple(masks), together, not alike, () if alike else (BY_WORD,))
+    for prompt, own_masks in zip(prompts, found, strict=True):
+        with _named(prompt.model):
+            best = best_joint(prompt, joint)
+        fillings.append(Filling(prompt.encoding, prompt.model.signature, tuple(own_masks), best))
+    together = _compared_joint(prompts, fillings, alike)
+    notes = () if alike else (BY_WORD,)
+    return Comparison(fillings[0], fillings[1], tuple(masks), together, not alike, notes)
 
 
 @contextmanager
@@ -345,80 +343,51 @@ def _prompts(
     return prompts
 
 
-def _distributions(model: MaskedLM, prompt: Prompt, top_k: int | None) -> Iterator[Distribution]:
-    with _named(model):
-        yield from prompt.distributions(model, top_k)
-
-
-def _work(own: Distribution, words: Sequence[Ids | None]) -> int:
-    """Tokens that the model has to read to score words that it has not scored yet."""
-    known = {_ids(word) for word in own.mask.scored}
-    new = [TokenizedWord("", ids) for ids in words if ids and ids not in known]
-    return tokens_read(own.ids, new)
-
-
-def _ids(word: ScoredWord) -> Ids:
-    return tuple(part.token_id for part in word.parts)
+def _distributions(prompt: Prompt, top_k: int | None) -> Iterator[Distribution]:
+    with _named(prompt.model):
+        yield from prompt.distributions(top_k)
 
 
 def _asked(one: Distribution, two: Distribution) -> dict[Pair, str]:
+    """The words asked about, with their names."""
     scored = zip(one.mask.scored, two.mask.scored, strict=True)
-    return {(_ids(own), _ids(other)): own.word for own, other in scored}
+    return {(own.ids, other.ids): own.word for own, other in scored}
 
 
-def _words(
-    one: Distribution, two: Distribution, prompts: Sequence[Prompt], alike: bool
+def _listed(
+    both: tuple[Distribution, Distribution], prompts: Sequence[Prompt], mask: int, alike: bool
 ) -> dict[Pair, str]:
-    """What either model lists and what was asked about, with its name."""
-    a, b = (
-        _Place(own.model, prompt.encoding, own.mask.position)
-        for own, prompt in zip((one, two), prompts, strict=True)
-    )
+    """What either model lists at a mask, with its name."""
     words: dict[Pair, str] = {}
-    for own in one.mask.candidates:
-        ids = (own.token_id,)
-        words[ids, ids if alike else a.under(b, own.token_id)] = own.word
-    for own in two.mask.candidates:
-        ids = (own.token_id,)
-        words.setdefault((ids if alike else b.under(a, own.token_id), ids), own.word)
-    return words | _asked(one, two)
+    for side, distribution in enumerate(both):
+        for own in distribution.mask.candidates:
+            ids: Ids = (own.token_id,)
+            other = ids if alike else _under(prompts, side, mask, own.token_id)
+            words.setdefault((other, ids) if side else (ids, other), own.word)
+    return words
 
 
-@dataclass(frozen=True)
-class _Place:
-    """One mask of a text, for one model."""
+def _under(prompts: Sequence[Prompt], side: int, mask: int, token_id: int) -> Ids | None:
+    """Tokens of the other model for a token of one `side` that is a word by itself; else None."""
+    vocabulary = prompts[side].model.vocabulary
+    word = vocabulary.word(token_id)
+    own, other = (_tokens(prompts[number], mask, word) for number in (side, 1 - side))
+    return None if token_id in vocabulary.special_ids or own != (token_id,) else other
 
-    model: MaskedLM
-    encoding: Encoding
-    position: int
 
-    def ids_of(self, word: str) -> Ids | None:
-        """Tokens of a word where the mask stands; None where it cannot be spelled there."""
-        try:
-            return split_into_tokens(self.model, self.encoding, self.position, [word])[0].ids
-        except FillmaskError:
-            return None
-
-    def under(self, other: "_Place", token_id: int) -> Ids | None:
-        """Tokens of the other model for a token that is a word by itself; else None."""
-        vocabulary = self.model.vocabulary
-        word = vocabulary.word(token_id)
-        if token_id in vocabulary.special_ids or self.ids_of(word) != (token_id,):
-            return None
-        return other.ids_of(word)
+def _tokens(prompt: Prompt, mask: int, word: str) -> Ids | None:
+    """Tokens of a word where a mask stands; None where it cannot be spelled there."""
+    position = prompt.positions[mask]
+    try:
+        return split_into_tokens(prompt.model, prompt.encoding, position, [word])[0].ids
+    except FillmaskError:
+        return None
 
 
 def _compared_joint(
-    models: tuple[MaskedLM, MaskedLM],
-    prompts: Sequence[Prompt],
-    fillings: tuple[Filling, Filling],
-    alike: bool,
+    prompts: Sequence[Prompt], fillings: Sequence[Filling], alike: bool
 ) -> tuple[ComparedJoint, ...]:
     """Joint fillings that either lists; those of words that are single tokens of both have two."""
-    places = [
-        [_Place(model, prompt.encoding, position) for position in prompt.positions]
-        for model, prompt in zip(models, prompts, strict=True)
-    ]
     texts: dict[Pair, str] = {}
     known: tuple[dict[Ids, float], dict[Ids, float]] = {}, {}
     for side, filling in enumerate(fillings):
@@ -427,8 +396,7 @@ def _compared_joint(
             known[side][ids] = joint.nll_nats
             other: Ids | None = ids
             if not alike:
-                spots = zip(places[side], places[1 - side], ids, strict=True)
-                words = [own.under(there, token_id) for own, there, token_id in spots]
+                words = [_under(prompts, side, mask, own) for mask, own in enumerate(ids)]
                 single = tuple(word[0] for word in words if word and len(word) == 1)
                 other = single if len(single) == len(words) else None
             texts.setdefault((other, ids) if side else (ids, other), joint.text)
@@ -436,8 +404,11 @@ def _compared_joint(
     def nll_nats(side: int, ids: Ids | None) -> float | None:
         if ids is None or ids in known[side]:
             return None if ids is None else known[side][ids]
-        with _named(models[side]):
-            return joint_nll_nats(models[side], fillings[side].encoding, ids)
+        with _named(prompts[side].model):
+            return joint_nll_nats(prompts[side], ids)
+
+    def best(joint: ComparedJoint) -> float:
+        return min(nll for nll in (joint.nll_nats, joint.other_nll_nats) if nll is not None)
 
     together = [
         ComparedJoint(
@@ -445,8 +416,4 @@ def _compared_joint(
         )
         for (own, other), text in texts.items()
     ]
-
-    def best(joint: ComparedJoint) -> float:
-        return min(nll for nll in (joint.nll_nats, joint.other_nll_nats) if nll is not None)
-
     return tuple(sorted(together, key=best))

@@ -3,23 +3,17 @@
 Definition. In each sentence up to `words` words, drawn with a seed, are hidden one at a time, each
 as a whole behind one mask. At the mask A says P and B says Q, both over the whole vocabulary. A
 sentence stands for the one word at which the two differ most: first come words where the most
-probable word flipped, then the larger KL(P || Q). Sentences are put in the same order. Where the
-tokenizers differ P and Q range over different tokens and have no divergence: what counts then is
-the difference of the losses of the hidden word, which is the same characters for both. A sentence
-with masks of its own is compared there, and what was hidden is not known.
+probable word flipped, then the larger KL(P || Q); where the tokenizers differ there is no
+divergence, and the difference of the losses of the hidden word counts. Sentences are put in the
+same order. A sentence with masks of its own is compared there, and its hidden words are not known.
 
-The hidden words of a sentence go through each model in one batch, which finds the word; its
-numbers are then those of `compare`, and so of `fill`. A model that is quantized dynamically rounds
-by the largest value of its batch, so a near tie may be decided either way; no number that is given
-depends on it.
+Batches find the word, since they are fast; its numbers are then those of `compare`. A model that
+is quantized dynamically rounds by the largest value of its batch, so a near tie may be decided
+either way, but no number that is given depends on it.
 
 Rivals: to hide every word takes about three times as long (`words` may be as large as wanted);
 Jensen-Shannon is symmetric and bounded, hence nearly blind to a word that B rules out; the losses
 of the true word alone miss where both are wrong, each in its own way.
-
-Sentences end at `.`, `!`, `?` or `…` with what closes a quotation, before blanks and anything but a
-small letter; at `。`, `！`, `？`; and at the end of a line. A wrong cut does no harm: what is shown
-is what was measured.
 
 Source:
     KL divergence from the full-precision model and "same top token" to tell quantizations apart:
@@ -69,7 +63,10 @@ class Sentence:
 
 
 def sentences(example: Example) -> Iterator[Sentence]:
-    """The sentences of a text, from left to right.
+    """The sentences of a text, from left to right; a wrong cut does no harm to what is measured.
+
+    They end at `.`, `!`, `?` or `…` with what closes a quotation, before blanks and anything but a
+    small letter; at `。`, `！`, `？`; and at the end of a line.
 
     >>> [own.text for own in sentences(Example(0, 'Mr. Ray said "No." It was 3 p.m. then! Why?'))]
     ['Mr. Ray said "No."', 'It was 3 p.m. then!', 'Why?']

@@ -83,8 +83,8 @@ def fill(
     """
     check_choices(top_k, candidates, joint, beam_width)
     prompt = read_prompt(model, text, candidates, most_work)
-    masks = tuple(found.mask for found in prompt.distributions(model, top_k))
-    fillings = best_joint(model, prompt, joint, beam_width)
+    masks = tuple(found.mask for found in prompt.distributions(top_k))
+    fillings = best_joint(prompt, joint, beam_width)
     return Filling(prompt.encoding, model.signature, masks, fillings)
 
 
@@ -128,8 +128,7 @@ class Distribution:
     @cached_property
     def _known(self) -> dict[tuple[int, ...], Candidate | ScoredWord]:
         listed = {(own.token_id,): own for own in self.mask.candidates}
-        asked = {tuple(part.token_id for part in own.parts): own for own in self.mask.scored}
-        return asked | listed
+        return {own.ids: own for own in self.mask.scored} | listed
 
 
 def distributions(
@@ -197,13 +196,14 @@ def candidates_of(
 class Prompt:
     """A text with masks that a model can take, and the words to score at them."""
 
+    model: MaskedLM
     encoding: Encoding
     positions: tuple[int, ...]  # of the masks, from left to right
     words: tuple[tuple[TokenizedWord, ...], ...]  # one tuple per mask
 
-    def distributions(self, model: MaskedLM, top_k: int | None) -> Iterator[Distribution]:
+    def distributions(self, top_k: int | None) -> Iterator[Distribution]:
         """What the model says at each mask."""
-        return distributions(model, self.encoding.ids, self.positions, self.words, top_k)
+        return distributions(self.model, self.encoding.ids, self.positions, self.words, top_k)
 
 
 def read_prompt(
@@ -214,7 +214,7 @@ def read_prompt(
     positions = mask_positions(encoding, model.vocabulary)
     words = tuple(split_into_tokens(model, encoding, p, candidates) for p in positions)
     check_work(sum(tokens_read(encoding, own) for own in words), most_work)
-    return Prompt(encoding, positions, words)
+    return Prompt(model, encoding, positions, words)
 
 
 def check_work(wanted: int, most: int | None) -> None:
@@ -265,7 +265,7 @@ def unscorable(model: MaskedLM, text: str, words: Sequence[str]) -> dict[str, st
 
 
 def best_joint(
-    model: MaskedLM, prompt: Prompt, count: int, beam_width: int = BEAM_WIDTH
+    prompt: Prompt, count: int, beam_width: int = BEAM_WIDTH
 ) -> tuple[JointFilling, ...]:
     """At most `count` best fillings of all masks together; none for one mask or too many.
 
@@ -275,7 +275,7 @@ def best_joint(
     """
     if not count or not 1 < len(prompt.positions) <= MAX_JOINT_MASKS:
         return ()
-    vocabulary, width = model.vocabulary, max(beam_width, count)
+    model, vocabulary, width = prompt.model, prompt.model.vocabulary, max(beam_width, count)
     beam = [JointFilling("", 0.0, ())]
     for position in prompt.positions:
         texts = []
@@ -292,17 +292,18 @@ def best_joint(
                 parts = (*known.parts, JointPart(position, token_id, token, word, nll))
                 grown.append(JointFilling("", known.nll_nats + nll, parts))
         beam = sorted(grown, key=lambda filling: filling.nll_nats)[:width]
-    chosen = [{part.position: part.token_id for part in best.parts} for best in beam[:count]]
-    texts_of = [filled_text(prompt.encoding, vocabulary, tokens) for tokens in chosen]
-    return tuple(replace(best, text=text) for best, text in zip(beam, texts_of, strict=False))
+    found = []
+    for best in beam[:count]:
+        chosen = {part.position: part.token_id for part in best.parts}
+        found.append(replace(best, text=filled_text(prompt.encoding, vocabulary, chosen)))
+    return tuple(found)
 
 
-def joint_nll_nats(model: MaskedLM, encoding: Encoding, token_ids: Sequence[int]) -> float:
+def joint_nll_nats(prompt: Prompt, token_ids: Sequence[int]) -> float:
     """-ln of the joint probability of one token for each mask, by the same chain rule."""
-    positions = mask_positions(encoding, model.vocabulary)
-    ids, texts = list(encoding.ids), []
-    for position, token_id in zip(positions, token_ids, strict=True):
+    ids, texts = list(prompt.encoding.ids), []
+    for position, token_id in zip(prompt.positions, token_ids, strict=True):
         texts.append(tuple(ids))
         ids[position] = token_id
-    log_probs = log_probabilities_at(model, texts, positions)  # [M, V]
+    log_probs = log_probabilities_at(prompt.model, texts, prompt.positions)  # [M, V]
     return sum(scoring.target_nll_nats(log_probs, np.array(token_ids)).tolist())
