@@ -70,6 +70,16 @@ SLOW_PLACES = (
 )
 
 
+# Left out by default, run by `pytest -m slow`: simulations, and faults of many processes.
+LONG_TESTS = (
+    "tests/cluster/test_faults.py",
+    "tests/cluster/test_machines.py",
+    "tests/evaluation/test_intervals.py::test_intervals_cover_the_truth[200]",
+    "tests/evaluation/test_intervals.py::test_paired_relative_change_covers_the_truth",
+    "tests/evaluation/test_runs_resume.py::test_memory_of_many_texts",
+    "tests/ui/test_replicas.py",
+)
+
 # Rooms whose import takes seconds.
 SLOW_ROOMS = ("fillmask_ui/training", "fillmask_ui/onnx_tools")
 
@@ -86,16 +96,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as quick what needs none of the above: `pytest -m quick` while one writes code.
-
-    A test in a browser is tried again, and one that starts processes of Ray: two busy cores may
-    keep it waiting too long.
-    """
+    """Mark as quick what needs none of the above: `pytest -m quick` while one writes code."""
     for item in items:
-        if "browser" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.flaky(reruns=2))
-        if item.path.parent == TESTS / "cluster":
-            item.add_marker(pytest.mark.flaky(reruns=1))
-        slow = SLOW_FIXTURES & set(getattr(item, "fixturenames", ()))
-        if not slow and not _in_slow_place(item.path):
+        if item.nodeid.startswith(LONG_TESTS):
+            item.add_marker("slow")
+        needs_slow = SLOW_FIXTURES & set(getattr(item, "fixturenames", ()))
+        if not needs_slow and not _in_slow_place(item.path):
             item.add_marker("quick")
