@@ -27,7 +27,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError, SchemaValidator, core_schema
 
-from fillmask_ui.errors import DataError
+from fillmask_ui.errors import DataError, first_line
 from fillmask_ui.records import InJson
 
 T = TypeVar("T")
@@ -81,7 +81,7 @@ def _schema(kind: Any, known: dict[str, Any]) -> Any:
         return TypeAdapter(kind).core_schema
     if hasattr(kind, "from_dict"):
         values = core_schema.dict_schema(core_schema.str_schema())
-        return core_schema.no_info_after_validator_function(kind.from_dict, values)
+        return core_schema.no_info_after_validator_function(partial(_from_dict, kind), values)
     name = " or ".join(own.__name__ for own in kinds)
     if name not in known:
         known[name] = None  # under way
@@ -94,6 +94,15 @@ def _schema(kind: Any, known: dict[str, Any]) -> Any:
             read.made, core_schema.typed_dict_schema(entries), ref=name
         )
     return core_schema.definition_reference_schema(name)
+
+
+def _from_dict(kind: Any, values: Mapping[str, Any]) -> Any:
+    """Its arguments come from a file: one that it does not take is no mistake of this program."""
+    try:
+        return kind.from_dict(values)
+    except (TypeError, AttributeError, LookupError) as error:
+        why = {"name": kind.__name__, "why": first_line(error)}
+        raise PydanticCustomError("arguments", "{name} cannot be made: {why}", why) from error
 
 
 class _Object:

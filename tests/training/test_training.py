@@ -118,7 +118,6 @@ def test_impossible_recipes_are_refused(changes):
 @pytest.mark.parametrize(
     ("patched", "error", "call"),
     [
-        ("transformers.AutoConfig.for_model", ValueError, "new_model"),
         ("transformers.AutoTokenizer.from_pretrained", OSError, "load_weights"),
         ("torch.onnx.export", torch.onnx.OnnxExporterError, "export_onnx"),
     ],
@@ -133,7 +132,6 @@ def test_an_error_without_a_message_is_told_by_its_kind(
 
     monkeypatch.setattr(patched, fail)
     calls = {
-        "new_model": lambda: new_model(config_file(), tokenizer),
         "load_weights": lambda: load_weights("embedded"),
         "export_onnx": lambda: export_onnx(model),
     }
