@@ -20,8 +20,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# Of a public page, in bytes: a request, and all uploads that it keeps.
-MOST_BODY, MOST_UPLOADS = 1_000_000, 400_000_000
+# Of a public page, in bytes: a request, all uploads that it keeps, those of one address.
+MOST_BODY, MOST_UPLOADS, MOST_OF_ADDRESS = 1_000_000, 400_000_000, 60_000_000
 LEAST_UPLOAD = 100_000  # what a smaller file counts as, so that their number is bounded too
 UPLOAD_SECONDS = 900  # that a public page keeps an upload; evaluations have links of their own
 # Inline code and `eval` are how Gradio runs the scripts of components.
@@ -39,6 +39,7 @@ class RequestGuard:
     def __init__(self, app: ASGIApp, public: bool) -> None:
         self.app, self.public = app, public
         self._arriving = 0  # bytes of the uploads under way
+        self._sent: list[tuple[float, str, int]] = []  # when, from which address, bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def with_policy(message: Message) -> None:
@@ -61,6 +62,7 @@ class RequestGuard:
                 raise HTTPException(403, "this page takes no requests from other sites")
             if self.public and scope["path"].strip("/").endswith("gradio_api/upload"):
                 taken = _checked_length(headers, self._arriving)
+                self._count((scope.get("client") or ("",))[0], taken)
             elif self.public and not reads:
                 receive = await _checked_body(Request(scope, receive), receive)
             self._arriving += taken
@@ -72,6 +74,14 @@ class RequestGuard:
             await JSONResponse({"detail": error.detail}, error.status_code)(scope, receive, send)
         except ClientDisconnect:
             pass
+
+    def _count(self, address: str, size: int) -> None:
+        """Refuse an upload beyond what one address may send within `UPLOAD_SECONDS`."""
+        now = time.monotonic()
+        self._sent = [sent for sent in self._sent if now - sent[0] < UPLOAD_SECONDS]
+        if sum(own for _, sender, own in self._sent if sender == address) + size > MOST_OF_ADDRESS:
+            raise HTTPException(413, "too many uploads from here: try again in some minutes")
+        self._sent.append((now, address, size))
 
 
 def _is_foreign(headers: Headers) -> bool:

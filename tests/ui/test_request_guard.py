@@ -209,6 +209,17 @@ def test_uploads_are_bounded_in_total_and_old_ones_are_deleted(http, public, mon
     assert join(http, public, file_of(path)).status_code == 400
 
 
+def test_one_address_cannot_use_up_the_room_of_all(http, monkeypatch):
+    with page(public=True) as url:
+        assert upload(http, url, b"a").status_code == 200  # which counts as LEAST_UPLOAD
+        monkeypatch.setattr(request_guard, "MOST_OF_ADDRESS", 250_000)
+        assert upload(http, url, b"b" * 120_000).status_code == 200
+        refused = upload(http, url, b"c")
+        assert (refused.status_code, "from here" in refused.text) == (413, True)
+        monkeypatch.setattr(request_guard, "UPLOAD_SECONDS", 0.0)
+        assert upload(http, url, b"c").status_code == 200
+
+
 def test_room_is_taken_while_an_upload_arrives_and_what_is_broken_off_is_deleted(
     http, public, monkeypatch
 ):
