@@ -9,6 +9,8 @@ A graph that was cut down to the asked positions is kept in the user's cache, wi
 which stay where they are; a model that was loaded once loads again without being parsed.
 """
 
+import contextlib
+import hashlib
 import json
 import os
 import zlib
@@ -17,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fillmask_ui.errors import ModelError, opening
-from fillmask_ui.models.cache import read_entry, write_entry
+from fillmask_ui.errors import DataError, ModelError, opening
+from fillmask_ui.files import finished_file, user_folder
 from fillmask_ui.models.weights import tensor_ranges, weights_sha256
 
 # The hub's client puts a file of this name into the store that repositories of its cache share.
@@ -86,7 +88,7 @@ def read_cut(path: Path, root: Path, name: str, key: tuple[str, ...]) -> GraphSo
 
     `key` is what else shapes it: versions and options of the runtime.
     """
-    entry = read_entry("graphs", _CUT_VERSION, weights_sha256([path]), *key)
+    entry = read_entry(weights_sha256([path]), *key)
     if entry is None:
         return None
     header, _, content = entry.partition(b"\n")
@@ -103,7 +105,31 @@ def keep_cut(source: GraphSource, homes: Homes, key: tuple[str, ...]) -> None:
     """Put a cut graph into the cache."""
     header = {name: getattr(source, name) for name in _KEPT} | {"layout": homes.layout()}
     entry = json.dumps(header).encode() + b"\n" + source.content
-    write_entry(entry, "graphs", _CUT_VERSION, weights_sha256([homes.path]), *key)
+    write_entry(entry, weights_sha256([homes.path]), *key)
+
+
+def read_entry(*key: str) -> bytes | None:
+    """What the user's cache holds under a key; None for nothing, or for a torn file."""
+    try:
+        stored = _entry_path(key).read_bytes()
+    except (OSError, DataError):
+        return None
+    digest, content = stored[:32], stored[32:]
+    return content if hashlib.sha256(content).digest() == digest else None
+
+
+def write_entry(content: bytes, *key: str) -> None:
+    """Keep something, if the cache folder can be written."""
+    with contextlib.suppress(OSError, DataError):
+        path = _entry_path(key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with finished_file(path) as draft:
+            draft.write_bytes(hashlib.sha256(content).digest() + content)
+
+
+def _entry_path(key: tuple[str, ...]) -> Path:
+    name = hashlib.sha256("\0".join((_CUT_VERSION, *key)).encode()).hexdigest()[:32]
+    return user_folder("cache") / "graphs" / name
 
 
 def _inside(path: Path, root: Path, location: str, name: str) -> Path:

@@ -18,7 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tiny_models import FAMILIES, batch_of, quiet, texts_for
 
 from fillmask_ui.models import load_model
-from fillmask_ui.models.cache import read_entry, write_entry
+from fillmask_ui.models.graph_files import read_entry, write_entry
 from fillmask_ui.models.runtime import FULL_LOGITS
 from fillmask_ui.onnx_tools.gather import ASKED, gather_asked
 
@@ -352,25 +352,25 @@ def test_the_cached_graph_follows_the_weights(variant, own_cache):
 
 
 def test_entries_of_two_writers(own_cache):
-    """Whoever is last, what is read is whole."""
+    """What is read is whole, whichever of them wrote last."""
     script = (
-        "import sys; from fillmask_ui.models.cache import write_entry\n"
-        "for n in range(60): write_entry(bytes([n]) * 200_000, 'test', 'key')"
+        "import sys; from fillmask_ui.models.graph_files import write_entry\n"
+        "for n in range(60): write_entry(bytes([n]) * 200_000, 'key')"
     )
     writers = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(2)]
     seen = set()
     while any(writer.poll() is None for writer in writers):
-        content = read_entry("test", "key")
+        content = read_entry("key")
         if content is not None:
             assert len(content) == 200_000
             assert len(set(content)) == 1
             seen.add(content[0])
     assert [writer.wait() for writer in writers] == [0, 0]
-    assert read_entry("test", "key") == bytes([59]) * 200_000
-    assert sorted(path.name for path in (own_cache / "test").iterdir() if path.name[0] == ".") == []
+    assert read_entry("key") == bytes([59]) * 200_000
+    assert not [path for path in (own_cache / "graphs").iterdir() if path.name[0] == "."]
 
 
 def test_an_entry_with_another_key_is_another(own_cache):
-    write_entry(b"one", "test", "a", "b")
-    assert read_entry("test", "ab") is None
-    assert read_entry("test", "a", "b") == b"one"
+    write_entry(b"one", "a", "b")
+    assert read_entry("ab") is None
+    assert read_entry("a", "b") == b"one"
