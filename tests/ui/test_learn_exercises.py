@@ -135,7 +135,7 @@ def test_right_and_wrong_and_a_score_that_stays(page, served):
     expect(student.form(1)).to_contain_text("fox")
     student.answer(1, "fox").see(1, "unread", "is no number that can be read")
     expect(student.score).to_contain_text(f"{ALL} exercises")
-    student.answer(1, "0,515").see(1, "false", "That is the loss in bits")
+    student.answer(1, "0,515").see(1, "false", "That is in bits")
     expect(student.score).to_contain_text("0 of 1 right")
     student.form(1).get_by_text("Show the solution").click()
     expect(student.form(1)).to_contain_text("−ln 0.7 = 0.357")

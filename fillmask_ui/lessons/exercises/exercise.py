@@ -1,8 +1,8 @@
-"""Questions with one answer each, which check what a reader responds and explain it.
+"""Exercises as they are asked: each checks a response and explains its answer.
 
-A response is text, as the page sends it: of `Numeric` a number with a decimal point or comma, of
-`Choice` the number of an option from 0, of `Ordering` the numbers of all items from 0, in the
-reader's order, with commas between.
+A response is text, as the page sends it: for `Numeric` a number with a decimal point or comma, for
+`Choice` the index of an option, for `Ordering` the indexes of all items in the reader's order, with
+commas between. Indexes start at 0.
 """
 
 import re
@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
-Table = tuple[tuple[str, ...], ...]  # rows of cells, the headings first
-
 _NUMBER = re.compile(r"([+-]?\d*[.,]?\d*) ?(?:nats?|bits?|%)?")
 
 
@@ -20,8 +18,32 @@ _NUMBER = re.compile(r"([+-]?\d*[.,]?\d*) ?(?:nats?|bits?|%)?")
 class Feedback:
     """What a reader is told of a response."""
 
-    right: bool | None  # None: the response could not be read, so that it does not count
+    right: bool | None  # None: the response could not be read and does not count
     text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exercise(ABC):
+    """One question."""
+
+    kind: ClassVar[str]
+    text: str
+    explanation: str  # a worked solution, in lines
+    table: tuple[tuple[str, ...], ...] = ()  # rows of cells, the headings first
+
+    @abstractmethod
+    def check(self, response: str) -> Feedback:
+        """Whether the response is right, and why."""
+
+    @property
+    @abstractmethod
+    def solution(self) -> str:
+        """The answer in words."""
+
+    @property
+    @abstractmethod
+    def right_response(self) -> str:
+        """A response that is right."""
 
 
 @dataclass(frozen=True)
@@ -33,32 +55,8 @@ class Slip:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exercise(ABC):
-    """One question."""
-
-    kind: ClassVar[str]
-    text: str
-    explanation: str  # a worked solution, in lines
-    table: Table = ()  # numbers that the question is about; empty for none
-
-    @abstractmethod
-    def check(self, response: str) -> Feedback:
-        """Whether the response is right, and a sentence on it."""
-
-    @property
-    @abstractmethod
-    def solution(self) -> str:
-        """The answer as it is written for people."""
-
-    @property
-    @abstractmethod
-    def right_response(self) -> str:
-        """A response that is right."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Numeric(Exercise):
-    """A number is asked for."""
+    """Asks for a number."""
 
     kind: ClassVar[str] = "numeric"
     answer: float
@@ -73,7 +71,7 @@ class Numeric(Exercise):
 
     @property
     def refuses_slips(self) -> bool:
-        """Whether no slip is taken for the answer, also when it is rounded to `decimals`."""
+        """Whether no slip passes for the answer, even when rounded to `decimals`."""
         far = 1.5 * self.tolerance + 1e-9  # rounding moves a number by half of the tolerance
         return all(abs(slip.value - self.answer) > far for slip in self.slips)
 
@@ -111,12 +109,12 @@ class Option:
     """One of the answers to choose from."""
 
     text: str
-    why: str = ""  # what a reader who chose it wrongly is told
+    why: str = ""  # it is wrong
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice(Exercise):
-    """One option of several is right."""
+    """Asks for one of several options."""
 
     kind: ClassVar[str] = "choice"
     options: tuple[Option, ...]
@@ -131,10 +129,10 @@ class Choice(Exercise):
         return str(self.right)
 
     def check(self, response: str) -> Feedback:
-        if response not in {str(index) for index in range(len(self.options))}:
+        if response not in map(str, range(len(self.options))):
             return Feedback(None, "Choose one of the answers.")
         chosen = self.options[int(response)]
-        if int(response) == self.right:
+        if response == self.right_response:
             return Feedback(True, f"Right: {chosen.text}")
         return Feedback(False, f"Not yet. {chosen.why}".strip())
 
@@ -145,16 +143,16 @@ class Item:
 
     name: str
     text: str  # what is known of it
-    value: float  # what the order is by; no two items share one
+    value: float  # decides the order; no two items share one
     note: str  # that value in words, for the explanation of a mistake
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ordering(Exercise):
-    """All items are to be put in order, the smallest value first."""
+    """Asks for the order of all items, the smallest value first."""
 
     kind: ClassVar[str] = "ordering"
-    items: tuple[Item, ...]  # as they are shown at first
+    items: tuple[Item, ...]  # as first shown
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -182,7 +180,7 @@ class Ordering(Exercise):
 
 
 def read_number(response: str) -> float | None:
-    """A number with a decimal point or comma, perhaps with its unit; None for anything else.
+    """A number with a decimal point or comma and perhaps its unit; None for anything else.
 
     >>> read_number(" 1,25 "), read_number("−0.5 nats"), read_number("12 %"), read_number("ln 2")
     (1.25, -0.5, 12.0, None)
@@ -190,14 +188,17 @@ def read_number(response: str) -> float | None:
     match = _NUMBER.fullmatch(response.strip().replace("−", "-"))
     try:
         return float(match[1].replace(",", ".")) if match else None
-    except ValueError:  # a sign or a point alone
+    except ValueError:  # only a sign or a point
         return None
 
 
-def written(number: float, decimals: int = 3) -> str:
-    """A number as the exercises write it.
+def written(number: float, decimals: int | None = None) -> str:
+    """A number with a true minus, with as many decimals as it needs or as are asked for.
 
-    >>> written(-0.25, 2), written(-0.0001), written(1234.5, 1)
-    ('−0.25', '0.000', '1234.5')
+    >>> written(-0.25), written(-0.0001, 3), written(20.0)
+    ('−0.25', '0.000', '20')
     """
-    return f"{round(number, decimals) + 0.0:.{decimals}f}".replace("-", "−")
+    text = format(number, "g" if decimals is None else f".{decimals}f")
+    if not text.strip("-0."):
+        text = text.lstrip("-")
+    return text.replace("-", "−")
