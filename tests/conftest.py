@@ -96,8 +96,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as quick what needs none of the above: `pytest -m quick` while one writes code."""
+    """Mark as quick what needs none of the above: `pytest -m quick` while one writes code.
+
+    A test in a browser is tried again, and one that starts processes of Ray: two busy cores may
+    keep it waiting too long.
+    """
     for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.flaky(reruns=2))
+        if item.path.parent == TESTS / "cluster":
+            item.add_marker(pytest.mark.flaky(reruns=1))
         if item.nodeid.startswith(LONG_TESTS):
             item.add_marker("slow")
         needs_slow = SLOW_FIXTURES & set(getattr(item, "fixturenames", ()))

@@ -190,4 +190,5 @@ def test_a_text_file_whose_name_is_not_utf8(fillmask, tmp_path):
         *("eval", "--dataset", texts, "--metric", "uniform", "-o", tmp_path / "out.json")
     )
     assert result.returncode == 0, result.stderr
-    assert "caf\udce9.txt" in json.loads((tmp_path / "out.json").read_text())["signature"]
+    # As run.json has it, which is UTF-8.
+    assert "caf?.txt" in json.loads((tmp_path / "out.json").read_text())["signature"]
