@@ -17,7 +17,7 @@ from tiny_models import batch_of
 
 from fillmask_ui.errors import DataError, ModelError, OptionError
 from fillmask_ui.models import ModelChoice, load_model
-from fillmask_ui.quantizing import folder, limits, make
+from fillmask_ui.quantizing import hub_folder, limits, make
 from fillmask_ui.quantizing.make import Variant, export, quantize
 from fillmask_ui.texts import TextSource
 
@@ -106,7 +106,7 @@ def own(home, tmp_path):
 
 def test_a_folder_gets_further_variants_of_the_same_model(own, bert, tiny_models):
     (variant,) = variants(quantize(bert, own, ["fp16"], exclude=["layer:0"]))
-    record = folder.read_record(own)
+    record = hub_folder.read_record(own)
     assert {"onnx/model_fp16.onnx", "onnx/model_int8.onnx"} < {*record["files"]}
     assert "--exclude layer:0" in record["files"]["onnx/model_fp16.onnx"]["command"]
     with pytest.raises(OptionError, match=r"model_fp16.onnx exists: use --force"):
@@ -127,7 +127,7 @@ def test_figures_go_into_record_and_card(own):
     values |= {"verdict": "REGRESSION", "top1_agreement": 0.5, "kl_nats": 0.1, "sentence_ms": None}
     values |= {"tokens_per_second": 20.0, "baseline_tokens_per_second": 10.0}
     values |= {"texts": 3, "measured": "so"}
-    folder.note_figures(own, {"onnx/model_int8.onnx": values})
+    hub_folder.note_figures(own, {"onnx/model_int8.onnx": values})
     card = (own / "README.md").read_text("utf-8")
     assert "| cross-entropy, nats | 2.5000 | 2.0000 |" in card
     assert "+25.00% (+20.00% to +30.00%), REGRESSION" in card
@@ -185,10 +185,10 @@ def test_other_texts_give_other_scales(bert, home, tmp_path):
     path.write_text("the cat\nthe dog\n")
     source = TextSource("file", str(path))
     list(quantize(bert, tmp_path / "out", ["qdq"], calibration=source))
-    made = folder.read_record(tmp_path / "out")["files"]["onnx/model_qdq.onnx"]
+    made = hub_folder.read_record(tmp_path / "out")["files"]["onnx/model_qdq.onnx"]
     assert made["calibration"]["used"] <= 2
     assert "--calibration texts.txt" in made["command"]
-    assert made["sha256"] != folder.read_record(home)["files"]["onnx/model_qdq.onnx"]["sha256"]
+    assert made["sha256"] != hub_folder.read_record(home)["files"]["onnx/model_qdq.onnx"]["sha256"]
 
 
 @pytest.mark.parametrize("force", [False, True])
@@ -237,7 +237,7 @@ def test_a_full_disk_leaves_what_was_there(bert, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(make.Drafted, "publish", full)
+    monkeypatch.setattr(make.Draft, "publish", full)
     with pytest.raises(DataError, match=r"No space left on device; name a folder where there is"):
         list(quantize(bert, out, ["int8"]))
     assert files(out) == before

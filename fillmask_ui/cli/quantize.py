@@ -24,7 +24,7 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.models import ModelChoice
 from fillmask_ui.quantizing.calibration import MEASURED
-from fillmask_ui.quantizing.folder import note_figures
+from fillmask_ui.quantizing.hub_folder import note_figures
 from fillmask_ui.quantizing.make import Making, Variant
 from fillmask_ui.quantizing.make import quantize as variants
 from fillmask_ui.quantizing.measure import Measuring, Subject, VariantFigures, measure_one

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import shlex
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
@@ -20,16 +19,15 @@ from fillmask_ui.models.choice import parse_reference
 from fillmask_ui.models.weights import weights_sha256
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.quantizing.calibration import MEASURED, calibration_feeds, read_texts
-from fillmask_ui.quantizing.folder import Drafted, check_output, draft
+from fillmask_ui.quantizing.hub_folder import FULL, Draft, check_output, copy_beside, draft
 from fillmask_ui.quantizing.measure import Stamp
+from fillmask_ui.quantizing.model_card import command, plain_reference
 from fillmask_ui.quantizing.source import (
-    FULL,
     Loader,
     Source,
     exported,
     named_model,
     read_source,
-    start_draft,
 )
 from fillmask_ui.records import Example
 from fillmask_ui.texts import TextSource
@@ -37,7 +35,7 @@ from fillmask_ui.texts import TextSource
 _LOOKED_AT = 16  # texts that show whether a variant still knows anything
 _TOOLS = ("onnxruntime", "onnx")
 # Options of a source that a card repeats.
-_RETRACED = {"runtime": "--runtime", "onnx_file": "--onnx-file", "tokenizer": "--tokenizer"}
+_RETRACED = ("runtime", "onnx_file", "tokenizer")
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,7 @@ def quantize(
     named = named_model(source, load)
     check_output(output, named, list(files.values()), force=force)
     with draft(output) as drafted:
-        start_draft(drafted, named)
+        copy_beside(named.files, drafted.folder)
         if named.files.runtime == "torch":
             yield Making(f"Exporting {source.reference}…", 0.0)
         base = read_source(source, named, load, drafted)
@@ -131,14 +129,19 @@ def quantize(
             except FillmaskError as error:
                 failures[name] = error
                 continue
-            options = _options(name, exclude, calibration if used else None)
+            own = calibration if used else None
             entry = {
                 "scheme": name,
                 "description": row.description,
                 "settings": dict(row.settings),
                 "exclude": list(exclude),
                 "calibration": _calibration(calibration, texts, len(used)) if used else None,
-                "command": _command("quantize", source, output, options),
+                "command": _command(
+                    *("quantize", source, output),
+                    scheme=name,
+                    exclude=exclude,
+                    calibration=own and Path(own.where).name,
+                ),
             }
             yield _publish(drafted, files[name], entry, base, checked)
     if failures:
@@ -183,7 +186,7 @@ def export(
     named = named_model(torch, load)
     check_output(output, named, [FULL], force=force)
     with draft(output) as drafted:
-        start_draft(drafted, named)
+        copy_beside(named.files, drafted.folder)
         yield Making(f"Exporting {source.reference}…", 0.2)
         base = exported(torch, named, load, drafted)
         yield Making("Checking the export…", 0.9)
@@ -193,7 +196,7 @@ def export(
             "settings": {},
             "exclude": [],
             "calibration": None,
-            "command": _command("export", source, output, []),
+            "command": _command("export", source, output),
         }
         yield _publish(drafted, FULL, entry, base, _Checked(base.model, ()))
     yield Making("Done", 1.0)
@@ -243,7 +246,7 @@ def _check(path: Path, source: ModelChoice, load: Loader, texts: list[Example]) 
 
 
 def _publish(
-    drafted: Drafted, name: str, entry: dict[str, Any], source: Source, checked: _Checked
+    drafted: Draft, name: str, entry: dict[str, Any], source: Source, checked: _Checked
 ) -> Variant:
     """Give a result its final name."""
     path = drafted.folder / name
@@ -272,7 +275,7 @@ def _publish(
             for part in ("architecture", "runtime", "precision", "sha256", "size_bytes")
         },
     }
-    drafted.publish(name, made, about)
+    drafted.publish_variant(name, made, about)
     return Variant(
         entry["scheme"],
         target,
@@ -296,17 +299,8 @@ def _calibration(source: TextSource | None, texts: list[Example], used: int) -> 
     }
 
 
-def _options(scheme: str, exclude: Sequence[str], texts: TextSource | None) -> list[str]:
-    options = ["--scheme", scheme, *(part for own in exclude for part in ("--exclude", own))]
-    return [*options, "--calibration", Path(texts.where).name] if texts else options
-
-
-def _command(name: str, source: ModelChoice, output: Path, options: list[str]) -> str:
+def _command(name: str, source: ModelChoice, output: Path, **options: Any) -> str:
     """With plain file names."""
-    path = parse_reference(source.reference).path
-    reference = source.reference if path is None else path.absolute().name
     given = {key: value for key, value in source.given().items() if key in _RETRACED}
-    choice = [part for key, value in given.items() for part in (_RETRACED[key], str(value))]
-    return shlex.join(
-        ["fillmask-ui", name, reference, "-o", output.absolute().name, *choice, *options]
-    )
+    home = output.absolute().name
+    return command(name, plain_reference(source.reference), o=home, **given, **options)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.models.weights import weights_sha256
-from fillmask_ui.quantizing.folder import draft, read_record
+from fillmask_ui.quantizing.hub_folder import draft, read_record
 from fillmask_ui.quantizing.opened import Opened, write_restored
 from fillmask_ui.quantizing.store import Home, Recipe, StoredVariant
 
@@ -38,7 +38,6 @@ def keep_mixed(
         raise DataError(f"{folder} has lost the record of what was made there: make it again")
     with draft(home.output(recipe)) as drafted:
         path = drafted.folder / name
-        path.parent.mkdir()
         write_restored(opened, names, path)
         entry = {
             **record["files"][name],
@@ -49,7 +48,7 @@ def keep_mixed(
             "figures": None,
         }
         made_of = entry.get("made_of") or next(iter(record["sources"]))
-        drafted.publish(name, entry, record["sources"][made_of])
+        drafted.publish_variant(name, entry, record["sources"][made_of])
     made = home.variant(variant.scheme, recipe)
     if made is None:
         raise DataError(f"{home.folder} was changed while it was written: try again")

@@ -16,7 +16,7 @@ from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.files import has_tokenizer
 from fillmask_ui.models.load import load_choice
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.quantizing.folder import write_beside
+from fillmask_ui.quantizing.hub_folder import copy_beside
 from fillmask_ui.quantizing.limits import check_memory
 from fillmask_ui.quantizing.source import Loader
 
@@ -73,10 +73,7 @@ class Opened:
 
     def copy_beside(self, folder: Path) -> None:
         """Put the quantized model's config.json and tokenizer into a folder."""
-        files = self.quantized.model.files
-        tokenizer = files.tokenizer or files.folder
-        homes = (files.folder, files.weights[0].parent, tokenizer)
-        write_beside(folder, homes, tokenizer)
+        copy_beside(self.quantized.model.files, folder)
 
 
 def open_both(quantized: ModelChoice, baseline: ModelChoice, load: Loader = load_choice) -> Opened:

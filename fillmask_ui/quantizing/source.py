@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from fillmask_ui.errors import ModelError
 from fillmask_ui.models import ModelChoice
 from fillmask_ui.models.runtime import RuntimeModel
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.quantizing.folder import Drafted, write_beside
+from fillmask_ui.quantizing.hub_folder import FULL, Draft
 from fillmask_ui.quantizing.limits import check_memory
 from fillmask_ui.records import ModelSignature
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from fillmask_ui.models.onnx import OnnxMaskedLM
 
 Loader = Callable[[ModelChoice], MaskedLM]
-FULL = "onnx/model.onnx"
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +51,7 @@ def named_model(choice: ModelChoice, load: Loader) -> RuntimeModel:
     return loaded
 
 
-def read_source(choice: ModelChoice, named: RuntimeModel, load: Loader, drafted: Drafted) -> Source:
+def read_source(choice: ModelChoice, named: RuntimeModel, load: Loader, drafted: Draft) -> Source:
     """The model on ONNX Runtime with its graph; one on PyTorch is exported into the draft first.
 
     Raises:
@@ -65,7 +63,7 @@ def read_source(choice: ModelChoice, named: RuntimeModel, load: Loader, drafted:
     return Source(choice.reference, named.signature, cast("OnnxMaskedLM", named), whole)
 
 
-def exported(choice: ModelChoice, named: RuntimeModel, load: Loader, drafted: Drafted) -> Source:
+def exported(choice: ModelChoice, named: RuntimeModel, load: Loader, drafted: Draft) -> Source:
     """A model on PyTorch exported into the draft as `FULL`, and compared with what it was.
 
     Raises:
@@ -93,11 +91,3 @@ def _whole(model: RuntimeModel, name: str) -> ModelProto:
     graph = read_graph(files.weights[0], files.folder, files.name)
     make_whole(graph.model, graph.homes.others, name)
     return graph.model
-
-
-def start_draft(drafted: Drafted, model: RuntimeModel) -> None:
-    """Write what stands beside the weights."""
-    files = model.files
-    homes = (files.folder, files.weights[0].parent, files.tokenizer or files.folder)
-    write_beside(drafted.folder, homes, files.tokenizer or files.folder)
-    (drafted.folder / Path(FULL).parent).mkdir()

@@ -19,7 +19,7 @@ from typing import Any
 
 from fillmask_ui.errors import DataError, FillmaskError, first_line
 from fillmask_ui.files import write_text
-from fillmask_ui.quantizing.folder import RECORD, note_figures, read_record
+from fillmask_ui.quantizing.hub_folder import RECORD, note_figures, read_record
 from fillmask_ui.quantizing.measure import VariantFigures
 from fillmask_ui.records import ModelSignature
 from fillmask_ui.runs.store import slug

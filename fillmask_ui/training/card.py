@@ -13,11 +13,10 @@ from decimal import ROUND_CEILING, Context
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import ModelCard, ModelCardData
-
-from fillmask_ui.errors import DataError, FillmaskError, OptionError
-from fillmask_ui.models.choice import parse_reference
+from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.options import options_of
+from fillmask_ui.quantizing.hub_folder import CARD
+from fillmask_ui.quantizing.model_card import plain_reference, trained_card
 from fillmask_ui.training.corpus import CorpusPart
 from fillmask_ui.training.measure import ModelFigures
 from fillmask_ui.training.recipe import Recipe
@@ -25,8 +24,6 @@ from fillmask_ui.training.run import StoredRequest, read_log
 from fillmask_ui.training.scheme import SchemeSearch
 from fillmask_ui.training.weights import missing_note
 
-CARD = "README.md"
-_TEMPLATE = Path(__file__).parent / "templates" / "card.md"
 _CURVE_ROWS = 12
 # What a run is retraced with, in this order; when it is validated and saved stays out.
 _RETRACED = (
@@ -142,7 +139,7 @@ def card_text(
     content: dict[str, Any] = {"notes": notes, "made": made, "asked": asked, "files": files, **told}
     if asked is not None and told:
         content["commands"] = [_train_command(asked), _package_command(request)]
-    return ModelCard.from_template(ModelCardData(), str(_TEMPLATE), **content).text + "\n"
+    return trained_card(content)
 
 
 def _train_command(asked: StoredRequest) -> str:
@@ -151,7 +148,7 @@ def _train_command(asked: StoredRequest) -> str:
     for one in asked.texts:
         command += ["--text", _argument(one["file"], one["share"])]
     if asked.init:
-        command += ["--init", _reference(asked.init)]
+        command += ["--init", plain_reference(asked.init)]
     else:
         command += ["--config", Path(asked.config or "").name]
     command += ["--vocabulary-size", str(asked.vocabulary_size)]
@@ -179,21 +176,8 @@ def _package_command(request: PackageRequest) -> str:
         if path is not None:
             command += [flag, path.name]
     if request.compare:
-        command += ["--compare", _reference(request.compare)]
+        command += ["--compare", plain_reference(request.compare)]
     return shlex.join(command)
-
-
-def _reference(text: str) -> str:
-    """A folder by its name, an id of the hub whole.
-
-    >>> _reference("google-bert/bert-base-uncased@v1"), _reference("/nowhere/run/")
-    ('google-bert/bert-base-uncased@v1', 'run')
-    """
-    try:
-        path = parse_reference(text).path
-    except FillmaskError:  # a folder of another machine or of another time
-        path = Path(text)
-    return text if path is None else path.absolute().name
 
 
 def _argument(name: str, share: float) -> str:

@@ -19,14 +19,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from fillmask_ui.errors import ModelError
 from fillmask_ui.files import write_text
+from fillmask_ui.models.files import WEIGHTS
 from fillmask_ui.models.progress import quiet_transformers
 from fillmask_ui.onnx_tools.export import export_onnx
 from fillmask_ui.onnx_tools.quantize import quantize_dynamic
-from fillmask_ui.onnx_tools.sharing import share_weights
-
-WEIGHTS = "model.safetensors"
-FULL = "onnx/model.onnx"
-INT8 = "onnx/model_int8.onnx"
+from fillmask_ui.quantizing.hub_folder import FULL, INT8, write_graph
 
 
 @dataclass(frozen=True)
@@ -80,31 +77,20 @@ def write_weights(model: PreTrainedModel, folder: Path) -> None:
     (folder / "generation_config.json").unlink(missing_ok=True)
 
 
-def write_onnx(graph: onnx.ModelProto, folder: Path, name: str) -> Path:
-    """Save a copy of a graph as `folder/name`, with the folder's weights where they are equal."""
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    shared = onnx.ModelProto()
-    shared.CopyFrom(graph)
-    share_weights(shared, folder / WEIGHTS, f"../{WEIGHTS}")
-    path.write_bytes(shared.SerializeToString(deterministic=True))
-    return path
-
-
 def write_int8(graph: onnx.ModelProto, folder: Path, scheme: Int8Scheme) -> Path:
     """Quantize the float32 graph and save it as the folder's int8 model."""
     quantized = quantize_dynamic(graph, per_channel=scheme.per_channel, keep=scheme.keep)
-    return write_onnx(quantized, folder, INT8)
+    return write_graph(quantized, folder, INT8)
 
 
 def write_folder(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, folder: Path
 ) -> onnx.ModelProto:
     """Write everything but the card; the float32 graph is returned for further quantization."""
-    folder.mkdir(parents=True, exist_ok=True)
+    (folder / FULL).parent.mkdir(parents=True, exist_ok=True)
     write_tokenizer(tokenizer, folder)
     write_weights(model, folder)
     graph = export_onnx(model)
     write_int8(graph, folder, Int8Scheme())
-    write_onnx(graph, folder, FULL)
+    write_graph(graph, folder, FULL)
     return graph

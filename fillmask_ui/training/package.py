@@ -11,9 +11,10 @@ from fillmask_ui.files import write_text
 from fillmask_ui.models import load_model
 from fillmask_ui.models.torch import check_parity
 from fillmask_ui.models.weights import refuse_missing
-from fillmask_ui.training.card import CARD, Package, PackageRequest, card_text, history_of
+from fillmask_ui.quantizing.hub_folder import CARD, FULL, INT8
+from fillmask_ui.training.card import Package, PackageRequest, card_text, history_of
 from fillmask_ui.training.corpus import read_paragraphs, tokenize
-from fillmask_ui.training.folder import FULL, INT8, write_folder
+from fillmask_ui.training.folder import write_folder
 from fillmask_ui.training.measure import measure, read_cloze
 from fillmask_ui.training.run import read_request
 from fillmask_ui.training.scheme import search_scheme

@@ -18,7 +18,8 @@ import onnx
 
 from fillmask_ui.models import load_model
 from fillmask_ui.onnx_tools.quantize import find_products
-from fillmask_ui.training.folder import FULL, INT8, Int8Scheme, write_int8
+from fillmask_ui.quantizing.hub_folder import FULL, INT8
+from fillmask_ui.training.folder import Int8Scheme, write_int8
 from fillmask_ui.training.measure import measure_text
 
 TOLERANCE = 0.01  # of the full-precision loss

@@ -15,10 +15,11 @@ from fillmask_ui.cli.train import describe
 from fillmask_ui.errors import DataError, ModelError, OptionError
 from fillmask_ui.models import load_model
 from fillmask_ui.models.torch import check_parity
+from fillmask_ui.quantizing.hub_folder import FULL
 from fillmask_ui.records import SkippedText
 from fillmask_ui.training.card import Package, PackageRequest
 from fillmask_ui.training.corpus import CorpusPart
-from fillmask_ui.training.folder import FULL, write_weights
+from fillmask_ui.training.folder import write_weights
 from fillmask_ui.training.measure import measure_cloze, measure_text, read_cloze
 from fillmask_ui.training.package import package
 from fillmask_ui.training.recipe import Recipe

@@ -1,0 +1,196 @@
+"""The folder that a model is shipped in, in the layout of the hub.
+
+All is written into a hidden folder inside and renamed when it is complete and has been run, so
+whatever has a final name is whole. What a killed process leaves behind, the next one removes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fillmask_ui.errors import DataError, OptionError, opening
+from fillmask_ui.files import write_text, writing
+from fillmask_ui.models.files import TOKENIZER, WEIGHTS, ModelFiles
+from fillmask_ui.models.runtime import RuntimeModel
+from fillmask_ui.quantizing.model_card import variants_card
+from fillmask_ui.runs.store import is_locked, lock_run
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+# The layout: config.json and the tokenizer's files, `model.safetensors` of a trained model, and
+CARD = "README.md"
+RECORD = "fillmask-ui.json"  # how each variant was made, and what was measured
+FULL = "onnx/model.onnx"  # full precision
+INT8 = "onnx/model_int8.onnx"  # one of the variants
+_DRAFT, _LOCK = ".draft-", ".lock"
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A hidden folder with a model that is being made."""
+
+    folder: Path
+    home: Path  # that it lies in
+
+    def publish(self, *names: str) -> None:
+        """Give graphs, by their names in the draft, and what stands beside them their final names.
+
+        The draft keeps a copy of what stands beside them, for the next graph.
+        """
+        for beside in self.folder.iterdir():
+            if beside.is_file() and not beside.name.startswith("."):
+                copy = self.folder / f".{beside.name}"
+                shutil.copyfile(beside, copy)
+                copy.replace(self.home / beside.name)
+        for name in names:
+            target = self.home / name
+            target.parent.mkdir(exist_ok=True)
+            (self.folder / name).replace(target)
+
+    def publish_variant(
+        self, name: str, entry: Mapping[str, Any], source: Mapping[str, Any]
+    ) -> None:
+        """Publish a graph and note how it was made: `entry` of itself, `source` of its model."""
+        self.publish(name)
+        record = read_record(self.home) or {"sources": {}, "files": {}}
+        record["sources"][source["runtime"]] = source
+        record["files"][name] = entry
+        _write_record(self.home, record)
+
+
+@contextlib.contextmanager
+def draft(output: Path) -> Iterator[Draft]:
+    """A hidden folder inside the output, gone at the end; so is an output that stayed empty."""
+    new = [folder for folder in (output, *output.parents) if not folder.exists()]
+    advice = "; name a folder where there is room to write"
+    with writing(output, advice):
+        output.mkdir(parents=True, exist_ok=True)
+        for left in output.glob(f"{_DRAFT}*"):
+            if (left / _LOCK).exists() and not is_locked(left / _LOCK):
+                shutil.rmtree(left, ignore_errors=True)
+        folder = Path(tempfile.mkdtemp(dir=output, prefix=_DRAFT))
+    lock = lock_run(folder / _LOCK, output.name)
+    try:
+        with writing(output, advice):
+            (folder / FULL).parent.mkdir()
+            yield Draft(folder, output)
+    finally:
+        lock.release()
+        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):  # it holds something
+            for made in new:
+                made.rmdir()
+
+
+def check_output(
+    output: Path, model: RuntimeModel, names: Sequence[str], *, force: bool = False
+) -> None:
+    """Stop if variants of these names must not be written into a folder.
+
+    Raises:
+        OptionError: if it is a file, that of the model itself, or holds other things.
+    """
+    if os.path.lexists(output) and not output.is_dir():
+        raise OptionError(f"{output} is a file, or a link that leads nowhere: name a folder")
+    real = output.resolve()
+    if real.is_relative_to(own := model.files.folder.resolve()):
+        where = "the folder" if real == own else "in the folder"
+        raise OptionError(
+            f"{output} is {where} of the model itself, which stays as it is: name another"
+        )
+    if not output.is_dir():
+        return
+    record = read_record(output)
+    if record is not None and (other := _other_model(record["sources"], model)):
+        raise OptionError(
+            f"{output} holds variants of another model ({other}): name another folder"
+        )
+    if force:
+        return
+    others = [path.name for path in output.iterdir() if not path.name.startswith(_DRAFT)]
+    if record is None and others:
+        raise OptionError(
+            f"{output} exists and holds {', '.join(sorted(others)[:3])}: name another folder, or "
+            "use --force to write into this one"
+        )
+    for name in names:
+        if (output / name).exists():
+            raise OptionError(
+                f"{output / name} exists: use --force to make it anew, or name another folder"
+            )
+
+
+def _other_model(sources: Mapping[str, Any], model: RuntimeModel) -> str:
+    """What the variants of a record were made of, if that was not this model."""
+    signature = model.signature
+    if own := sources.get(signature.runtime):
+        return "" if own["sha256"] == signature.sha256 else str(own["reference"])
+    # Made of its file for the other runtime, as an export was.
+    names = [str(source["reference"]) for source in sources.values()]
+    return "" if signature.name in names else names[0]
+
+
+def read_record(folder: Path) -> dict[str, Any] | None:
+    """What a folder says of its making; None if no variant was made there."""
+    path = folder / RECORD
+    if not path.is_file():
+        return None
+    with opening("a record of variants", path):
+        record: dict[str, Any] = json.loads(path.read_bytes())
+    return record
+
+
+def _write_record(folder: Path, record: Mapping[str, Any]) -> None:
+    """Replace the record of a folder and the card that is made of it."""
+    write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", folder / RECORD)
+    write_text(variants_card(folder.name, record), folder / CARD)
+
+
+def note_figures(folder: Path, figures: Mapping[str, Mapping[str, Any]]) -> None:
+    """Put what was measured of files, by their names in the folder, into its record and card.
+
+    Raises:
+        DataError: if the folder has no record.
+    """
+    record = read_record(folder)
+    if record is None:
+        raise DataError(f"{folder} has no {RECORD}: nothing was made there")
+    for name, values in figures.items():
+        record["files"][name]["figures"] = dict(values)
+    _write_record(folder, record)
+
+
+def copy_beside(files: ModelFiles, folder: Path) -> None:
+    """Copy what stands beside a model's weights: its config.json and its tokenizer's files."""
+    tokenizer = files.tokenizer or files.folder
+    homes = (files.folder, files.weights[0].parent, tokenizer)
+    configs = [home / "config.json" for home in homes if (home / "config.json").is_file()]
+    names = [path for path in tokenizer.iterdir() if TOKENIZER.fullmatch(path.name)]
+    for path in (*configs[:1], *names):
+        shutil.copyfile(path, folder / path.name)
+
+
+def write_graph(graph: ModelProto, folder: Path, name: str) -> Path:
+    """Save a graph, which takes from the folder's `model.safetensors` the weights it finds there.
+
+    The graph itself is left as it was.
+    """
+    from onnx import ModelProto
+
+    from fillmask_ui.onnx_tools.sharing import share_weights
+
+    path = folder / name
+    shared = ModelProto()
+    shared.CopyFrom(graph)
+    share_weights(shared, folder / WEIGHTS, f"../{WEIGHTS}")
+    path.write_bytes(shared.SerializeToString(deterministic=True))
+    return path
