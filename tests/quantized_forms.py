@@ -13,7 +13,7 @@ import pytest
 from onnx import ModelProto
 from tiny_models import TinyModels
 
-from fillmask_ui.models.graph import read_graph
+from fillmask_ui.models.onnx_graph import read_graph
 from fillmask_ui.onnx_tools.quantize import quantize_dynamic
 from fillmask_ui.onnx_tools.schemes import write_variant
 from fillmask_ui.onnx_tools.whole import inline_weights, make_whole

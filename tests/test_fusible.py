@@ -12,8 +12,8 @@ import pytest
 from onnxruntime.transformers import optimizer
 from quantized_forms import feeds
 
-from fillmask_ui.models.files import files_in_folder
-from fillmask_ui.models.torch import export_files
+from fillmask_ui.models.model_files import files_in_folder
+from fillmask_ui.models.torch_model import export_files
 from fillmask_ui.onnx_tools import export
 
 

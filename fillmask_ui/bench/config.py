@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fillmask_ui.errors import OptionError
-from fillmask_ui.models.files import has_torch
+from fillmask_ui.models.model_files import has_torch
 from fillmask_ui.options import check_options, option
 from fillmask_ui.texts import TextSource
 

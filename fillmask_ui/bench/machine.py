@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fillmask_ui import __version__
-from fillmask_ui.models.runtime import cores
+from fillmask_ui.models.runtime_model import cores
 
 _CPUINFO = Path("/proc/cpuinfo")
 _PACKAGES = ("onnxruntime", "numpy", "torch", "transformers")

@@ -16,7 +16,7 @@ from fillmask_ui.models import ModelChoice, load_choice
 from fillmask_ui.scoring import exponentials
 
 if TYPE_CHECKING:
-    from fillmask_ui.models.runtime import RuntimeModel
+    from fillmask_ui.models.runtime_model import RuntimeModel
 
 
 class OwnModel:

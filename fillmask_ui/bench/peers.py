@@ -22,7 +22,7 @@ from fillmask_ui.bench.texts import prepared, sentence
 from fillmask_ui.bench.timing import Timing, evaluation_timing, timed
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.evaluation.rows import Prepared
-from fillmask_ui.models.progress import quiet_transformers
+from fillmask_ui.models.loading_progress import quiet_transformers
 from fillmask_ui.models.vocabulary import load_vocabulary
 
 
@@ -39,7 +39,7 @@ class Peer(ABC):
         with quiet_transformers():
             from transformers import AutoModelForMaskedLM
 
-            from fillmask_ui.models.torch import plain_config
+            from fillmask_ui.models.torch_model import plain_config
 
             # The type is named, as transformers would compute in the one that is stored.
             self._model = AutoModelForMaskedLM.from_pretrained(

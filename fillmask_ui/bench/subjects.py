@@ -9,9 +9,9 @@ from typing import Any
 from fillmask_ui.bench.config import BenchConfig
 from fillmask_ui.errors import ModelError
 from fillmask_ui.files import asset
-from fillmask_ui.models.choice import ModelChoice, Reference, parse_reference
-from fillmask_ui.models.files import INDEX, WEIGHTS, names_in
-from fillmask_ui.models.progress import silent
+from fillmask_ui.models.loading_progress import silent
+from fillmask_ui.models.model_choice import ModelChoice, Reference, parse_reference
+from fillmask_ui.models.model_files import INDEX, WEIGHTS, names_in
 
 OWN = "own"
 # What PyTorch computes in, with `--peers`.
@@ -94,7 +94,7 @@ def _peers(weights: dict[Path, str]) -> list[Subject]:
 def _folder(parsed: Reference) -> Path:
     """Where config.json lies."""
     if parsed.kind == "hub":
-        from fillmask_ui.models.hub import fetch_model
+        from fillmask_ui.models.hub_models import fetch_model
 
         return fetch_model(parsed, "auto", None, silent).folder
     folder = parsed.path or asset("model")
@@ -110,7 +110,7 @@ def _has_onnx(parsed: Reference, folder: Path) -> bool:
 
 def _has_torch_weights(parsed: Reference, folder: Path) -> bool:
     if parsed.kind == "hub":
-        from fillmask_ui.models.hub import fetch_model
+        from fillmask_ui.models.hub_models import fetch_model
 
         try:
             fetch_model(parsed, "torch", None, silent)

@@ -59,12 +59,12 @@ def open_contender(
 
         return MatrixProducts()
     from fillmask_ui.bench.flops import EncoderShape
-    from fillmask_ui.models.files import read_config
+    from fillmask_ui.models.model_files import read_config
 
     shape = EncoderShape.of(read_config(Path(folder)).raw)
     if kind == "own":
         from fillmask_ui.bench.own import OwnModel
-        from fillmask_ui.models.choice import ModelChoice
+        from fillmask_ui.models.model_choice import ModelChoice
 
         return OwnModel(ModelChoice.from_dict(choice or {}), shape)
     from fillmask_ui.bench.peers import PEERS

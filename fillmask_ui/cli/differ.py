@@ -11,7 +11,7 @@ from fillmask_ui.cli.options import Json, option, with_options
 from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, progress_bar, tell
 from fillmask_ui.comparing.divergence_search import WORDS
 from fillmask_ui.errors import DataError
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.texts import TextChoice
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from fillmask_ui.cli.serve import start_page
 from fillmask_ui.cli.terminal import say
 from fillmask_ui.errors import OptionError
 from fillmask_ui.lessons import Chapter, chapters
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.options import options_of
 
 

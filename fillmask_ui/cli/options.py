@@ -51,7 +51,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     included; the command is called with the instance made of them. Bounds stand in `--help`; what
     else is wrong with the values, the dataclass says.
 
-    >>> from fillmask_ui.models.choice import ModelChoice
+    >>> from fillmask_ui.models.model_choice import ModelChoice
     >>> def show(model: ModelChoice, bits: bool = False) -> None:
     ...     print(model.reference, model.threads, bits)
     >>> shell = with_options(show)

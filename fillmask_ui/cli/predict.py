@@ -18,7 +18,7 @@ from fillmask_ui.cli.options import Json, option, with_options
 from fillmask_ui.cli.terminal import load, print_line, print_table, tell, wide_console
 from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.files import visible
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.records import Filling
 
 if TYPE_CHECKING:

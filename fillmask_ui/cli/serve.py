@@ -13,7 +13,7 @@ import typer
 from fillmask_ui import __version__
 from fillmask_ui.cli.options import given_options, option, typer_option
 from fillmask_ui.errors import OptionError, first_line
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.options import options_of
 
 

@@ -11,7 +11,7 @@ from fillmask_ui.cli.options import Json, option, with_options
 from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, tell, wide_console
 from fillmask_ui.errors import TextError
 from fillmask_ui.files import visible
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.model_choice import ModelChoice
 
 if TYPE_CHECKING:
     from fillmask_ui.comparing.word_contrast import SentenceComparison

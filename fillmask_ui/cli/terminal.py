@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.progress import ProgressColumn
 
     from fillmask_ui.models import LoadProgress
-    from fillmask_ui.models.choice import ModelChoice
+    from fillmask_ui.models.model_choice import ModelChoice
     from fillmask_ui.protocol import MaskedLM
 
 

@@ -14,7 +14,7 @@ from fillmask_ui.cli.options import Json, file_option, option, with_options
 from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, tell, wide_console
 from fillmask_ui.errors import FillmaskError, OptionError
 from fillmask_ui.files import text_file, visible
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.unmasking.unmasking_options import UnmaskingConfig
 
 if TYPE_CHECKING:

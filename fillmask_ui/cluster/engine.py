@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fillmask_ui.cluster.choice import EngineChoice
 from fillmask_ui.cluster.connect import Cluster, connect
 from fillmask_ui.cluster.pipeline import perform_group
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.runs import Cell, Progress, RunStore
 from fillmask_ui.runs.perform import Load
 

@@ -23,8 +23,8 @@ from fillmask_ui import __version__
 from fillmask_ui.cluster.connect import Cluster
 from fillmask_ui.errors import DataError, FillmaskError, first_line
 from fillmask_ui.files import user_folder
-from fillmask_ui.models.choice import ModelChoice, parse_reference
 from fillmask_ui.models.load import load_choice
+from fillmask_ui.models.model_choice import ModelChoice, parse_reference
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.runs.record import check_same
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
-import fillmask_ui.models.files as layout
+import fillmask_ui.models.model_files as layout
 from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.files import asset
-from fillmask_ui.models.choice import ModelChoice, Reference, parse_reference
-from fillmask_ui.models.progress import LoadProgress, ProgressCallback, silent
+from fillmask_ui.models.loading_progress import LoadProgress, ProgressCallback, silent
+from fillmask_ui.models.model_choice import ModelChoice, Reference, parse_reference
 from fillmask_ui.protocol import MaskedLM
 
 
@@ -61,7 +61,9 @@ def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None
     `on_progress` is called before each step, and many times while files are fetched: then from
     other threads too, never from two at a time.
     """
-    from fillmask_ui.models.runtime import check_threads  # loads numpy, which --help does without
+    from fillmask_ui.models.runtime_model import (
+        check_threads,  # loads numpy, which --help does without
+    )
 
     check_threads(choice.threads)
     report = on_progress or silent
@@ -92,10 +94,10 @@ def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None
         read_vocabulary = partial(load_own_vocabulary, files.tokenizer)
     report(LoadProgress("weights", f"reading the weights of {files.name}"))
     if files.runtime == "onnx":
-        from fillmask_ui.models.onnx import OnnxMaskedLM
+        from fillmask_ui.models.onnx_model import OnnxMaskedLM
 
         return OnnxMaskedLM(files, read_vocabulary, config, choice)
-    from fillmask_ui.models.torch import TorchMaskedLM
+    from fillmask_ui.models.torch_model import TorchMaskedLM
 
     return TorchMaskedLM(files, read_vocabulary, config, choice)
 
@@ -113,7 +115,7 @@ def _find(parsed: Reference, choice: ModelChoice, report: ProgressCallback) -> l
         raise OptionError("an ONNX file was chosen together with the runtime torch: drop one")
     onnx_file = parsed.implied.get("onnx_file", choice.onnx_file)
     if parsed.kind == "hub":
-        from fillmask_ui.models.hub import fetch_model
+        from fillmask_ui.models.hub_models import fetch_model
 
         return fetch_model(parsed, runtime, onnx_file, report)
     folder = parsed.path or asset("model")
@@ -130,7 +132,7 @@ def _find_tokenizer(wanted: str, report: ProgressCallback) -> Path:
     parsed = parse_reference(wanted)
     if parsed.kind != "hub":
         return parsed.path or asset("model")
-    from fillmask_ui.models.hub import fetch_tokenizer
+    from fillmask_ui.models.hub_models import fetch_tokenizer
 
     return fetch_tokenizer(parsed, report)
 
@@ -161,7 +163,7 @@ def available_models() -> tuple[AvailableModel, ...]:
     >>> [model.reference for model in available_models()][:3]
     ['embedded', 'embedded:int8', 'embedded:torch']
     """
-    from fillmask_ui.models.hub import cached_models
+    from fillmask_ui.models.hub_models import cached_models
 
     models = [
         AvailableModel(reference, runtimes, _embedded_bytes(file), "embedded", note)
@@ -181,7 +183,7 @@ def available_models() -> tuple[AvailableModel, ...]:
 @cache
 def _embedded_bytes(file: str) -> int:
     """Of the weights that a file of the embedded model holds or refers to."""
-    from fillmask_ui.models.graph import read_graph
+    from fillmask_ui.models.onnx_graph import read_graph
 
     folder = asset("model")
     if file == layout.WEIGHTS:

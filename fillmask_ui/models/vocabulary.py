@@ -2,14 +2,14 @@
 
 import json
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.errors import ModelError, TextError, opening
-from fillmask_ui.models.progress import quiet_transformers
+from fillmask_ui.models.loading_progress import quiet_transformers
+from fillmask_ui.models.subword_prefixes import SubwordPrefixes
 from fillmask_ui.records import Encoding, Span
 
 if TYPE_CHECKING:
@@ -20,69 +20,6 @@ if TYPE_CHECKING:
 Splitter = Callable[[str, bool], Encoding]
 
 _NO_LIMIT = 10_000_000  # a tokenizer that knows no limit reports about 1e30
-
-
-_MARKS = {"pieces": "##", "bytes": "Ġ", "blank": "▁"}
-# What a reader sees for tokens that are nothing but blanks.
-_VISIBLE_BLANKS = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})
-
-
-@dataclass(frozen=True)
-class Marks:
-    """How the strings of a vocabulary mark word boundaries, and the words without the marks.
-
-    WordPiece marks what continues a word (`##ing`); byte-level BPE and Unigram mark what begins
-    one (`Ġthe`, `▁the`), and byte-level BPE also spells every byte as one printable character.
-    """
-
-    style: str  # `pieces` (##), `bytes` (Ġ), `blank` (▁) or `none`
-
-    @classmethod
-    def of(cls, tokens: Iterable[str]) -> "Marks":
-        """What most tokens follow.
-
-        >>> Marks.of(["[MASK]", "play", "##ing", "##ed"]).style
-        'pieces'
-        """
-        counts = Counter(
-            style
-            for own in tokens
-            for style, mark in _MARKS.items()
-            if own.startswith(mark) and own != "##"
-        )
-        return cls(max(counts, key=lambda style: counts[style], default="none"))
-
-    def is_marked(self, text: str) -> bool:
-        """Whether a text is written as a raw vocabulary string of this convention."""
-        return self.style in _MARKS and text.startswith(_MARKS[self.style])
-
-    def is_continuation(self, token: str) -> bool:
-        """Whether a token that is not special continues the word to its left."""
-        if self.style == "pieces":
-            return token.startswith("##") and len(token) > 2
-        return self.style in _MARKS and not self.is_marked(token)
-
-    def word(self, token: str) -> str:
-        """A token that is not special, without its marks; raw where that would not be visible.
-
-        >>> Marks("bytes").word("ĠcafÃ©"), Marks("bytes").word("Ã"), Marks("blank").word("▁")
-        ('café', 'Ã', '␣')
-        """
-        if self.style == "pieces":
-            text = token[2:] if self.is_continuation(token) else token
-        elif self.style == "blank":
-            text = token.replace("▁", " ")
-        elif self.style == "none":
-            text = token.removesuffix("</w>")
-        else:
-            from tokenizers.decoders import ByteLevel
-
-            text = ByteLevel().decode([token])  # with U+FFFD for half a letter
-        if not text.strip(" \n\t"):
-            return text.translate(_VISIBLE_BLANKS) or token
-        text = text.removeprefix(" ")
-        is_visible = not text.isspace() and any(map(str.isprintable, text))
-        return text if is_visible and "\ufffd" not in text else token
 
 
 @dataclass(eq=False)
@@ -98,7 +35,7 @@ class TokenizerVocabulary:
     special_ids: frozenset[int]  # ids of all special tokens
     limit: int | None  # the tokenizer's own longest text in tokens, None where it has no sane one
     packages: tuple[str, ...]  # whose versions take part in the result
-    marks: Marks  # how its strings mark where words begin
+    prefixes: SubwordPrefixes  # how its strings mark where words begin
     size: int = field(init=False)  # number of tokens, gaps between ids counted
 
     def __post_init__(self) -> None:
@@ -113,7 +50,7 @@ class TokenizerVocabulary:
 
     def encode_word(self, word: str, before: str = " ") -> tuple[int, ...]:
         _refuse_surrogates(word, f"word {word[:40]!r}")
-        if self.marks.is_marked(word) and word in self.ids:
+        if self.prefixes.is_marked(word) and word in self.ids:
             return (self.ids[word],)
         if not word.strip():
             return ()
@@ -142,10 +79,10 @@ class TokenizerVocabulary:
 
     def word(self, token_id: int) -> str:
         token = self.token(token_id)
-        return self.marks.word(token) if self._is_text(token_id) else token
+        return self.prefixes.word(token) if self._is_text(token_id) else token
 
     def is_continuation(self, token_id: int) -> bool:
-        return self._is_text(token_id) and self.marks.is_continuation(self.token(token_id))
+        return self._is_text(token_id) and self.prefixes.is_continuation(self.token(token_id))
 
     def _is_text(self, token_id: int) -> bool:
         return token_id in self._tokens and token_id not in self.special_ids
@@ -165,11 +102,11 @@ def load_vocabulary(source: Path, name: str) -> TokenizerVocabulary:
         )
     with opening("a tokenizer", name):
         ids, limit = tokenizer.get_vocab(), tokenizer.model_max_length
-        marks = Marks.of(ids)
+        prefixes = SubwordPrefixes.of(ids)
         vocabulary = TokenizerVocabulary(
-            split=_fast_splitter(tokenizer.backend_tokenizer, marks, name)
+            split=_fast_splitter(tokenizer.backend_tokenizer, prefixes, name)
             if tokenizer.is_fast
-            else _slow_splitter(tokenizer, marks, name),
+            else _slow_splitter(tokenizer, prefixes, name),
             ids=ids,
             mask_token=mask,
             mask_id=mask_id,
@@ -178,7 +115,7 @@ def load_vocabulary(source: Path, name: str) -> TokenizerVocabulary:
             special_ids=frozenset(tokenizer.all_special_ids),
             limit=int(limit) if 0 < limit < _NO_LIMIT else None,
             packages=("tokenizers", "transformers"),
-            marks=marks,
+            prefixes=prefixes,
         )
     wrong = ""
     if mask_id in (tokenizer.pad_token_id, tokenizer.unk_token_id):
@@ -215,10 +152,10 @@ def load_own_vocabulary(source: Path) -> TokenizerVocabulary:
     backend = Tokenizer.from_file(str(source / "tokenizer.json"))
     config = json.loads((source / "tokenizer_config.json").read_bytes())
     ids = backend.get_vocab(with_added_tokens=True)
-    marks = Marks.of(ids)
+    prefixes = SubwordPrefixes.of(ids)
     special = {kind: ids[config[f"{kind}_token"]] for kind in ("cls", "mask", "pad", "sep", "unk")}
     return TokenizerVocabulary(
-        split=_fast_splitter(backend, marks, "embedded"),
+        split=_fast_splitter(backend, prefixes, "embedded"),
         ids=ids,
         mask_token=config["mask_token"],
         mask_id=special["mask"],
@@ -227,18 +164,18 @@ def load_own_vocabulary(source: Path) -> TokenizerVocabulary:
         special_ids=frozenset(special.values()),
         limit=config["model_max_length"],
         packages=("tokenizers",),
-        marks=marks,
+        prefixes=prefixes,
     )
 
 
-def _fast_splitter(backend: "RustTokenizer", marks: Marks, name: str) -> Splitter:
+def _fast_splitter(backend: "RustTokenizer", prefixes: SubwordPrefixes, name: str) -> Splitter:
     """Over the Rust tokenizer, with cutting and padding switched off once.
 
     The Python wrapper around it sets both anew at each call, which fails in two threads at a time.
     """
     backend.no_truncation()
     backend.no_padding()
-    is_one_word = backend.pre_tokenizer is None  # the whole text: the marks say more
+    is_one_word = backend.pre_tokenizer is None  # the whole text: the prefixes say more
 
     def split(text: str, special: bool) -> Encoding:
         with opening("a tokenizer", name):
@@ -250,14 +187,14 @@ def _fast_splitter(backend: "RustTokenizer", marks: Marks, name: str) -> Splitte
             ids=tuple(encoded.ids),
             tokens=tokens,
             spans=tuple(visible_span(text, token, *offsets) for token, offsets in ranges),
-            word_ids=tuple(_words(tokens, added, marks) if is_one_word else encoded.word_ids),
+            word_ids=tuple(_words(tokens, added, prefixes) if is_one_word else encoded.word_ids),
             special=added,
         )
 
     return split
 
 
-def _slow_splitter(tokenizer: Any, marks: Marks, name: str) -> Splitter:
+def _slow_splitter(tokenizer: Any, prefixes: SubwordPrefixes, name: str) -> Splitter:
     """Over a tokenizer written in Python, which knows no spans: they are found word by word."""
     specials = set(tokenizer.all_special_tokens)
 
@@ -269,7 +206,7 @@ def _slow_splitter(tokenizer: Any, marks: Marks, name: str) -> Splitter:
             if special:
                 added = tokenizer.get_special_tokens_mask(ids)
                 ids = tokenizer.build_inputs_with_special_tokens(ids)
-        found = find_pieces(text, [t if t in specials else marks.word(t) for t in tokens])
+        found = find_pieces(text, [t if t in specials else prefixes.word(t) for t in tokens])
         start, end = Span(0, 0), Span(len(text), len(text))
         placed = [
             ((end if index else start), None) if flag else next(found)
@@ -287,10 +224,12 @@ def _slow_splitter(tokenizer: Any, marks: Marks, name: str) -> Splitter:
     return split
 
 
-def _words(tokens: Sequence[str], special: Sequence[bool], marks: Marks) -> Iterator[int | None]:
+def _words(
+    tokens: Sequence[str], special: Sequence[bool], prefixes: SubwordPrefixes
+) -> Iterator[int | None]:
     current = -1
     for token, is_special in zip(tokens, special, strict=True):
-        if not is_special and (current < 0 or not marks.is_continuation(token)):
+        if not is_special and (current < 0 or not prefixes.is_continuation(token)):
             current += 1
         yield None if is_special else current
 

@@ -12,7 +12,7 @@ from fillmask_ui.records import Example
 from fillmask_ui.texts import TextSource, open_texts
 
 if TYPE_CHECKING:
-    from fillmask_ui.models.onnx import OnnxMaskedLM
+    from fillmask_ui.models.onnx_model import OnnxMaskedLM
 
 MEASURED = 200  # of the embedded texts, the first so many are for measuring
 _MOST_TOKENS, _SEED = 256, 42

@@ -17,8 +17,8 @@ from dataclasses import replace
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig, check_models
-from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.load import load_choice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.quantizing.diagnosis import DiagnoseOptions, Diagnosing, Diagnosis, Greedy
 from fillmask_ui.quantizing.opened import open_both
 from fillmask_ui.quantizing.patient import Patient

@@ -15,7 +15,7 @@ from fillmask_ui.errors import DataError, FillmaskError, ModelError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.models import ModelChoice, load_choice
-from fillmask_ui.models.choice import parse_reference
+from fillmask_ui.models.model_choice import parse_reference
 from fillmask_ui.models.weights import weights_sha256
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.quantizing.calibration import MEASURED, calibration_feeds, read_texts

@@ -13,7 +13,7 @@ from typing import Any
 from huggingface_hub import ModelCard, ModelCardData
 
 from fillmask_ui.errors import FillmaskError
-from fillmask_ui.models.choice import parse_reference
+from fillmask_ui.models.model_choice import parse_reference
 
 _TEMPLATES = Path(__file__).parent / "templates"
 

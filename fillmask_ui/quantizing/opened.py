@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.evaluation.measure import same_tokenizer
 from fillmask_ui.files import writing
-from fillmask_ui.models.choice import ModelChoice
-from fillmask_ui.models.files import has_tokenizer
 from fillmask_ui.models.load import load_choice
+from fillmask_ui.models.model_choice import ModelChoice
+from fillmask_ui.models.model_files import has_tokenizer
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.quantizing.hub_folder import copy_beside
 from fillmask_ui.quantizing.limits import check_memory
@@ -23,7 +23,7 @@ from fillmask_ui.quantizing.source import Loader
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    from fillmask_ui.models.onnx import OnnxMaskedLM
+    from fillmask_ui.models.onnx_model import OnnxMaskedLM
     from fillmask_ui.onnx_tools.matching import Matching, Pair
 
 _MATCHED = 0.5  # of the baseline's products, at least, for it to be the same model
@@ -113,8 +113,8 @@ def _is_matrix(pair: Pair) -> bool:
 
 
 def _side(choice: ModelChoice, load: Loader) -> Side:
-    from fillmask_ui.models.graph import read_graph
-    from fillmask_ui.models.onnx import OnnxMaskedLM
+    from fillmask_ui.models.onnx_graph import read_graph
+    from fillmask_ui.models.onnx_model import OnnxMaskedLM
     from fillmask_ui.onnx_tools.whole import inline_weights
 
     model = load(choice)

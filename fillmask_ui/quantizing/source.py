@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from fillmask_ui.errors import ModelError
 from fillmask_ui.models import ModelChoice
-from fillmask_ui.models.runtime import RuntimeModel
+from fillmask_ui.models.runtime_model import RuntimeModel
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.quantizing.hub_folder import FULL, Draft
 from fillmask_ui.quantizing.limits import check_memory
@@ -17,7 +17,7 @@ from fillmask_ui.records import ModelSignature
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    from fillmask_ui.models.onnx import OnnxMaskedLM
+    from fillmask_ui.models.onnx_model import OnnxMaskedLM
 
 Loader = Callable[[ModelChoice], MaskedLM]
 
@@ -69,7 +69,7 @@ def exported(choice: ModelChoice, named: RuntimeModel, load: Loader, drafted: Dr
     Raises:
         ModelError: if torch cannot export it, or the graph gives other logits.
     """
-    from fillmask_ui.models.torch import check_parity, export_files
+    from fillmask_ui.models.torch_model import check_parity, export_files
     from fillmask_ui.onnx_tools.whole import make_whole
 
     whole = export_files(named.files)
@@ -84,7 +84,7 @@ def exported(choice: ModelChoice, named: RuntimeModel, load: Loader, drafted: Dr
 
 
 def _whole(model: RuntimeModel, name: str) -> ModelProto:
-    from fillmask_ui.models.graph import read_graph
+    from fillmask_ui.models.onnx_graph import read_graph
     from fillmask_ui.onnx_tools.whole import make_whole
 
     files = model.files

@@ -15,7 +15,7 @@ from fillmask_ui.evaluation.evaluation_config import PROTOCOL_VERSION, PROTOCOLS
 from fillmask_ui.evaluation.measure import DEFAULT_BATCH_TOKENS
 from fillmask_ui.files import printable
 from fillmask_ui.intervals import Limits
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.schema import from_json
 from fillmask_ui.texts import TextSource

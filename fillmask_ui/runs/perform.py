@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fillmask_ui.evaluation import EvaluatedText, Heartbeat, RunningSummary, check_models
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs.info import DONE, Plan, RunInfo, prepare_info

@@ -21,7 +21,7 @@ from fillmask_ui.evaluation import EvaluatedText, TokenScores
 from fillmask_ui.evaluation.rows import PARTS
 from fillmask_ui.files import finished_file, text_file
 from fillmask_ui.masking import KINDS
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs.info import RunInfo, model_choice
 from fillmask_ui.runs.store import Run, RunStore

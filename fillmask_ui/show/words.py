@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from fillmask_ui.models.vocabulary import Marks
+from fillmask_ui.models.subword_prefixes import SubwordPrefixes
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Candidate
 
@@ -41,9 +41,11 @@ class TokenNames:
     """
 
     def __init__(self, tokens: Iterable[str]) -> None:
-        self._marks = Marks.of(tokens)
+        self._prefixes = SubwordPrefixes.of(tokens)
 
     def __call__(self, token: str, *, first: bool = False) -> str:
         """The name of a token; what begins a text (`first`) ends no word."""
-        marks = self._marks
-        return token_name(token, marks.word(token), not first and marks.is_continuation(token))
+        prefixes = self._prefixes
+        return token_name(
+            token, prefixes.word(token), not first and prefixes.is_continuation(token)
+        )

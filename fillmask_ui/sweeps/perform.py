@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fillmask_ui.errors import FillmaskError
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import ModelSignature
 from fillmask_ui.runs import Cell, Engine, Plan, Progress, Run, RunStore, perform_cells

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.intervals import Limits
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.weights import weights_sha256
 from fillmask_ui.runs import Plan
 from fillmask_ui.texts import TextSource

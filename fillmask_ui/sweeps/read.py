@@ -17,7 +17,7 @@ from fillmask_ui.errors import DataError, FillmaskError, OptionError, opening, u
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.intervals import Limits
 from fillmask_ui.masking import check_seed
-from fillmask_ui.models.choice import ModelChoice, parse_reference
+from fillmask_ui.models.model_choice import ModelChoice, parse_reference
 from fillmask_ui.options import OwnOption, check_options, configured, kind_of, own_options
 from fillmask_ui.schema import from_values
 from fillmask_ui.sweeps.plan import Labelled, Sweep, text_files_of

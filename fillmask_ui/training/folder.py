@@ -19,8 +19,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from fillmask_ui.errors import ModelError
 from fillmask_ui.files import write_text
-from fillmask_ui.models.files import WEIGHTS
-from fillmask_ui.models.progress import quiet_transformers
+from fillmask_ui.models.loading_progress import quiet_transformers
+from fillmask_ui.models.model_files import WEIGHTS
 from fillmask_ui.onnx_tools.export import export_onnx
 from fillmask_ui.onnx_tools.quantize import quantize_dynamic
 from fillmask_ui.quantizing.hub_folder import FULL, INT8, write_graph

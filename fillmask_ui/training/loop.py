@@ -19,7 +19,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from fillmask_ui.errors import DataError, opening
-from fillmask_ui.models.torch import torch_device
+from fillmask_ui.models.torch_model import torch_device
 from fillmask_ui.training.corpus import (
     Blocks,
     Segments,

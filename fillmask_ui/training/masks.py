@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from fillmask_ui.models.vocabulary import Marks
+from fillmask_ui.models.subword_prefixes import SubwordPrefixes
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class Hidden:
 def continuations(tokenizer: PreTrainedTokenizerFast) -> torch.Tensor:
     """Bool [V], true for tokens that continue the word to their left (`##ing`, no `Ġ` or `▁`)."""
     tokens = tokenizer.get_vocab()
-    marks = Marks.of(tokens)
+    prefixes = SubwordPrefixes.of(tokens)
     continues = torch.zeros(max(tokens.values()) + 1, dtype=torch.bool)
     for token, token_id in tokens.items():
-        continues[token_id] = marks.is_continuation(token)
+        continues[token_id] = prefixes.is_continuation(token)
     return continues
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fillmask_ui.files import write_text
 from fillmask_ui.models import load_model
-from fillmask_ui.models.torch import check_parity
+from fillmask_ui.models.torch_model import check_parity
 from fillmask_ui.models.weights import refuse_missing
 from fillmask_ui.quantizing.hub_folder import CARD, FULL, INT8
 from fillmask_ui.training.card import Package, PackageRequest, card_text, history_of

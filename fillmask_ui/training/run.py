@@ -31,9 +31,9 @@ import transformers
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation.rows import MOST_VOCABULARY
 from fillmask_ui.files import write_text
-from fillmask_ui.models.files import INDEX, ONNX, WEIGHTS, ModelConfig, names_in, read_config
-from fillmask_ui.models.progress import quiet_transformers
-from fillmask_ui.models.runtime import check_threads
+from fillmask_ui.models.loading_progress import quiet_transformers
+from fillmask_ui.models.model_files import INDEX, ONNX, WEIGHTS, ModelConfig, names_in, read_config
+from fillmask_ui.models.runtime_model import check_threads
 from fillmask_ui.schema import from_json
 from fillmask_ui.training.blend import blend_with_start, copy_weights
 from fillmask_ui.training.corpus import CorpusPart, read_paragraphs, tokenize_once

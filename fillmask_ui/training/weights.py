@@ -15,11 +15,11 @@ from transformers import AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokeni
 
 from fillmask_ui.errors import ModelError, OptionError, opening
 from fillmask_ui.files import asset
-from fillmask_ui.models.choice import parse_reference
-from fillmask_ui.models.files import files_in_folder
-from fillmask_ui.models.hub import fetch_model
-from fillmask_ui.models.progress import quiet_transformers, silent
-from fillmask_ui.models.torch import plain_config
+from fillmask_ui.models.hub_models import fetch_model
+from fillmask_ui.models.loading_progress import quiet_transformers, silent
+from fillmask_ui.models.model_choice import parse_reference
+from fillmask_ui.models.model_files import files_in_folder
+from fillmask_ui.models.torch_model import plain_config
 from fillmask_ui.models.vocabulary import read_tokenizer
 from fillmask_ui.models.weights import refuse_mismatched
 from fillmask_ui.schema import from_json

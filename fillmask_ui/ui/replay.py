@@ -16,7 +16,7 @@ from fillmask_ui.runs.tokens import MeasuredToken, TokenPlace
 from fillmask_ui.ui.links import MAX_TEXT_CHARACTERS
 
 if TYPE_CHECKING:
-    from fillmask_ui.models.progress import ProgressCallback
+    from fillmask_ui.models.loading_progress import ProgressCallback
     from fillmask_ui.ui.session import Session
 
 # Batches round float32 in the seventh digit, and bfloat16 in the third.

@@ -18,9 +18,9 @@ from fillmask_ui.errors import FillmaskError, ModelError, OptionError, TextError
 from fillmask_ui.filling import fill, fill_at, score_candidate_at, score_candidates
 from fillmask_ui.filling.words import raw_logits_at
 from fillmask_ui.models import ModelStore, available_models
-from fillmask_ui.models.choice import ModelChoice
-from fillmask_ui.models.progress import ProgressCallback
-from fillmask_ui.models.shared import SharedModel
+from fillmask_ui.models.loading_progress import ProgressCallback
+from fillmask_ui.models.model_choice import ModelChoice
+from fillmask_ui.models.model_store import SharedModel
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Filling, MaskFilling, ScoredWord
 from fillmask_ui.runs import RunStore

@@ -8,7 +8,7 @@ import pytest
 from fillmask_ui import load_model
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.files import asset
-from fillmask_ui.models.torch import check_parity
+from fillmask_ui.models.torch_model import check_parity
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.training.measure import measure_cloze, read_cloze
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from fillmask_ui.cluster import EngineChoice, open_engine
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.models import load_choice
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.runs import Plan, RunStore, perform
 from fillmask_ui.texts import TextSource
 

@@ -14,7 +14,7 @@ from cluster.conftest import assert_same, measured, rows_of, write_texts
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.models import load_choice
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.runs import Cell, Plan, perform, perform_cells, perform_rest
 from fillmask_ui.texts import TextSource
 

@@ -30,7 +30,7 @@ from ray import cloudpickle
 from fillmask_ui.cluster import EngineChoice, open_engine
 from fillmask_ui.cluster.worker import CRASHED
 from fillmask_ui.models import load_choice
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs import Plan, perform, perform_rest
 from fillmask_ui.texts import TextSource

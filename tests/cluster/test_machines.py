@@ -12,7 +12,7 @@ from fillmask_ui.cluster import EngineChoice, open_engine
 from fillmask_ui.cluster.placing import describe
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.models import load_choice
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.runs import Plan, perform
 from fillmask_ui.texts import TextSource
 

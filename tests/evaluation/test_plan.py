@@ -10,7 +10,7 @@ from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig
 from fillmask_ui.intervals import Limits
 from fillmask_ui.masking import MaskRecipe
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.runs import Plan, perform, perform_rest
 from fillmask_ui.runs.info import RunInfo
 from fillmask_ui.texts import TextSource

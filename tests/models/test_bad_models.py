@@ -14,7 +14,7 @@ from tiny_models import batch_of, export_onnx
 
 from fillmask_ui.errors import ModelError, ModelOutputError
 from fillmask_ui.files import asset
-from fillmask_ui.models import available_models, hub, load_model
+from fillmask_ui.models import available_models, hub_models, load_model
 
 
 def edit_json(path: Path, **changes: object) -> None:
@@ -122,6 +122,6 @@ def test_the_list_of_models_leaves_out_damaged_ones(
     if "index" in file:
         (snapshot / "model.safetensors").unlink()
     (snapshot / file).write_text(json.dumps(content), encoding="utf-8")
-    monkeypatch.setattr(hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(hub_models.constants, "HF_HUB_CACHE", str(tmp_path))
     references = [model.reference for model in available_models()]
     assert references == ["embedded", "embedded:int8", "embedded:torch", "org/good"]

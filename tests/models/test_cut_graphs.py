@@ -18,8 +18,8 @@ from onnx import TensorProto, helper, numpy_helper
 from tiny_models import FAMILIES, batch_of, quiet, texts_for
 
 from fillmask_ui.models import load_model
-from fillmask_ui.models.graph_files import read_entry, write_entry
-from fillmask_ui.models.runtime import FULL_LOGITS
+from fillmask_ui.models.onnx_files import read_entry, write_entry
+from fillmask_ui.models.runtime_model import FULL_LOGITS
 from fillmask_ui.onnx_tools.gather import ASKED, gather_asked
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -282,7 +282,7 @@ def test_a_cut_graph_that_disagrees_is_not_used(tiny_models, monkeypatch, own_ca
                 node.op_type = "Tanh"
         return cut
 
-    monkeypatch.setattr("fillmask_ui.models.graph.gather_asked", wrong)
+    monkeypatch.setattr("fillmask_ui.models.onnx_graph.gather_asked", wrong)
     folder = tiny_models.folder("bert")
     model = load_model(folder)
     assert FULL_LOGITS in model.signature.notes
@@ -354,7 +354,7 @@ def test_the_cached_graph_follows_the_weights(variant, own_cache):
 def test_entries_of_two_writers(own_cache):
     """What is read is whole, whichever of them wrote last."""
     script = (
-        "import sys; from fillmask_ui.models.graph_files import write_entry\n"
+        "import sys; from fillmask_ui.models.onnx_files import write_entry\n"
         "for n in range(60): write_entry(bytes([n]) * 200_000, 'key')"
     )
     writers = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(2)]

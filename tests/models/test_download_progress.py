@@ -8,8 +8,8 @@ def test_bytes_of_xet_downloads_count_once(monkeypatch, tmp_path):
     from huggingface_hub import RepoFile, _snapshot_download, constants
     from huggingface_hub.utils._xet_progress_reporting import XetDownloadProgressReporter
 
-    from fillmask_ui.models.choice import parse_reference
-    from fillmask_ui.models.hub import _download
+    from fillmask_ui.models.hub_models import _download
+    from fillmask_ui.models.model_choice import parse_reference
 
     sizes = {"model.safetensors": 1000, "config.json": 500}
 

@@ -18,7 +18,7 @@ import pytest
 
 from fillmask_ui.errors import ModelError
 from fillmask_ui.models import load_model
-from fillmask_ui.models.graph import read_graph
+from fillmask_ui.models.onnx_graph import read_graph
 
 SCRIPT = """
 import importlib.util, json, sys

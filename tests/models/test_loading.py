@@ -14,8 +14,8 @@ from tiny_models import TinyModels, batch_of, quiet
 from fillmask_ui import scoring
 from fillmask_ui.errors import ModelError
 from fillmask_ui.models import available_models, load_model
-from fillmask_ui.models.choice import parse_reference
-from fillmask_ui.models.files import ModelConfig
+from fillmask_ui.models.model_choice import parse_reference
+from fillmask_ui.models.model_files import ModelConfig
 from fillmask_ui.protocol import MaskedLM
 
 HEAVY = ("gradio", "onnx", "onnxruntime", "plotly", "tokenizers", "torch", "transformers")
@@ -342,5 +342,5 @@ def test_a_head_that_cannot_be_cut(tiny_models: TinyModels, monkeypatch, base):
     batch = batch_of(model.vocabulary, ["The cat [MASK] on the [MASK].", "[MASK] a"])
     wanted = plain_logits(folder, batch)
     np.testing.assert_allclose(model.logits_at(*batch), wanted, atol=1e-4)
-    monkeypatch.setattr("fillmask_ui.models.runtime._RUN_BYTES", 1)
+    monkeypatch.setattr("fillmask_ui.models.runtime_model._RUN_BYTES", 1)
     np.testing.assert_allclose(model.logits_at(*batch), wanted, atol=1e-4)

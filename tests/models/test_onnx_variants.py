@@ -237,7 +237,7 @@ def test_external_data_cut_short(variant, cached, tmp_path, monkeypatch):
 def test_a_big_batch_runs_in_pieces(tiny_models, tmp_path, monkeypatch):
     """All logits [B, T, V] of 40 texts would be over the limit set here."""
     monkeypatch.setenv("FILLMASK_UI_CACHE", str(tmp_path))
-    monkeypatch.setattr("fillmask_ui.models.graph.gather_asked", lambda *_, **__: None)
+    monkeypatch.setattr("fillmask_ui.models.onnx_graph.gather_asked", lambda *_, **__: None)
     model = load_model(tiny_models.folder("bert"))
     texts = [f"{'the ' * (n % 9)}[MASK] cat {n}" for n in range(40)]
     batch = batch_of(model.vocabulary, texts)
@@ -251,7 +251,7 @@ def test_a_big_batch_runs_in_pieces(tiny_models, tmp_path, monkeypatch):
             return session.run(names, feeds, options)
 
     monkeypatch.setattr(model, "_session", Watched())
-    monkeypatch.setattr("fillmask_ui.models.runtime._RUN_BYTES", 60_000)
+    monkeypatch.setattr("fillmask_ui.models.runtime_model._RUN_BYTES", 60_000)
     np.testing.assert_allclose(model.logits_at(*batch), whole, atol=1e-4)
     assert len(shapes) > 5
     assert all(b * t * model.signature.vocabulary_size * 4 <= 60_000 for b, t in shapes)

@@ -11,7 +11,7 @@ from tiny_models import batch_of
 from fillmask_ui.batching import in_order
 from fillmask_ui.errors import ModelError
 from fillmask_ui.models import load_model
-from fillmask_ui.models.runtime import cores
+from fillmask_ui.models.runtime_model import cores
 
 
 @pytest.mark.parametrize("runtime", ["onnx", "torch"])

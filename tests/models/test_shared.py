@@ -12,8 +12,8 @@ from tiny_models import SENTENCES, batch_of
 
 from fillmask_ui import fill
 from fillmask_ui.errors import ModelError
-from fillmask_ui.models import shared
-from fillmask_ui.models.shared import SharedModel
+from fillmask_ui.models import model_store
+from fillmask_ui.models.model_store import SharedModel
 
 WAIT = 20.0  # seconds after which a thread is taken to hang
 
@@ -85,11 +85,15 @@ def test_a_lone_caller_is_one_call_and_waits_for_nobody(watched):
 
 def test_calls_that_wait_share_a_batch(watched):
     sharing = SharedModel(watched)
-    texts = ["the [MASK] sat"] * shared.AT_A_TIME + ["a [MASK] ran", "the old [MASK] sat", "[MASK]"]
+    texts = ["the [MASK] sat"] * model_store.AT_A_TIME + [
+        "a [MASK] ran",
+        "the old [MASK] sat",
+        "[MASK]",
+    ]
     answers = ask_behind_the_gate(sharing, texts)
     # Two that found the model free, then all others at once, filled up to the longest.
-    assert watched.calls[: shared.AT_A_TIME] == [(1, 5)] * shared.AT_A_TIME
-    assert sorted(watched.calls[shared.AT_A_TIME :]) == [(1, 3), (2, 6)]
+    assert watched.calls[: model_store.AT_A_TIME] == [(1, 5)] * model_store.AT_A_TIME
+    assert sorted(watched.calls[model_store.AT_A_TIME :]) == [(1, 3), (2, 6)]
     for text, answer in zip(texts, answers, strict=True):
         np.testing.assert_allclose(answer, ask(watched.model, text), atol=1e-5)
 
@@ -103,17 +107,17 @@ def test_calls_that_wait_share_a_batch(watched):
     ],
 )
 def test_batches_are_bounded(watched, monkeypatch, limit, value, batches):
-    monkeypatch.setattr(shared, limit, value)
+    monkeypatch.setattr(model_store, limit, value)
     sharing = SharedModel(watched)
-    ask_behind_the_gate(sharing, ["the [MASK] sat"] * (shared.AT_A_TIME + 4))
+    ask_behind_the_gate(sharing, ["the [MASK] sat"] * (model_store.AT_A_TIME + 4))
     # They run side by side, so that either may be written down first.
-    assert sorted(watched.calls[shared.AT_A_TIME :]) == sorted(batches)
+    assert sorted(watched.calls[model_store.AT_A_TIME :]) == sorted(batches)
 
 
 def test_an_error_is_that_of_one_caller_alone(watched):
     watched.refused = watched.vocabulary.encode("river").ids[1]
     sharing = SharedModel(watched)
-    texts = ["the [MASK] sat"] * shared.AT_A_TIME + [
+    texts = ["the [MASK] sat"] * model_store.AT_A_TIME + [
         "a [MASK] ran",
         "river [MASK] ran",
         "[MASK] a b",

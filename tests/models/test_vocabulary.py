@@ -13,7 +13,8 @@ from tiny_models import FAMILIES, quiet
 
 from fillmask_ui.errors import TextError
 from fillmask_ui.files import asset
-from fillmask_ui.models.vocabulary import Marks, load_own_vocabulary, load_vocabulary
+from fillmask_ui.models.subword_prefixes import SubwordPrefixes
+from fillmask_ui.models.vocabulary import load_own_vocabulary, load_vocabulary
 from fillmask_ui.protocol import Vocabulary
 
 BYTE_LEVEL = ("roberta", "modernbert")
@@ -156,7 +157,7 @@ def test_protein(vocabulary):
     ],
 )
 def test_words_as_shown(style, token, word):
-    assert Marks(style).word(token) == word
+    assert SubwordPrefixes(style).word(token) == word
 
 
 @of(*FAMILIES)

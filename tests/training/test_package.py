@@ -14,7 +14,7 @@ from fillmask_ui.cli.main import app
 from fillmask_ui.cli.train import describe
 from fillmask_ui.errors import DataError, ModelError, OptionError
 from fillmask_ui.models import load_model
-from fillmask_ui.models.torch import check_parity
+from fillmask_ui.models.torch_model import check_parity
 from fillmask_ui.quantizing.hub_folder import FULL
 from fillmask_ui.records import SkippedText
 from fillmask_ui.training.card import Package, PackageRequest

@@ -11,7 +11,7 @@ from fillmask_ui.errors import FillmaskError
 from fillmask_ui.filling import fill
 from fillmask_ui.filling.prompt import encode_masked, mask_positions, normalise_masks, split_words
 from fillmask_ui.models import load_model
-from fillmask_ui.models.choice import parse_reference
+from fillmask_ui.models.model_choice import parse_reference
 from fillmask_ui.ui.app import tab_of
 from fillmask_ui.ui.evaluate.view import linked
 from fillmask_ui.ui.explore import serve

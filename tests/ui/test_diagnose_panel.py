@@ -10,7 +10,7 @@ import pytest
 from planted import plant
 
 from fillmask_ui.models import ModelStore, load_choice, load_model
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.quantizing.diagnosis import Greedy, GreedyStep
 from fillmask_ui.quantizing.make import quantize
 from fillmask_ui.quantizing.store import Recipe, VariantStore

@@ -8,7 +8,7 @@ from evaluate_page import TEXTS, arrived, begun, finish, form, own_desk, upload,
 
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.masking import MaskRecipe
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.runs import Plan, prepare_info
 from fillmask_ui.texts import TextSource
 from fillmask_ui.ui.evaluate import view

@@ -9,7 +9,7 @@ from evaluate_page import form, upload, uploaded
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.masking import MaskRecipe
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.runs import RunStore
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.ui.evaluate.form import (

@@ -22,7 +22,7 @@ from table_model import TableModel
 
 from fillmask_ui.errors import DataError, FillmaskError
 from fillmask_ui.evaluation import EvaluationConfig, History, evaluate
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.ui.evaluate import job as jobs
 from fillmask_ui.ui.evaluate.desk import Selection
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from fillmask_ui.cluster import LOCAL, EngineChoice
 from fillmask_ui.errors import DataError
 from fillmask_ui.files import user_folder
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.runs import Run, RunInfo, RunStore, export, perform, perform_rest
 from fillmask_ui.runs.compare import paired
 from fillmask_ui.runs.info import model_choice

@@ -9,7 +9,7 @@ from fillmask_ui.cluster import LOCAL, EngineChoice
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import METRICS, EvaluationConfig
 from fillmask_ui.intervals import Limits
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.options import kind_of, options_of
 from fillmask_ui.runs import Plan
 from fillmask_ui.texts import TextChoice, TextSource

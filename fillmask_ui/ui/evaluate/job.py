@@ -26,7 +26,7 @@ from fillmask_ui.runs.perform import Pace
 
 if TYPE_CHECKING:
     from fillmask_ui.models import LoadProgress
-    from fillmask_ui.models.choice import ModelChoice
+    from fillmask_ui.models.model_choice import ModelChoice
     from fillmask_ui.protocol import MaskedLM
     from fillmask_ui.runs.perform import Load
     from fillmask_ui.ui.session import Session

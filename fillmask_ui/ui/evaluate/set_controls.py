@@ -9,7 +9,7 @@ from typing import Any
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.files import printable
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.options import options_of
 from fillmask_ui.runs import Plan, RunInfo
 from fillmask_ui.texts import TextSource

@@ -20,7 +20,7 @@ from fillmask_ui.show.words import TokenNames, candidate_names
 from fillmask_ui.ui.replay import reading_values, replayed
 
 if TYPE_CHECKING:
-    from fillmask_ui.models.progress import ProgressCallback
+    from fillmask_ui.models.loading_progress import ProgressCallback
     from fillmask_ui.ui.session import Session
 
 WORST, DIFFERENT, FLIPPED = "largest loss", "largest difference", "best guess flipped"

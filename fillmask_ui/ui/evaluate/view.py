@@ -39,7 +39,7 @@ from fillmask_ui.ui.replay import link_of
 from fillmask_ui.ui.widgets import notice_html, noticing
 
 if TYPE_CHECKING:
-    from fillmask_ui.models.progress import ProgressCallback
+    from fillmask_ui.models.loading_progress import ProgressCallback
 
 _OF_STATE = {
     "stopped": "This run was stopped: these are the figures of the texts measured so far.",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.files import user_folder
-from fillmask_ui.models.choice import ModelChoice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.quantizing.diagnose import diagnose
 from fillmask_ui.quantizing.diagnosis import DiagnoseOptions, Diagnosing, Diagnosis

@@ -12,9 +12,9 @@ from hashlib import sha256
 from pathlib import Path
 
 from fillmask_ui.errors import DataError, FillmaskError
-from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.load import load_choice
-from fillmask_ui.models.progress import ProgressCallback
+from fillmask_ui.models.loading_progress import ProgressCallback
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.onnx_tools.schemes import SCHEMES
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.quantizing.make import Making, quantize

@@ -24,9 +24,9 @@ from fillmask_ui.errors import (
     opening,
     unknown,
 )
-from fillmask_ui.models.choice import ModelChoice
-from fillmask_ui.models.graph_files import GraphSource, keep_cut, read_cut
-from fillmask_ui.models.runtime import (
+from fillmask_ui.models.model_choice import ModelChoice
+from fillmask_ui.models.onnx_files import GraphSource, keep_cut, read_cut
+from fillmask_ui.models.runtime_model import (
     FULL_LOGITS,
     RuntimeModel,
     cpu_features,
@@ -36,7 +36,7 @@ from fillmask_ui.models.weights import total_bytes
 from fillmask_ui.protocol import PairLogits
 
 if TYPE_CHECKING:
-    from fillmask_ui.models.graph import ParsedGraph
+    from fillmask_ui.models.onnx_graph import ParsedGraph
 
 # Features of x86 processors that add up products of bytes in 32 bits.
 _EXACT_BYTES = {"avx512_vnni", "avx_vnni"}
@@ -234,7 +234,7 @@ class OnnxMaskedLM(RuntimeModel):
         )
 
     def _graph(self) -> "ParsedGraph":
-        from fillmask_ui.models.graph import read_graph
+        from fillmask_ui.models.onnx_graph import read_graph
 
         return read_graph(self.files.weights[0], self.files.folder, self._name)
 

@@ -14,10 +14,10 @@ import torch
 
 from fillmask_ui.batching import PaddedBatch, pad, sharing
 from fillmask_ui.errors import ModelError, OptionError, first_line, opening, unknown
-from fillmask_ui.models.choice import ModelChoice
-from fillmask_ui.models.files import ModelFiles
-from fillmask_ui.models.progress import quiet_transformers
-from fillmask_ui.models.runtime import FULL_LOGITS, TOLERANCE, RuntimeModel
+from fillmask_ui.models.loading_progress import quiet_transformers
+from fillmask_ui.models.model_choice import ModelChoice
+from fillmask_ui.models.model_files import ModelFiles
+from fillmask_ui.models.runtime_model import FULL_LOGITS, TOLERANCE, RuntimeModel
 from fillmask_ui.models.weights import (
     refuse_mismatched,
     refuse_missing,

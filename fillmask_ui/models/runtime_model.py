@@ -19,8 +19,8 @@ import numpy as np
 from fillmask_ui import __version__
 from fillmask_ui.batching import MOST_CALLS, PaddedBatch, pad, sharing
 from fillmask_ui.errors import ModelError, ModelOutputError, OptionError
-from fillmask_ui.models.choice import ModelChoice
-from fillmask_ui.models.files import ModelConfig, ModelFiles
+from fillmask_ui.models.model_choice import ModelChoice
+from fillmask_ui.models.model_files import ModelConfig, ModelFiles
 from fillmask_ui.models.weights import weights_sha256
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import ModelSignature

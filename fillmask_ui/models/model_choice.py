@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fillmask_ui.errors import ModelError, OptionError, unknown
-from fillmask_ui.models.files import INDEX, WEIGHTS
+from fillmask_ui.models.model_files import INDEX, WEIGHTS
 from fillmask_ui.options import check_options, option
 
 

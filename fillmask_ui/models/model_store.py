@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from fillmask_ui.models.choice import ModelChoice
 from fillmask_ui.models.load import load_choice
-from fillmask_ui.models.progress import ProgressCallback
+from fillmask_ui.models.loading_progress import ProgressCallback
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.protocol import MaskedLM
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from huggingface_hub import HfApi, constants, errors, scan_cache_dir, snapshot_d
 from huggingface_hub.utils import logging
 from tqdm.std import tqdm
 
-import fillmask_ui.models.files as layout
+import fillmask_ui.models.model_files as layout
 from fillmask_ui.errors import ModelError, NetworkError, OptionError, first_line, opening
-from fillmask_ui.models.choice import Reference
-from fillmask_ui.models.graph import external_locations
-from fillmask_ui.models.progress import LoadProgress, ProgressCallback
+from fillmask_ui.models.loading_progress import LoadProgress, ProgressCallback
+from fillmask_ui.models.model_choice import Reference
+from fillmask_ui.models.onnx_graph import external_locations
 
 logging.set_verbosity(logging.CRITICAL)  # what fails arrives as an exception too
 

@@ -12,8 +12,8 @@ from onnx import GraphProto, ModelProto, TensorProto
 from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 
 from fillmask_ui.errors import ModelError, opening
-from fillmask_ui.models.graph_files import GraphSource, Homes, find_homes, tensors_in
-from fillmask_ui.models.runtime import TOLERANCE
+from fillmask_ui.models.onnx_files import GraphSource, Homes, find_homes, tensors_in
+from fillmask_ui.models.runtime_model import TOLERANCE
 from fillmask_ui.onnx_tools.external import point_into
 from fillmask_ui.onnx_tools.gather import gather_asked
 from fillmask_ui.onnx_tools.states import states_at_asked
