@@ -13,7 +13,7 @@ try:
 except OptionError as error:
     raise SystemExit(f"error: {error}") from None
 
-from fillmask_ui.ui.app import build_app, launch_options
+from fillmask_ui.ui.page import build_app, launch_options
 
 # Strangers reach a Space.
 PUBLIC = "SPACE_ID" in os.environ

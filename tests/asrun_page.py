@@ -9,7 +9,7 @@ from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.models import ModelStore
 from fillmask_ui.runs import RunStore, prepare_info, start
-from fillmask_ui.ui.evaluate.desk import Workbench
+from fillmask_ui.ui.evaluate.evaluation_jobs import EvaluationJobs
 from fillmask_ui.ui.session import Session
 
 TEXTS = ["the cat sat on the old mat and jumped quickly.", "the dog ran to a river"]
@@ -26,7 +26,7 @@ def page_of(root, *, public=False, **models):
         return models[choice.reference]
 
     session = Session(ModelStore(loader=load), "table", public=public)
-    session.stored_runs = Workbench(session, root).store
+    session.stored_runs = EvaluationJobs(session, root).store
     return session
 
 

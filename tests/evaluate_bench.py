@@ -62,7 +62,7 @@ def held():
 @pytest.fixture(scope="module")
 def address(tmp_path_factory, held):
     """A page of its own, with runs in a folder of its own."""
-    from fillmask_ui.ui.app import build_app
+    from fillmask_ui.ui.page import build_app
 
     known = {"table": held, "noisy": TableModel(1, noise=0.3)}
 

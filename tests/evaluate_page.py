@@ -14,8 +14,8 @@ from fillmask_ui.errors import ModelError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.models import ModelStore
 from fillmask_ui.ui.evaluate import controls
-from fillmask_ui.ui.evaluate.desk import Workbench
-from fillmask_ui.ui.evaluate.form import UPLOAD
+from fillmask_ui.ui.evaluate.evaluate_form import UPLOAD
+from fillmask_ui.ui.evaluate.evaluation_jobs import EvaluationJobs
 from fillmask_ui.ui.evaluate.job import follow
 from fillmask_ui.ui.session import Session
 
@@ -49,7 +49,7 @@ def models():
     }
 
 
-def workbench(root, *, public=False, known=None):
+def evaluation_jobs(root, *, public=False, known=None):
     known = known or models()
 
     def load(choice, **_):
@@ -58,17 +58,17 @@ def workbench(root, *, public=False, known=None):
         return known[choice.reference]
 
     session = Session(ModelStore(loader=load), "table", public=public)
-    return Workbench(session, root)
+    return EvaluationJobs(session, root)
 
 
-def own_desk(root, **options):
-    """The desk of a visitor of a page of its own."""
-    return arrived(workbench(root, **options))
+def own_page_jobs(root, **options):
+    """The page_jobs of a visitor of a page of its own."""
+    return arrived(evaluation_jobs(root, **options))
 
 
-def arrived(bench, visitor=VISITOR, page=None):
-    """The desk of a page that a visitor has just opened, or opened again under its name."""
-    return bench.arrive(f"opened{next(_OPENED)}", visitor, page or f"{visitor} page")
+def arrived(all_jobs, visitor=VISITOR, page=None):
+    """The page_jobs of a page that a visitor has just opened, or opened again under its name."""
+    return all_jobs.arrive(f"opened{next(_OPENED)}", visitor, page or f"{visitor} page")
 
 
 def upload(folder, texts=TEXTS, name="texts.txt"):
@@ -81,7 +81,7 @@ def upload(folder, texts=TEXTS, name="texts.txt"):
 def opened_controls(*, public=False):
     """The controls of the page as it opens; a table model is its default."""
     with gr.Blocks():
-        return controls.build(workbench(None, public=public).session)
+        return controls.build(evaluation_jobs(None, public=public).session)
 
 
 def form(**choices):
@@ -117,8 +117,8 @@ def direct(config=None, baseline=None, model=None):
     return summarize(rows, config=config, vocabulary_size=TableModel(1).signature.vocabulary_size)
 
 
-def begun(desk, folder, **choices):
-    return desk.begin(uploaded(folder, **choices))
+def begun(page_jobs, folder, **choices):
+    return page_jobs.begin(uploaded(folder, **choices))
 
 
 def rows_of(baseline=None, config=None, model=None, texts=TEXTS):

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import expect
 
-from fillmask_ui.ui.widgets import answered
+from fillmask_ui.ui.components import answered
 
 
 class Explorer:
@@ -48,7 +48,7 @@ class Explorer:
 
 
 def version(text):
-    from fillmask_ui.ui.explore.strip import version_of
+    from fillmask_ui.ui.explore.sentence_strip import version_of
 
     return version_of(text)
 

@@ -17,7 +17,7 @@ def free_port() -> int:
 @contextmanager
 def serving(demo: Any, *, public: bool = False) -> Iterator[str]:
     """The address of a page that `build_app` made; `public` must be what it was made with."""
-    from fillmask_ui.ui.app import launch_options
+    from fillmask_ui.ui.page import launch_options
 
     port = free_port()
     demo.launch(

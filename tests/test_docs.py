@@ -194,8 +194,8 @@ def test_the_table_names_the_rooms_of_heavy_libraries():
 
 def test_what_a_public_page_promises_is_what_the_code_has():
     from fillmask_ui.ui import session
-    from fillmask_ui.ui.app import launch_options
-    from fillmask_ui.ui.evaluate import desk, form, uploads
+    from fillmask_ui.ui.evaluate import evaluate_form, evaluation_jobs, uploads
+    from fillmask_ui.ui.page import launch_options
 
     *first, last = (name for name, metric in METRICS.items() if metric.one_by_one)
     one_by_one = f"{', '.join(first)} and {last}"
@@ -208,19 +208,20 @@ def test_what_a_public_page_promises_is_what_the_code_has():
         f"{session.MAX_WORDS} candidate words",
         f"{session.MAX_WORK:,} tokens",
         f"20 MB as sent; 20 MB and {uploads.PUBLIC_ROWS:,} lines",
-        f"{form.PUBLIC_TEXTS} texts ({form.PUBLIC_TEXTS_ONE_BY_ONE} for {one_by_one})",
-        f"cut at {form.PUBLIC_TOKENS} tokens",
-        f"left alone for {desk.LEFT_SECONDS // 3600} hours",
+        f"{evaluate_form.PUBLIC_TEXTS} texts "
+        f"({evaluate_form.PUBLIC_TEXTS_ONE_BY_ONE} for {one_by_one})",
+        f"cut at {evaluate_form.PUBLIC_TOKENS} tokens",
+        f"left alone for {evaluation_jobs.LEFT_SECONDS // 3600} hours",
         f"{options['max_threads']} threads",
     ):
         assert stated in promises
-    assert desk.PUBLIC_SLOTS == 1
+    assert evaluation_jobs.PUBLIC_SLOTS == 1
 
 
 @pytest.fixture(scope="module")
 def served():
     """Address of a page with the embedded model."""
-    from fillmask_ui.ui.app import build_app, launch_options
+    from fillmask_ui.ui.page import build_app, launch_options
 
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

@@ -25,8 +25,8 @@ from fillmask_ui.evaluation import METRICS
 from fillmask_ui.lessons import chapters
 from fillmask_ui.lessons.exercises import COURSE_SEED, EXERCISES, exercises_of
 from fillmask_ui.onnx_tools import schemes
-from fillmask_ui.ui.app import TABS
 from fillmask_ui.ui.explore.examples import EXAMPLE_SETS
+from fillmask_ui.ui.page import TABS
 
 # What a reader of today's program reads.
 CURRENT = [

@@ -49,7 +49,7 @@ HEAVY = {
     "torch": ("models/torch", "training/", "onnx_tools/", "runs/collator_masks", "bench/peers"),
     "pydantic": ("schema",),
     "platformdirs": ("files",),
-    "yaml": ("lessons/",),
+    "yaml": ("lessons/", "ui/explore/examples"),
     "datasets": ("texts/",),
     "pyarrow": ("texts/", "runs/", "cluster/"),
     "ray": ("cluster/",),

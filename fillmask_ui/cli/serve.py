@@ -76,7 +76,7 @@ def start_page(
 
     from fillmask_ui.cli.terminal import download_progress
     from fillmask_ui.models import ModelStore
-    from fillmask_ui.ui.app import build_app, launch_options
+    from fillmask_ui.ui.page import build_app, launch_options
 
     store = ModelStore()
     with download_progress() as update:

@@ -30,7 +30,8 @@ from urllib.parse import quote
 OUTPUTS = Path(__file__).parent / "outputs"
 RECORD = bool(os.environ.get("RECORD_OUTPUTS"))
 
-# What rightly differs from one call to the next: the time in the name of a fresh run, versions.
+# What rightly differs from one call to the next: the time in the name of a fresh run, versions,
+# what the processor can do.
 _CHANGING = (
     (re.compile(r"\b(?!2026010)\d{8}-\d{6}-"), "@TIME@-"),
     (
@@ -40,6 +41,7 @@ _CHANGING = (
         r"\1:@VERSION@",
     ),
     (re.compile(r"(cpu:)[\w,+-]+"), r"\1@CPU@"),
+    (re.compile(r"\bavx2(?:, (?:avx|amx)\w+)*"), "@CPU@"),
 )
 _DECIMAL = re.compile(r"(\d+(?:\.\d+(?:e[-+]?\d+)?|e-\d+))")
 _WORD = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)*(?:e[-+]?\d+)?|\S")

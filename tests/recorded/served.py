@@ -13,12 +13,12 @@ from typing import Any
 
 from fillmask_ui.models import ModelStore
 from fillmask_ui.runs import RunStore
-from fillmask_ui.ui.explore.serve import SERVED as EXPLORE
+from fillmask_ui.ui.components import answered
+from fillmask_ui.ui.explore.explore_modes import SERVED as EXPLORE
 from fillmask_ui.ui.learn.serve import SERVED as LEARN
 from fillmask_ui.ui.quantize.serve import SERVED as QUANTIZE
 from fillmask_ui.ui.session import Session
-from fillmask_ui.ui.unmask.serve import SERVED as UNMASK
-from fillmask_ui.ui.widgets import answered
+from fillmask_ui.ui.unmask.unmask_view import SERVED as UNMASK
 
 TABS = {"explore": EXPLORE, "learn": LEARN, "quantize": QUANTIZE, "unmask": UNMASK}
 SECONDS = 300  # that a browser asks again and again

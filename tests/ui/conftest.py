@@ -64,7 +64,7 @@ class Page:
 
 @pytest.fixture(scope="session")
 def served() -> Iterator[Page]:
-    from fillmask_ui.ui.app import build_app
+    from fillmask_ui.ui.page import build_app
 
     gates = Gates()
 

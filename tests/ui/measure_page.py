@@ -74,7 +74,7 @@ def main(url: str | None) -> None:
     """Measure the page at an address, or one that is served for this."""
     demo = None
     if url is None:
-        from fillmask_ui.ui.app import build_app, launch_options
+        from fillmask_ui.ui.page import build_app, launch_options
 
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from chromium import chromium
 from PIL import Image
 
-from fillmask_ui.ui.app import build_app, launch_options
+from fillmask_ui.ui.page import build_app, launch_options
 
 ROOT = Path(__file__).parent.parent.parent
 # The page shows the answer to what is asked, and nothing is still moving.

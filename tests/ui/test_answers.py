@@ -7,15 +7,13 @@ from table_model import WORDS, TableModel
 
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.models import ModelStore
-from fillmask_ui.ui import answers
-from fillmask_ui.ui.answers import Answers
-from fillmask_ui.ui.session import MAX_CHARACTERS, Session
+from fillmask_ui.ui.session import MAX_CHARACTERS, Answers, Session
 
 KEPT_BYTES = 5_000_000
 
 
 def test_the_longest_unused_goes_first(monkeypatch):
-    monkeypatch.setattr(answers, "MOST_ANSWERS", 2)
+    monkeypatch.setattr("fillmask_ui.ui.session.MOST_ANSWERS", 2)
     kept = Answers()
     for name in ("one", "two"):
         kept.keep((name,), name.upper(), 1)
@@ -25,7 +23,7 @@ def test_the_longest_unused_goes_first(monkeypatch):
 
 
 def test_what_is_kept_is_bounded_by_its_candidates(monkeypatch):
-    monkeypatch.setattr(answers, "MOST_CANDIDATES", 25)
+    monkeypatch.setattr("fillmask_ui.ui.session.MOST_CANDIDATES", 25)
     kept = Answers()
     for name, candidates in (("one", 10), ("two", 10), ("three", 20)):
         kept.keep((name,), name.upper(), candidates)
@@ -35,7 +33,7 @@ def test_what_is_kept_is_bounded_by_its_candidates(monkeypatch):
 
 
 def test_a_long_text_counts_as_its_tokens_do(monkeypatch):
-    monkeypatch.setattr(answers, "MOST_CANDIDATES", 25)
+    monkeypatch.setattr("fillmask_ui.ui.session.MOST_CANDIDATES", 25)
     kept = Answers()
     kept.keep(("pair", ("a " * 50, "b " * 50)), "PAIR", 1)  # 200 characters, as 25 candidates
     assert kept.get(("pair", ("a " * 50, "b " * 50))) is None
@@ -43,7 +41,7 @@ def test_a_long_text_counts_as_its_tokens_do(monkeypatch):
 
 def test_long_texts_leave_no_more_than_the_bound(monkeypatch):
     """Each leaves about 0.1 MB, whose candidates are few: without a bound on texts 12 MB."""
-    monkeypatch.setattr(answers, "MOST_CANDIDATES", 10_000)
+    monkeypatch.setattr("fillmask_ui.ui.session.MOST_CANDIDATES", 10_000)
     model = TableModel()
     model.max_tokens = 10_000
     session = Session(ModelStore(loader=lambda *_, **__: model), "table")

@@ -12,12 +12,12 @@ from fillmask_ui.filling import fill
 from fillmask_ui.filling.prompt import encode_masked, mask_positions, normalise_masks, split_words
 from fillmask_ui.models import load_model
 from fillmask_ui.models.model_choice import parse_reference
-from fillmask_ui.ui.app import tab_of
+from fillmask_ui.ui.components import answered
 from fillmask_ui.ui.evaluate.view import linked
-from fillmask_ui.ui.explore import serve
+from fillmask_ui.ui.explore import explore_modes
 from fillmask_ui.ui.learn import serve as learn
 from fillmask_ui.ui.learn.figures import FIGURES
-from fillmask_ui.ui.widgets import answered
+from fillmask_ui.ui.page import tab_of
 
 some = settings(
     max_examples=15,
@@ -93,7 +93,7 @@ def test_capitals_of_a_mask_make_no_difference(tiny_models, family, written):
 )
 def test_whatever_state_is_sent_explore_answers(session, values, action, text):
     values = {"text": text, **values, "model": "", "action": action}
-    found = answered(serve.answer, session, values)
+    found = answered(explore_modes.answer, session, values)
     assert found["kind"]
     json.dumps(found)
 

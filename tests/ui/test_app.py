@@ -12,7 +12,7 @@ from table_model import TableModel
 
 from fillmask_ui.errors import ModelError
 from fillmask_ui.models import ModelStore
-from fillmask_ui.ui.app import TABS, build_app, launch_options
+from fillmask_ui.ui.page import TABS, build_app, launch_options
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -69,8 +69,8 @@ def test_the_page_needs_no_torch():
     script = (
         "import json, sys\n"
         "from fillmask_ui.models import ModelStore\n"
-        "from fillmask_ui.ui.app import build_app\n"
-        "from fillmask_ui.ui.explore.view import Question, answer\n"
+        "from fillmask_ui.ui.page import build_app\n"
+        "from fillmask_ui.ui.explore.prediction_view import Question, answer\n"
         "from fillmask_ui.ui.session import Session\n"
         "store = ModelStore()\n"
         "build_app(store)\n"

@@ -12,11 +12,11 @@ from table_model import SPECIAL, WORDS, TableModel, TableVocabulary, letter_voca
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.models import ModelStore
-from fillmask_ui.ui.explore import serve
+from fillmask_ui.ui.explore import explore_modes
 
 
 def answer(session, state):
-    return asked(serve.answer, session, state)
+    return asked(explore_modes.answer, session, state)
 
 
 CONFIGS = [

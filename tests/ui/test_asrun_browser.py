@@ -32,7 +32,7 @@ def stored(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def address(stored):
-    from fillmask_ui.ui.app import build_app
+    from fillmask_ui.ui.page import build_app
 
     known = {"table": TableModel(1), "noisy": TableModel(1, noise=0.3)}
     with pytest.MonkeyPatch.context() as patch:

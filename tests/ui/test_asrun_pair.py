@@ -10,9 +10,8 @@ from table_model import TableModel, letter_vocabulary
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.runs import RunStore
 from fillmask_ui.runs.tokens import TokenPlace, measured_tokens
-from fillmask_ui.ui.compared_readings import compared_readings
-from fillmask_ui.ui.explore.serve import SERVED
-from fillmask_ui.ui.replay import replayed
+from fillmask_ui.ui.explore.explore_modes import SERVED
+from fillmask_ui.ui.run_tokens import compared_readings, replayed
 
 A, B = TableModel(1), TableModel(1, noise=0.3)
 

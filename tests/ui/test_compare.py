@@ -14,10 +14,10 @@ from fillmask_ui.errors import ModelError
 from fillmask_ui.filling import fill
 from fillmask_ui.models import ModelStore
 from fillmask_ui.show.compared import first_words
-from fillmask_ui.ui.explore.compare import compared
-from fillmask_ui.ui.explore.serve import download, joint
+from fillmask_ui.ui.components import answered
+from fillmask_ui.ui.explore.explore_modes import download, joint
+from fillmask_ui.ui.explore.model_contrast_view import compared
 from fillmask_ui.ui.session import Session
-from fillmask_ui.ui.widgets import answered
 
 MODELS = {
     "table": TableModel(seed=3),

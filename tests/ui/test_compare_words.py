@@ -12,11 +12,10 @@ from table_model import SPECIAL, WORDS, TableModel, TableVocabulary, letter_voca
 from fillmask_ui import compare_sentence
 from fillmask_ui.errors import ModelError
 from fillmask_ui.models import ModelStore
-from fillmask_ui.ui.explore.apart import DIFFERENCES, apart
-from fillmask_ui.ui.explore.loss_lines import LossLines
-from fillmask_ui.ui.explore.strip import version_of
+from fillmask_ui.ui.components import answered
+from fillmask_ui.ui.explore.model_contrast_view import DIFFERENCES, LossLines, contrast_words
+from fillmask_ui.ui.explore.sentence_strip import version_of
 from fillmask_ui.ui.session import Session
-from fillmask_ui.ui.widgets import answered
 
 TEXT = "the old cat walked on the red mat, and ran."
 A, B = TableModel(1), TableModel(1, noise=0.8)
@@ -38,7 +37,9 @@ def asked(session, text=TEXT, compare="noisy", **values):
     """All windows together: the words of all, the pieces of the last."""
     words, start = [], 0
     while start is not None:
-        found = apart(session, {"text": text, "compare": compare, "start": start, **values})
+        found = contrast_words(
+            session, {"text": text, "compare": compare, "start": start, **values}
+        )
         words += found["words"]
         start = found["next"]
     return {**found, "words": words}
@@ -136,7 +137,7 @@ def test_unknown_words_are_not_tinted_and_are_said():
 def test_long_texts_come_window_by_window_and_nothing_is_asked_twice():
     models = {"table": TableModel(1, max_tokens=512), "noisy": TableModel(1, max_tokens=512)}
     session, text = page_of(**models), "the cat. " * 20
-    first = apart(session, {"text": text, "compare": "noisy"})
+    first = contrast_words(session, {"text": text, "compare": "noisy"})
     assert 0 < first["known"] < first["total"] == 60
     assert f"So far: the first {first['known']} of 60" in first["html"]["story"]
     assert len(asked(session, text=text)["words"]) == 60
@@ -146,9 +147,15 @@ def test_long_texts_come_window_by_window_and_nothing_is_asked_twice():
 
 
 def test_what_is_wrong_with_the_second_model_is_said():
-    assert "No model" in answered(apart, page_of(), {"text": TEXT, "compare": "gone"})["error"]
+    assert (
+        "No model"
+        in answered(contrast_words, page_of(), {"text": TEXT, "compare": "gone"})["error"]
+    )
     short = page_of(noisy=TableModel(max_tokens=5))
-    assert "takes at most 5" in answered(apart, short, {"text": TEXT, "compare": "noisy"})["error"]
+    assert (
+        "takes at most 5"
+        in answered(contrast_words, short, {"text": TEXT, "compare": "noisy"})["error"]
+    )
 
 
 def test_a_second_model_that_loads_slowly_says_so():
@@ -160,9 +167,9 @@ def test_a_second_model_that_loads_slowly_says_so():
 
     session = Session(ModelStore(loader=load), "table")
     values = {"text": TEXT, "compare": "far"}
-    assert "Loading" in apart(session, values)["waiting"]["notice"]
+    assert "Loading" in contrast_words(session, values)["waiting"]["notice"]
     loaded.set()
-    while "waiting" in (found := apart(session, values)):
+    while "waiting" in (found := contrast_words(session, values)):
         pass
     assert found["known"] == 12
 

@@ -14,9 +14,9 @@ from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.quantizing.diagnosis import Greedy, GreedyStep
 from fillmask_ui.quantizing.make import quantize
 from fillmask_ui.quantizing.store import Recipe, VariantStore
+from fillmask_ui.ui.components import answered
 from fillmask_ui.ui.quantize import serve
 from fillmask_ui.ui.session import Session
-from fillmask_ui.ui.widgets import answered
 
 
 @pytest.fixture

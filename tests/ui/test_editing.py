@@ -8,8 +8,8 @@ from table_model import TableVocabulary
 from fillmask_ui.filling.prompt import mask_positions
 from fillmask_ui.filling.words import text_words
 from fillmask_ui.models.vocabulary import load_vocabulary
-from fillmask_ui.ui.explore import editing
-from fillmask_ui.ui.explore.editing import Draft
+from fillmask_ui.ui.explore import sentence_strip
+from fillmask_ui.ui.explore.sentence_strip import Draft
 
 TABLE = TableVocabulary()
 
@@ -29,22 +29,22 @@ def test_a_hidden_word_comes_back_as_it_was(vocabulary, text):
     _, tokens = first_words(vocabulary, text)
     assert tokens
     for token in tokens:
-        hidden = editing.hide(Draft(text), vocabulary, token)
+        hidden = sentence_strip.hide(Draft(text), vocabulary, token)
         assert len(mask_positions(vocabulary.encode(hidden.text), vocabulary)) == 1
         (word,) = hidden.hidden
         assert word and word in text
-        assert editing.restore(hidden, vocabulary, 0) == Draft(text)
+        assert sentence_strip.restore(hidden, vocabulary, 0) == Draft(text)
 
 
 def test_every_token_can_be_hidden_in_turn_and_all_come_back(vocabulary):
     text = "The cat sat on the mat."
     draft = Draft(text)
     while tokens := first_words(vocabulary, draft.text)[1]:
-        draft = editing.hide(draft, vocabulary, tokens[len(tokens) // 2])
+        draft = sentence_strip.hide(draft, vocabulary, tokens[len(tokens) // 2])
     assert len(draft.hidden) > 1
     assert all(draft.hidden)
     while draft.hidden:
-        draft = editing.restore(draft, vocabulary, len(draft.hidden) - 1)
+        draft = sentence_strip.restore(draft, vocabulary, len(draft.hidden) - 1)
     assert draft.text == text
 
 
@@ -57,7 +57,7 @@ def test_the_model_sees_the_token_that_was_filled_in(vocabulary):
     for token_id in range(vocabulary.size):
         if token_id in vocabulary.special_ids:
             continue
-        filled = editing.fill_in(Draft(text, (None,)), vocabulary, 0, token_id)
+        filled = sentence_strip.fill_in(Draft(text, (None,)), vocabulary, 0, token_id)
         assert filled.hidden == ()
         assert vocabulary.mask_token not in filled.text
         ids = vocabulary.encode(filled.text).ids
@@ -74,19 +74,19 @@ def test_the_model_sees_the_token_that_was_filled_in(vocabulary):
 def test_blanks_fit_what_is_filled_in(token, filled):
     token_id = TABLE.ids[token]
     text = {"cat": "The [MASK].", "##s": "The the [MASK].", ",": "The [MASK] ,."}[token]
-    assert editing.fill_in(Draft(text, (None,)), TABLE, 0, token_id).text == filled
+    assert sentence_strip.fill_in(Draft(text, (None,)), TABLE, 0, token_id).text == filled
 
 
 def test_words_never_run_together():
     draft = Draft("cat[MASK]mat", (None,))
-    assert editing.fill_in(draft, TABLE, 0, TABLE.ids["dog"]).text == "cat dog mat"
+    assert sentence_strip.fill_in(draft, TABLE, 0, TABLE.ids["dog"]).text == "cat dog mat"
 
 
 def test_a_piece_of_a_wordpiece_word_takes_the_whole_word():
     encoding = TABLE.encode("the quickly cat")
     assert encoding.tokens[2:4] == ("quick", "##ly")
     for token in (2, 3):
-        assert editing.hide(Draft("the quickly cat"), TABLE, token) == Draft(
+        assert sentence_strip.hide(Draft("the quickly cat"), TABLE, token) == Draft(
             "the [MASK] cat", ("quickly",)
         )
 
@@ -95,15 +95,15 @@ def test_special_tokens_masks_and_wrong_numbers_do_nothing():
     draft = Draft("the [MASK]", (None,))
     last = len(TABLE.encode(draft.text)) - 1
     for token in (-1, 0, 2, last, 99):
-        assert editing.hide(draft, TABLE, token) == draft
-    assert editing.restore(draft, TABLE, 0) == draft
-    assert editing.restore(draft, TABLE, 5) == draft
-    assert editing.fill_in(draft, TABLE, 3, 7) == draft
+        assert sentence_strip.hide(draft, TABLE, token) == draft
+    assert sentence_strip.restore(draft, TABLE, 0) == draft
+    assert sentence_strip.restore(draft, TABLE, 5) == draft
+    assert sentence_strip.fill_in(draft, TABLE, 3, 7) == draft
 
 
 def test_masks_are_filled_together():
     ids = (TABLE.ids["cat"], TABLE.ids["mat"])
-    draft = editing.fill_all(Draft("the [MASK] on the [MASK].", (None, None)), TABLE, ids)
+    draft = sentence_strip.fill_all(Draft("the [MASK] on the [MASK].", (None, None)), TABLE, ids)
     assert draft == Draft("the cat on the mat.")
 
 
@@ -123,14 +123,16 @@ def test_masks_are_filled_together():
 )
 def test_edits_by_hand_keep_the_words_of_masks_they_leave_alone(edited, hidden):
     before = Draft("The [MASK] sat on the mat.", ("cat",))
-    after = editing.carried(before, edited, "[MASK]")
+    after = sentence_strip.carried(before, edited, "[MASK]")
     assert after.hidden == hidden
     assert after.text == edited.replace("____", "[MASK]")
 
 
 def test_the_words_survive_a_model_with_another_mask():
     before = Draft("The [MASK] sat.", ("cat",))
-    assert editing.carried(before, before.text, "<mask>") == Draft("The <mask> sat.", ("cat",))
+    assert sentence_strip.carried(before, before.text, "<mask>") == Draft(
+        "The <mask> sat.", ("cat",)
+    )
 
 
 words = st.lists(st.sampled_from(["the", "cat", "sat", "[MASK]", "mat", ",", " ", "  ", "quickly"]))
@@ -138,16 +140,16 @@ words = st.lists(st.sampled_from(["the", "cat", "sat", "[MASK]", "mat", ",", " "
 
 @given(words, words, st.lists(st.sampled_from(["a", "b", None])))
 def test_there_is_always_one_entry_a_mask(old, new, hidden):
-    draft = editing.carried(Draft(" ".join(old), tuple(hidden)), "".join(new), "[MASK]")
+    draft = sentence_strip.carried(Draft(" ".join(old), tuple(hidden)), "".join(new), "[MASK]")
     assert len(draft.hidden) == draft.text.count("[MASK]")
-    assert "".join(editing.pieces(draft.text, "[MASK]")) == draft.text
+    assert "".join(sentence_strip.pieces(draft.text, "[MASK]")) == draft.text
 
 
 @given(st.text(alphabet="the cat.,quickly[MASK] \n"), st.integers(0, 30))
 def test_hiding_changes_nothing_else(text, token):
-    draft = editing.carried(Draft(), text, "[MASK]")
-    hidden = editing.hide(draft, TABLE, token)
+    draft = sentence_strip.carried(Draft(), text, "[MASK]")
+    hidden = sentence_strip.hide(draft, TABLE, token)
     assert len(hidden.hidden) - len(draft.hidden) in (0, 1)
     if hidden != draft:
         number = next(i for i, word in enumerate(hidden.hidden) if word is not None)
-        assert editing.restore(hidden, TABLE, number) == draft
+        assert sentence_strip.restore(hidden, TABLE, number) == draft

@@ -4,7 +4,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from evaluate_page import TEXTS, arrived, begun, finish, form, own_desk, upload, workbench
+from evaluate_page import (
+    TEXTS,
+    arrived,
+    begun,
+    evaluation_jobs,
+    finish,
+    form,
+    own_page_jobs,
+    upload,
+)
 
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.masking import MaskRecipe
@@ -12,9 +21,8 @@ from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.runs import Plan, prepare_info
 from fillmask_ui.texts import TextSource
 from fillmask_ui.ui.evaluate import view
-from fillmask_ui.ui.evaluate.desk import Selection
-from fillmask_ui.ui.evaluate.form import plan_of
-from fillmask_ui.ui.evaluate.set_controls import controls_of_run
+from fillmask_ui.ui.evaluate.evaluate_form import controls_of_run, plan_of
+from fillmask_ui.ui.evaluate.evaluation_jobs import Selection
 
 
 def info_of(plan):
@@ -153,24 +161,24 @@ def test_shares_keep_every_digit(tmp_path):
 
 
 def test_an_opened_run_sets_the_controls_and_two_compared_do_not(tmp_path):
-    desk = own_desk(tmp_path / "runs")
+    page_jobs = own_page_jobs(tmp_path / "runs")
     choices = {"metric": "pseudo-perplexity", "model": "noisy", "max_tokens": 32}
-    names = [finish(begun(desk, tmp_path, **choices))[-1].info.name for _ in range(2)]
-    page = view.stored(desk, Selection(names[0]))
+    names = [finish(begun(page_jobs, tmp_path, **choices))[-1].info.name for _ in range(2)]
+    page = view.stored(page_jobs, Selection(names[0]))
     assert "Run repeats it" in page.notice
     # Without a change Run makes a run with the same signature.
-    again = finish(desk.begin(form(**page.controls.values)))[-1]
-    assert again.info.signature == desk.store.open(names[0]).info.signature
-    assert view.stored(desk, Selection(*names)).controls is None
+    again = finish(page_jobs.begin(form(**page.controls.values)))[-1]
+    assert again.info.signature == page_jobs.store.open(names[0]).info.signature
+    assert view.stored(page_jobs, Selection(*names)).controls is None
 
 
 def test_a_public_page_hands_an_upload_back(tmp_path):
-    bench = workbench(tmp_path / "runs", public=True)
-    desk = arrived(bench)
+    all_jobs = evaluation_jobs(tmp_path / "runs", public=True)
+    page_jobs = arrived(all_jobs)
     choices = {"samples": 10, "max_tokens": 64, "shuffle": False}
-    last = finish(begun(desk, tmp_path, **choices))[-1]
-    page = view.stored(desk, Selection(last.info.name))
+    last = finish(begun(page_jobs, tmp_path, **choices))[-1]
+    page = view.stored(page_jobs, Selection(last.info.name))
     path = Path(page.controls.values["upload"])
     assert path.read_text() == "".join(text + "\n" for text in TEXTS)
-    desk.clear()
+    page_jobs.clear()
     assert not path.exists()

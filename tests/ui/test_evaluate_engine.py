@@ -10,21 +10,21 @@ from evaluate_page import (
     arrived,
     begun,
     direct,
+    evaluation_jobs,
     finish,
     form,
     models,
-    own_desk,
+    own_page_jobs,
     until,
     uploaded,
-    workbench,
 )
 
 from fillmask_ui.cluster import EngineChoice
 from fillmask_ui.errors import OptionError
 from fillmask_ui.ui.evaluate import controls, view
 from fillmask_ui.ui.evaluate import job as jobs
-from fillmask_ui.ui.evaluate.desk import Selection
-from fillmask_ui.ui.evaluate.form import engine_of
+from fillmask_ui.ui.evaluate.evaluate_form import engine_of
+from fillmask_ui.ui.evaluate.evaluation_jobs import Selection
 
 NAMES = {"engine", "address", "workers", "threads_per_worker"}
 TWO = {"engine": "ray", "workers": 2}
@@ -40,7 +40,7 @@ def engine(monkeypatch):
 
 def built(*, public=False):
     with gr.Blocks():
-        return controls.build(workbench(None, public=public).session).keys()
+        return controls.build(evaluation_jobs(None, public=public).session).keys()
 
 
 def test_the_choice_is_offered_where_ray_is_and_not_to_strangers(monkeypatch):
@@ -80,12 +80,12 @@ def test_a_page_without_the_controls_measures_in_its_own_process():
 )
 def test_wrong_numbers_are_said_before_anything_is_kept(tmp_path, choices, said):
     with pytest.raises(OptionError, match=said):
-        begun(own_desk(tmp_path / "runs"), tmp_path, engine="ray", **choices)
+        begun(own_page_jobs(tmp_path / "runs"), tmp_path, engine="ray", **choices)
     assert not (tmp_path / "runs").exists()
 
 
 def test_an_engine_ends_with_the_numbers_of_this_process(tmp_path, engine):
-    last = finish(begun(own_desk(tmp_path / "runs"), tmp_path, **TWO))[-1]
+    last = finish(begun(own_page_jobs(tmp_path / "runs"), tmp_path, **TWO))[-1]
     assert last.state == "done"
     assert last.summary.to_dict() == direct().to_dict()
     assert last.history[-1].texts == last.summary.texts
@@ -98,8 +98,8 @@ def test_progress_says_how_fast_and_on_how_many_workers(tmp_path, engine, monkey
     engine.on_block = lambda: (
         known["table"].calls and len(known["table"].calls) > 4 and held.wait(30)
     )
-    desk = own_desk(tmp_path / "runs", known=known)
-    job = begun(desk, tmp_path, **PSEUDO, **TWO)
+    page_jobs = own_page_jobs(tmp_path / "runs", known=known)
+    job = begun(page_jobs, tmp_path, **PSEUDO, **TWO)
     until(lambda: job.status.tokens_per_second)
     assert job.status.workers == 2
     shown = view.progress_html(job.status)
@@ -112,32 +112,32 @@ def test_progress_says_how_fast_and_on_how_many_workers(tmp_path, engine, monkey
 def test_cancel_while_ray_starts_leaves_nothing_behind(tmp_path, engine):
     started, go_on = threading.Event(), threading.Event()
     engine.on_open = lambda: started.set() or go_on.wait(30)
-    desk = own_desk(tmp_path / "runs")
-    job = begun(desk, tmp_path, **TWO)
+    page_jobs = own_page_jobs(tmp_path / "runs")
+    job = begun(page_jobs, tmp_path, **TWO)
     assert started.wait(30)
     assert job.status.message == "Starting Ray…"
-    desk.cancel()
+    page_jobs.cancel()
     assert finish(job)[-1].state == "stopped"  # though it still starts
     go_on.set()
     until(lambda: job.ended)
     assert engine.open == 0
-    assert desk.runs().runs == []
+    assert page_jobs.runs().runs == []
 
 
 def test_a_cancelled_run_goes_on_with_the_engine_that_the_controls_say(tmp_path, engine):
     known = models()
     known["table"].free_calls = 20
-    desk = own_desk(tmp_path / "runs", known=known)
-    job = begun(desk, tmp_path, **PSEUDO, **TWO)
+    page_jobs = own_page_jobs(tmp_path / "runs", known=known)
+    job = begun(page_jobs, tmp_path, **PSEUDO, **TWO)
     assert known["table"].reached.wait(30)
-    desk.cancel()
+    page_jobs.cancel()
     known["table"].free_calls = 10**9
     known["table"].open.set()
     until(lambda: job.ended)
     assert engine.open == 0
-    (run,) = desk.runs().runs
+    (run,) = page_jobs.runs().runs
     assert (run.state, run.row_count < len(TEXTS)) == ("stopped", True)
-    resumed = finish(desk.resume(run.info.name, form(engine="ray", workers=3)))[-1]
+    resumed = finish(page_jobs.resume(run.info.name, form(engine="ray", workers=3)))[-1]
     assert resumed.state == "done"
     assert engine.opened[-1] == EngineChoice("ray", workers=3)
     assert resumed.summary.texts == len(TEXTS)
@@ -146,24 +146,29 @@ def test_a_cancelled_run_goes_on_with_the_engine_that_the_controls_say(tmp_path,
 def test_two_evaluations_on_ray_wait_for_each_other(tmp_path, engine):
     go_on = threading.Event()
     engine.on_open = lambda: go_on.wait(30)
-    bench = workbench(tmp_path / "runs")
+    all_jobs = evaluation_jobs(tmp_path / "runs")
     first, second = (
-        arrived(bench, name, f"page {name}").begin(uploaded(tmp_path, **TWO)) for name in "ab"
+        arrived(all_jobs, name, f"page {name}").begin(uploaded(tmp_path, **TWO)) for name in "ab"
     )
     until(lambda: "Waiting for another" in second.status.message)
     assert engine.open == 1
     # One in this process need not wait.
-    alone = arrived(bench, "c", "page c").begin(uploaded(tmp_path))
+    alone = arrived(all_jobs, "c", "page c").begin(uploaded(tmp_path))
     assert finish(alone)[-1].state == "done"
     go_on.set()
     assert [finish(job)[-1].state for job in (first, second)] == ["done", "done"]
 
 
 def test_the_page_says_where_a_run_was_measured(tmp_path):
-    desk = own_desk(tmp_path / "runs")
-    names = [finish(begun(desk, tmp_path, model=name))[-1].info.name for name in ("table", "noisy")]
-    assert f"Run {names[0]}, measured by: local</p>" in view.stored(desk, Selection(names[0])).every
-    assert "measured by" not in view.stored(desk, Selection(*names)).every
+    page_jobs = own_page_jobs(tmp_path / "runs")
+    names = [
+        finish(begun(page_jobs, tmp_path, model=name))[-1].info.name for name in ("table", "noisy")
+    ]
+    assert (
+        f"Run {names[0]}, measured by: local</p>"
+        in view.stored(page_jobs, Selection(names[0])).every
+    )
+    assert "measured by" not in view.stored(page_jobs, Selection(*names)).every
 
 
 def test_what_is_about_ray_appears_with_it(bench):

@@ -12,7 +12,7 @@ from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.runs import RunStore
 from fillmask_ui.texts import TextSource, open_texts
-from fillmask_ui.ui.evaluate.form import (
+from fillmask_ui.ui.evaluate.evaluate_form import (
     PUBLIC_TEXTS,
     PUBLIC_TEXTS_ONE_BY_ONE,
     PUBLIC_TOKENS,

@@ -10,13 +10,13 @@ from evaluate_page import (
     arrived,
     begun,
     direct,
+    evaluation_jobs,
     finish,
     models,
-    own_desk,
+    own_page_jobs,
     until,
     upload,
     uploaded,
-    workbench,
 )
 from table_model import TableModel
 
@@ -24,13 +24,13 @@ from fillmask_ui.errors import DataError, FillmaskError
 from fillmask_ui.evaluation import EvaluationConfig, History, evaluate
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.ui.evaluate import job as jobs
-from fillmask_ui.ui.evaluate.desk import Selection
+from fillmask_ui.ui.evaluate.evaluation_jobs import Selection
 
 PSEUDO = {"metric": "pseudo-perplexity"}
 
 
 def test_a_job_ends_with_the_numbers_of_evaluate(tmp_path):
-    last = finish(begun(own_desk(tmp_path / "runs"), tmp_path))[-1]
+    last = finish(begun(own_page_jobs(tmp_path / "runs"), tmp_path))[-1]
     assert last.state == "done"
     assert last.summary.to_dict() == direct().to_dict()
     assert last.history[-1].means[0] == pytest.approx(last.summary.model.mean_nll_nats)
@@ -38,7 +38,7 @@ def test_a_job_ends_with_the_numbers_of_evaluate(tmp_path):
 
 
 def test_two_models_end_with_the_verdict_of_evaluate(tmp_path):
-    last = finish(begun(own_desk(tmp_path / "runs"), tmp_path, baseline="noisy"))[-1]
+    last = finish(begun(own_page_jobs(tmp_path / "runs"), tmp_path, baseline="noisy"))[-1]
     expected = direct(baseline=TableModel(1, noise=0.3))
     assert last.summary.to_dict() == expected.to_dict()
     assert last.summary.comparison.verdict == expected.comparison.verdict
@@ -47,17 +47,17 @@ def test_two_models_end_with_the_verdict_of_evaluate(tmp_path):
 def test_a_cancelled_job_stops_soon_keeps_its_rows_and_resumes_to_the_same_digits(tmp_path):
     known = models()
     known["table"].free_calls = 20
-    desk = own_desk(tmp_path / "runs", known=known)
-    job = begun(desk, tmp_path, **PSEUDO)
+    page_jobs = own_page_jobs(tmp_path / "runs", known=known)
+    job = begun(page_jobs, tmp_path, **PSEUDO)
     known["table"].free_calls = len(known["table"].calls) + 1
     assert known["table"].reached.wait(30)
-    desk.cancel()
+    page_jobs.cancel()
     last = finish(job)[-1]  # a model that hung to its end would make the job fail
     assert last.state == "stopped"
-    (run,) = desk.runs().runs
+    (run,) = page_jobs.runs().runs
     assert run.row_count < len(TEXTS)
     # The old job still hangs in its last batch: the new one waits for it.
-    job = desk.resume(run.info.name)
+    job = page_jobs.resume(run.info.name)
     until(lambda: "before to stop" in job.status.message)
     known["table"].free_calls = 10**9
     known["table"].open.set()
@@ -71,26 +71,26 @@ def test_a_cancelled_job_stops_soon_keeps_its_rows_and_resumes_to_the_same_digit
 def test_a_job_that_nobody_watches_stops_by_itself(tmp_path, monkeypatch):
     known = models()
     known["table"].free_calls = 1
-    desk = own_desk(tmp_path / "runs", known=known)
-    begun(desk, tmp_path, **PSEUDO)
+    page_jobs = own_page_jobs(tmp_path / "runs", known=known)
+    begun(page_jobs, tmp_path, **PSEUDO)
     assert known["table"].reached.wait(30)
     monkeypatch.setattr(jobs, "ABANDONED_SECONDS", 0.05)
     time.sleep(0.1)
     known["table"].open.set()
-    (run,) = desk.runs().runs
+    (run,) = page_jobs.runs().runs
     until(lambda: run.state == "stopped")
-    assert desk.store.open(run.info.name).info.state == "stopped"
+    assert page_jobs.store.open(run.info.name).info.state == "stopped"
 
 
 def test_a_run_is_stopped_at_once_though_the_model_hangs(tmp_path):
     """What hangs is dropped: not a row comes after the answer, and another may go on."""
     known = models()
     known["table"].free_calls = 6
-    desk = own_desk(tmp_path / "runs", known=known)
-    job = begun(desk, tmp_path, **PSEUDO)
+    page_jobs = own_page_jobs(tmp_path / "runs", known=known)
+    job = begun(page_jobs, tmp_path, **PSEUDO)
     assert known["table"].reached.wait(30)
-    desk.cancel()
-    (run,) = desk.runs().runs
+    page_jobs.cancel()
+    (run,) = page_jobs.runs().runs
     assert (run.state, run.info.state) == ("stopped", "stopped")
     rows = run.row_count
     assert 0 < rows < len(TEXTS)
@@ -98,16 +98,16 @@ def test_a_run_is_stopped_at_once_though_the_model_hangs(tmp_path):
     known["table"].free_calls = 10**9
     until(lambda: job.ended)
     assert job.status.state == "stopped"
-    (run,) = desk.runs().runs
+    (run,) = page_jobs.runs().runs
     assert (run.info.state, run.row_count) == ("stopped", rows)
-    assert finish(desk.resume(run.info.name))[-1].state == "done"
+    assert finish(page_jobs.resume(run.info.name))[-1].state == "done"
 
 
 def test_a_job_outlives_its_follower(tmp_path):
     known = models()
     known["table"].free_calls = 3
-    desk = own_desk(tmp_path / "runs", known=known)
-    job = begun(desk, tmp_path, **PSEUDO)
+    page_jobs = own_page_jobs(tmp_path / "runs", known=known)
+    job = begun(page_jobs, tmp_path, **PSEUDO)
     statuses = jobs.follow(job)
     next(statuses)
     statuses.close()
@@ -120,8 +120,8 @@ def test_news_come_while_it_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(jobs, "STATUS_SECONDS", 0.0)
     known = models()
     known["table"].free_calls = 6
-    desk = own_desk(tmp_path / "runs", known=known)
-    job = begun(desk, tmp_path, **PSEUDO)
+    page_jobs = own_page_jobs(tmp_path / "runs", known=known)
+    job = begun(page_jobs, tmp_path, **PSEUDO)
     assert known["table"].reached.wait(30)
     status = job.status
     assert status.state == "running"
@@ -136,11 +136,11 @@ def test_news_come_while_it_runs(tmp_path, monkeypatch):
 def test_jobs_beyond_the_slots_wait_and_can_be_cancelled(tmp_path):
     known = models()
     known["table"].free_calls = 0
-    bench = workbench(tmp_path / "runs", known=known, public=True)
+    all_jobs = evaluation_jobs(tmp_path / "runs", known=known, public=True)
     choices = {"samples": 20, "max_tokens": 64}
-    first = arrived(bench, "one").begin(uploaded(tmp_path, **choices))
+    first = arrived(all_jobs, "one").begin(uploaded(tmp_path, **choices))
     assert known["table"].reached.wait(30)
-    two = arrived(bench, "two")
+    two = arrived(all_jobs, "two")
     second = two.begin(uploaded(tmp_path, **choices))
     until(lambda: "Waiting" in second.status.message)
     two.cancel()
@@ -153,9 +153,9 @@ def test_jobs_beyond_the_slots_wait_and_can_be_cancelled(tmp_path):
 def test_a_second_job_of_one_visitor_stops_the_first(tmp_path):
     known = models()
     known["table"].free_calls = 1
-    desk = own_desk(tmp_path / "runs", known=known)
-    first = begun(desk, tmp_path)
-    second = begun(desk, tmp_path, model="noisy")
+    page_jobs = own_page_jobs(tmp_path / "runs", known=known)
+    first = begun(page_jobs, tmp_path)
+    second = begun(page_jobs, tmp_path, model="noisy")
     assert first.cancelled
     known["table"].open.set()
     assert finish(second)[-1].state == "done"
@@ -174,10 +174,10 @@ def test_a_second_job_of_one_visitor_stops_the_first(tmp_path):
     ],
 )
 def test_bad_input_is_said_and_leaves_nothing_behind(tmp_path, texts, choices, said):
-    desk = own_desk(tmp_path / "runs")
+    page_jobs = own_page_jobs(tmp_path / "runs")
     choices = {"upload": upload(tmp_path, texts, "bad.txt")} | choices
     try:
-        last = finish(begun(desk, tmp_path, **choices))[-1]
+        last = finish(begun(page_jobs, tmp_path, **choices))[-1]
     except FillmaskError as error:
         message = str(error)
     else:
@@ -187,22 +187,22 @@ def test_bad_input_is_said_and_leaves_nothing_behind(tmp_path, texts, choices, s
 
 
 def test_a_model_near_chance_is_said(tmp_path):
-    last = finish(begun(own_desk(tmp_path / "runs"), tmp_path, model="chance"))[-1]
+    last = finish(begun(own_page_jobs(tmp_path / "runs"), tmp_path, model="chance"))[-1]
     assert any("near chance" in alarm for alarm in last.summary.alarms)
 
 
 def test_tokenizers_that_differ_are_compared_by_character(tmp_path):
-    desk = own_desk(tmp_path / "runs")
-    last = finish(begun(desk, tmp_path, baseline="letters", **PSEUDO))[-1]
+    page_jobs = own_page_jobs(tmp_path / "runs")
+    last = finish(begun(page_jobs, tmp_path, baseline="letters", **PSEUDO))[-1]
     assert last.summary.comparison.unit == "character"
-    assert desk.result(Selection(last.info.name)).history == last.history
+    assert page_jobs.result(Selection(last.info.name)).history == last.history
 
 
 def test_a_run_that_is_done_cannot_be_resumed(tmp_path):
-    desk = own_desk(tmp_path / "runs")
-    last = finish(begun(desk, tmp_path))[-1]
+    page_jobs = own_page_jobs(tmp_path / "runs")
+    last = finish(begun(page_jobs, tmp_path))[-1]
     with pytest.raises(DataError, match="nothing is left"):
-        desk.resume(last.info.name)
+        page_jobs.resume(last.info.name)
 
 
 def test_a_run_started_on_the_command_line_goes_on_here(tmp_path):
@@ -217,8 +217,8 @@ def test_a_run_started_on_the_command_line_goes_on_here(tmp_path):
         asked.append(choice)
         return session_model
 
-    desk = own_desk(tmp_path / "runs")
-    desk.session.store._loader = load
+    page_jobs = own_page_jobs(tmp_path / "runs")
+    page_jobs.session.store._loader = load
     source = TextSource("file", upload(tmp_path), shuffle=False)
     info = prepare_info(
         EvaluationConfig(),
@@ -229,18 +229,18 @@ def test_a_run_started_on_the_command_line_goes_on_here(tmp_path):
             "baseline": None,
         },
     )
-    with start(desk.store, info) as recorder:
+    with start(page_jobs.store, info) as recorder:
         name = recorder.name
-    last = finish(desk.resume(name))[-1]
+    last = finish(page_jobs.resume(name))[-1]
     assert last.state == "done"
     assert asked == [ModelChoice("table", runtime="torch", threads=2)]
     assert last.summary.model.mean_nll_nats == direct().model.mean_nll_nats
 
 
 def test_on_a_public_page_other_models_are_refused(tmp_path):
-    bench = workbench(tmp_path / "runs", public=True)
+    all_jobs = evaluation_jobs(tmp_path / "runs", public=True)
     choices = uploaded(tmp_path, samples=10, max_tokens=64, model="/etc/passwd")
-    last = finish(arrived(bench, "one").begin(choices))[-1]
+    last = finish(arrived(all_jobs, "one").begin(choices))[-1]
     assert last.state == "failed"
     assert "not offered" in last.message
 
@@ -251,11 +251,11 @@ def test_a_fault_of_the_program_ends_the_job_with_a_message(tmp_path, monkeypatc
             raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr("threading.excepthook", lambda _: None)  # the log of the server
-    desk = own_desk(tmp_path / "runs", known={"table": Broken(1)})
-    last = finish(begun(desk, tmp_path))[-1]
+    page_jobs = own_page_jobs(tmp_path / "runs", known={"table": Broken(1)})
+    last = finish(begun(page_jobs, tmp_path))[-1]
     assert last.state == "failed"
     assert "this is a bug of fillmask-ui: ZeroDivisionError" in last.message
-    assert [run.state for run in desk.runs().runs] == ["stopped"]
+    assert [run.state for run in page_jobs.runs().runs] == ["stopped"]
 
 
 def test_the_history_is_the_mean_of_the_rows_so_far():

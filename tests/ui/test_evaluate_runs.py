@@ -10,115 +10,116 @@ from evaluate_page import (
     TEXTS,
     arrived,
     begun,
+    evaluation_jobs,
     finish,
     models,
-    own_desk,
+    own_page_jobs,
     upload,
     uploaded,
-    workbench,
 )
 from table_model import TableModel
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.runs import compare
 from fillmask_ui.show.report import write_report
-from fillmask_ui.ui.evaluate import desk as desks
+from fillmask_ui.ui.evaluate import evaluation_jobs as pages
 from fillmask_ui.ui.evaluate import job as jobs
 from fillmask_ui.ui.evaluate import tokens, view
-from fillmask_ui.ui.evaluate.desk import LEFT_SECONDS, Selection
-from fillmask_ui.ui.evaluate.form import PUBLIC_TOKENS
+from fillmask_ui.ui.evaluate.evaluate_form import PUBLIC_TOKENS
+from fillmask_ui.ui.evaluate.evaluation_jobs import LEFT_SECONDS, Selection
 from fillmask_ui.ui.evaluate.tokens import DIFFERENT, TokenFilter
 
 PSEUDO = {"metric": "pseudo-perplexity"}
 
 
 def test_the_stored_run_shows_what_the_job_showed(tmp_path):
-    desk = own_desk(tmp_path / "runs")
-    last = finish(begun(desk, tmp_path, baseline="noisy"))[-1]
-    result = desk.result(Selection(last.info.name))
+    page_jobs = own_page_jobs(tmp_path / "runs")
+    last = finish(begun(page_jobs, tmp_path, baseline="noisy"))[-1]
+    result = page_jobs.result(Selection(last.info.name))
     assert result.summary.to_dict() == last.summary.to_dict()
     assert result.history == last.history
-    assert [run.info.name for run in desk.runs().runs] == [last.info.name]
+    assert [run.info.name for run in page_jobs.runs().runs] == [last.info.name]
 
 
 def test_two_stored_runs_are_compared(tmp_path):
-    desk = own_desk(tmp_path / "runs")
+    page_jobs = own_page_jobs(tmp_path / "runs")
     names = [
-        finish(begun(desk, tmp_path, model=model))[-1].info.name for model in ("table", "noisy")
+        finish(begun(page_jobs, tmp_path, model=model))[-1].info.name
+        for model in ("table", "noisy")
     ]
-    result = desk.result(Selection(*names))
-    store = desk.store
+    result = page_jobs.result(Selection(*names))
+    store = page_jobs.store
     assert result.summary.to_dict() == compare(*(store.open(n) for n in names)).to_dict()
     assert result.info.baseline["name"] == TableModel(1, noise=0.3).signature.name
-    assert [c.reference for c in desk.models(Selection(*names))] == ["table", "noisy"]
+    assert [c.reference for c in page_jobs.models(Selection(*names))] == ["table", "noisy"]
 
 
 def test_deleting_a_run_takes_its_upload_and_not_that_of_another(tmp_path):
-    desk = own_desk(tmp_path / "runs")
-    first, second = (finish(begun(desk, tmp_path))[-1].info.name for _ in range(2))
+    page_jobs = own_page_jobs(tmp_path / "runs")
+    first, second = (finish(begun(page_jobs, tmp_path))[-1].info.name for _ in range(2))
     uploads = tmp_path / "runs" / "uploads"
-    assert desk.delete(first) == first
+    assert page_jobs.delete(first) == first
     assert len(list(uploads.iterdir())) == 1
-    desk.delete(second)
+    page_jobs.delete(second)
     assert not list(uploads.iterdir())
-    assert desk.runs().runs == []
+    assert page_jobs.runs().runs == []
 
 
-def spoil(desk, name):
+def spoil(page_jobs, name):
     """Make a stored run one of another version."""
-    path = desk.store.root / name / "run.json"
+    path = page_jobs.store.root / name / "run.json"
     path.write_text(path.read_text().replace('"format": 1', '"format": 99'))
 
 
 def test_an_upload_stays_for_runs_that_are_not_listed(tmp_path, monkeypatch):
     """Those of another version, and those beyond the newest."""
-    monkeypatch.setattr(desks, "LISTED_RUNS", 1)
-    desk = own_desk(tmp_path / "runs")
-    first, second = (finish(begun(desk, tmp_path))[-1].info.name for _ in range(2))
+    monkeypatch.setattr(pages, "LISTED_RUNS", 1)
+    page_jobs = own_page_jobs(tmp_path / "runs")
+    first, second = (finish(begun(page_jobs, tmp_path))[-1].info.name for _ in range(2))
     other = upload(tmp_path, TEXTS[:9], "other.txt")
-    finish(begun(desk, tmp_path, upload=other))
+    finish(begun(page_jobs, tmp_path, upload=other))
     kept = tmp_path / "runs" / "uploads"
-    desk.delete(second)
+    page_jobs.delete(second)
     assert len(list(kept.iterdir())) == 2
-    spoil(desk, first)
-    desk.delete(finish(begun(desk, tmp_path))[-1].info.name)
+    spoil(page_jobs, first)
+    page_jobs.delete(finish(begun(page_jobs, tmp_path))[-1].info.name)
     assert len(list(kept.iterdir())) == 2
 
 
 def test_an_upload_stays_for_a_job_that_has_no_run_yet(tmp_path, monkeypatch):
-    monkeypatch.setattr(desks, "SLOTS", 1)
+    monkeypatch.setattr(pages, "SLOTS", 1)
     known = models()
-    bench = workbench(tmp_path / "runs", known=known)
-    desk = arrived(bench)
-    name = finish(begun(desk, tmp_path))[-1].info.name
+    all_jobs = evaluation_jobs(tmp_path / "runs", known=known)
+    page_jobs = arrived(all_jobs)
+    name = finish(begun(page_jobs, tmp_path))[-1].info.name
     known["table"].free_calls = len(known["table"].calls)
     other = upload(tmp_path, ["a cat sat on the mat"] * 9, "other.txt")
-    first = arrived(bench, "one").begin(uploaded(tmp_path, upload=other))
+    first = arrived(all_jobs, "one").begin(uploaded(tmp_path, upload=other))
     assert known["table"].reached.wait(30)
-    waiting = arrived(bench, "two").begin(uploaded(tmp_path))
-    desk.delete(name)
+    waiting = arrived(all_jobs, "two").begin(uploaded(tmp_path))
+    page_jobs.delete(name)
     known["table"].open.set()
     assert [finish(job)[-1].state for job in (first, waiting)] == ["done", "done"]
-    desk.delete(waiting.status.info.name)
+    page_jobs.delete(waiting.status.info.name)
     assert [path.name[13:] for path in (tmp_path / "runs" / "uploads").iterdir()] == ["other.txt"]
 
 
 def test_a_run_of_another_version_is_listed_with_its_reason(tmp_path):
-    desk = own_desk(tmp_path / "runs")
-    name = finish(begun(desk, tmp_path))[-1].info.name
-    spoil(desk, name)
-    listing = desk.runs()
+    page_jobs = own_page_jobs(tmp_path / "runs")
+    name = finish(begun(page_jobs, tmp_path))[-1].info.name
+    spoil(page_jobs, name)
+    listing = page_jobs.runs()
     assert listing.runs == []
     assert "format 99" in listing.unreadable[name]
-    assert view.run_list(desk).names == (name,)
-    assert desk.delete(name) == name
+    assert view.run_list(page_jobs).names == (name,)
+    assert page_jobs.delete(name) == name
 
 
 @pytest.mark.parametrize("file_format", ["csv", "json"])
 def test_a_run_is_a_file_to_download(tmp_path, file_format):
-    desk = own_desk(tmp_path / "runs")
-    last = finish(begun(desk, tmp_path))[-1]
-    path = desk.download(Selection(last.info.name), file_format)
+    page_jobs = own_page_jobs(tmp_path / "runs")
+    last = finish(begun(page_jobs, tmp_path))[-1]
+    path = page_jobs.download(Selection(last.info.name), file_format)
     assert path.name == f"{last.info.name}.{file_format}"
     text = path.read_text()
     if file_format == "csv":
@@ -128,76 +129,76 @@ def test_a_run_is_a_file_to_download(tmp_path, file_format):
 
 
 def test_a_report_is_that_of_the_command_line(tmp_path):
-    desk = own_desk(tmp_path / "runs")
-    name = finish(begun(desk, tmp_path))[-1].info.name
-    path = desk.download(Selection(name), "report")
+    page_jobs = own_page_jobs(tmp_path / "runs")
+    name = finish(begun(page_jobs, tmp_path))[-1].info.name
+    path = page_jobs.download(Selection(name), "report")
     assert path.name == f"{name}.html"
-    write_report(desk.store.open(name), tmp_path / "own.html")
+    write_report(page_jobs.store.open(name), tmp_path / "own.html")
     assert path.read_text("utf-8") == (tmp_path / "own.html").read_text("utf-8")
 
 
 def test_a_report_of_two_runs_has_their_verdict(tmp_path):
-    desk = own_desk(tmp_path / "runs")
-    names = [finish(begun(desk, tmp_path, model=m))[-1].info.name for m in ("table", "noisy")]
+    page_jobs = own_page_jobs(tmp_path / "runs")
+    names = [finish(begun(page_jobs, tmp_path, model=m))[-1].info.name for m in ("table", "noisy")]
     selection = Selection(*names)
-    report = desk.download(selection, "report").read_text("utf-8")
-    summary = desk.result(selection).summary
+    report = page_jobs.download(selection, "report").read_text("utf-8")
+    summary = page_jobs.result(selection).summary
     assert f"{summary.comparison.verdict.label}:</b>" in report
     assert f"{summary.comparison.difference_nats:,.4f}" in report
     assert all(name in report for name in names)
 
 
 def test_files_to_download_do_not_pile_up(tmp_path):
-    bench = workbench(tmp_path / "runs")
-    desk = arrived(bench)
-    name = finish(begun(desk, tmp_path))[-1].info.name
-    table = desk.download(Selection(name), "csv")
-    files = [desk.download(Selection(name), "json") for _ in range(3)]
+    all_jobs = evaluation_jobs(tmp_path / "runs")
+    page_jobs = arrived(all_jobs)
+    name = finish(begun(page_jobs, tmp_path))[-1].info.name
+    table = page_jobs.download(Selection(name), "csv")
+    files = [page_jobs.download(Selection(name), "json") for _ in range(3)]
     assert [path.exists() for path in (table, *files)] == [True, False, False, True]
-    desk.clear()
+    page_jobs.clear()
     assert not table.exists()
     assert not files[-1].exists()
 
 
 def test_a_pair_of_runs_that_is_cut_says_so(tmp_path, monkeypatch):
-    desk = own_desk(tmp_path / "runs")
-    names = [finish(begun(desk, tmp_path))[-1].info.name for _ in range(2)]
+    page_jobs = own_page_jobs(tmp_path / "runs")
+    names = [finish(begun(page_jobs, tmp_path))[-1].info.name for _ in range(2)]
     choice = TokenFilter(DIFFERENT)
-    assert desk.tokens(Selection(*names), choice).all_texts
+    assert page_jobs.tokens(Selection(*names), choice).all_texts
     monkeypatch.setattr(tokens, "MAX_TEXTS", 5)
-    found = desk.tokens(Selection(*names), choice)
+    found = page_jobs.tokens(Selection(*names), choice)
     assert found.texts <= 5
     assert not found.all_texts
 
 
 def test_visitors_of_a_public_page_do_not_see_each_other(tmp_path):
-    bench = workbench(tmp_path / "runs", public=True)
+    all_jobs = evaluation_jobs(tmp_path / "runs", public=True)
     choices = uploaded(tmp_path, samples=10, max_tokens=PUBLIC_TOKENS // 2)
-    name = finish(arrived(bench, "one").begin(choices))[-1].info.name
-    assert [run.info.name for run in arrived(bench, "one").runs().runs] == [name]
-    assert arrived(bench, "two").runs().runs == []
+    name = finish(arrived(all_jobs, "one").begin(choices))[-1].info.name
+    assert [run.info.name for run in arrived(all_jobs, "one").runs().runs] == [name]
+    assert arrived(all_jobs, "two").runs().runs == []
     with pytest.raises(DataError):
-        arrived(bench, "two").result(Selection(name))
+        arrived(all_jobs, "two").result(Selection(name))
     for strange in ("", "../one", "a/b"):
         with pytest.raises(DataError, match="reload"):
-            arrived(bench, strange).runs()
+            arrived(all_jobs, strange).runs()
 
 
 def test_what_visitors_left_hours_ago_is_removed(tmp_path):
-    bench = workbench(tmp_path / "runs", public=True)
+    all_jobs = evaluation_jobs(tmp_path / "runs", public=True)
     choices = uploaded(tmp_path, samples=5, max_tokens=64)
-    finish(arrived(bench, "old").begin(choices))
-    finish(arrived(bench, "new").begin(choices))
+    finish(arrived(all_jobs, "old").begin(choices))
+    finish(arrived(all_jobs, "new").begin(choices))
     long_ago = time.time() - LEFT_SECONDS - 60
-    os.utime(arrived(bench, "old").store.root, (long_ago, long_ago))
-    finish(arrived(bench, "new").begin(choices))
-    assert arrived(bench, "old").runs().runs == []
-    assert len(arrived(bench, "new").runs().runs) == 2
+    os.utime(arrived(all_jobs, "old").store.root, (long_ago, long_ago))
+    finish(arrived(all_jobs, "new").begin(choices))
+    assert arrived(all_jobs, "old").runs().runs == []
+    assert len(arrived(all_jobs, "new").runs().runs) == 2
 
 
-def cut(desk, name, rows, state="stopped"):
+def cut(page_jobs, name, rows, state="stopped"):
     """Leave a run with its first rows alone, as if it had been stopped there."""
-    folder = desk.store.root / name
+    folder = page_jobs.store.root / name
     lines = (folder / "rows.jsonl").read_bytes().splitlines(keepends=True)
     (folder / "rows.jsonl").write_bytes(b"".join(lines[:rows]))
     path = folder / "run.json"
@@ -211,33 +212,33 @@ def verdict(page):
 
 @pytest.mark.parametrize("samples", [0, 40])
 def test_a_verdict_says_of_how_many_texts_it_is_until_all_are_there(tmp_path, samples):
-    desk = own_desk(tmp_path / "runs")
+    page_jobs = own_page_jobs(tmp_path / "runs")
     choices = {"baseline": "noisy", "samples": samples, **PSEUDO}
-    name = finish(begun(desk, tmp_path, **choices))[-1].info.name
-    assert "so far" not in verdict(view.stored(desk, Selection(name)))
-    cut(desk, name, 12)
-    stopped = verdict(view.stored(desk, Selection(name)))
+    name = finish(begun(page_jobs, tmp_path, **choices))[-1].info.name
+    assert "so far" not in verdict(view.stored(page_jobs, Selection(name)))
+    cut(page_jobs, name, 12)
+    stopped = verdict(view.stored(page_jobs, Selection(name)))
     assert stopped.endswith(f" so far, 12 of {samples or len(TEXTS)} texts:")
 
 
 def test_a_verdict_of_two_runs_says_so_where_one_is_not_done(tmp_path):
-    desk = own_desk(tmp_path / "runs")
+    page_jobs = own_page_jobs(tmp_path / "runs")
     names = [
-        finish(begun(desk, tmp_path, model=model, **PSEUDO))[-1].info.name
+        finish(begun(page_jobs, tmp_path, model=model, **PSEUDO))[-1].info.name
         for model in ("table", "noisy")
     ]
-    assert "so far" not in verdict(view.stored(desk, Selection(*names)))
-    cut(desk, names[1], 12)
-    assert "so far, 12 of 60 texts" in verdict(view.stored(desk, Selection(*names)))
+    assert "so far" not in verdict(view.stored(page_jobs, Selection(*names)))
+    cut(page_jobs, names[1], 12)
+    assert "so far, 12 of 60 texts" in verdict(view.stored(page_jobs, Selection(*names)))
 
 
 def test_a_verdict_that_grows_says_of_how_many_texts_it_is(tmp_path, monkeypatch):
     monkeypatch.setattr(jobs, "STATUS_SECONDS", 0.0)
     known = models()
     known["noisy"].free_calls = 12
-    desk = own_desk(tmp_path / "runs", known=known)
+    page_jobs = own_page_jobs(tmp_path / "runs", known=known)
     choices = uploaded(tmp_path, baseline="noisy", **PSEUDO)
-    updates = view.job_updates(desk, lambda: desk.begin(choices))
+    updates = view.job_updates(page_jobs, lambda: page_jobs.begin(choices))
     page = next(update for update in updates if update.figures)
     assert re.search(r" so far, \d+ of 60 texts:$", verdict(page))
     known["noisy"].open.set()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from evaluate_page import finish, own_desk, rows_of, uploaded
+from evaluate_page import finish, own_page_jobs, rows_of, uploaded
 from page_tags import Tags
 from table_model import TableModel
 
@@ -15,8 +15,8 @@ from fillmask_ui.intervals import Interval
 from fillmask_ui.runs import prepare_info
 from fillmask_ui.show.story import story_text
 from fillmask_ui.show.words import TokenNames
-from fillmask_ui.ui.evaluate import outputs, results, view
-from fillmask_ui.ui.evaluate.desk import Selection
+from fillmask_ui.ui.evaluate import result_view, tab, view
+from fillmask_ui.ui.evaluate.evaluation_jobs import Selection
 from fillmask_ui.ui.evaluate.tokens import DIFFERENT, TokenFilter, find_tokens, tokens_html
 
 NAMES = ("A", "B")
@@ -75,8 +75,8 @@ def test_two_tokenizers_are_told_apart_by_character(pair):
 def test_what_is_not_done_is_told_as_so_far(pair):
     info = prepare_info(EvaluationConfig(), TableModel(1), baseline=TableModel(1))
     summary = summarize(pair)
-    assert f"On {summary.texts} texts, A (" in results.figures_html(summary, info)
-    running = results.figures_html(summary, info, final=False, so_far="so far, 12 of 60 texts")
+    assert f"On {summary.texts} texts, A (" in result_view.figures_html(summary, info)
+    running = result_view.figures_html(summary, info, final=False, so_far="so far, 12 of 60 texts")
     assert f"So far, on {summary.texts} texts, A (" in running
     assert "so far, 12 of 60 texts:</b>" in running
 
@@ -89,7 +89,7 @@ def test_an_infinite_loss_is_said():
 
 def test_every_result_names_its_models(pair):
     info = prepare_info(EvaluationConfig(), TableModel(1), baseline=TableModel(1, noise=0.3))
-    shown = Tags(results.figures_html(summarize(pair), info)).text
+    shown = Tags(result_view.figures_html(summarize(pair), info)).text
     for model in (info.model, info.baseline):
         assert shown.count(f"{model['name']} · {model['precision']}") == 2
 
@@ -97,7 +97,7 @@ def test_every_result_names_its_models(pair):
 def test_the_worst_three_are_the_first_of_the_table(pair):
     wanted = TokenFilter(DIFFERENT)
     found = find_tokens(pair, wanted)
-    source = results.worst_html(found, wanted, pair=True)
+    source = result_view.worst_html(found, wanted, pair=True)
     assert re.findall(r'<li data-key="(.*?)"', source) == ["show:0", "show:1", "show:2"]
     assert re.findall(r'<button[^>]*data-key="(.*?)"', source) == ["open:0", "open:1", "open:2"]
     losses = [float(value) for value in re.findall(r'data-value="([^"]+)"', source)]
@@ -109,20 +109,20 @@ def test_the_worst_three_are_the_first_of_the_table(pair):
 
 def test_a_choice_of_losses_can_be_taken_back_beside_its_tokens(pair):
     wanted = TokenFilter(low=2.0, high=3.0)
-    assert "data-any-loss" in results.worst_html(find_tokens(pair, wanted), wanted, pair=False)
+    assert "data-any-loss" in result_view.worst_html(find_tokens(pair, wanted), wanted, pair=False)
     none = TokenFilter(low=1e9)
-    source = results.worst_html(find_tokens(pair, none), none, pair=False)
+    source = result_view.worst_html(find_tokens(pair, none), none, pair=False)
     assert "No token" in source
     assert "data-any-loss" in source
-    assert "data-any-loss" not in results.worst_html(find_tokens(pair, TokenFilter()),
+    assert "data-any-loss" not in result_view.worst_html(find_tokens(pair, TokenFilter()),
                                                       TokenFilter(), pair=False)  # fmt: skip
 
 
 def test_a_sentence_is_cut_between_words():
     text = "one two three four cat five six seven"
     token = replace(find_tokens(rows_of(), TokenFilter()).tokens[0], text=text, start=19, end=22)
-    assert results.excerpt(token, around=9) == ("… four ", " five …")
-    assert results.excerpt(token) == ("one two three four ", " five six seven")
+    assert result_view.excerpt(token, around=9) == ("… four ", " five …")
+    assert result_view.excerpt(token) == ("one two three four ", " five six seven")
 
 
 def test_endings_have_one_name_and_show_their_token():
@@ -132,7 +132,7 @@ def test_endings_have_one_name_and_show_their_token():
     table = tokens_html(found, TokenFilter(), pair=False)
     assert ">…es</button>" in table
     assert ">…ing " in table
-    worst = results.worst_html(found, TokenFilter(), pair=False)
+    worst = result_view.worst_html(found, TokenFilter(), pair=False)
     assert 'title="##ing">“…ing”' in worst
     for source in (table, worst):
         assert "##" not in re.sub(r'title="[^"]*"', "", source)
@@ -142,23 +142,24 @@ def test_endings_have_one_name_and_show_their_token():
 
 @pytest.fixture
 def stored(tmp_path):
-    desk = own_desk(tmp_path / "runs")
+    page_jobs = own_page_jobs(tmp_path / "runs")
     names = [
-        finish(desk.begin(uploaded(tmp_path, model=m)))[-1].info.name for m in ("table", "noisy")
+        finish(page_jobs.begin(uploaded(tmp_path, model=m)))[-1].info.name
+        for m in ("table", "noisy")
     ]
-    return desk, names
+    return page_jobs, names
 
 
 def test_a_link_opens_the_same_result(stored):
-    desk, names = stored
+    page_jobs, names = stored
     for selection in (Selection(names[0]), Selection(*names)):
-        page = view.stored(desk, selection)
+        page = view.stored(page_jobs, selection)
         (link,) = re.findall(r'data-link="([^"]+)"', page.figures)
         pairs = dict(part.split("=") for part in link.replace("&amp;", "&").split("&"))
         assert pairs.pop("tab") == "evaluate"
         assert view.linked(pairs) == selection
     assert view.linked({"tab": "evaluate"}) == Selection()
-    assert "Unknown run" in view.stored(desk, view.linked({"run": "gone"})).notice
+    assert "Unknown run" in view.stored(page_jobs, view.linked({"run": "gone"})).notice
 
 
 class OwnNames(dict):
@@ -169,13 +170,13 @@ class OwnNames(dict):
 
 
 def test_the_main_chart_answers_whether_it_got_worse(stored):
-    desk, names = stored
+    page_jobs, names = stored
     for selection, main in (
         (Selection(names[0]), "loss-histogram"),
         (Selection(*names), "differences"),
     ):
-        page = view.stored(desk, selection)
-        values = outputs.changes(OwnNames(), page)
+        page = view.stored(page_jobs, selection)
+        values = tab.changes(OwnNames(), page)
         assert values["plot main"] is page.charts[main].figure
-        shown = {name for name in outputs.CHARTS if values[f"box {name}"].visible}
+        shown = {name for name in tab.CHARTS if values[f"box {name}"].visible}
         assert shown == page.charts.keys() - {main}

@@ -18,7 +18,7 @@ TEXTS = "The river freezes early this year.\nShe read the letter twice.\nNobody 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     """A page of its own, with runs in a folder of its own."""
-    from fillmask_ui.ui.app import build_app
+    from fillmask_ui.ui.page import build_app
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FILLMASK_UI_RUNS", str(tmp_path_factory.mktemp("runs")))

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import gradio as gr
 import pytest
-from evaluate_page import form, opened_controls, own_desk, workbench
+from evaluate_page import evaluation_jobs, form, opened_controls, own_page_jobs
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import METRICS
@@ -12,9 +12,9 @@ from fillmask_ui.evaluation.metrics import Metric
 from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.options import option
 from fillmask_ui.show.charts import CHARTS
-from fillmask_ui.ui.app import build_app, launch_options
 from fillmask_ui.ui.evaluate import controls, view
-from fillmask_ui.ui.evaluate.form import PUBLIC_TOKENS, plan_of
+from fillmask_ui.ui.evaluate.evaluate_form import PUBLIC_TOKENS, plan_of
+from fillmask_ui.ui.page import build_app, launch_options
 
 OWN_OPTIONS = {
     "cross-entropy": {"probability", "shares", "whole_word", "mask_stream"},
@@ -98,8 +98,8 @@ def test_numbers_reach_what_checks_them():
     ],
 )
 def test_a_wrong_number_is_said_with_its_name(tmp_path, choices, said):
-    desk = own_desk(tmp_path)
-    *_, last = view.job_updates(desk, lambda: desk.begin(form(**choices)))
+    page_jobs = own_page_jobs(tmp_path)
+    *_, last = view.job_updates(page_jobs, lambda: page_jobs.begin(form(**choices)))
     assert 'role="alert"' in last.notice
     assert said in last.notice
     assert last.busy is False
@@ -146,7 +146,7 @@ def test_a_new_metric_has_its_controls_by_its_row_alone(tmp_path, monkeypatch):
     # It knows the metrics of the time when it was imported.
     monkeypatch.setattr("fillmask_ui.evaluation.evaluation_config.check_options", lambda _: None)
     with gr.Blocks():
-        made = controls.build(workbench(tmp_path).session)
+        made = controls.build(evaluation_jobs(tmp_path).session)
     assert ("Middle of the text", "middle") in made["metric"].choices
     own = made["middle_tokens"]
     assert (own.value, own.label, own.info) == (4, "Tokens in the middle", "How many tokens.")
@@ -163,7 +163,7 @@ def test_a_new_metric_has_its_controls_by_its_row_alone(tmp_path, monkeypatch):
 def page(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FILLMASK_UI_RUNS", str(tmp_path_factory.mktemp("runs")))
-        return build_app(workbench(tmp_path_factory.mktemp("none")).session.store, "table")
+        return build_app(evaluation_jobs(tmp_path_factory.mktemp("none")).session.store, "table")
 
 
 def test_jobs_do_not_hold_up_explore(page):

@@ -12,7 +12,7 @@ from evaluate_page import (
     evaluate_rows,
     finish,
     models,
-    own_desk,
+    own_page_jobs,
     rows_of,
     upload,
     uploaded,
@@ -29,8 +29,8 @@ from fillmask_ui.runs import prepare_info
 from fillmask_ui.runs.tokens import MeasuredToken
 from fillmask_ui.show.charts import CHARTS
 from fillmask_ui.show.render import render
-from fillmask_ui.ui.evaluate import results, tab, tokens, view
-from fillmask_ui.ui.evaluate.desk import Listing, Selection
+from fillmask_ui.ui.evaluate import result_view, tab, tokens, view
+from fillmask_ui.ui.evaluate.evaluation_jobs import Listing, Selection
 from fillmask_ui.ui.evaluate.job import JobStatus
 from fillmask_ui.ui.evaluate.tokens import DIFFERENT, WORST, TokenFilter, find_tokens
 from fillmask_ui.ui.session import Session
@@ -67,14 +67,14 @@ def test_text_of_others_is_never_markup():
     token = replace(found.tokens[0], text=EVIL + "cat" + EVIL, start=len(EVIL), end=len(EVIL) + 3)
     session = Session(ModelStore(loader=lambda *_, **__: model), "table")
     sources = [
-        results.figures_html(summary, info),
-        results.all_figures_html(summary, info),
+        result_view.figures_html(summary, info),
+        result_view.all_figures_html(summary, info),
         tokens.tokens_html(replace(found, tokens=(token,)), TokenFilter(), pair=True),
-        results.worst_html(replace(found, tokens=(token,)), TokenFilter(), pair=True),
+        result_view.worst_html(replace(found, tokens=(token,)), TokenFilter(), pair=True),
         tokens.side_by_side_html(session, [evil_token(model, rows[0])]),
-        results.progress_html(JobStatus("failed", EVIL, info=info)),
-        results.progress_html(JobStatus("waiting", EVIL)),
-        results.progress_html(JobStatus("stopped", info=info)),
+        result_view.progress_html(JobStatus("failed", EVIL, info=info)),
+        result_view.progress_html(JobStatus("waiting", EVIL)),
+        result_view.progress_html(JobStatus("stopped", info=info)),
         render("page/evaluate/runs.html", listing=Listing([], {EVIL: EVIL}), chosen=""),
     ]
     for chart in view._charts(summary, ()).values():
@@ -93,7 +93,7 @@ def test_the_figures_are_those_of_the_summary(pair):
     config = EvaluationConfig()
     summary = summarize(pair, config=config)
     info = prepare_info(config, TableModel(1), baseline=TableModel(1, noise=0.3))
-    source = results.figures_html(summary, info) + results.all_figures_html(summary, info)
+    source = result_view.figures_html(summary, info) + result_view.all_figures_html(summary, info)
     for figures in (summary.model, summary.baseline):
         assert f"{figures.mean_nll_nats:.4f}" in Tags(source).text
         values = re.findall(r'data-value="([^"]+)"', source)
@@ -118,7 +118,7 @@ def test_a_verdict_is_said_in_words(pair, verdict, interval, said):
     summary = summarize(pair)
     comparison = replace(summary.comparison, verdict=verdict, interval=interval)
     info = prepare_info(EvaluationConfig(), TableModel(1), baseline=TableModel(1))
-    source = results.figures_html(replace(summary, comparison=comparison), info)
+    source = result_view.figures_html(replace(summary, comparison=comparison), info)
     assert said in Tags(source).text
 
 
@@ -126,7 +126,7 @@ def test_a_model_near_chance_is_an_error_on_the_page():
     model = TableModel(scale=0.0)
     summary = summarize(rows_of(model=model), vocabulary_size=model.signature.vocabulary_size)
     info = prepare_info(EvaluationConfig(), model)
-    source = results.figures_html(summary, info)
+    source = result_view.figures_html(summary, info)
     assert 'role="alert"' in source
     assert "near chance" in source
 
@@ -138,25 +138,29 @@ def test_a_model_near_chance_is_an_error_on_the_page():
 def test_the_metric_stands_with_its_unit(metric, unit):
     config, model = EvaluationConfig(metric), TableModel(1)
     summary = summarize(rows_of(config=config), config=config)
-    shown = " ".join(Tags(results.figures_html(summary, prepare_info(config, model))).text.split())
+    shown = " ".join(
+        Tags(result_view.figures_html(summary, prepare_info(config, model))).text.split()
+    )
     assert f"{config.scheme.figure_label} {summary.model.metric:.4f}{unit} 95 %" in shown
 
 
 def test_progress_says_how_much_and_how_long():
     running = JobStatus("running", seen=40, expected=100, fraction=0.4, seconds_left=75.0)
-    assert "40 of 100 texts, about 2 min left" in results.progress_html(running)
-    assert 'value="0.4000"' in results.progress_html(running)
-    unknown = results.progress_html(JobStatus("running", seen=3))
+    assert "40 of 100 texts, about 2 min left" in result_view.progress_html(running)
+    assert 'value="0.4000"' in result_view.progress_html(running)
+    unknown = result_view.progress_html(JobStatus("running", seen=3))
     assert "3 texts" in unknown
-    assert "Stopped before" in results.progress_html(JobStatus("stopped"))
+    assert "Stopped before" in result_view.progress_html(JobStatus("stopped"))
 
 
 @pytest.fixture
 def done(tmp_path):
-    """A workbench with one run of two models."""
-    desk = own_desk(tmp_path / "runs")
-    updates = list(view.job_updates(desk, lambda: desk.begin(uploaded(tmp_path, baseline="noisy"))))
-    return desk, updates[-1]
+    """A evaluation_jobs with one run of two models."""
+    page_jobs = own_page_jobs(tmp_path / "runs")
+    updates = list(
+        view.job_updates(page_jobs, lambda: page_jobs.begin(uploaded(tmp_path, baseline="noisy")))
+    )
+    return page_jobs, updates[-1]
 
 
 def test_the_page_after_a_run_has_everything(done):
@@ -170,8 +174,8 @@ def test_the_page_after_a_run_has_everything(done):
 
 
 def test_a_stored_run_makes_the_same_page(done):
-    desk, page = done
-    again = view.stored(desk, page.selection)
+    page_jobs, page = done
+    again = view.stored(page_jobs, page.selection)
     assert (again.figures, again.every) == (page.figures, page.every)
     assert again.tokens.html == page.tokens.html
     for name, chart in page.charts.items():
@@ -179,24 +183,24 @@ def test_a_stored_run_makes_the_same_page(done):
 
 
 def test_a_click_shows_what_both_models_say(done):
-    desk, page = done
+    page_jobs, page = done
     token = page.tokens.found[0]
-    last = list(view.side_by_side(desk, page.selection, token))[-1]
+    last = list(view.side_by_side(page_jobs, page.selection, token))[-1]
     assert Tags(last).text.count("Loss in the run") == 2
     assert f"{token.nll_nats:.4f}" in last
     assert f"{token.baseline_nll_nats:.4f}" in last
 
 
 def test_a_token_opens_in_explore_where_it_stands_in_the_run(done):
-    desk, page = done
+    page_jobs, page = done
     token = page.tokens.found[0]
     place = {"run": page.selection.run, "example": str(token.id), "token": str(token.position)}
     models = {"model": "table", "compare": "noisy"}
-    assert view.explore_state(desk, page.selection, token) == {**place, **models}
+    assert view.explore_state(page_jobs, page.selection, token) == {**place, **models}
     other = replace(page.selection, other="another")
-    assert view.explore_state(desk, other, token) == {**place, "run_b": "another"}
+    assert view.explore_state(page_jobs, other, token) == {**place, "run_b": "another"}
     twice = replace(page.selection, other=page.selection.run)
-    assert view.explore_state(desk, twice, token) == {
+    assert view.explore_state(page_jobs, twice, token) == {
         **place,
         "run_b": page.selection.run,
         "model": "table",
@@ -214,40 +218,40 @@ def test_a_row_of_tokens_can_be_chosen_by_keyboard(done):
 
 
 def test_a_model_that_is_gone_is_said_in_place(done):
-    desk, page = done
+    page_jobs, page = done
 
     def gone(choice, **_):
         raise FillmaskError(f"{choice.reference} is gone")
 
-    desk.session.store = type(desk.session.store)(loader=gone)
-    last = list(view.side_by_side(desk, page.selection, page.tokens.found[0]))[-1]
+    page_jobs.session.store = type(page_jobs.session.store)(loader=gone)
+    last = list(view.side_by_side(page_jobs, page.selection, page.tokens.found[0]))[-1]
     assert "is gone" in last
 
 
 def test_the_brush_chooses_tokens(done):
-    desk, page = done
-    update = view.chosen_tokens(desk, page.selection, WORST, 2.0, 3.0)
+    page_jobs, page = done
+    update = view.chosen_tokens(page_jobs, page.selection, WORST, 2.0, 3.0)
     assert update.tokens.found
     assert all(2.0 <= token.nll_nats < 3.0 for token in update.tokens.found)
     assert "from 2 to 3 nats" in update.tokens.html
-    below = view.chosen_tokens(desk, page.selection, WORST, -2.0, 3.0)
+    below = view.chosen_tokens(page_jobs, page.selection, WORST, -2.0, 3.0)
     assert "from 0 to 3 nats" in below.tokens.html
-    assert view.chosen_tokens(desk, page.selection, WORST, 1.0, -1.0).tokens.found == ()
-    every = view.chosen_tokens(desk, page.selection, DIFFERENT, None, None)
+    assert view.chosen_tokens(page_jobs, page.selection, WORST, 1.0, -1.0).tokens.found == ()
+    every = view.chosen_tokens(page_jobs, page.selection, DIFFERENT, None, None)
     assert every.tokens.html == page.tokens.html
-    assert view.chosen_tokens(desk, Selection(), WORST, None, None).tokens is None
+    assert view.chosen_tokens(page_jobs, Selection(), WORST, None, None).tokens is None
 
 
 def test_tokens_of_two_compared_runs_are_paired(tmp_path):
-    desk = own_desk(tmp_path / "runs")
+    page_jobs = own_page_jobs(tmp_path / "runs")
     names = []
     for model in ("table", "noisy"):
-        job = desk.begin(uploaded(tmp_path, model=model))
+        job = page_jobs.begin(uploaded(tmp_path, model=model))
         names.append(finish(job)[-1].info.name)
     shown = Selection(*names)
-    page = view.stored(desk, shown)
+    page = view.stored(page_jobs, shown)
     assert "scatter" in page.charts
-    update = view.chosen_tokens(desk, shown, DIFFERENT, None, None)
+    update = view.chosen_tokens(page_jobs, shown, DIFFERENT, None, None)
     expected = find_tokens(rows_of(TableModel(1, noise=0.3)), TokenFilter(DIFFERENT))
     assert [(t.id, t.position) for t in update.tokens.found] == [
         (t.id, t.position) for t in expected.tokens
@@ -255,54 +259,56 @@ def test_tokens_of_two_compared_runs_are_paired(tmp_path):
 
 
 def test_bad_input_changes_nothing_but_the_message(tmp_path):
-    desk = own_desk(tmp_path / "runs")
+    page_jobs = own_page_jobs(tmp_path / "runs")
     bad = uploaded(tmp_path, probability=2)
-    *_, last = view.job_updates(desk, lambda: desk.begin(bad))
+    *_, last = view.job_updates(page_jobs, lambda: page_jobs.begin(bad))
     assert "above 0" in last.notice
     assert last.busy is False
     assert (last.figures, last.charts, last.tokens, last.selection) == (None, None, None, None)
     empty = uploaded(tmp_path, upload=upload(tmp_path, [], "empty.txt"))
-    *_, last = view.job_updates(desk, lambda: desk.begin(empty))
+    *_, last = view.job_updates(page_jobs, lambda: page_jobs.begin(empty))
     assert "empty" in last.notice
     assert last.figures is None
 
 
 def test_runs_that_do_not_compare_are_said_and_nothing_is_lost(tmp_path):
-    desk = own_desk(tmp_path / "runs")
-    names = [finish(desk.begin(uploaded(tmp_path, seed=seed)))[-1].info.name for seed in (1, 2)]
-    page = view.stored(desk, Selection(*names))
+    page_jobs = own_page_jobs(tmp_path / "runs")
+    names = [
+        finish(page_jobs.begin(uploaded(tmp_path, seed=seed)))[-1].info.name for seed in (1, 2)
+    ]
+    page = view.stored(page_jobs, Selection(*names))
     assert "measured different things" in page.notice
     assert page.figures is None
-    unknown = view.stored(desk, Selection("nowhere"))
+    unknown = view.stored(page_jobs, Selection("nowhere"))
     assert "Unknown run" in unknown.notice
 
 
 def test_a_stopped_run_is_shown_with_what_it_has_and_resumes(tmp_path):
     known = models()
     known["table"].free_calls = 6
-    desk = own_desk(tmp_path / "runs", known=known)
+    page_jobs = own_page_jobs(tmp_path / "runs", known=known)
     updates = view.job_updates(
-        desk, lambda: desk.begin(uploaded(tmp_path, metric="pseudo-perplexity"))
+        page_jobs, lambda: page_jobs.begin(uploaded(tmp_path, metric="pseudo-perplexity"))
     )
     next(updates)
     next(updates)
     assert known["table"].reached.wait(30)
-    desk.cancel()
+    page_jobs.cancel()
     *_, last = updates
     assert "Stopped after" in last.notice
     known["table"].open.set()
     name = last.runs.names[0]
-    *_, end = view.job_updates(desk, lambda: desk.resume(name))
+    *_, end = view.job_updates(page_jobs, lambda: page_jobs.resume(name))
     assert end.selection.run == name
     assert f"of {len(TEXTS)} texts" in end.figures
-    *_, refused = view.job_updates(desk, lambda: desk.resume(name))
+    *_, refused = view.job_updates(page_jobs, lambda: page_jobs.resume(name))
     assert "nothing is left" in refused.notice
 
 
 def test_a_run_that_failed_later_says_why(tmp_path):
     """Its figures were shown, and kept, while it was only stopped."""
-    desk = own_desk(tmp_path / "runs")
-    name = finish(desk.begin(uploaded(tmp_path)))[-1].info.name
+    page_jobs = own_page_jobs(tmp_path / "runs")
+    name = finish(page_jobs.begin(uploaded(tmp_path)))[-1].info.name
     path = tmp_path / "runs" / name / "run.json"
     for state, error, said in (
         ("stopped", None, "was stopped"),
@@ -310,24 +316,24 @@ def test_a_run_that_failed_later_says_why(tmp_path):
     ):
         values = json.loads(path.read_text()) | {"state": state, "error": error}
         path.write_text(json.dumps(values))
-        assert said in view.stored(desk, Selection(name)).notice
+        assert said in view.stored(page_jobs, Selection(name)).notice
 
 
 def test_a_message_keeps_its_dots():
-    shown = results.progress_html(JobStatus("failed", "../a.csv has no column 'x'; see ../b."))
+    shown = result_view.progress_html(JobStatus("failed", "../a.csv has no column 'x'; see ../b."))
     assert "../a.csv has no column &#39;x&#39;; see ../b.<" in shown
 
 
 def test_charts_are_drawn_once_for_the_same_figures(done):
-    desk, page = done
-    summaries = [desk.result(page.selection).summary]
+    page_jobs, page = done
+    summaries = [page_jobs.result(page.selection).summary]
     summaries.append(replace(summaries[0]))
-    info = desk.store.open(page.selection.run).info
+    info = page_jobs.store.open(page.selection.run).info
     running = JobStatus("running", info=info, expected=60)
     seen = [summaries[0]] * 3 + [summaries[1]] * 2
     told = [running, *(replace(running, seen=n, summary=s) for n, s in enumerate(seen))]
     drawn = []
-    for update in view.followed(desk, told):
+    for update in view.followed(page_jobs, told):
         assert update.busy
         assert (update.figures is None) == (update.charts is None) == (update.selection is None)
         drawn.append(update.charts is not None)
@@ -337,11 +343,11 @@ def test_charts_are_drawn_once_for_the_same_figures(done):
 
 
 def test_deleting_says_so_and_an_unknown_name_too(done):
-    desk, page = done
-    update = view.deleted(desk, page.selection.run)
+    page_jobs, page = done
+    update = view.deleted(page_jobs, page.selection.run)
     assert "was deleted" in update.notice
     assert update.runs.names == ()
-    assert "Unknown run" in view.deleted(desk, page.selection.run).notice
+    assert "Unknown run" in view.deleted(page_jobs, page.selection.run).notice
 
 
 class Event:

@@ -11,7 +11,9 @@ from fillmask_ui import fill, load_model
 from fillmask_ui.filling import score_candidates
 from fillmask_ui.filling.words import text_words
 from fillmask_ui.show.render import render
-from fillmask_ui.ui.explore.example import (
+from fillmask_ui.ui.explore.examples import (
+    EXAMPLE_SETS,
+    EXAMPLES,
     MASK,
     Above,
     Among,
@@ -22,7 +24,6 @@ from fillmask_ui.ui.explore.example import (
     MostSurprising,
     SubTokens,
 )
-from fillmask_ui.ui.explore.examples import EXAMPLE_SETS, EXAMPLES
 
 
 @pytest.fixture(scope="module", params=["embedded", "embedded:int8"])

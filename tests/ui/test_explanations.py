@@ -9,11 +9,11 @@ from fillmask_ui.filling import fill
 from fillmask_ui.show.diagnosis import Table
 from fillmask_ui.show.explanations import EXPLANATIONS
 from fillmask_ui.show.render import render
-from fillmask_ui.ui.explore.compare import compared
-from fillmask_ui.ui.explore.guess import guess
-from fillmask_ui.ui.explore.question import Question
-from fillmask_ui.ui.explore.serve import joint
-from fillmask_ui.ui.explore.view import answer
+from fillmask_ui.ui.explore.explore_modes import joint
+from fillmask_ui.ui.explore.explore_state import Question
+from fillmask_ui.ui.explore.guess_view import guess
+from fillmask_ui.ui.explore.model_contrast_view import compared
+from fillmask_ui.ui.explore.prediction_view import answer
 from tests.explore_page import Explorer
 
 TEXT = "The [MASK] sat on the [MASK]."

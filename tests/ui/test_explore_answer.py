@@ -13,14 +13,18 @@ from table_model import TableModel
 from fillmask_ui.errors import FillmaskError, ModelError, NetworkError, OptionError
 from fillmask_ui.filling import fill, score_candidates
 from fillmask_ui.models import LoadProgress, ModelStore
-from fillmask_ui.ui.explore import serve
-from fillmask_ui.ui.explore.editing import Draft
-from fillmask_ui.ui.explore.question import Action, Question
-from fillmask_ui.ui.explore.serve import ALL_TOKENS, MAX_WHOLE_MASKS, acted, whole_vocabulary
-from fillmask_ui.ui.explore.strip import MAX_STRIP_TOKENS, version_of
-from fillmask_ui.ui.explore.view import answer
+from fillmask_ui.ui.components import answered
+from fillmask_ui.ui.explore import explore_modes
+from fillmask_ui.ui.explore.explore_modes import (
+    ALL_TOKENS,
+    MAX_WHOLE_MASKS,
+    acted,
+    whole_vocabulary,
+)
+from fillmask_ui.ui.explore.explore_state import Action, Question
+from fillmask_ui.ui.explore.prediction_view import answer
+from fillmask_ui.ui.explore.sentence_strip import MAX_STRIP_TOKENS, Draft, version_of
 from fillmask_ui.ui.session import MAX_CHARACTERS, MAX_WORDS, Session
-from fillmask_ui.ui.widgets import answered
 
 TEXT = "the cat [MASK] on the mat."
 TWO = "the [MASK] sat on the [MASK]."
@@ -267,7 +271,9 @@ def test_the_keys_in_table_and_bars_fill_in(session):
 
 def test_the_browser_is_given_plain_values(session):
     """What `json` cannot write, such as an infinite loss, must not reach the browser."""
-    found = serve.answer(session, {"text": TWO, "draft": {"text": TWO, "hidden": ["cat", None]}})
+    found = explore_modes.answer(
+        session, {"text": TWO, "draft": {"text": TWO, "hidden": ["cat", None]}}
+    )
     again = json.loads(json.dumps(found, allow_nan=False))
     mask = fill(TableModel(), TWO, top_k=10).masks[0]
     assert again["mask"]["candidates"][0]["probability"] == mask.candidates[0].probability
@@ -279,18 +285,18 @@ def test_the_browser_is_given_plain_values(session):
 
 
 def test_all_masks_are_filled_together_when_that_is_asked_for(session):
-    found = serve.joint(session, {"text": TWO, "unit": "nats"})["html"]
+    found = explore_modes.joint(session, {"text": TWO, "unit": "nats"})["html"]
     expected = fill(TableModel(), TWO, top_k=1).joint
     assert expected
     for filling in expected:
         assert f'data-value="{filling.nll_nats!r}"' in found
-    assert serve.joint(session, {"text": TEXT})["html"].strip() == ""
-    assert serve.joint(session, {"text": "no mask"})["html"] == ""
+    assert explore_modes.joint(session, {"text": TEXT})["html"].strip() == ""
+    assert explore_modes.joint(session, {"text": "no mask"})["html"] == ""
 
 
 def test_a_click_is_carried_out_before_it_is_answered(session):
     click = {"do": "hide", "token": 2, "version": version_of("the cat sat.")}
-    found = serve.answer(session, {"text": "the cat sat.", "action": click})
+    found = explore_modes.answer(session, {"text": "the cat sat.", "action": click})
     assert (found["text"], found["hidden"]) == ("the [MASK] sat.", ["cat"])
     assert found["mask"] is not None
 
@@ -310,7 +316,7 @@ def test_a_click_is_carried_out_before_it_is_answered(session):
     ],
 )
 def test_what_no_page_sends_is_answered_in_words(session, values, said):
-    found = answered(serve.answer, session, values)
+    found = answered(explore_modes.answer, session, values)
     assert found["kind"] == "error"
     assert said.lower() in found["notice"].lower()
 
@@ -332,10 +338,10 @@ def test_a_model_that_loads_long_is_asked_for_again():
         return TableModel()
 
     slow = Session(ModelStore(loader=load), "table")
-    waiting = serve.answer(slow, {"text": TEXT})
+    waiting = explore_modes.answer(slow, {"text": TEXT})
     assert waiting == {"kind": "busy", "notice": "fetching", "fraction": 0.25}
     gate.set()
-    while (found := serve.answer(slow, {"text": TEXT}))["kind"] == "busy":
+    while (found := explore_modes.answer(slow, {"text": TEXT}))["kind"] == "busy":
         pass
     assert found["kind"] == "none"
 
@@ -357,7 +363,7 @@ def test_the_whole_vocabulary_adds_up_to_one(session):
 def test_a_file_of_all_tokens_that_cannot_be_had_is_said(session, text, said):
     with pytest.raises(FillmaskError, match=said):
         whole_vocabulary(session, Question(text))
-    found = answered(serve.download, session, {"label": ALL_TOKENS, "text": text})
+    found = answered(explore_modes.download, session, {"label": ALL_TOKENS, "text": text})
     assert said in found["error"]
 
 
@@ -365,21 +371,22 @@ def test_a_file_of_all_tokens_has_fewer_masks_on_a_public_page(monkeypatch):
     store = ModelStore(loader=lambda reference, **_: TableModel())
     public = Session(store, "table", public=True)
     size = TableModel().signature.vocabulary_size
-    monkeypatch.setattr(serve, "PUBLIC_LINES", 2 * size + 1)
+    monkeypatch.setattr(explore_modes, "PUBLIC_LINES", 2 * size + 1)
     assert len(whole_vocabulary(public, Question(TWO)).masks) == 2
     with pytest.raises(FillmaskError, match="has at most 2 on this page"):
         whole_vocabulary(public, Question(f"{TWO} {TWO}"))
-    monkeypatch.setattr(serve, "PUBLIC_LINES", 1)
+    monkeypatch.setattr(explore_modes, "PUBLIC_LINES", 1)
     assert whole_vocabulary(public, Question(TEXT)).masks
 
 
 def test_an_unknown_file_is_an_error_in_words(session):
     assert (
-        "Unknown file" in answered(serve.download, session, {"label": "<b>", "text": TEXT})["error"]
+        "Unknown file"
+        in answered(explore_modes.download, session, {"label": "<b>", "text": TEXT})["error"]
     )
     assert (
         "hide a word"
-        in answered(serve.download, session, {"label": "CSV", "text": "the cat"})["error"]
+        in answered(explore_modes.download, session, {"label": "CSV", "text": "the cat"})["error"]
     )
 
 

@@ -16,10 +16,10 @@ from table_model import SPECIAL, TableModel, TableVocabulary
 from fillmask_ui.filling import fill
 from fillmask_ui.records import Candidate, MaskFilling, ScoredPart, ScoredWord
 from fillmask_ui.show.render import _ENVIRONMENT
-from fillmask_ui.ui import widgets
-from fillmask_ui.ui.explore import strip, view
-from fillmask_ui.ui.explore.editing import Draft
-from fillmask_ui.ui.explore.question import Question
+from fillmask_ui.ui import components
+from fillmask_ui.ui.explore import prediction_view, sentence_strip
+from fillmask_ui.ui.explore.explore_state import Question
+from fillmask_ui.ui.explore.sentence_strip import Draft
 
 EVIL = "<script>alert(1)</script>\"><img src=x onerror=alert(2)>${alert(3)}{{value}}'&amp;"
 TWO = "the [MASK] sat on the [MASK]."
@@ -34,15 +34,17 @@ def all_html(text=f"the [MASK] {EVIL} [MASK]."):
     filling = fill(model, text, top_k=None, candidates=["the"])
     draft = Draft(filling.encoding.text, (EVIL, None))
     scored = ScoredWord(EVIL, 1.0, math.exp(-1), None, (ScoredPart(1, EVIL, 0.5),) * 2)
-    yield strip.strip_html(draft, filling.encoding, model.vocabulary, filling)
+    yield sentence_strip.strip_html(draft, filling.encoding, model.vocabulary, filling)
     asked = replace(filling.masks[0], scored=(scored,))
     filling = replace(filling, masks=(asked, filling.masks[1]))
     for unit in ("nats", "bits"):
         question = Question("", unit=unit)
-        shown = view.mask_html(filling, model, question=question, hidden=scored, names=[EVIL, ""])
+        shown = prediction_view.mask_html(
+            filling, model, question=question, hidden=scored, names=[EVIL, ""]
+        )
         yield from shown.values()
-        yield view.joint_html(filling, unit)
-    yield widgets.notice_html("error", EVIL)
+        yield prediction_view.joint_html(filling, unit)
+    yield components.notice_html("error", EVIL)
 
 
 def test_text_of_others_is_never_markup():
@@ -57,7 +59,7 @@ def test_text_of_others_is_never_markup():
 def test_special_tokens_stay_visible():
     model = evil_model()
     filling = fill(model, "the [MASK].", top_k=None)
-    text = Tags(view.mask_html(filling, model, question=Question(""))["candidates"]).text
+    text = Tags(prediction_view.mask_html(filling, model, question=Question(""))["candidates"]).text
     for token in (*SPECIAL, "<b>"):
         assert token in text
 
@@ -83,7 +85,7 @@ def test_lone_surrogates_and_bidirectional_marks_are_shown():
 
 def test_the_csv_holds_every_number_to_the_last_digit():
     filling = fill(TableModel(), TWO, top_k=5)
-    rows = list(csv.DictReader(io.StringIO(view.filling_csv(filling))))
+    rows = list(csv.DictReader(io.StringIO(prediction_view.filling_csv(filling))))
     expected = [(n, mask, c) for n, mask in enumerate(filling.masks, 1) for c in mask.candidates]
     assert len(rows) == len(expected) == 10
     total = 0.0
@@ -100,7 +102,7 @@ def test_the_csv_holds_every_number_to_the_last_digit():
 
 def test_csv_and_json_survive_strange_tokens():
     filling = fill(evil_model(), "the [MASK].", top_k=None)
-    rows = list(csv.DictReader(io.StringIO(view.filling_csv(filling))))
+    rows = list(csv.DictReader(io.StringIO(prediction_view.filling_csv(filling))))
     assert EVIL in {row["token"] for row in rows}
     assert json.loads(filling.to_json()) == filling.to_dict()
 
@@ -109,8 +111,8 @@ def test_the_strip_shows_the_words_of_the_sentence_and_what_they_are_made_of():
     model = TableModel()
     encoding = model.vocabulary.encode("Zebra quickly [MASK].")
     draft = Draft(encoding.text, ("cat",))
-    source = strip.strip_html(draft, encoding, model.vocabulary, selected=0)
-    items = strip.strip_items(encoding, model.vocabulary)
+    source = sentence_strip.strip_html(draft, encoding, model.vocabulary, selected=0)
+    items = sentence_strip.strip_items(encoding, model.vocabulary)
     assert [item.shown for item in items] == [
         *("[CLS]", "Zebra", "quickly", "[MASK]", ".", "[SEP]")
     ]
@@ -124,8 +126,8 @@ def test_the_strip_shows_the_words_of_the_sentence_and_what_they_are_made_of():
 
 def test_a_long_text_is_not_made_into_buttons():
     model = TableModel(max_tokens=5000)
-    encoding = model.vocabulary.encode("cat " * strip.MAX_STRIP_TOKENS)
-    assert strip.strip_html(Draft(encoding.text), encoding, model.vocabulary) == ""
+    encoding = model.vocabulary.encode("cat " * sentence_strip.MAX_STRIP_TOKENS)
+    assert sentence_strip.strip_html(Draft(encoding.text), encoding, model.vocabulary) == ""
 
 
 @pytest.mark.parametrize("token", ["the", "sat"])
@@ -134,7 +136,9 @@ def test_the_row_of_the_hidden_word_is_marked(token):
     filling = fill(model, TWO, top_k=None)
     part = ScoredPart(model.vocabulary.ids[token], token, 1.0)
     hidden = ScoredWord(token, 1.0, 0.4, 3, (part,))
-    source = view.mask_html(filling, model, question=Question(""), hidden=hidden)["candidates"]
+    source = prediction_view.mask_html(filling, model, question=Question(""), hidden=hidden)[
+        "candidates"
+    ]
     (marked,) = re.findall(r'<tr class="fm-marked".*?</tr>', source)
     assert f'<code dir="auto">{token}</code>' in marked
 
@@ -145,5 +149,5 @@ def test_an_impossible_token_has_infinite_loss_and_no_probability():
     filling = fill(TableModel(), "the [MASK].", top_k=2)
     filling = replace(filling, masks=(MaskFilling(1, 0.0, (certain, impossible)),))
     question = Question("", unit="bits")
-    source = view.mask_html(filling, TableModel(), question=question)["candidates"]
+    source = prediction_view.mask_html(filling, TableModel(), question=question)["candidates"]
     assert Tags(source).text.endswith("2aa60infinite100.0%")

@@ -7,16 +7,15 @@ import pytest
 import torch
 
 from fillmask_ui.filling.guesses import parse_guesses
-from fillmask_ui.ui import guess_comparison
-from fillmask_ui.ui.explore import guess
-from fillmask_ui.ui.widgets import answered
+from fillmask_ui.ui.components import answered
+from fillmask_ui.ui.explore import guess_view
 from tests.table_model import TableModel
 
 TEXT = "the [MASK] sat on the mat."
 
 
 def compare(session, typed, truth="cat"):
-    return guess_comparison.compare(session, TableModel(), TEXT, parse_guesses(typed), truth)
+    return guess_view.compare(session, TableModel(), TEXT, parse_guesses(typed), truth)
 
 
 @pytest.fixture
@@ -57,7 +56,7 @@ def test_the_true_word_comes_first_then_guesses_then_what_nobody_guessed(session
 def test_nobody_guessed_it_is_infinite_and_says_so(session):
     found = compare(session, "dog 20, river 3")
     assert found.losses.people == math.inf
-    html, bits = (guess_comparison.comparison_html(found, unit) for unit in ("nats", "bits"))
+    html, bits = (guess_view.comparison_html(found, unit) for unit in ("nats", "bits"))
     assert "Nobody guessed “cat”: the loss of the class is infinite" in html
     assert "3.178 nats: −ln((0 + 1) / (23 + 1))" in html  # ln 24
     assert "4.585 bits: −log₂((0 + 1) / (23 + 1))" in bits
@@ -72,8 +71,8 @@ def test_nobody_guessed_it_is_infinite_and_says_so(session):
     ],
 )
 def test_who_was_less_surprised(people, model, wanted):
-    losses = guess_comparison.Losses("cat", people, 3.0, model, parse_guesses("dog"))
-    assert guess_comparison.verdict(losses, "nats") == wanted
+    losses = guess_view.Losses("cat", people, 3.0, model, parse_guesses("dog"))
+    assert guess_view.verdict(losses, "nats") == wanted
 
 
 def test_a_word_of_several_sub_tokens_has_the_chain_rule(session):
@@ -88,13 +87,13 @@ def test_what_the_model_cannot_spell_is_named(session):
     found = compare(session, "dog 2, xyz")
     assert found.left_out == ("xyz",)
     assert [own.other_probability for own in found.words if own.word == "xyz"] == [None]
-    assert "The model cannot spell xyz" in guess_comparison.comparison_html(found, "nats")
+    assert "The model cannot spell xyz" in guess_view.comparison_html(found, "nats")
 
 
 def test_without_a_true_word_there_are_only_distributions(session):
     found = compare(session, "dog 2, river", truth="")
     assert found.losses is None and not found.words[0].asked
-    assert "true word is not known" in guess_comparison.comparison_html(found, "nats")
+    assert "true word is not known" in guess_view.comparison_html(found, "nats")
 
 
 def test_the_page_asks_with_plain_values(session):
@@ -104,10 +103,10 @@ def test_the_page_asks_with_plain_values(session):
         "guesses": "cat 1\n<b>dog</b> 1",
         "truth": "ignored",
     }
-    found = json.loads(json.dumps(guess.guess(session, values)))
+    found = json.loads(json.dumps(guess_view.guess(session, values)))
     assert "ignored" not in found["html"]
     assert "&lt;b&gt;dog" in found["html"] and "<b>dog" not in found["html"]
-    read = json.loads(json.dumps(guess.guesses(session, values)))
+    read = json.loads(json.dumps(guess_view.guesses(session, values)))
     assert [one["amount"] for one in read["guesses"]] == [1, 1]
 
 
@@ -121,4 +120,4 @@ def test_the_page_asks_with_plain_values(session):
     ],
 )
 def test_what_is_wrong_is_said(session, values, part):
-    assert part in answered(guess.guess, session, values)["error"]
+    assert part in answered(guess_view.guess, session, values)["error"]

@@ -9,9 +9,9 @@ from playwright.sync_api import expect
 
 from fillmask_ui.lessons.exercises import EXERCISES, Choice, Numeric, Ordering, exercises_of
 from fillmask_ui.show.render import render
+from fillmask_ui.ui.components import answered
 from fillmask_ui.ui.learn.exercises import check, exercises, score_html, sheet
 from fillmask_ui.ui.learn.serve import SERVED
-from fillmask_ui.ui.widgets import answered
 
 ALL = sum(len(exercises_of(chapter, 1)) for chapter in EXERCISES)
 

@@ -9,11 +9,11 @@ from table_model import TableModel
 from fillmask_ui.comparing import pair_masks
 from fillmask_ui.filling import occlude, score_candidates, surprisal
 from fillmask_ui.models import ModelStore
-from fillmask_ui.ui.explore import mattered, pairs, surprise
-from fillmask_ui.ui.explore.serve import SERVED
-from fillmask_ui.ui.explore.strip import version_of
+from fillmask_ui.ui.components import answered
+from fillmask_ui.ui.explore import attribution_view, sentence_contrast_view
+from fillmask_ui.ui.explore.explore_modes import SERVED
+from fillmask_ui.ui.explore.sentence_strip import version_of
 from fillmask_ui.ui.session import Session
-from fillmask_ui.ui.widgets import answered
 
 TEXT = "the old cat walked on the red mat, and ran."
 MASKED = "the old [MASK] walked on the red [MASK]."
@@ -51,10 +51,10 @@ def test_every_word_has_its_tint_and_what_was_wanted(session):
 
 def test_bits_are_nats_over_ln_2(session):
     own = surprisal(MODEL, TEXT).words[1]
-    found = surprise.surprise(session, {"text": TEXT, "unit": "bits"})
+    found = attribution_view.surprisal(session, {"text": TEXT, "unit": "bits"})
     assert f"loss {own.nll_nats / math.log(2):.2f} bits" in found["words"][1]["html"]
     assert "14.4+" in found["html"]["story"]
-    nats = surprise.surprise(session, {"text": TEXT})
+    nats = attribution_view.surprisal(session, {"text": TEXT})
     assert nats["words"][1]["tint"] == found["words"][1]["tint"]
 
 
@@ -80,11 +80,11 @@ def test_long_texts_come_window_by_window_and_are_remembered(name, text):
 
 
 def test_unknown_words_are_not_tinted_and_are_said(session):
-    found = surprise.surprise(session, {"text": "the ☃ ran"})
+    found = attribution_view.surprisal(session, {"text": "the ☃ ran"})
     assert found["words"][1]["tint"] == 0
     assert "unknown to this model" in found["words"][1]["html"]
     assert "cannot spell it: ☃" in found["html"]["story"]
-    alone = surprise.surprise(session, {"text": "☃"})
+    alone = attribution_view.surprisal(session, {"text": "☃"})
     assert "most surprised" not in alone["html"]["story"]
 
 
@@ -102,9 +102,9 @@ def test_the_words_that_mattered(session):
     assert f"“{most}”</b> mattered most" in found["html"]["story"]
     assert "mat</b> (the hidden word)" in found["html"]["story"]
     assert "occlusion" in found["html"]["story"] and "not the attention" in found["html"]["story"]
-    first = mattered.mattered(session, {"text": MASKED})
+    first = attribution_view.occlusion(session, {"text": MASKED})
     assert "the hidden word" not in first["html"]["story"]
-    alone = mattered.mattered(session, {"text": "[MASK]"})
+    alone = attribution_view.occlusion(session, {"text": "[MASK]"})
     assert alone["words"] == [] and alone["next"] is None
     assert "no other word" in alone["html"]["story"]
 
@@ -113,7 +113,7 @@ def test_two_sentences_beside_each_other(session):
     first, second = "the cat [MASK] on it.", "the dog ___ on it."
     expected = pair_masks(MODEL, first, second, top_k=4, words=["walked"])
     values = {"text": first, "other": second, "top_k": 4, "words": "walked, ☃☃"}
-    html = pairs.pair(session, values)["html"]
+    html = sentence_contrast_view.contrast_sentences(session, values)["html"]
     top = expected.candidates[0]
     assert f'<b dir="auto">{top.word}</b> has' in html or f"…{top.word}</b> has" in html
     for name in ("cat", "dog"):
@@ -136,13 +136,18 @@ def test_two_sentences_beside_each_other(session):
     ],
 )
 def test_what_a_pair_lacks_is_said(session, text, other, hint):
-    assert hint in pairs.pair(session, {"text": text, "other": other})["hint"]
+    assert (
+        hint
+        in sentence_contrast_view.contrast_sentences(session, {"text": text, "other": other})[
+            "hint"
+        ]
+    )
 
 
 def test_the_mask_that_is_chosen_is_compared(session):
     values = {"text": MASKED, "other": MASKED.replace("old", "sad"), "selected": 1}
     expected = pair_masks(MODEL, values["text"], values["other"], masks=(1, 1), top_k=10)
-    html = pairs.pair(session, values)["html"]
+    html = sentence_contrast_view.contrast_sentences(session, values)["html"]
     assert "at mask 2" in html
     assert f'data-value="{expected.candidates[0].difference!r}"' in html
 
@@ -158,7 +163,7 @@ def test_the_mask_that_is_chosen_is_compared(session):
     ],
 )
 def test_sentences_are_named_by_the_words_in_which_they_differ(first, second, names):
-    assert pairs.differing_words(first, second) == names
+    assert sentence_contrast_view.differing_words(first, second) == names
 
 
 @pytest.mark.parametrize("name", ["surprise", "mattered", "pair"])
@@ -179,21 +184,26 @@ def test_what_cannot_be_answered_is_said(session, name, values):
 
 def test_too_long_says_so(session):
     other = {"text": "a [MASK]", "other": "cat " * 100 + "[MASK]"}
-    assert "takes at most 64" in answered(pairs.pair, session, other)["error"]
+    assert (
+        "takes at most 64"
+        in answered(sentence_contrast_view.contrast_sentences, session, other)["error"]
+    )
     for name in ("surprise", "mattered"):
         text = "cat " * 5000 + ("[MASK]" if name == "mattered" else "")
         assert "takes at most 64" in answered(SERVED[name], session, {"text": text})["error"]
 
 
 def test_a_start_beyond_the_end_is_answered(session):
-    found = surprise.surprise(session, {"text": TEXT, "start": 10**9})
+    found = attribution_view.surprisal(session, {"text": TEXT, "start": 10**9})
     assert (found["total"], found["next"]) == (12, None)
 
 
 def test_text_is_never_markup(session):
     evil = "<b>the</b> cat"
-    found = surprise.surprise(session, {"text": evil})
-    mask = mattered.mattered(session, {"text": f"{evil} [MASK]"})
-    two = pairs.pair(session, {"text": f"{evil} [MASK]", "other": "<img> [MASK]"})
+    found = attribution_view.surprisal(session, {"text": evil})
+    mask = attribution_view.occlusion(session, {"text": f"{evil} [MASK]"})
+    two = sentence_contrast_view.contrast_sentences(
+        session, {"text": f"{evil} [MASK]", "other": "<img> [MASK]"}
+    )
     for html in (str(found), str(mask), str(two)):
         assert "<b>the" not in html and "<img>" not in html

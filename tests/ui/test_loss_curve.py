@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from fillmask_ui.filling import fill
-from fillmask_ui.ui.explore.loss import MAX_POINTS, loss_points
+from fillmask_ui.ui.explore.prediction_view import MAX_POINTS, loss_points
 from tests.explore_page import Explorer
 from tests.table_model import TableModel
 

@@ -8,10 +8,10 @@ from table_model import TableModel, letter_vocabulary
 from fillmask_ui import fill
 from fillmask_ui.comparing.divergence_search import Sentence, look
 from fillmask_ui.models import ModelStore
-from fillmask_ui.ui.explore import parting
-from fillmask_ui.ui.explore.parting import MAX_SENT, MAX_SENTENCES, embedded_sentences
+from fillmask_ui.ui.components import answered
+from fillmask_ui.ui.explore import divergence_view
+from fillmask_ui.ui.explore.divergence_view import MAX_SENT, MAX_SENTENCES, embedded_sentences
 from fillmask_ui.ui.session import Session
-from fillmask_ui.ui.widgets import answered
 
 MODELS = {
     "table": TableModel(),
@@ -32,7 +32,7 @@ def session():
 
 
 def ask(session, **values):
-    return answered(parting.parting, session, {"text": "", "compare": "noisy", **values})
+    return answered(divergence_view.divergent, session, {"text": "", "compare": "noisy", **values})
 
 
 def test_rows_are_what_the_core_finds(session):
@@ -64,7 +64,7 @@ def test_windows_draw_the_words_that_one_search_draws(session):
 
 
 def test_the_embedded_texts_come_in_windows(session, monkeypatch):
-    monkeypatch.setattr(parting, "WINDOW_SECONDS", 0)
+    monkeypatch.setattr(divergence_view, "WINDOW_SECONDS", 0)
     total = len(embedded_sentences())
     assert total == MAX_SENTENCES
     first, last, over = (ask(session, start=start) for start in (0, total - 1, total))

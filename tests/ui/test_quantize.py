@@ -13,12 +13,18 @@ from fillmask_ui.quantizing.measure import BASELINE
 from fillmask_ui.quantizing.store import Recipe, VariantStore
 from fillmask_ui.show.charts import variants
 from fillmask_ui.texts import TextSource
-from fillmask_ui.ui import app, widgets
-from fillmask_ui.ui.quantize import serve, view
-from fillmask_ui.ui.quantize.form import read_order
-from fillmask_ui.ui.quantize.steps import Failed, Kept, Note, Working
-from fillmask_ui.ui.quantize.tab import Workshop
-from fillmask_ui.ui.quantize.work import CALIBRATION_TEXTS, perform
+from fillmask_ui.ui import components, page
+from fillmask_ui.ui.quantize import serve, variant_view
+from fillmask_ui.ui.quantize.quantize_job import (
+    CALIBRATION_TEXTS,
+    Failed,
+    Kept,
+    Note,
+    Working,
+    perform,
+    read_order,
+)
+from fillmask_ui.ui.quantize.tab import QuantizeRuns
 from fillmask_ui.ui.session import Session
 
 VALUES = {
@@ -90,7 +96,7 @@ def test_variants_are_made_measured_and_kept(visited, folder, tmp_path):
         assert row.size_bytes == variant.path.stat().st_size
         assert visited.model(row.reference).signature.sha256 == row.stamp.sha256
     # The row of a run is that of the page when it is opened again.
-    again = view.stored(VariantStore(tmp_path), folder)
+    again = variant_view.stored(VariantStore(tmp_path), folder)
     assert f'data-value="{row.mean_nll_nats}"' in again.rows
     assert [chart.name for chart in again.charts] == ["variants-by-size", "variants-by-speed"]
 
@@ -138,7 +144,7 @@ def test_few_texts_also_calibrate_and_that_is_said(visited, folder, tmp_path):
 def test_a_scheme_that_fails_says_why_and_the_others_go_on(visited, folder, tmp_path, monkeypatch):
     monkeypatch.setitem(SCHEMES, "int8", replace(SCHEMES["int8"], package="no_such_package"))
     updates = list(
-        view.followed(
+        variant_view.followed(
             perform(
                 order_of(model=folder, schemes=["int8", "fp16"]),
                 VariantStore(tmp_path),
@@ -167,7 +173,7 @@ def test_rows_have_frontiers_links_and_say_where_they_were_measured(visited, fol
     store = VariantStore(tmp_path)
     run(visited, store, model=folder, schemes=["int8", "fp16"])
     run(visited, store, model=folder, schemes=["int8"], samples=20)
-    base, int8, fp16 = view.lines_of(store.find(folder))
+    base, int8, fp16 = variant_view.lines_of(store.find(folder))
     assert base.is_baseline
     assert fp16.elsewhere
     assert not int8.elsewhere
@@ -177,18 +183,18 @@ def test_rows_have_frontiers_links_and_say_where_they_were_measured(visited, fol
     assert "compare=" in int8.explore
     assert "evaluate_model=" in int8.evaluate
     assert "evaluate_baseline=" in int8.evaluate
-    html = view.shown([base, int8, fp16]).rows
+    html = variant_view.shown([base, int8, fp16]).rows
     assert "measured on other texts" in html
     assert "graph optimization all" in html
     # Only what compares is drawn.
-    drawn = view.shown([base, int8, fp16]).charts[0].table.rows
+    drawn = variant_view.shown([base, int8, fp16]).charts[0].table.rows
     assert [row[0] for row in drawn] == [folder, "int8"]
 
 
 def test_a_model_near_chance_is_an_alarm_of_the_page(visited, folder, tmp_path):
     store = VariantStore(tmp_path)
     run(visited, store, model=folder)  # random weights
-    html = view.stored(store, folder).rows
+    html = variant_view.stored(store, folder).rows
     assert html.count("is near chance") >= 1
     assert 'role="alert"' in html
 
@@ -196,8 +202,8 @@ def test_a_model_near_chance_is_an_alarm_of_the_page(visited, folder, tmp_path):
 def test_names_are_never_markup(visited, folder, tmp_path):
     store = VariantStore(tmp_path)
     run(visited, store, model=folder)
-    lines = [replace(line, name="<b>x</b>") for line in view.lines_of(store.find(folder))]
-    update = view.shown(lines)
+    lines = [replace(line, name="<b>x</b>") for line in variant_view.lines_of(store.find(folder))]
+    update = variant_view.shown(lines)
     assert "<b>x" not in update.rows.replace("<b>&lt;b&gt;x", "")
     assert "&lt;b&gt;x" in update.charts[0].figure.data[-1].text[0]
 
@@ -205,8 +211,8 @@ def test_names_are_never_markup(visited, folder, tmp_path):
 def test_the_charts_say_what_they_show(visited, folder, tmp_path):
     store = VariantStore(tmp_path)
     run(visited, store, model=folder, schemes=["int8", "fp16"])
-    lines = view.lines_of(store.find(folder))
-    size, speed = view.shown(lines).charts
+    lines = variant_view.lines_of(store.find(folder))
+    size, speed = variant_view.shown(lines).charts
     told = size.figure.layout.meta["description"]
     assert told.startswith("Loss against size of 3 models; on the frontier: ")
     best = [line.name for line in lines if "size" in line.best]
@@ -223,44 +229,44 @@ def test_the_charts_say_what_they_show(visited, folder, tmp_path):
 
 
 def test_a_run_is_stopped_at_its_next_step(visited, folder, tmp_path):
-    workshop = Workshop(visited, tmp_path)
-    updates = workshop.run("me", VALUES | {"model": folder, "schemes": ["int8", "fp16"]})
+    quantize_runs = QuantizeRuns(visited, tmp_path)
+    updates = quantize_runs.run("me", VALUES | {"model": folder, "schemes": ["int8", "fp16"]})
     seen = []
     for update in updates:
         seen.append(update)
         if update.rows:  # the model itself is measured
-            workshop.stop("me")
-    assert view.STOPPED in seen[-1].notice
+            quantize_runs.stop("me")
+    assert variant_view.STOPPED in seen[-1].notice
     assert seen[-1].busy is False
     home = VariantStore(tmp_path).find(folder)
     assert home.baseline is not None
     assert home.variants() == []
     assert seen[-1].rows.count('<tr class="fm-variant') == 1
     # The next run has its turn.
-    assert list(workshop.run("me", VALUES | {"model": folder}))[-1].busy is False
+    assert list(quantize_runs.run("me", VALUES | {"model": folder}))[-1].busy is False
     assert len(home.variants()) == 1
 
 
 def test_one_run_waits_for_another_and_can_be_stopped_then(visited, folder, tmp_path):
-    workshop = Workshop(visited, tmp_path)
-    first = workshop.run("first", VALUES | {"model": folder})
+    quantize_runs = QuantizeRuns(visited, tmp_path)
+    first = quantize_runs.run("first", VALUES | {"model": folder})
     next(first)
     next(first)  # has its turn
-    second = workshop.run("second", VALUES | {"model": folder})
+    second = quantize_runs.run("second", VALUES | {"model": folder})
     next(second)
     assert "Waiting for another run" in next(second).notice
-    threading.Timer(0.05, workshop.stop, ["second"]).start()
+    threading.Timer(0.05, quantize_runs.stop, ["second"]).start()
     assert [update.busy for update in second][-1] is False
     first.close()
-    third = list(workshop.run("third", VALUES | {"model": folder}))
+    third = list(quantize_runs.run("third", VALUES | {"model": folder}))
     assert third[-1].busy is False
 
 
 def test_what_cannot_be_run_is_said(visited, tmp_path):
-    workshop = Workshop(visited, tmp_path)
-    (update,) = workshop.run("me", VALUES | {"schemes": []})
+    quantize_runs = QuantizeRuns(visited, tmp_path)
+    (update,) = quantize_runs.run("me", VALUES | {"schemes": []})
     assert "No scheme is ticked" in update.notice
-    *_, last = workshop.run("me", VALUES | {"model": "no/such/model/here"})
+    *_, last = quantize_runs.run("me", VALUES | {"model": "no/such/model/here"})
     assert "no such model" in last.notice.lower()
     assert last.busy is False
 
@@ -273,7 +279,7 @@ def test_a_broken_store_is_an_empty_one(visited, folder, tmp_path):
     assert home.variants() == []
     (home.folder / "source.json").write_text("{")
     assert store.find(folder) is None
-    assert view.stored(store, folder).charts == ()
+    assert variant_view.stored(store, folder).charts == ()
     file = tmp_path / "file"
     file.write_text("")
     with pytest.raises(DataError, match="FILLMASK_UI_VARIANTS"):
@@ -286,19 +292,19 @@ def test_variants_are_offered_as_models_but_not_to_strangers(
     monkeypatch.setenv("FILLMASK_UI_VARIANTS", str(tmp_path))
     run(visited, VariantStore(tmp_path), model=folder)
     (variant,) = VariantStore(tmp_path).find(folder).variants()
-    assert (f"int8 of {folder} · made here", str(variant.path)) in widgets.model_choices(visited)
+    assert (f"int8 of {folder} · made here", str(variant.path)) in components.model_choices(visited)
     public = Session(ModelStore(), public=True)
-    assert str(variant.path) not in dict(map(reversed, widgets.model_choices(public)))
+    assert str(variant.path) not in dict(map(reversed, components.model_choices(public)))
 
 
 def test_a_public_page_has_no_such_tab():
-    assert "quantize" in [name for name, _, _ in app.tabs_of(public=False)]
-    assert "quantize" not in [name for name, _, _ in app.tabs_of(public=True)]
-    assert app.tab_of("quantize", public=True) == "explore"
+    assert "quantize" in [name for name, _, _ in page.tabs_of(public=False)]
+    assert "quantize" not in [name for name, _, _ in page.tabs_of(public=True)]
+    assert page.tab_of("quantize", public=True) == "explore"
 
 
 def test_an_unknown_panel_is_said(session):
-    found = widgets.answered(serve.figure, session, {"name": "<x>", "values": {}})
+    found = components.answered(serve.figure, session, {"name": "<x>", "values": {}})
     assert "Unknown" in found["error"]
 
 

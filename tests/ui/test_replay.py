@@ -15,8 +15,8 @@ from fillmask_ui.models import ModelStore
 from fillmask_ui.runs import RunStore, prepare_info, start
 from fillmask_ui.runs.tokens import MeasuredToken, TokenPlace, measured_tokens
 from fillmask_ui.ui.evaluate.tokens import side_by_side_html
-from fillmask_ui.ui.explore.question import Question
-from fillmask_ui.ui.replay import (
+from fillmask_ui.ui.explore.explore_state import Question
+from fillmask_ui.ui.run_tokens import (
     alone,
     link_of,
     read_tokens,

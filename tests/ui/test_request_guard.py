@@ -17,7 +17,7 @@ from table_model import TableModel
 
 from fillmask_ui.models import ModelStore
 from fillmask_ui.ui import request_guard
-from fillmask_ui.ui.app import build_app
+from fillmask_ui.ui.page import build_app
 
 ASKED = {"data": ["A [MASK]."], "session_hash": "visitor"}
 FORM = {"files": {"field": ("a.txt", b"a b")}}

@@ -6,7 +6,7 @@ import pytest
 from chromium import faults_of
 from playwright.sync_api import expect
 
-from fillmask_ui.ui.tour import STEPS
+from fillmask_ui.ui.guide import STEPS
 
 # Whether two boxes of the page share a point.
 MEET = """([a, b]) => {

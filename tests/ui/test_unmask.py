@@ -12,10 +12,18 @@ from table_model import TableModel
 from fillmask_ui.errors import OptionError
 from fillmask_ui.models import load_model
 from fillmask_ui.options import options_of
+from fillmask_ui.ui.components import answered
 from fillmask_ui.ui.figure import Asked
-from fillmask_ui.ui.unmask import serve, view
-from fillmask_ui.ui.unmask.form import MOST_HIDDEN, PLAIN, SIDES, TEXT, config_of, controls, text_of
-from fillmask_ui.ui.widgets import answered
+from fillmask_ui.ui.unmask import unmask_view
+from fillmask_ui.ui.unmask.unmask_view import (
+    MOST_HIDDEN,
+    PLAIN,
+    SIDES,
+    TEXT,
+    config_of,
+    controls,
+    text_of,
+)
 from fillmask_ui.unmasking import UnmaskingConfig, finish, read_history
 
 
@@ -61,7 +69,7 @@ def test_frames_say_what_stands_where_after_each_step(model):
     config = UnmaskingConfig(order="entropy", remask=1, max_steps=4)
     result = finish(model, "[MASK] [MASK] [MASK] on the [MASK]", config)
     width = model.signature.vocabulary_size
-    frames = view.frames(result, "entropy", model.vocabulary, width)
+    frames = unmask_view.frames(result, "entropy", model.vocabulary, width)
     assert len(frames) == result.steps_taken
     for step, frame in zip(result.steps, frames, strict=True):
         assert tuple(frame) == result.hidden
@@ -74,13 +82,13 @@ def test_frames_say_what_stands_where_after_each_step(model):
             assert stands == (cell.state in ("new", "filled"))
             assert 0 <= cell.sure <= 1
             if stands:
-                assert cell.word == view.named(model.vocabulary, step.ids[position])
+                assert cell.word == unmask_view.named(model.vocabulary, step.ids[position])
 
 
 def test_both_sides_are_shown_with_their_figures(session):
-    shown = serve.FIGURE.show(Asked(session, {"both": "1"}, session.model("embedded")))
+    shown = unmask_view.FIGURE.show(Asked(session, {"both": "1"}, session.model("embedded")))
     while not hasattr(shown, "pieces"):
-        shown = serve.FIGURE.show(Asked(session, {"both": "1"}, session.model("embedded")))
+        shown = unmask_view.FIGURE.show(Asked(session, {"both": "1"}, session.model("embedded")))
     for side in SIDES:
         result = finish(session.model("embedded"), TEXT, PLAIN[side])
         assert f"{result.log_probability_nats:.2f} nats" in shown.pieces["sides"]
@@ -96,19 +104,19 @@ def test_the_tab_opens_with_what_guessing_all_at_once_loses(reference):
 
 def test_a_cell_and_a_history_come_from_the_same_decoding(session):
     request = {"model": "embedded", "values": {"text": TEXT}, "side": "A"}
-    while "text" not in (file := answered(serve.history, session, request)):
+    while "text" not in (file := answered(unmask_view.history, session, request)):
         assert file["error"] == "The decoding is not finished yet"
     result = read_history(file["text"].splitlines())
     assert result.ids == finish(session.model("embedded"), TEXT, PLAIN["A"]).ids
     state = result.steps[1].hidden[0]
-    html = serve.cell(session, {**request, "step": 2, "position": state.position})["html"]
+    html = unmask_view.cell(session, {**request, "step": 2, "position": state.position})["html"]
     for candidate in state.candidates:
         assert f"{candidate.nll_nats:.3f}" in html
     for senseless in ({"step": 99, "position": 1}, {}):
-        assert serve.cell(session, {**request, **senseless}) == {"html": ""}
+        assert unmask_view.cell(session, {**request, **senseless}) == {"html": ""}
     bad = {**request, "values": {"A_top_k": "0"}}
-    assert "top k" in answered(serve.cell, session, bad)["error"]
-    assert "top k" in answered(serve.history, session, bad)["error"]
+    assert "top k" in answered(unmask_view.cell, session, bad)["error"]
+    assert "top k" in answered(unmask_view.history, session, bad)["error"]
 
 
 def strip(page, side):

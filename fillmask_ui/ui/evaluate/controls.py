@@ -20,8 +20,8 @@ from fillmask_ui.intervals import Limits
 from fillmask_ui.masking import DEFAULT_SHARES
 from fillmask_ui.options import kind_of, options_of
 from fillmask_ui.texts import TextChoice
-from fillmask_ui.ui import widgets
-from fillmask_ui.ui.evaluate.form import (
+from fillmask_ui.ui import components
+from fillmask_ui.ui.evaluate.evaluate_form import (
     DATASET,
     EMBEDDED,
     PASTE,
@@ -58,10 +58,10 @@ def build(session: Session) -> Controls:
         info=METRICS[_METRIC].note,
         elem_id="evaluate-metric",
     )
-    controls["model"] = widgets.model_picker(session, elem_id="evaluate-model")
+    controls["model"] = components.model_picker(session, elem_id="evaluate-model")
     controls["model"].label = "Model A"
     controls["baseline"] = gr.Dropdown(
-        [("none", ""), *widgets.model_choices(session)],
+        [("none", ""), *components.model_choices(session)],
         value="",
         label="Model B, the baseline",
         info="measured on identical masks",
@@ -101,7 +101,7 @@ def build(session: Session) -> Controls:
         lambda metric: shown_for_metric(metric or _METRIC, list(own)),
         controls["metric"],
         [controls["metric"], *own.values()],
-        **widgets.QUIET,
+        **components.QUIET,
     )
     return controls
 
@@ -177,7 +177,7 @@ def _build_texts(controls: Controls, public: bool) -> None:
         ],
         controls["where"],
         [of_upload, of_paste, of_dataset, of_rows, controls["column"]],
-        **widgets.QUIET,
+        **components.QUIET,
     )
 
 
@@ -230,7 +230,7 @@ def _engine_controls() -> Controls:
             found["workers"] = own("workers", info="0 for all cores", min_width=120)
             found["threads_per_worker"] = own("threads_per_worker", info="0 for one", min_width=120)
     found["engine"].change(
-        lambda engine: gr.Column(visible=engine == RAY), found["engine"], of_ray, **widgets.QUIET
+        lambda engine: gr.Column(visible=engine == RAY), found["engine"], of_ray, **components.QUIET
     )
     return found
 

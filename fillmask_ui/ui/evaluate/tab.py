@@ -8,14 +8,15 @@ import gradio as gr
 
 from fillmask_ui.cluster import EngineChoice
 from fillmask_ui.options import options_of
-from fillmask_ui.ui import widgets
-from fillmask_ui.ui.evaluate import controls, outputs, view
-from fillmask_ui.ui.evaluate.desk import Desk, Selection, Workbench
-from fillmask_ui.ui.evaluate.outputs import FILE_BUTTONS, Parts, changes
+from fillmask_ui.show.charts import CHARTS, Chart
+from fillmask_ui.show.render import render
+from fillmask_ui.ui import components
+from fillmask_ui.ui.components import QUIET, link, link_to, notice_html, noticing, on_link
+from fillmask_ui.ui.evaluate import controls, view
+from fillmask_ui.ui.evaluate.evaluation_jobs import EvaluationJobs, PageJobs, Selection
+from fillmask_ui.ui.evaluate.tokens import CAPTIONS, SAW, WORST
 from fillmask_ui.ui.evaluate.view import Update
-from fillmask_ui.ui.links import link, link_to, on_link
 from fillmask_ui.ui.session import Session
-from fillmask_ui.ui.widgets import QUIET, notice_html, noticing
 
 # More may be asked for at a time than run at a time: who waits is told so, and can cancel. Each
 # takes a thread of the page, so that not too many may wait.
@@ -26,6 +27,9 @@ _COPY = "() => window.fillmask.copy_link()"
 _SAVE = "() => { setTimeout(() => document.querySelector('#run-file')?.click(), 50); }"
 
 
+Parts = dict[str, Any]
+
+
 def build(session: Session, root: Path | None = None) -> None:
     """Create the tab's components and wire them.
 
@@ -33,8 +37,8 @@ def build(session: Session, root: Path | None = None) -> None:
         session: the models that all visitors share.
         root: where runs are kept; None for the usual place.
     """
-    bench = Workbench(session, root)
-    session.stored_runs = bench.store
+    all_jobs = EvaluationJobs(session, root)
+    session.stored_runs = all_jobs.store
     with gr.Row(elem_id="evaluate"):
         with gr.Column(elem_classes="fm-input", min_width=280):
             inputs = controls.build(session)
@@ -42,39 +46,39 @@ def build(session: Session, root: Path | None = None) -> None:
                 run = gr.Button("Run", variant="primary", elem_id="evaluate-run")
                 cancel = gr.Button("Cancel", interactive=False, elem_id="evaluate-cancel")
         with gr.Column(elem_classes="fm-result", min_width=280):
-            parts = {"run": run, "cancel": cancel, **outputs.build_result()}
+            parts = {"run": run, "cancel": cancel, **build_result()}
     with gr.Column(elem_id="evaluate-folds"):
-        parts |= outputs.build_charts() | outputs.build_tokens() | outputs.build_runs()
-    parts |= {outputs.control(name): component for name, component in inputs.items()}
-    _wire_jobs(bench, inputs, parts)
-    _wire_tokens(bench, parts)
-    _wire_runs(bench, inputs, parts)
+        parts |= build_charts() | build_tokens() | build_runs()
+    parts |= {control(name): component for name, component in inputs.items()}
+    _wire_jobs(all_jobs, inputs, parts)
+    _wire_tokens(all_jobs, parts)
+    _wire_runs(all_jobs, inputs, parts)
 
 
-def _wire_jobs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> None:
+def _wire_jobs(all_jobs: EvaluationJobs, inputs: controls.Controls, parts: Parts) -> None:
     def run(request: gr.Request, **values: Any) -> Iterator[Any]:
-        desk = _desk(bench, request)
-        for update in view.job_updates(desk, lambda: desk.begin(values)):
+        page_jobs = _page_jobs(all_jobs, request)
+        for update in view.job_updates(page_jobs, lambda: page_jobs.begin(values)):
             yield changes(parts, update)
 
     def resume(request: gr.Request, name: str | None, **values: Any) -> Iterator[Any]:
-        desk = _desk(bench, request)
-        for update in view.job_updates(desk, lambda: desk.resume(name or "", values)):
+        page_jobs = _page_jobs(all_jobs, request)
+        for update in view.job_updates(page_jobs, lambda: page_jobs.resume(name or "", values)):
             yield changes(parts, update)
 
     def arrive(request: gr.Request, visitor: str, page: str) -> Any:
-        desk = bench.arrive(request.session_hash or "", visitor, page)
-        return changes(parts, Update(runs=view.run_list(desk)))
+        page_jobs = all_jobs.arrive(request.session_hash or "", visitor, page)
+        return changes(parts, Update(runs=view.run_list(page_jobs)))
 
     def take_up(request: gr.Request) -> Iterator[Any]:
-        for update in view.taken_up(_desk(bench, request)):
+        for update in view.taken_up(_page_jobs(all_jobs, request)):
             yield changes(parts, update)
 
     def cancel(request: gr.Request) -> None:
-        _desk(bench, request).cancel()
+        _page_jobs(all_jobs, request).cancel()
 
     def leave(request: gr.Request) -> None:
-        bench.forget(request.session_hash or "")
+        all_jobs.forget(request.session_hash or "")
 
     every = [*parts.values()]
     # A run has its own choices; where it goes on is as the controls say.
@@ -85,7 +89,9 @@ def _wire_jobs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
     who = [gr.Textbox(visible=False), gr.Textbox(visible=False)]
     # No more outputs than it needs: Gradio makes each of them anew, and every visitor waits for it.
     listed = [parts[name] for name in ("runs", "picked", "other")]
-    arrival = widgets.page().load(arrive, who, listed, js=widgets.static("visitor.js"), **QUIET)
+    arrival = components.page().load(
+        arrive, who, listed, js=components.static("visitor.js"), **QUIET
+    )
     jobs = [
         arrival.then(take_up, None, every, **_JOBS),
         parts["run"].click(run, None, every, inputs_kwargs=inputs, **once),
@@ -94,10 +100,10 @@ def _wire_jobs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
     for job in jobs:
         job.then(lambda: gr.Button(interactive=True), None, parts["run"], **QUIET)
     parts["cancel"].click(cancel, None, None, queue=False, **QUIET)
-    widgets.page().unload(leave)
+    components.page().unload(leave)
 
 
-def _wire_tokens(bench: Workbench, parts: Parts) -> None:
+def _wire_tokens(all_jobs: EvaluationJobs, parts: Parts) -> None:
     def choose(
         request: gr.Request,
         selection: Selection,
@@ -106,7 +112,7 @@ def _wire_tokens(bench: Workbench, parts: Parts) -> None:
         high: float | None,
         saw: str,
     ) -> Any:
-        update = view.chosen_tokens(_desk(bench, request), selection, order, low, high, saw)
+        update = view.chosen_tokens(_page_jobs(all_jobs, request), selection, order, low, high, saw)
         # The filters asked for it; to set them again would ask once more.
         return changes(parts, update, filters=False)
 
@@ -116,16 +122,16 @@ def _wire_tokens(bench: Workbench, parts: Parts) -> None:
         def click(
             event: gr.EventData, request: gr.Request, selection: Selection, found: tuple
         ) -> Iterator[Any]:
-            desk = _desk(bench, request)
+            page_jobs = _page_jobs(all_jobs, request)
             action, _, place = str(event.key).partition(":")
             if not place.isdecimal() or int(place) >= len(found):
                 return
             token = found[int(place)]
             if action == "show":
-                for html in view.side_by_side(desk, selection, token):
+                for html in view.side_by_side(page_jobs, selection, token):
                     yield {side: html}
                 return
-            yield {opened: link_to("explore", **view.explore_state(desk, selection, token))}
+            yield {opened: link_to("explore", **view.explore_state(page_jobs, selection, token))}
 
         return click
 
@@ -148,7 +154,7 @@ def _wire_tokens(bench: Workbench, parts: Parts) -> None:
             trigger_mode="always_last",
             **QUIET,
         )
-    brush = widgets.bridge("brush.js")
+    brush = components.bridge("brush.js")
     # Both bounds are set first: asked for by the change of one, the other might be the old one.
     brush.range(chosen_range, None, bounds, **QUIET).then(**asked)
     parts["any loss"].click(lambda: (None, None), None, bounds, **QUIET).then(**asked)
@@ -167,10 +173,10 @@ def _nats(value: Any) -> float | None:
         return None
 
 
-def _wire_runs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> None:
+def _wire_runs(all_jobs: EvaluationJobs, inputs: controls.Controls, parts: Parts) -> None:
     def stored(request: gr.Request, run: str | None, other: str | None = None) -> Any:
         selection = Selection(run or "", other or "")
-        return changes(parts, view.stored(_desk(bench, request), selection))
+        return changes(parts, view.stored(_page_jobs(all_jobs, request), selection))
 
     def row(event: gr.EventData, request: gr.Request) -> Any:
         return stored(request, str(event.key))
@@ -180,18 +186,18 @@ def _wire_runs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
         return [view.linked(link), *named]
 
     def delete(request: gr.Request, name: str | None) -> Any:
-        desk = _desk(bench, request)
-        return changes(parts, view.deleted(desk, name) if name else Update())
+        page_jobs = _page_jobs(all_jobs, request)
+        return changes(parts, view.deleted(page_jobs, name) if name else Update())
 
     def follow(request: gr.Request, selection: Selection) -> Any:
         if not selection.run:  # a page that opens names none, and Gradio calls that a change
             return changes(parts, Update())
-        return changes(parts, view.stored(_desk(bench, request), selection))
+        return changes(parts, view.stored(_page_jobs(all_jobs, request), selection))
 
     def file_of(file_format: str) -> Callable[..., Any]:
         @noticing(lambda notice: (gr.skip(), notice))
         def write(request: gr.Request, selection: Selection) -> tuple[Any, str]:
-            path = _desk(bench, request).download(selection, file_format)
+            path = _page_jobs(all_jobs, request).download(selection, file_format)
             return str(path), notice_html("none")
 
         return write
@@ -209,7 +215,7 @@ def _wire_runs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
         outputs = [file, parts["notice"]]
         written = parts[name].click(file_of(name), parts["selection"], outputs, **QUIET)
         written.success(None, js=_SAVE)
-    parts["link"].visible = not bench.session.public
+    parts["link"].visible = not all_jobs.session.public
     parts["link"].click(None, js=_COPY)
     # An address may name a stored run and another to compare it with, or the models of a new one.
     linked = gr.State(Selection())
@@ -217,6 +223,183 @@ def _wire_runs(bench: Workbench, inputs: controls.Controls, parts: Parts) -> Non
     linked.change(follow, linked, every, **QUIET)
 
 
-def _desk(bench: Workbench, request: gr.Request) -> Desk:
+def _page_jobs(all_jobs: EvaluationJobs, request: gr.Request) -> PageJobs:
     """Of who asks: a page that is open in a browser."""
-    return bench.desk(request.session_hash or "")
+    return all_jobs.page_jobs(request.session_hash or "")
+
+
+# The chart that stands with the story: the first that there is. The others are folded away.
+MAIN_CHARTS = ("differences", "loss-histogram")
+# What can be done with the chosen run: name of the button -> its label.
+RUN_BUTTONS = {
+    "show": "Show",
+    "compare": "Compare",
+    "resume": "Resume",
+    "delete": "Delete",
+}
+# What the shown run is saved as: name of the button -> its label.
+FILE_BUTTONS = {"csv": "CSV", "json": "JSON", "report": "Report"}
+_WELCOME = (
+    "How well does a model know a text? Some of its tokens are hidden, the model says what it "
+    "expects there, and the loss is how surprised it is by what was hidden. Press Run; with a "
+    "second model both see the same masks, and a verdict says whether they differ."
+)
+_BRUSH = "Drag across the histogram, or click one of its bars, to choose tokens by their loss."
+
+
+# By name; a chart is the parts `plot NAME`, `head NAME` above, `table NAME` below it and `box NAME`
+# around all; `main` is the chart of the story.
+def build_result() -> Parts:
+    """Create what stands beside the controls: a message, and the story of what was measured."""
+    none, welcome = components.notice_html("none"), components.notice_html("hint", _WELCOME)
+    reveal = components.static("reveal.js")
+    parts: Parts = {
+        "found": gr.State(()),
+        "selection": gr.State(Selection()),
+        "notice": components.html_block(none, elem_id="evaluate-notice", js_on_load=reveal),
+        "figures": components.html_block(welcome, elem_id="evaluate-figures"),
+        **_build_chart("main"),
+        "worst": components.clickable_table(elem_id="evaluate-worst"),
+        "side": components.html_block(elem_id="worst-side"),
+    }
+    with gr.Row(visible=False, elem_id="run-files", elem_classes="fm-buttons") as parts["files"]:
+        for name, label in FILE_BUTTONS.items():
+            parts[name] = gr.Button(label, size="sm", elem_id=f"run-{name}")
+        parts["link"] = gr.Button("Copy link", size="sm", elem_id="run-link")
+        components.html_block(render("page/evaluate/copied.html"), elem_id="run-copied")
+    return parts
+
+
+def build_charts() -> Parts:
+    """Create a folded place for each chart and one for all figures, hidden until they are there."""
+    parts: Parts = {}
+    with (
+        _fold("More charts", "evaluate-more") as parts["more box"],
+        gr.Row(elem_id="evaluate-charts"),
+    ):
+        for name in CHARTS:
+            parts |= _build_chart(name)
+    with _fold("All figures", "evaluate-all-figures") as parts["every box"]:
+        parts["every"] = components.html_block(elem_id="evaluate-every")
+    return parts
+
+
+def _build_chart(name: str) -> Parts:
+    box = gr.Column(visible=False, min_width=280, elem_classes="fm-chart", elem_id=f"box-{name}")
+    with box:
+        return {
+            f"box {name}": box,
+            f"head {name}": components.html_block(),
+            f"plot {name}": gr.Plot(show_label=False, elem_id=f"plot-{name}"),
+            f"table {name}": components.html_block(),
+        }
+
+
+def _fold(label: str, elem_id: str, *, visible: bool = False) -> gr.Accordion:
+    return gr.Accordion(label, open=False, visible=visible, elem_id=elem_id, elem_classes="fm-fold")
+
+
+def build_tokens() -> Parts:
+    """Create the table of tokens and what chooses among them."""
+    parts: Parts = {}
+    with _fold("All tokens", "evaluate-tokens") as parts["token box"]:
+        with gr.Row(elem_classes="fm-filters"):
+            parts["order"] = gr.Radio(
+                list(CAPTIONS), value=WORST, label="Order", elem_id="token-order"
+            )
+            parts["saw"] = gr.Radio(
+                [(label, kind) for kind, label in SAW.items()],
+                value="",
+                label="Model saw",
+                elem_id="token-saw",
+            )
+            parts["low"] = gr.Number(
+                None, label="Loss from (nats)", min_width=110, elem_id="loss-from"
+            )
+            parts["high"] = gr.Number(None, label="to (nats)", min_width=110, elem_id="loss-to")
+            parts["any loss"] = gr.Button("Any loss", size="sm", elem_id="any-loss")
+        components.html_block(render("page/evaluate/note.html", text=_BRUSH))
+        parts["token side"] = components.html_block(elem_id="token-side")
+        parts["tokens"] = components.clickable_table(elem_id="worst-tokens")
+    return parts
+
+
+def build_runs() -> Parts:
+    """Create the list of stored runs and the buttons for one of them."""
+    parts: Parts = {}
+    with _fold("Stored runs", "runs", visible=True):
+        parts["runs"] = components.clickable_table(elem_id="run-list")
+        with gr.Row(elem_classes="fm-filters"):
+            for name, label in (("picked", "Run"), ("other", "Compare with")):
+                parts[name] = gr.Dropdown([], label=label, min_width=220, elem_id=f"run-{name}")
+        with gr.Row(elem_classes="fm-buttons"):
+            for name, label in RUN_BUTTONS.items():
+                parts[name] = gr.Button(
+                    label,
+                    size="sm",
+                    elem_id=f"run-{name}",
+                    variant="stop" if name == "delete" else "secondary",
+                )
+    return parts
+
+
+def control(name: str) -> str:
+    """The name among the parts of one of the controls."""
+    return f"control {name}"
+
+
+def changes(parts: Parts, update: Update, *, filters: bool = True) -> dict[Any, Any]:
+    """An update as new values of components.
+
+    Args:
+        parts: all components that it may change.
+        update: what changes.
+        filters: whether the filters of the tokens are set as well.
+    """
+    plain = {name: getattr(update, name) for name in ("notice", "figures", "selection", "side")}
+    values: Parts = {name: value for name, value in plain.items() if value is not None}
+    if update.busy is not None:
+        # It can be pressed again once the event is over: before that a click would be lost.
+        if update.busy:
+            values["run"] = gr.Button(interactive=False)
+        values["cancel"] = gr.Button(interactive=update.busy)
+    if update.side is not None:
+        values["token side"] = update.side
+    if update.selection is not None:
+        values["files"] = gr.Row(visible=bool(update.selection.run))
+    if update.every is not None:
+        values |= {"every": update.every, "every box": gr.Accordion(visible=bool(update.every))}
+    if update.charts is not None:
+        main = next((name for name in MAIN_CHARTS if name in update.charts), None)
+        values |= _chart_values("main", update.charts.get(main or ""))
+        for name in CHARTS:
+            values |= _chart_values(name, update.charts.get(name) if name != main else None)
+        values["more box"] = gr.Accordion(visible=len(update.charts) > 1)
+    if update.tokens is not None:
+        table = update.tokens
+        values |= {"tokens": table.html, "worst": table.worst, "found": table.found}
+        values["token box"] = gr.Accordion(visible=bool(table.html))
+        if filters:
+            order = gr.Radio(list(CAPTIONS), value=table.order, visible=table.pair)
+            saw = gr.Radio(value="", visible=table.kinds)
+            values |= {"order": order, "saw": saw, "low": None, "high": None}
+    if update.controls is not None:
+        values |= {control(name): value for name, value in update.controls.values.items()}
+    if update.runs is not None:
+        names = list(update.runs.names)
+        values["runs"] = update.runs.html
+        values["picked"] = gr.Dropdown(names, value=update.runs.chosen or None)
+        values["other"] = gr.Dropdown(names)
+    # Gradio wants something; an update without a change changes nothing.
+    return {parts[name]: value for name, value in values.items()} or {parts["notice"]: gr.skip()}
+
+
+def _chart_values(place: str, chart: Chart | None) -> Parts:
+    """A chart in its place, which is hidden without one."""
+    values: Parts = {f"box {place}": gr.Column(visible=chart is not None)}
+    if chart is not None:
+        values[f"plot {place}"] = chart.figure
+        for part in ("head", "table"):
+            template = f"page/evaluate/chart_{part}.html"
+            values[f"{part} {place}"] = render(template, chart=chart)
+    return values

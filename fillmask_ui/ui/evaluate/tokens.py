@@ -17,7 +17,7 @@ from fillmask_ui.records import SkippedText
 from fillmask_ui.runs.tokens import MeasuredToken
 from fillmask_ui.show.render import render
 from fillmask_ui.show.words import TokenNames, candidate_names
-from fillmask_ui.ui.replay import reading_values, replayed
+from fillmask_ui.ui.run_tokens import reading_values, replayed
 
 if TYPE_CHECKING:
     from fillmask_ui.models.loading_progress import ProgressCallback

@@ -14,9 +14,11 @@ from fillmask_ui.runs.tokens import TokenPlace, measured_tokens
 from fillmask_ui.show.charts import Chart, charts
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.background import Done, run_in_background
-from fillmask_ui.ui.evaluate.desk import Desk, Result, Selection
+from fillmask_ui.ui.components import link_to, notice_html, noticing
+from fillmask_ui.ui.evaluate.evaluate_form import SetControls
+from fillmask_ui.ui.evaluate.evaluation_jobs import PageJobs, Result, Selection
 from fillmask_ui.ui.evaluate.job import Job, JobStatus, follow
-from fillmask_ui.ui.evaluate.results import (
+from fillmask_ui.ui.evaluate.result_view import (
     all_figures_html,
     figures_html,
     names_of,
@@ -24,7 +26,6 @@ from fillmask_ui.ui.evaluate.results import (
     so_far_text,
     worst_html,
 )
-from fillmask_ui.ui.evaluate.set_controls import SetControls
 from fillmask_ui.ui.evaluate.tokens import (
     DIFFERENT,
     SHOWN,
@@ -34,9 +35,7 @@ from fillmask_ui.ui.evaluate.tokens import (
     side_by_side_html,
     tokens_html,
 )
-from fillmask_ui.ui.links import link_to
-from fillmask_ui.ui.replay import link_of
-from fillmask_ui.ui.widgets import notice_html, noticing
+from fillmask_ui.ui.run_tokens import link_of
 
 if TYPE_CHECKING:
     from fillmask_ui.models.loading_progress import ProgressCallback
@@ -95,37 +94,37 @@ def _ended(notice: str) -> Update:
 
 
 @noticing(_ended)
-def job_updates(desk: Desk, begin: Callable[[], Job]) -> Iterator[Update]:
-    """Begin a job, such as `desk.begin` of some values, and show how it goes."""
+def job_updates(page_jobs: PageJobs, begin: Callable[[], Job]) -> Iterator[Update]:
+    """Begin a job, such as `page_jobs.begin` of some values, and show how it goes."""
     yield Update(notice=notice_html("busy", "Starting…"), busy=True)
-    yield from followed(desk, follow(begin()))
+    yield from followed(page_jobs, follow(begin()))
 
 
 @noticing(_ended)
-def taken_up(desk: Desk) -> Iterator[Update]:
+def taken_up(page_jobs: PageJobs) -> Iterator[Update]:
     """The page as it opens: with the job that it showed before it was reloaded, if there is one."""
-    job = desk.take_up()
+    job = page_jobs.take_up()
     if job is None:
         yield Update()  # an event that yields nothing would empty the page
     else:
-        yield from followed(desk, follow(job), controls=True)
+        yield from followed(page_jobs, follow(job), controls=True)
 
 
 def followed(
-    desk: Desk, statuses: Iterable[JobStatus], *, controls: bool = False
+    page_jobs: PageJobs, statuses: Iterable[JobStatus], *, controls: bool = False
 ) -> Iterator[Update]:
     """The page while a job runs, and at its end; with `controls` they are set to its run's."""
     drawn: Summary | None = None
     for told in statuses:
-        status = _as_stored(desk, told) if told.ended else told
+        status = _as_stored(page_jobs, told) if told.ended else told
         progress = Update(notice=progress_html(status), busy=not status.ended)
         if controls and status.info is not None:
-            controls, progress = False, replace(progress, controls=desk.controls(status.info))
+            controls, progress = False, replace(progress, controls=page_jobs.controls(status.info))
         if status.ended:
             if status.state == "stopped":
                 # The answer first: all the charts take a moment.
                 yield progress
-            yield progress if status.info is None else _final_page(desk, status, status.info)
+            yield progress if status.info is None else _final_page(page_jobs, status, status.info)
         elif status.info is None or status.summary is None or status.summary is drawn:
             # The same charts once more would close an opened table and break off a drag.
             yield progress
@@ -145,12 +144,12 @@ def followed(
             )
 
 
-def _as_stored(desk: Desk, status: JobStatus) -> JobStatus:
+def _as_stored(page_jobs: PageJobs, status: JobStatus) -> JobStatus:
     """How a job ended by what is on disk, which counts: one that was stopped may have said less."""
     if status.info is None:
         return status
     try:
-        run = desk.store.open(status.info.name)
+        run = page_jobs.store.open(status.info.name)
         seen = run.row_count
     except FillmaskError:  # deleted meanwhile
         return status
@@ -158,46 +157,46 @@ def _as_stored(desk: Desk, status: JobStatus) -> JobStatus:
     return replace(status, state=state, seen=seen, info=run.info)
 
 
-def _final_page(desk: Desk, status: JobStatus, info: RunInfo) -> Update:
+def _final_page(page_jobs: PageJobs, status: JobStatus, info: RunInfo) -> Update:
     """The page once the job of a run has ended, however it did."""
     page, selection = Update(), Selection(info.name)
     try:
         result = (
-            desk.result(selection)
+            page_jobs.result(selection)
             if status.summary is None or status.state != "done"
             else Result(info, status.summary, status.history)
         )
     except FillmaskError:
         pass  # nothing was measured: the notice says why
     else:
-        page = _page(desk, result, selection)
+        page = _page(page_jobs, result, selection)
     notice = progress_html(status)
-    return replace(page, notice=notice, busy=False, runs=run_list(desk, info.name))
+    return replace(page, notice=notice, busy=False, runs=run_list(page_jobs, info.name))
 
 
 @noticing(_said)
-def stored(desk: Desk, selection: Selection) -> Update:
+def stored(page_jobs: PageJobs, selection: Selection) -> Update:
     """The page for a stored run, or for two compared."""
     if not selection.run:
         words = "Pick a run first: press Run above, or choose one in the list."
         return Update(notice=notice_html("hint", words))
-    result = desk.result(selection)
-    run = desk.store.open(selection.run)
+    result = page_jobs.result(selection)
+    run = page_jobs.store.open(selection.run)
     said = [_OF_STATE.get(run.state, "").format(error=run.info.error)]
     controls = None
     if not selection.other:
-        controls = desk.controls(run.info)
+        controls = page_jobs.controls(run.info)
         said.append(controls.note)
     text = " ".join(filter(None, said))
     return replace(
-        _page(desk, result, selection),
+        _page(page_jobs, result, selection),
         notice=notice_html("hint" if text else "none", text),
         controls=controls,
-        runs=run_list(desk, selection.run),
+        runs=run_list(page_jobs, selection.run),
     )
 
 
-def _page(desk: Desk, result: Result, selection: Selection) -> Update:
+def _page(page_jobs: PageJobs, result: Result, selection: Selection) -> Update:
     summary = result.summary
     pair, so_far = bool(summary.most_different), ""
     if not result.done:
@@ -207,7 +206,7 @@ def _page(desk: Desk, result: Result, selection: Selection) -> Update:
     found = FoundTokens(first[:SHOWN], summary.model.tokens, summary.texts)
     table = replace(_token_table(found, wanted, pair=pair), kinds=len(summary.model.by_kind) > 1)
     return Update(
-        figures=figures_html(summary, result.info, so_far=so_far, link=_link(desk, selection)),
+        figures=figures_html(summary, result.info, so_far=so_far, link=_link(page_jobs, selection)),
         every=all_figures_html(summary, result.info),
         charts=_charts(summary, result.history),
         tokens=table,
@@ -216,9 +215,9 @@ def _page(desk: Desk, result: Result, selection: Selection) -> Update:
     )
 
 
-def _link(desk: Desk, selection: Selection) -> str:
+def _link(page_jobs: PageJobs, selection: Selection) -> str:
     """Opens the page with this result; none on a public page, whose runs are each visitor's own."""
-    if desk.session.public:
+    if page_jobs.session.public:
         return ""
     other = {"other": selection.other} if selection.other else {}
     return link_to("evaluate", run=selection.run, **other)
@@ -243,7 +242,7 @@ def _token_table(found: FoundTokens, wanted: TokenFilter, *, pair: bool) -> Toke
 
 @noticing(_said)
 def chosen_tokens(
-    desk: Desk,
+    page_jobs: PageJobs,
     selection: Selection,
     order: str,
     low: float | None,
@@ -253,7 +252,7 @@ def chosen_tokens(
     """The table of tokens that the reader asks for.
 
     Args:
-        desk: of the visitor.
+        page_jobs: of the visitor.
         selection: which run is on the page.
         order: what comes first, see `TokenFilter`.
         low: smallest loss under model A, in nats; None for any.
@@ -265,21 +264,21 @@ def chosen_tokens(
     # No loss is below 0, whatever was typed.
     high = math.inf if high is None else max(0.0, high)
     wanted = TokenFilter(order, max(0.0, low or 0.0), high, saw)
-    found = desk.tokens(selection, wanted)
-    pair = len(desk.models(selection)) > 1
+    found = page_jobs.tokens(selection, wanted)
+    pair = len(page_jobs.models(selection)) > 1
     pair = pair and (not found.tokens or found.tokens[0].baseline_nll_nats is not None)
     return Update(tokens=_token_table(found, wanted, pair=pair), side="")
 
 
-def explore_state(desk: Desk, selection: Selection, token: TokenExample) -> dict[str, str]:
+def explore_state(page_jobs: PageJobs, selection: Selection, token: TokenExample) -> dict[str, str]:
     """What Explore is told of a token of the table: where it stands in which run, which models."""
     place = link_of(place_of(selection, token))
     try:
-        models = desk.models(selection)
+        models = page_jobs.models(selection)
     except FillmaskError:
         return place  # Explore says what is wrong with the run
     names = ("model", "compare") if len(models) > 1 else ()
-    default = desk.session.default_model
+    default = page_jobs.session.default_model
     references = (choice.reference.strip() or default for choice in models)
     return place | dict(zip(names, references, strict=False))
 
@@ -290,12 +289,12 @@ def place_of(selection: Selection, token: TokenExample) -> TokenPlace:
 
 
 @noticing(str)
-def side_by_side(desk: Desk, selection: Selection, token: TokenExample) -> Iterator[str]:
+def side_by_side(page_jobs: PageJobs, selection: Selection, token: TokenExample) -> Iterator[str]:
     """HTML of what the models say of a token; says so while one is being loaded."""
 
     def ask(report: ProgressCallback) -> str:
-        met = measured_tokens(desk.store, place_of(selection, token))
-        return side_by_side_html(desk.session, [own for own in met if own], report)
+        met = measured_tokens(page_jobs.store, place_of(selection, token))
+        return side_by_side_html(page_jobs.session, [own for own in met if own], report)
 
     for state in run_in_background(ask):
         if isinstance(state, Done):
@@ -305,9 +304,9 @@ def side_by_side(desk: Desk, selection: Selection, token: TokenExample) -> Itera
 
 
 @noticing(lambda notice: RunList(notice, (), ""))
-def run_list(desk: Desk, chosen: str = "") -> RunList:
+def run_list(page_jobs: PageJobs, chosen: str = "") -> RunList:
     """The stored runs, one of them marked as the one that is shown."""
-    listing = desk.runs()
+    listing = page_jobs.runs()
     # Also those that cannot be shown, so that they can be deleted.
     names = (*(run.info.name for run in listing.runs), *listing.unreadable)
     html = render("page/evaluate/runs.html", listing=listing, chosen=chosen)
@@ -315,7 +314,7 @@ def run_list(desk: Desk, chosen: str = "") -> RunList:
 
 
 @noticing(_said)
-def deleted(desk: Desk, name: str) -> Update:
+def deleted(page_jobs: PageJobs, name: str) -> Update:
     """The page after a run was deleted."""
-    gone = desk.delete(name)
-    return Update(notice=notice_html("hint", f"Run {gone} was deleted."), runs=run_list(desk))
+    gone = page_jobs.delete(name)
+    return Update(notice=notice_html("hint", f"Run {gone} was deleted."), runs=run_list(page_jobs))

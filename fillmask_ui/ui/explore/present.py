@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import gradio as gr
 
 from fillmask_ui.show.render import render
-from fillmask_ui.ui import widgets
-from fillmask_ui.ui.links import MAX_TEXT_CHARACTERS
+from fillmask_ui.ui import components
+from fillmask_ui.ui.components import MAX_TEXT_CHARACTERS
 
 
 def build(examples: Sequence[str]) -> gr.HTML:
@@ -18,6 +18,6 @@ def build(examples: Sequence[str]) -> gr.HTML:
     panel = render(
         "page/present.html", examples=list(examples), most_characters=MAX_TEXT_CHARACTERS
     )
-    return widgets.html_block(
+    return components.html_block(
         panel, js_on_load="window.fillmask.presenting.mount(element);", elem_id="own-sentences"
     )

@@ -12,12 +12,12 @@ import gradio as gr
 from fillmask_ui.comparing.divergence_search import WORDS
 from fillmask_ui.filling import MAX_TOP_K
 from fillmask_ui.show.render import render
-from fillmask_ui.ui import widgets
+from fillmask_ui.ui import components
+from fillmask_ui.ui.components import QUIET
 from fillmask_ui.ui.explore import present
 from fillmask_ui.ui.explore.examples import EXAMPLE_SETS, EXAMPLES
-from fillmask_ui.ui.explore.serve import DOWNLOADS, SERVED
+from fillmask_ui.ui.explore.explore_modes import DOWNLOADS, SERVED
 from fillmask_ui.ui.session import Session
-from fillmask_ui.ui.widgets import QUIET
 
 
 def build(session: Session) -> None:
@@ -44,9 +44,9 @@ def build(session: Session) -> None:
             )
         with gr.Column(elem_classes="fm-start", min_width=280):
             with gr.Row(elem_classes="fm-models"):
-                inputs["model"] = widgets.model_picker(session, elem_id="model", min_width=180)
+                inputs["model"] = components.model_picker(session, elem_id="model", min_width=180)
                 inputs["compare"] = gr.Dropdown(
-                    [("no other model", ""), *widgets.model_choices(session)],
+                    [("no other model", ""), *components.model_choices(session)],
                     value="",
                     label="Compare with",
                     info="a second model on the same sentence",
@@ -56,15 +56,15 @@ def build(session: Session) -> None:
                     elem_id="compare-with",
                 )
             examples = render("page/explore/examples.html", sets=EXAMPLE_SETS)
-            widgets.html_block(
-                examples, js_on_load=widgets.static("examples.js"), elem_id="examples"
+            components.html_block(
+                examples, js_on_load=components.static("examples.js"), elem_id="examples"
             )
             present.build([example.text for example in EXAMPLES])
         with gr.Column(elem_classes="fm-result", min_width=280):
-            widgets.html_block(
+            components.html_block(
                 render("page/explore/stage.html", plain=json.dumps(plain), parting_words=WORDS),
-                js_on_load=widgets.static("stage.js"),
-                server_functions=[widgets.served(session, *item) for item in SERVED.items()],
+                js_on_load=components.static("stage.js"),
+                server_functions=[components.served(session, *item) for item in SERVED.items()],
             )
         with gr.Column(elem_classes="fm-options", min_width=280):
             inputs["words"] = gr.Textbox(
@@ -79,12 +79,12 @@ def build(session: Session) -> None:
             inputs["unit"] = gr.Radio(
                 ["nats", "bits"], value=plain["unit"], label="Unit of the loss", elem_id="unit"
             )
-    widgets.html_block(render("page/explore/tables.html", downloads=list(DOWNLOADS)))
+    components.html_block(render("page/explore/tables.html", downloads=list(DOWNLOADS)))
 
     # In the browser alone: what is typed goes to the state, what a click makes of it comes back.
     names = ", ".join(inputs)
     typed = f"({names}) => {{ window.fillmask.explore.typed({{ {names} }}); }}"
     gr.on([part.change for part in inputs.values()], None, [*inputs.values()], js=typed)
-    controls = widgets.bridge("controls.js")
+    controls = components.bridge("controls.js")
     read = f"() => window.fillmask.explore.controls({json.dumps([*inputs])})"
     controls.apply(None, None, [*inputs.values()], js=read, **QUIET)

@@ -10,8 +10,8 @@ from fillmask_ui.lessons.sides import MASK
 from fillmask_ui.show.bars import bars_of
 from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.render import render
+from fillmask_ui.ui.components import link_to
 from fillmask_ui.ui.figure import Asked, Figure, Shown
-from fillmask_ui.ui.links import link_to
 from fillmask_ui.ui.session import check_text
 
 # Words of the model beside the true one and all others.

@@ -9,9 +9,9 @@ from fillmask_ui.filling.guesses import Guesses, parse_guesses
 from fillmask_ui.lessons.gap import Gap, one_gap
 from fillmask_ui.show.bars import Bar
 from fillmask_ui.show.render import render
-from fillmask_ui.ui.explore.example import Above, Among, Example, First
+from fillmask_ui.ui.explore.examples import Above, Among, Example, First
+from fillmask_ui.ui.explore.guess_view import compare, comparison_html
 from fillmask_ui.ui.figure import Asked, Figure, Shown
-from fillmask_ui.ui.guess_comparison import compare, comparison_html
 from fillmask_ui.ui.session import check_text
 
 ROWS = 4  # for guesses of the class

@@ -14,8 +14,8 @@ from fillmask_ui.show.explanations import as_unsure
 from fillmask_ui.show.numbers import loss_text, percent
 from fillmask_ui.show.render import render
 from fillmask_ui.show.words import candidate_names
-from fillmask_ui.ui.explore.example import Above, Among, Example, First
-from fillmask_ui.ui.explore.loss import LossPoint, points_json
+from fillmask_ui.ui.explore.examples import Above, Among, Example, First
+from fillmask_ui.ui.explore.prediction_view import LossPoint, points_json
 from fillmask_ui.ui.figure import Asked, Figure, Shown
 from fillmask_ui.ui.session import check_text
 

@@ -12,8 +12,8 @@ from fillmask_ui.show.bars import Bar, bars_of
 from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.background import Report, Waiting
+from fillmask_ui.ui.components import link_to
 from fillmask_ui.ui.figure import Asked, Figure, Shown
-from fillmask_ui.ui.links import link_to
 from fillmask_ui.ui.session import Session, check_text
 
 # Bars of one view, beside those of the true word and of all others.

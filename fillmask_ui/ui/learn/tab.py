@@ -9,7 +9,7 @@ import gradio as gr
 
 from fillmask_ui.lessons import Chapter, Step, chapters
 from fillmask_ui.show.render import render
-from fillmask_ui.ui import widgets
+from fillmask_ui.ui import components
 from fillmask_ui.ui.learn import exercises
 from fillmask_ui.ui.learn.figures import FIGURES
 from fillmask_ui.ui.learn.serve import SERVED
@@ -26,27 +26,27 @@ def build(session: Session) -> None:
     course = chapters()
     with gr.Row(elem_id="learn"):
         with gr.Column(elem_id="learn-side", min_width=200):
-            widgets.html_block(render("page/learn/contents.html", chapters=course))
-            widgets.html_block(exercises.score_html())
-            model = widgets.model_picker(session, elem_id="learn-model")
+            components.html_block(render("page/learn/contents.html", chapters=course))
+            components.html_block(exercises.score_html())
+            model = components.model_picker(session, elem_id="learn-model")
         with gr.Column(elem_id="learn-chapters", min_width=280):
             for chapter in course:
                 _chapter(chapter)
-            widgets.html_block(
+            components.html_block(
                 render("page/learn/foot.html"),
-                js_on_load=widgets.static("learn_begin.js"),
-                server_functions=[widgets.served(session, *item) for item in SERVED.items()],
+                js_on_load=components.static("learn_begin.js"),
+                server_functions=[components.served(session, *item) for item in SERVED.items()],
             )
-    widgets.linked_picker(session, model, "learn")
+    components.linked_picker(session, model, "learn")
 
 
 def _chapter(chapter: Chapter) -> None:
     with gr.Column(elem_id=f"chapter-{chapter.name}", elem_classes="fm-chapter"):
-        widgets.html_block(render("page/learn/head.html", chapter=chapter))
+        components.html_block(render("page/learn/head.html", chapter=chapter))
         for number, step in enumerate(chapter.steps, 1):
             _step(step, f"step-{chapter.name}-{number}")
         with gr.Column(elem_id=f"step-{chapter.name}-{number + 1}", elem_classes="fm-step"):
-            widgets.html_block(
+            components.html_block(
                 exercises.block_html(chapter.name),
                 js_on_load="window.fillmask.exercises.show();",
             )
@@ -58,9 +58,9 @@ def _step(step: Step, element: str) -> None:
         if step.figure:
             figure = FIGURES[step.figure]
             values = {"name": step.figure, "title": figure.title, **figure.controls}
-            widgets.html_block(
+            components.html_block(
                 render("page/learn/figure.html", **values),
-                js_on_load=widgets.static("figure_mounted.js"),
+                js_on_load=components.static("figure_mounted.js"),
             )
         if step.after:
             _text(step.after)

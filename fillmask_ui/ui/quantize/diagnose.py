@@ -19,8 +19,8 @@ from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.render import render
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.ui.background import Report, Waiting
+from fillmask_ui.ui.components import link_to
 from fillmask_ui.ui.figure import Asked, Figure, Shown
-from fillmask_ui.ui.links import link_to
 
 TEXTS, MOST_TEXTS = 60, 240
 BARS, PLAIN_MOST = 12, 8

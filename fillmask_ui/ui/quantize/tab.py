@@ -15,18 +15,18 @@ from fillmask_ui.files import user_folder
 from fillmask_ui.quantizing.store import VariantStore
 from fillmask_ui.show.charts import Chart
 from fillmask_ui.show.render import render
-from fillmask_ui.ui import widgets
-from fillmask_ui.ui.quantize import serve, view
-from fillmask_ui.ui.quantize.view import Update
+from fillmask_ui.ui import components
+from fillmask_ui.ui.components import QUIET, notice_html, noticing
+from fillmask_ui.ui.quantize import serve, variant_view
+from fillmask_ui.ui.quantize.variant_view import Update
 from fillmask_ui.ui.session import Session
-from fillmask_ui.ui.widgets import QUIET, notice_html, noticing
 
 CHARTS = ("size", "speed")
 _FILES = [".txt", ".csv", ".tsv", ".jsonl", ".json", ".log", ".gz", ".parquet"]
 _WAITING = "Waiting for another run to end…"
 
 
-class Workshop:
+class QuantizeRuns:
     """What all visitors of the tab share.
 
     Args:
@@ -47,13 +47,12 @@ class Workshop:
         Without `make`, what is there but was not measured is shown and measured.
         """
         # They load the tools, which the page does not need to open.
-        from fillmask_ui.ui.quantize.form import read_order
-        from fillmask_ui.ui.quantize.work import perform
+        from fillmask_ui.ui.quantize.quantize_job import perform, read_order
 
         stopped = self._stopped[visitor] = threading.Event()
         order = read_order(values, self.session.default_model, make=make)
         if not make:
-            yield view.stored(self.store, order.model.reference)
+            yield variant_view.stored(self.store, order.model.reference)
         yield Update(notice_html("busy", "Starting…"), busy=True)
         while not self._turn.acquire(timeout=0.4):
             if stopped.is_set():
@@ -62,11 +61,11 @@ class Workshop:
             yield Update(notice_html("busy", _WAITING), busy=True)
         try:
             steps = perform(order, self.store, self.session.model)
-            with closing(view.followed(steps)) as updates, closing(steps):
+            with closing(variant_view.followed(steps)) as updates, closing(steps):
                 for update in updates:
                     yield update
                     if stopped.is_set() and update.busy is not False:
-                        yield view.stopped(self.store, order.model.reference)
+                        yield variant_view.stopped(self.store, order.model.reference)
                         return
         finally:
             self._turn.release()
@@ -89,7 +88,7 @@ def build(session: Session, root: Path | None = None) -> None:
         session: the models that all visitors share.
         root: where variants are kept; None for the usual place.
     """
-    workshop = Workshop(session, root)
+    quantize_runs = QuantizeRuns(session, root)
     with gr.Row(elem_id="quantize"):
         with gr.Column(elem_classes="fm-input", min_width=280):
             inputs = _build_inputs(session)
@@ -100,9 +99,9 @@ def build(session: Session, root: Path | None = None) -> None:
             parts: dict[str, Any] = {
                 "run": run,
                 "cancel": cancel,
-                "notice": widgets.html_block(notice_html("none"), elem_id="quantize-notice"),
-                "story": widgets.html_block(
-                    notice_html("hint", view.WELCOME), elem_id="quantize-story"
+                "notice": components.html_block(notice_html("none"), elem_id="quantize-notice"),
+                "story": components.html_block(
+                    notice_html("hint", variant_view.WELCOME), elem_id="quantize-story"
                 ),
             }
             for name in CHARTS:
@@ -110,25 +109,31 @@ def build(session: Session, root: Path | None = None) -> None:
                 with box:
                     parts |= {
                         f"box {name}": box,
-                        f"head {name}": widgets.html_block(),
+                        f"head {name}": components.html_block(),
                         f"plot {name}": gr.Plot(show_label=False),
                     }
     with gr.Column(elem_id="quantize-full"):
-        parts["rows"] = widgets.html_block(elem_id="quantize-rows")
-        place = widgets.html_block(
+        parts["rows"] = components.html_block(elem_id="quantize-rows")
+        place = components.html_block(
             render("page/quantize/diagnose_place.html", figures=list(serve.FIGURES)),
-            js_on_load=widgets.static("quantize_begin.js"),
-            server_functions=[widgets.served(session, *item) for item in serve.SERVED.items()],
+            js_on_load=components.static("quantize_begin.js"),
+            server_functions=[components.served(session, *item) for item in serve.SERVED.items()],
         )
-    _wire(workshop, inputs, parts, place)
+    _wire(quantize_runs, inputs, parts, place)
 
 
 def _build_inputs(session: Session) -> dict[str, Any]:
     """The controls, by the names that `form.read_order` reads."""
     from fillmask_ui.onnx_tools.schemes import SCHEMES
-    from fillmask_ui.ui.quantize.form import EMBEDDED, PLACES, PLAIN_SAMPLES, PLAIN_SCHEMES, UPLOAD
+    from fillmask_ui.ui.quantize.quantize_job import (
+        EMBEDDED,
+        PLACES,
+        PLAIN_SAMPLES,
+        PLAIN_SCHEMES,
+        UPLOAD,
+    )
 
-    model = widgets.model_picker(session, elem_id="quantize-model")
+    model = components.model_picker(session, elem_id="quantize-model")
     schemes = gr.CheckboxGroup(
         [(f"{name}: {_small(scheme.description)}", name) for name, scheme in SCHEMES.items()],
         value=list(PLAIN_SCHEMES),
@@ -179,10 +184,10 @@ def _small(sentence: str) -> str:
 
 
 def _wire(
-    workshop: Workshop, inputs: dict[str, Any], parts: dict[str, Any], place: gr.HTML
+    quantize_runs: QuantizeRuns, inputs: dict[str, Any], parts: dict[str, Any], place: gr.HTML
 ) -> None:
     def run(request: gr.Request, *, make: bool = True, **values: Any) -> Generator[Any]:
-        with closing(workshop.run(request.session_hash or "", values, make=make)) as updates:
+        with closing(quantize_runs.run(request.session_hash or "", values, make=make)) as updates:
             for update in updates:
                 yield _changes(parts, update)
 
@@ -190,14 +195,14 @@ def _wire(
         yield from run(request, make=False, **values)
 
     def cancel(request: gr.Request) -> None:
-        workshop.stop(request.session_hash or "")
+        quantize_runs.stop(request.session_hash or "")
 
     def leave(request: gr.Request) -> None:
-        workshop.leave(request.session_hash or "")
+        quantize_runs.leave(request.session_hash or "")
 
     def show(reference: str | None) -> Any:
-        reference = (reference or "").strip() or workshop.session.default_model
-        return _changes(parts, view.stored(workshop.store, reference))
+        reference = (reference or "").strip() or quantize_runs.session.default_model
+        return _changes(parts, variant_view.stored(quantize_runs.store, reference))
 
     every, model = [*parts.values()], inputs["model"]
     for event, work in ((parts["run"].click, run), (place.made, measure)):
@@ -213,10 +218,10 @@ def _wire(
         )
         job.then(lambda: gr.Button(interactive=True), None, parts["run"], **QUIET)
     parts["cancel"].click(cancel, None, None, queue=False, **QUIET)
-    widgets.page().unload(leave)
+    components.page().unload(leave)
     model.change(show, model, every, **QUIET)
-    widgets.page().load(show, model, every, **QUIET)
-    widgets.linked_picker(workshop.session, model, "quantize")
+    components.page().load(show, model, every, **QUIET)
+    components.linked_picker(quantize_runs.session, model, "quantize")
 
 
 def _changes(parts: dict[str, Any], update: Update) -> dict[Any, Any]:

@@ -3,16 +3,15 @@
 import gradio as gr
 
 from fillmask_ui.show.render import render
-from fillmask_ui.ui import widgets
+from fillmask_ui.ui import components
 from fillmask_ui.ui.session import Session
-from fillmask_ui.ui.unmask.form import MOST_HIDDEN, SIDES, SOURCES, TEXT, controls
-from fillmask_ui.ui.unmask.serve import SERVED
+from fillmask_ui.ui.unmask.unmask_view import MOST_HIDDEN, SERVED, SIDES, SOURCES, TEXT, controls
 
 
 def build(session: Session) -> None:
     """Create the tab's components and wire them."""
     with gr.Column(elem_id="unmask"):
-        model = widgets.model_picker(session, elem_id="unmask-model")
+        model = components.model_picker(session, elem_id="unmask-model")
         page = render(
             "page/unmask/page.html",
             sides=[(side, controls(side)) for side in SIDES],
@@ -20,9 +19,9 @@ def build(session: Session) -> None:
             text=TEXT,
             most=MOST_HIDDEN,
         )
-        widgets.html_block(
+        components.html_block(
             page,
-            js_on_load=widgets.static("unmask_begin.js"),
-            server_functions=[widgets.served(session, *item) for item in SERVED.items()],
+            js_on_load=components.static("unmask_begin.js"),
+            server_functions=[components.served(session, *item) for item in SERVED.items()],
         )
-    widgets.linked_picker(session, model, "unmask")
+    components.linked_picker(session, model, "unmask")

@@ -1,30 +1,85 @@
-"""A run of the Quantize tab: variants are made and measured one by one, and kept as they come.
-
-A generator: whoever closes it stops the run at the next step. What is done by then is on disk.
-"""
+"""What the Quantize tab's controls hold, checked: plain values in, an `Order` out."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
-from fillmask_ui.errors import DataError, FillmaskError
+from fillmask_ui.errors import DataError, FillmaskError, OptionError
 from fillmask_ui.models.load import load_choice
 from fillmask_ui.models.loading_progress import ProgressCallback
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.onnx_tools.schemes import SCHEMES
+from fillmask_ui.onnx_tools.schemes import SCHEMES, find_scheme
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.quantizing.make import Making, quantize
 from fillmask_ui.quantizing.measure import Subject, VariantFigures, measure_one
-from fillmask_ui.quantizing.store import Home, Recipe, StoredVariant, VariantStore
+from fillmask_ui.quantizing.store import Home, Recipe, StoredVariant, VariantStore, parts_text
 from fillmask_ui.records import Example
-from fillmask_ui.texts import TextSource, open_texts
+from fillmask_ui.texts import TextChoice, TextSource, open_texts
 from fillmask_ui.ui.background import Done, run_in_background
-from fillmask_ui.ui.quantize.form import Order
-from fillmask_ui.ui.quantize.steps import Failed, Kept, Note, Step, Working, name_of
+
+EMBEDDED, UPLOAD = "embedded", "upload"
+PLACES = {EMBEDDED: "Embedded", UPLOAD: "Upload"}
+# What a visitor finds: quick ones that need no texts.
+PLAIN_SCHEMES = ("int8", "int8-channel", "fp16")
+PLAIN_SAMPLES = 100
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is to be made and measured."""
+
+    model: ModelChoice
+    schemes: tuple[str, ...]  # in the order of the table of schemes
+    exclude: tuple[str, ...]  # what stays in full precision
+    source: TextSource  # all texts, in their order
+    samples: int  # the first so many are measured; those behind them calibrate
+
+
+def read_order(values: Mapping[str, Any], default_model: str, *, make: bool = True) -> Order:
+    """What the controls ask for.
+
+    Args:
+        values: by the names of the controls.
+        default_model: what a blank model means.
+        make: whether the schemes are wanted; without them, what is there is measured.
+
+    Raises:
+        OptionError: for values that make no sense.
+    """
+    chosen = (values["schemes"] or []) if make else []
+    for name in chosen:
+        find_scheme(str(name))
+    if make and not chosen:
+        raise OptionError("no scheme is ticked: tick one or more")
+    samples = values["samples"]
+    if not isinstance(samples, int | float) or not 1 <= samples < 2**63 or samples % 1:
+        raise OptionError(
+            f"the number of texts must be a whole number, 1 or more; it was {samples}"
+        )
+    return Order(
+        ModelChoice((values["model"] or "").strip() or default_model),
+        tuple(name for name in SCHEMES if name in chosen),
+        tuple(dict.fromkeys(filter(None, re.split(r"[,\s]+", (values["exclude"] or "").strip())))),
+        _source(values["where"], values["upload"]),
+        int(samples),
+    )
+
+
+def _source(where: str, upload: str | None) -> TextSource:
+    if where == EMBEDDED:
+        return TextSource()
+    if where != UPLOAD:
+        raise OptionError(f"unknown place of texts {where!r}")
+    if not upload:
+        raise OptionError("no file was uploaded: choose one, or pick the embedded texts")
+    return replace(TextChoice(upload).source(), samples=None)
+
 
 CALIBRATION_TEXTS = 64
 # Of the work of one variant, the part that makes it; the rest measures it.
@@ -166,3 +221,46 @@ def _written(texts: Sequence[Example], home: Home) -> TextSource:
     content = "".join(json.dumps({"text": example.text}) + "\n" for example in texts)
     name = f"texts-{sha256(content.encode()).hexdigest()[:12]}.jsonl"
     return TextSource("file", str(home.write(name, content)), shuffle=False)
+
+
+@dataclass(frozen=True)
+class Working:
+    """What goes on."""
+
+    message: str
+    fraction: float | None = None  # part done of the whole run, in [0, 1]
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a reader should know of the run."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Something new is on disk."""
+
+    home: Home
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A scheme that gave no row; the others go on."""
+
+    scheme: str
+    name: str  # with what stays in full precision
+    message: str  # why, and what to do
+
+
+def name_of(scheme: str, exclude: Sequence[str]) -> str:
+    """What a variant is called.
+
+    >>> name_of("int8", ()), name_of("int8", ["projection"])
+    ('int8', 'int8 without projection')
+    """
+    return f"{scheme} without {parts_text(exclude)}" if exclude else scheme
+
+
+Step = Working | Note | Kept | Failed

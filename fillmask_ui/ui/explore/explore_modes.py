@@ -13,16 +13,21 @@ from fillmask_ui.errors import FillmaskError, OptionError, unknown
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Filling
 from fillmask_ui.ui.background import Waiting
-from fillmask_ui.ui.explore import apart, asrun, asrun_pair, compare, editing, guess, view
-from fillmask_ui.ui.explore.loss import loss_points, points_json
-from fillmask_ui.ui.explore.mattered import mattered
-from fillmask_ui.ui.explore.pairs import pair
-from fillmask_ui.ui.explore.parting import parting
-from fillmask_ui.ui.explore.question import Action, Question
-from fillmask_ui.ui.explore.strip import version_of
-from fillmask_ui.ui.explore.surprise import surprise
+from fillmask_ui.ui.components import error_message
+from fillmask_ui.ui.explore import (
+    guess_view,
+    model_contrast_view,
+    prediction_view,
+    replay_view,
+    sentence_strip,
+)
+from fillmask_ui.ui.explore.attribution_view import occlusion, surprisal
+from fillmask_ui.ui.explore.divergence_view import divergent
+from fillmask_ui.ui.explore.explore_state import Action, Question
+from fillmask_ui.ui.explore.prediction_view import loss_points, points_json
+from fillmask_ui.ui.explore.sentence_contrast_view import contrast_sentences
+from fillmask_ui.ui.explore.sentence_strip import version_of
 from fillmask_ui.ui.session import Session
-from fillmask_ui.ui.widgets import error_message
 
 # Masks whose whole vocabulary is written to a file; each is tens of thousands of lines.
 MAX_WHOLE_MASKS = 16
@@ -40,7 +45,7 @@ Json = dict[str, Any]
 
 
 def answer(session: Session, values: Mapping[str, Any]) -> Json:
-    """What the tab is to show for its state, `view.Answer` as JSON.
+    """What the tab is to show for its state, `prediction_view.Answer` as JSON.
 
     A click in `action` is carried out first, and the `text` it makes stands in the answer. While a
     model is being loaded the answer is of kind `busy`, with how far that is, and asks to be asked
@@ -48,12 +53,14 @@ def answer(session: Session, values: Mapping[str, Any]) -> Json:
     """
     question = Question.read(values)
     if question.run is not None and question.action is None:
-        return asrun.answer(session, question, question.run)
+        return replay_view.answer(session, question, question.run)
     if question.text.strip():
         try:
             state = session.model_soon(question.model)
         except FillmaskError as error:
-            return view.Answer("error", error_message(error), draft=question.draft).to_dict()
+            return prediction_view.Answer(
+                "error", error_message(error), draft=question.draft
+            ).to_dict()
         if isinstance(state, Waiting):
             message = state.message or "Loading the model…"
             return {"kind": "busy", "notice": message, "fraction": state.fraction}
@@ -61,30 +68,35 @@ def answer(session: Session, values: Mapping[str, Any]) -> Json:
             try:
                 question = acted(question, question.action, state.result)
             except FillmaskError as error:
-                return view.Answer("error", error_message(error), draft=question.draft).to_dict()
-    return {**view.answer(session, question).to_dict(), "text": view.sendable(question.text)}
+                return prediction_view.Answer(
+                    "error", error_message(error), draft=question.draft
+                ).to_dict()
+    return {
+        **prediction_view.answer(session, question).to_dict(),
+        "text": prediction_view.sendable(question.text),
+    }
 
 
 def acted(question: Question, action: Action, model: MaskedLM) -> Question:
     """The question after a click; one on what showed another text changes nothing."""
-    draft, selected = view.current_draft(question, model), question.selected
+    draft, selected = prediction_view.current_draft(question, model), question.selected
     vocabulary = model.vocabulary
     if version_of(draft.text) != action.version:
         return question
     if action.do == "restore":
-        draft, selected = editing.restore(draft, vocabulary, action.token), 0
+        draft, selected = sentence_strip.restore(draft, vocabulary, action.token), 0
     elif action.do == "choose":
         selected = action.token
     elif action.do == "fill":
         draft, selected = _filled(draft, model, action.key), 0
-    elif (hidden := editing.hide(draft, vocabulary, action.token)) != draft:
+    elif (hidden := sentence_strip.hide(draft, vocabulary, action.token)) != draft:
         # The mask just made is the one to look at: it is where the two texts part.
-        start = editing.common_length(draft.text, hidden.text)
+        start = sentence_strip.common_length(draft.text, hidden.text)
         draft, selected = hidden, hidden.text[:start].count(vocabulary.mask_token)
     return replace(question, text=draft.text, draft=draft, selected=selected)
 
 
-def _filled(draft: editing.Draft, model: MaskedLM, key: str) -> editing.Draft:
+def _filled(draft: sentence_strip.Draft, model: MaskedLM, key: str) -> sentence_strip.Draft:
     """The draft with the tokens of a bar or row filled in; a senseless key changes nothing."""
     mask, _, ids = key.partition(":")
     token_ids = tuple(int(i) for i in ids.split(",") if i.isdecimal() and len(i) < 10)
@@ -92,9 +104,9 @@ def _filled(draft: editing.Draft, model: MaskedLM, key: str) -> editing.Draft:
     if not token_ids or not known:
         return draft
     if mask == "all":
-        return editing.fill_all(draft, model.vocabulary, token_ids)
+        return sentence_strip.fill_all(draft, model.vocabulary, token_ids)
     if mask.isdecimal() and len(mask) < 10:
-        return editing.fill_in(draft, model.vocabulary, int(mask), token_ids[0])
+        return sentence_strip.fill_in(draft, model.vocabulary, int(mask), token_ids[0])
     return draft
 
 
@@ -102,14 +114,14 @@ def compared(session: Session, values: Mapping[str, Any]) -> Json:
     """The chosen mask under both models, or a token of a run as both models saw it."""
     question = Question.read(values)
     if question.run is not None and not question.alone:
-        return asrun_pair.compared(session, question, question.run)
-    return compare.compared(session, values)
+        return replay_view.compared(session, question, question.run)
+    return model_contrast_view.compared(session, values)
 
 
 def losses(session: Session, values: Mapping[str, Any]) -> Json:
     """The points of the first masks on the curve of losses; the answer has that of one alone."""
     question = Question.read(values)
-    found = view.answer(session, question)
+    found = prediction_view.answer(session, question)
     if found.filling is None:
         return {"points": []}
     words, model = found.draft.hidden, session.model(question.model)
@@ -140,14 +152,14 @@ def joint(session: Session, values: Mapping[str, Any]) -> Json:
     question = Question.read(values)
     if question.compare:
         with contextlib.suppress(FillmaskError):
-            return {"html": compare.joint_html(session, question)}
+            return {"html": model_contrast_view.joint_html(session, question)}
     try:
         model = session.model(question.model)
-        draft = view.current_draft(question, model)
+        draft = prediction_view.current_draft(question, model)
         filling = session.fill(model, draft.text, top_k=1)
     except FillmaskError:
         return {"html": ""}  # the answer says what is wrong
-    return {"html": view.joint_html(filling, question.unit)}
+    return {"html": prediction_view.joint_html(filling, question.unit)}
 
 
 def _file_text(session: Session, question: Question, label: str) -> str:
@@ -155,18 +167,20 @@ def _file_text(session: Session, question: Question, label: str) -> str:
     if question.compare:
         if whole:
             _check_whole(session, question)
-        both = compare.comparison(session, question, None if whole else question.top_k)
-        return both.to_json(indent=2) if label == "JSON" else compare.comparison_csv(both)
+        both = model_contrast_view.comparison(session, question, None if whole else question.top_k)
+        return (
+            both.to_json(indent=2) if label == "JSON" else model_contrast_view.comparison_csv(both)
+        )
     if whole:
-        return view.filling_csv(whole_vocabulary(session, question))
-    shown = view.answer(session, question).filling
+        return prediction_view.filling_csv(whole_vocabulary(session, question))
+    shown = prediction_view.answer(session, question).filling
     if shown is None:
         raise OptionError("nothing is predicted yet: hide a word first")
     words = [word.word for word in shown.masks[0].scored]
     model = session.model(question.model)
     filling = session.fill(model, shown.encoding.text, top_k=question.top_k, words=words)
     # As `fillmask-ui predict --json` prints it.
-    return filling.to_json(indent=2) if label == "JSON" else view.filling_csv(filling)
+    return filling.to_json(indent=2) if label == "JSON" else prediction_view.filling_csv(filling)
 
 
 def whole_vocabulary(session: Session, question: Question) -> Filling:
@@ -175,10 +189,10 @@ def whole_vocabulary(session: Session, question: Question) -> Filling:
     return session.fill(session.model(question.model), draft.text, top_k=None)
 
 
-def _check_whole(session: Session, question: Question) -> editing.Draft:
+def _check_whole(session: Session, question: Question) -> sentence_strip.Draft:
     """The text, if its masks are few enough for a file of all tokens."""
     model = session.model(question.model)
-    draft, most = view.current_draft(question, model), MAX_WHOLE_MASKS
+    draft, most = prediction_view.current_draft(question, model), MAX_WHOLE_MASKS
     if session.public:
         most = max(1, PUBLIC_LINES // model.signature.vocabulary_size)
     if len(draft.hidden) > most:
@@ -196,11 +210,11 @@ SERVED = {
     "joint": joint,
     "compared": compared,
     "losses": losses,
-    "surprise": surprise,
-    "apart": apart.apart,
-    "mattered": mattered,
-    "pair": pair,
-    "parting": parting,
-    "guess": guess.guess,
-    "guesses": guess.guesses,
+    "surprise": surprisal,
+    "apart": model_contrast_view.contrast_words,
+    "mattered": occlusion,
+    "pair": contrast_sentences,
+    "parting": divergent,
+    "guess": guess_view.guess,
+    "guesses": guess_view.guesses,
 }

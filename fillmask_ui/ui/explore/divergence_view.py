@@ -17,7 +17,7 @@ from fillmask_ui.show.render import render
 from fillmask_ui.show.words import candidate_names
 from fillmask_ui.texts import TextSource, open_texts
 from fillmask_ui.ui.background import Done, Waiting
-from fillmask_ui.ui.explore.question import Question
+from fillmask_ui.ui.explore.explore_state import Question
 from fillmask_ui.ui.session import Session, check_text
 
 # Of the embedded texts, and of those that a visitor sends in one call.
@@ -31,7 +31,7 @@ MOST_CHANGE = 1e9
 Json = dict[str, Any]
 
 
-def parting(session: Session, values: Mapping[str, Any]) -> Json:
+def divergent(session: Session, values: Mapping[str, Any]) -> Json:
     """What two models say of some sentences, from number `from` on.
 
     `values` are those of a question and, for sentences of the visitor's own, the next of them in

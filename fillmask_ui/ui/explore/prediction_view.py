@@ -1,11 +1,13 @@
 """What the Explore tab shows for what its inputs hold: plain functions, no Gradio events."""
 
+from __future__ import annotations
+
 import contextlib
 import csv
 import io
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from fillmask_ui.errors import FillmaskError, OptionError, TextError
@@ -15,13 +17,12 @@ from fillmask_ui.filling.words import text_words
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Encoding, Filling, ScoredWord, finite
 from fillmask_ui.show.bars import MAX_BARS, bars_of, single_id
+from fillmask_ui.show.numbers import loss_text, percent
 from fillmask_ui.show.render import render
-from fillmask_ui.ui.explore.editing import Draft, carried
-from fillmask_ui.ui.explore.loss import LossPoint, loss_point, points_json
-from fillmask_ui.ui.explore.question import Question
-from fillmask_ui.ui.explore.strip import strip_html, version_of
+from fillmask_ui.ui.components import error_message
+from fillmask_ui.ui.explore.explore_state import Question
+from fillmask_ui.ui.explore.sentence_strip import Draft, carried, strip_html, version_of
 from fillmask_ui.ui.session import Session, check_text
-from fillmask_ui.ui.widgets import error_message
 
 # What is shown of one mask; each is a template.
 PIECES = ("choices", "bars", "stats", "candidates", "scored", "details")
@@ -245,3 +246,48 @@ def filling_csv(filling: Filling) -> str:
             own = {"mask": number, "position": mask.position, **vars(c)}
             writer.writerow(own | {"nll_bits": c.nll_bits, "cumulative_probability": total})
     return out.getvalue()
+
+
+# Each further one may cost a pass of the model.
+MAX_POINTS = 8
+
+
+@dataclass(frozen=True)
+class LossPoint:
+    """The hidden word of a mask on the curve, or its first candidate where none is known."""
+
+    mask: int  # its number, from 0
+    word: str
+    hidden: bool  # whether it is the hidden word
+    probability: float
+    nll_nats: float  # infinite for an impossible word
+    texts: tuple[str, str]  # probability and loss as they are read
+
+
+def loss_point(filling: Filling, mask: int, hidden: ScoredWord | None, unit: str) -> LossPoint:
+    """The point of one mask; `hidden` is its word where that is known and can be scored."""
+    best = filling.masks[mask].candidates[0]
+    own = hidden or best
+    word = own.word.strip() or best.token
+    texts = (percent(own.probability), loss_text(own.nll_nats, unit))
+    return LossPoint(mask, word, hidden is not None, own.probability, own.nll_nats, texts)
+
+
+def loss_points(
+    session: Session, model: MaskedLM, filling: Filling, words: Sequence[str | None], unit: str
+) -> list[LossPoint]:
+    """A point for each of the first masks; `words` are what they hide, one entry per mask."""
+    points = []
+    for mask, word in enumerate(words[:MAX_POINTS]):
+        scored: ScoredWord | None = None
+        if word is not None:
+            # What cannot be scored has no loss; then the point is of the first candidate.
+            with contextlib.suppress(OptionError, TextError):
+                scored = session.score_at(model, filling.encoding.text, word, mask)
+        points.append(loss_point(filling, mask, scored, unit))
+    return points
+
+
+def points_json(points: Sequence[LossPoint]) -> list[dict[str, Any]]:
+    """Points as the browser takes them; an infinite loss becomes null."""
+    return [finite(asdict(point)) for point in points]

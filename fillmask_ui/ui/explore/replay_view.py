@@ -4,6 +4,8 @@ As the run saw it the model reads the very ids that it was measured on, other ma
 words included, and the figures are those of the run. With nothing else hidden it is any sentence.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fillmask_ui.comparing import same_tokenizer
 from fillmask_ui.errors import DataError, FillmaskError
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Filling
@@ -18,22 +21,23 @@ from fillmask_ui.runs import RunStore
 from fillmask_ui.runs.tokens import MeasuredToken, TokenPlace, measured_tokens
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.background import Waiting
-from fillmask_ui.ui.explore import view
-from fillmask_ui.ui.explore.editing import Draft
-from fillmask_ui.ui.explore.loss import loss_point
-from fillmask_ui.ui.explore.question import Question
-from fillmask_ui.ui.explore.strip import MAX_STRIP_TOKENS
-from fillmask_ui.ui.explore.view import Answer
-from fillmask_ui.ui.replay import (
+from fillmask_ui.ui.components import error_message
+from fillmask_ui.ui.explore import model_contrast_view, prediction_view
+from fillmask_ui.ui.explore.attribution_view import Json
+from fillmask_ui.ui.explore.explore_state import Question
+from fillmask_ui.ui.explore.prediction_view import Answer, loss_point
+from fillmask_ui.ui.explore.sentence_strip import MAX_STRIP_TOKENS, Draft
+from fillmask_ui.ui.run_tokens import (
+    BY_NAME,
     Alone,
     Replayed,
     alone,
     cannot_be_had,
+    compared_readings,
     reading_values,
     replayed,
 )
 from fillmask_ui.ui.session import Session
-from fillmask_ui.ui.widgets import error_message
 
 # Of a longer text so many tokens on each side are shown.
 _AROUND = 150
@@ -77,10 +81,10 @@ def answer(session: Session, question: Question, place: TokenPlace) -> dict[str,
         show = _alone if question.alone else _as_run
         found = show(session, replace(question, model=reference), opened)
     except FillmaskError as error:
-        plain = view.answer(session, replace(question, run=None)).to_dict()
-        text = view.sendable(question.text)
+        plain = prediction_view.answer(session, replace(question, run=None)).to_dict()
+        text = prediction_view.sendable(question.text)
         return {**plain, "kind": "error", "notice": error_message(error), "text": text}
-    text = view.sendable(found.draft.text)
+    text = prediction_view.sendable(found.draft.text)
     return {**found.to_dict(), "text": text, "set": {"text": text, "model": reference}}
 
 
@@ -103,14 +107,14 @@ def _as_run(session: Session, question: Question, opened: _Opened) -> Answer:
     # A click on a candidate writes it into the sentence where only this token is hidden.
     encoding = model.vocabulary.encode(sole.text)
     filling = Filling(encoding, model.signature, (mask,) * (sole.number + 1))
-    html = view.mask_html(filling, model, sole.number, question=question, hidden=true)
+    html = prediction_view.mask_html(filling, model, sole.number, question=question, hidden=true)
     around = None if len(again.reading.ids) <= MAX_STRIP_TOKENS else _AROUND
     values = {**_values(session, question, opened), **reading_values(again, around)}
     return Answer(
         "hint" if again.changed else "none",
         again.changed,
         draft=_draft(sole),
-        model=view.model_name(model),
+        model=prediction_view.model_name(model),
         filling=filling,
         selected=sole.number,
         hidden=true,
@@ -126,7 +130,7 @@ def _as_run(session: Session, question: Question, opened: _Opened) -> Answer:
 def _alone(session: Session, question: Question, opened: _Opened) -> Answer:
     sole = opened.sole
     asked = replace(question, text=sole.text, draft=_draft(sole), selected=sole.number)
-    found = view.answer(session, asked)
+    found = prediction_view.answer(session, asked)
     values = {**_values(session, question, opened), **reading_values(opened.again)}
     html = {**found.html, "replay": render("page/explore/replay.html", **values)}
     return replace(found, html=html)
@@ -190,3 +194,43 @@ def _loss_alone(session: Session, model: MaskedLM, ids: list[int], again: Replay
     reading = again.reading
     found = session.fill_at(model, tuple(ids), reading.position, reading.true_id, top_k=1)
     return found.scored[0].nll_nats
+
+
+_NOT_COMPARED = (
+    "Here the run did not compare with {}: choose “Only this one hidden”, or its own other model."
+)
+
+
+def compared(session: Session, question: Question, place: TokenPlace) -> Json:
+    """As `model_contrast_view.compared`, of a token in the very input that both models read.
+
+    The figures of the hidden token are those of the run's rows.
+    """
+    met = measured_tokens(runs_of(session, question.visitor), place)
+    token, other = met[place.side], met[1 - place.side] if len(met) > 1 else None
+    if token is None or other is None or reference_of(session, other) != question.compare:
+        return {"kind": "hint", "notice": _NOT_COMPARED.format(question.compare)}
+    for own in (token, other):
+        if (waiting := _loading(session, own)) is not None:
+            message = waiting.message or "Loading the second model…"
+            return {"kind": "busy", "notice": message, "fraction": waiting.fraction}
+    # A and B are those of the run, whichever of them is picked.
+    both = (other, token) if place.side else (token, other)
+    first, second = (replayed(session, own, top_k=question.top_k) for own in both)
+    mask = compared_readings(session, first, second)
+    models = first.model, second.model
+    # A click on a word writes it into the sentence where this token alone is hidden.
+    sole = alone(token, models[place.side].vocabulary.mask_token)
+    hidden = first.mask.scored[0].word
+    pair = model_contrast_view.Pair(question, models, sole.text, sole.number, hidden, (), ())
+    alike = same_tokenizer(*(model.vocabulary for model in models))
+    return model_contrast_view.shown(pair, mask, () if alike else (BY_NAME,), writes=place.side)
+
+
+def _loading(session: Session, token: MeasuredToken) -> Waiting | None:
+    """How far its model is, None once it is there."""
+    try:
+        state = session.model_soon(token.choice)
+    except FillmaskError as error:
+        raise cannot_be_had(token, error) from error
+    return state if isinstance(state, Waiting) else None

@@ -8,7 +8,7 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.filling import MAX_TOP_K
 from fillmask_ui.runs.tokens import TokenPlace
 from fillmask_ui.schema import from_values
-from fillmask_ui.ui.explore.editing import Draft
+from fillmask_ui.ui.explore.sentence_strip import Draft
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,8 @@ from fillmask_ui.quantizing.store import Home, VariantStore
 from fillmask_ui.show.charts.chart import Chart
 from fillmask_ui.show.charts.variants import Named, by_size, by_speed
 from fillmask_ui.show.render import render
-from fillmask_ui.ui.links import link_to
-from fillmask_ui.ui.quantize.steps import Failed, Kept, Note, Step, Working, name_of
-from fillmask_ui.ui.widgets import error_message, notice_html
+from fillmask_ui.ui.components import error_message, link_to, notice_html
+from fillmask_ui.ui.quantize.quantize_job import Failed, Kept, Note, Step, Working, name_of
 
 WELCOME = (
     "How small can a model get before it forgets? Tick schemes and press Run: each variant is "

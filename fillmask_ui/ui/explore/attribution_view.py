@@ -5,18 +5,27 @@ two sentences can be compared; beyond its end all words look alike.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from fillmask_ui.filling import occlusion_windows
+from fillmask_ui.filling.occlusion import Occlusion
+from fillmask_ui.filling.prompt import encode_unmasked
+from fillmask_ui.filling.word_surprisal import (
+    SentenceSurprisal,
+    WordSurprisal,
+    summarize_surprisal,
+    surprisal_windows,
+)
 from fillmask_ui.filling.words import text_words
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.show.numbers import in_unit
 from fillmask_ui.show.render import render
 from fillmask_ui.show.words import candidate_names
-from fillmask_ui.ui.explore.question import Question
-from fillmask_ui.ui.explore.strip import version_of
-from fillmask_ui.ui.explore.view import current_draft
-from fillmask_ui.ui.session import Session, check_text
+from fillmask_ui.ui.explore.explore_state import Question
+from fillmask_ui.ui.explore.prediction_view import current_draft
+from fillmask_ui.ui.explore.sentence_strip import version_of
+from fillmask_ui.ui.session import MAX_WORK, Session, check_text
 
 Json = dict[str, Any]
 
@@ -99,10 +108,87 @@ class Asked:
         }
 
 
-def read(session: Session, values: Mapping[str, Any]) -> Asked:
+def read_asked(session: Session, values: Mapping[str, Any]) -> Asked:
     """What the browser asks a lens; a `FillmaskError` where it cannot be answered."""
     question = Question.read(values)
     check_text(question.text)
     model = session.model(question.model)
     draft = current_draft(question, model)
     return Asked(question, model, draft.text, draft.hidden, question.start)
+
+
+OCCLUSION_SCALE = Scale(1.0, {"nats": 0.25, "bits": 0.5})
+
+
+def occlusion(session: Session, values: Mapping[str, Any]) -> Json:
+    """Some of the other words of a text with masks, as `surprise.surprise` gives them."""
+    asked = read_asked(session, values)
+    mask = asked.question.selected if asked.question.selected < len(asked.hidden) else 0
+    word = (asked.hidden[mask] if asked.hidden else None) or ""
+    found = session.further(
+        asked.model,
+        (occlusion_windows, asked.text, mask, word),
+        asked.start,
+        lambda model, known: _longer_occlusion(model, asked.text, mask, word, known),
+    )
+    return asked.shown(
+        "mattered",
+        found.words,
+        lambda own: OCCLUSION_SCALE.tint(own.kl_nats),
+        OCCLUSION_SCALE,
+        found=found,
+        most=max(found.words, key=lambda own: own.kl_nats, default=None),
+    )
+
+
+def _longer_occlusion(
+    model: MaskedLM, text: str, mask: int, word: str, known: Occlusion | None
+) -> Occlusion:
+    words = known.words if known else ()
+    window = next(occlusion_windows(model, text, mask, word=word, start=len(words)))
+    return replace(window, words=(*words, *window.words))
+
+
+# A blind guess among 22,000 words costs 10 nats.
+SURPRISAL_SCALE = Scale(10.0, {"nats": 2.0, "bits": 3.0})
+
+
+def surprisal(session: Session, values: Mapping[str, Any]) -> Json:
+    """Some words of a sentence, from number `from` on, with all that is known of the sentence.
+
+    `words` have the index of their first token, their tint and what to show beside them; `next` is
+    the number to go on `from`, None at the end. Where it cannot be had, an `error` says why.
+    """
+    asked = read_asked(session, values)
+    found = measured(session, asked.model, asked.text, asked.start)
+    return asked.shown(
+        "surprise",
+        found.words,
+        _tint,
+        SURPRISAL_SCALE,
+        summary=summarize_surprisal(found.words),
+        unknown=[own.word.text for own in found.words if own.unknown],
+    )
+
+
+def measured(session: Session, model: MaskedLM, text: str, start: int) -> SentenceSurprisal:
+    """The words of a text that are known; where that of number `start` is not, some more."""
+    return session.further(
+        model,
+        (surprisal_windows, text),
+        start,
+        lambda own, known: _longer_surprisal(own, text, known),
+    )
+
+
+def _longer_surprisal(
+    model: MaskedLM, text: str, known: SentenceSurprisal | None
+) -> SentenceSurprisal:
+    words = known.words if known else ()
+    windows = surprisal_windows(model, text, start=len(words), most_work=MAX_WORK)
+    encoding = known.encoding if known else encode_unmasked(model, text)
+    return SentenceSurprisal(encoding, model.signature, (*words, *next(windows, ())))
+
+
+def _tint(own: WordSurprisal) -> float:
+    return 0.0 if own.unknown else SURPRISAL_SCALE.tint(own.nll_nats)

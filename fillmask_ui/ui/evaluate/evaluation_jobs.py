@@ -1,7 +1,7 @@
-"""The jobs and stored runs behind the Evaluate tab: a `Desk` for each open page of a `Workbench`.
+"""The jobs and stored runs behind the Evaluate tab: `PageJobs` for each open page.
 
 A browser tells who it is by an id that it keeps, and which of its pages asks by one that outlives
-a reload (`static/visitor.js`). So a page that is reloaded has another desk and finds its job again.
+a reload (`static/visitor.js`). So a page that is reloaded finds its job again.
 """
 
 from __future__ import annotations
@@ -26,16 +26,21 @@ from fillmask_ui.runs import Run, RunInfo, RunStore, export, perform, perform_re
 from fillmask_ui.runs.compare import paired
 from fillmask_ui.runs.info import model_choice
 from fillmask_ui.show.report import write_report
-from fillmask_ui.ui.evaluate.downloads import Downloads
-from fillmask_ui.ui.evaluate.form import Values, engine_of, plan_of
+from fillmask_ui.ui.evaluate.evaluate_form import (
+    SetControls,
+    Values,
+    controls_of_run,
+    engine_of,
+    plan_of,
+)
 from fillmask_ui.ui.evaluate.job import Job, Measure
-from fillmask_ui.ui.evaluate.set_controls import SetControls, controls_of_run
-from fillmask_ui.ui.evaluate.stored import Result, stored_result
+from fillmask_ui.ui.evaluate.result_view import Result, stored_result
 from fillmask_ui.ui.evaluate.tokens import FoundTokens, TokenFilter, find_tokens
 from fillmask_ui.ui.evaluate.uploads import drop_upload
 
 if TYPE_CHECKING:
     from fillmask_ui.ui.session import Session
+
 
 LISTED_RUNS = 200
 REPORT = "report"  # the file that is a page
@@ -62,7 +67,7 @@ class Listing:
     unreadable: dict[str, str]
 
 
-class Workbench:
+class EvaluationJobs:
     """What all visitors of one page share.
 
     Args:
@@ -84,35 +89,35 @@ class Workbench:
         self.ray_slot = threading.Semaphore(1)
         # A change of view costs nothing.
         self.result = functools.lru_cache(_KEPT_RESULTS)(stored_result)
-        self._desks: dict[str, Desk] = {}
+        self._pages: dict[str, PageJobs] = {}
         self._jobs: list[Job] = []  # that go on or are news, the newest last
         self._lock = threading.Lock()
 
-    def desk(self, opened: str) -> Desk:
+    def page_jobs(self, opened: str) -> PageJobs:
         """What a page has, by what names it as long as it is open."""
         with self._lock:
-            return self._desks.setdefault(opened, Desk(self))
+            return self._pages.setdefault(opened, PageJobs(self))
 
     def store(self, visitor: str) -> RunStore:
-        """As `Desk.store`, for whoever has no desk."""
+        """As `PageJobs.store`, for callers without a page."""
         if not self.session.public:
             return RunStore(self.root)
         if not re.fullmatch(r"[0-9A-Za-z]{1,64}", visitor):
             raise DataError("this page does not know who is asking: reload it")
         return RunStore(self.root / visitor)
 
-    def arrive(self, opened: str, visitor: str, page: str) -> Desk:
+    def arrive(self, opened: str, visitor: str, page: str) -> PageJobs:
         """A page has opened: whose it is, and which of theirs, which a reload does not change."""
-        desk = self.desk(opened)
-        desk.visitor, desk.page = visitor, page
-        return desk
+        page_jobs = self.page_jobs(opened)
+        page_jobs.visitor, page_jobs.page = visitor, page
+        return page_jobs
 
     def forget(self, opened: str) -> None:
         """A page was closed or reloaded: its job goes on for a while, its downloads are removed."""
         with self._lock:
-            desk = self._desks.pop(opened, None)
-        if desk is not None:
-            desk.clear()
+            page_jobs = self._pages.pop(opened, None)
+        if page_jobs is not None:
+            page_jobs.clear()
 
     def add_job(self, job: Job) -> None:
         with self._lock:
@@ -141,19 +146,19 @@ class Workbench:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-class Desk:
+class PageJobs:
     """What one open page has: its job, and the runs of its visitor.
 
     Args:
-        bench: that all visitors share.
+        all_jobs: that all visitors share.
     """
 
-    def __init__(self, bench: Workbench) -> None:
-        self.session = bench.session
+    def __init__(self, all_jobs: EvaluationJobs) -> None:
+        self.session = all_jobs.session
         self.job: Job | None = None
         self.visitor = self.page = ""  # not known until the page says so
-        self._bench = bench
-        self._downloads = Downloads(bench.scratch)
+        self._all = all_jobs
+        self._downloads = Downloads(all_jobs.scratch)
         self._lock = threading.Lock()
 
     @property
@@ -163,7 +168,7 @@ class Desk:
         Raises:
             DataError: on a public page, if the visitor cannot be told from others.
         """
-        return self._bench.store(self.visitor)
+        return self._all.store(self.visitor)
 
     def begin(self, values: Values) -> Job:
         """Start what the controls ask for; a job of the visitor that runs is stopped.
@@ -173,7 +178,7 @@ class Desk:
         """
         store, session, engine = self.store, self.session, engine_of(values)
         if session.public:
-            self._bench.sweep()
+            self._all.sweep()
         plan = plan_of(
             values, store.root, default_model=session.default_model, public=session.public
         )
@@ -193,11 +198,11 @@ class Desk:
         return self._start(measure, engine_of(values or {}))
 
     def _start(self, measure: Measure, engine: EngineChoice, reads: str = "") -> Job:
-        bench = self._bench
+        all_jobs = self._all
         job = Job(
             self.session,
             self.store,
-            [bench.slots] if engine.engine == LOCAL else [bench.ray_slot, bench.slots],
+            [all_jobs.slots] if engine.engine == LOCAL else [all_jobs.ray_slot, all_jobs.slots],
             measure,
             engine,
             reads,
@@ -208,7 +213,7 @@ class Desk:
             before, self.job = self.job, job
         if before is not None:
             before.cancel()
-        bench.add_job(job)
+        all_jobs.add_job(job)
         job.begin(after=before)
         return job
 
@@ -219,7 +224,7 @@ class Desk:
 
     def take_up(self) -> Job | None:
         """The job that the page showed before it was reloaded, or one that no page shows."""
-        job = self._bench.news(self._owner, self.page)
+        job = self._all.news(self._owner, self.page)
         if job is not None:
             job.page, self.job = self.page, job
         return job
@@ -251,9 +256,9 @@ class Desk:
         """
         run, other = self.store.open(selection.run), self._other(selection)
         if other is None:
-            found = self._bench.result(run.folder, run.row_count)
+            found = self._all.result(run.folder, run.row_count)
         else:
-            found = self._bench.result(run.folder, run.row_count, other.folder, other.row_count)
+            found = self._all.result(run.folder, run.row_count, other.folder, other.row_count)
         both = [run] if other is None else [run, other]
         return replace(
             found,
@@ -296,7 +301,7 @@ class Desk:
         except DataError:
             texts = {}  # it is broken, or the next line says what is wrong
         gone = store.delete(name)
-        drop_upload(texts, store, self._bench.files_in_use())
+        drop_upload(texts, store, self._all.files_in_use())
         return gone
 
     def download(self, selection: Selection, file_format: str) -> Path:
@@ -335,3 +340,31 @@ def _opened(store: RunStore, name: str) -> Run | DataError:
     except DataError as error:
         return error
     return run
+
+
+class Downloads:
+    """Folders of one page.
+
+    Args:
+        scratch: the folder that they are made in.
+    """
+
+    def __init__(self, scratch: Path) -> None:
+        self._scratch = scratch
+        self._folders: dict[str, Path] = {}
+
+    def fresh_folder(self, purpose: str) -> Path:
+        """A folder for a file, in place of the last one of this purpose."""
+        self._drop(purpose)
+        self._folders[purpose] = Path(tempfile.mkdtemp(dir=self._scratch))
+        return self._folders[purpose]
+
+    def clear(self) -> None:
+        """Remove them all."""
+        for purpose in [*self._folders]:
+            self._drop(purpose)
+
+    def _drop(self, purpose: str) -> None:
+        folder = self._folders.pop(purpose, None)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)

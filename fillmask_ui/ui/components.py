@@ -4,17 +4,20 @@ import functools
 import inspect
 import json
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
+from urllib.parse import urlencode
 
 import gradio as gr
 from gradio.context import Context
+from gradio.events import Dependency
 
 from fillmask_ui.errors import FillmaskError, explain
 from fillmask_ui.files import user_folder
 from fillmask_ui.models import available_models
 from fillmask_ui.quantizing.store import VariantStore, parts_text
+from fillmask_ui.schema import from_values
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.session import Session
 
@@ -178,3 +181,48 @@ def linked_picker(session: Session, picker: gr.Dropdown, tab: str) -> None:
     picker.change(None, [picker], None, js=chosen)
     # Links inside the page name no model; those are taken up in the browser.
     page().load(linked, None, [picker], **QUIET)
+
+
+# Longer texts stay out of the address; servers and chat programs cut addresses at about 8,000.
+MAX_TEXT_CHARACTERS = 2_000
+
+
+def link_to(tab: str, **state: str) -> str:
+    """A link to a tab with a state.
+
+    >>> link_to("explore", text="a [MASK]", words="")
+    'tab=explore&text=a+%5BMASK%5D&words='
+    """
+    return urlencode({"tab": tab, **state})
+
+
+def link() -> gr.HTML:
+    """An invisible output: the `link_to` that a handler returns for it is opened at once."""
+    return bridge("link.js")
+
+
+def on_link(
+    tab: str,
+    take: Callable[[Mapping[str, str]], Any],
+    outputs: Sequence[gr.components.Component | gr.blocks.BlockContext],
+) -> Dependency:
+    """Take links up: the address when the page opens, later those of other tabs.
+
+    Args:
+        tab: its name in links; blank to hear of links to any tab.
+        take: parameters of a link -> updates of the outputs.
+        outputs: components that a link sets.
+
+    Returns:
+        The event of the page's opening, for what has to follow it.
+    """
+
+    def follow(event: gr.EventData) -> Any:
+        return take(from_values(dict[str, str], event.parameters, "the link"))
+
+    def load(request: gr.Request) -> Any:
+        return take(request.query_params)
+
+    target = bridge("link_target.js", TAB=tab)
+    target.follow(follow, None, outputs, **QUIET)
+    return page().load(load, None, outputs, **QUIET)

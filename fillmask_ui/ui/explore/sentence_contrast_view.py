@@ -9,8 +9,8 @@ from fillmask_ui.filling import unscorable
 from fillmask_ui.filling.prompt import normalise_masks, split_words
 from fillmask_ui.show.render import render
 from fillmask_ui.show.words import token_name
-from fillmask_ui.ui.explore import lenses
-from fillmask_ui.ui.explore.lenses import Json
+from fillmask_ui.ui.explore import attribution_view
+from fillmask_ui.ui.explore.attribution_view import Json
 from fillmask_ui.ui.session import Session, check_text
 
 # Bars of two are drawn for so many words; the table has them all.
@@ -19,12 +19,12 @@ MAX_ROWS = 10
 _MAX_NAME = 28
 
 
-def pair(session: Session, values: Mapping[str, Any]) -> Json:
+def contrast_sentences(session: Session, values: Mapping[str, Any]) -> Json:
     """The sentence beside the second one, `other`: `html`, or a `hint` at what is missing.
 
     Where it cannot be had, an `error` says why.
     """
-    asked = lenses.read(session, values)
+    asked = attribution_view.read_asked(session, values)
     check_text(asked.question.other)
     mask_token = asked.model.vocabulary.mask_token
     other = normalise_masks(asked.question.other, mask_token)

@@ -1,11 +1,13 @@
 """What was measured, the worst tokens of it, and how far a job is: as HTML."""
 
 import math
+from dataclasses import dataclass
+from pathlib import Path
 
-from fillmask_ui.evaluation import Summary, TokenExample
+from fillmask_ui.evaluation import History, MeanSoFar, RunningSummary, Summary, TokenExample
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
-from fillmask_ui.runs import RunInfo
-from fillmask_ui.runs.compare import ONE_RUN_ONLY
+from fillmask_ui.runs import Run, RunInfo, compare
+from fillmask_ui.runs.compare import ONE_RUN_ONLY, compared_info
 from fillmask_ui.show.engines import engines_text, speed_text
 from fillmask_ui.show.figures import (
     Names,
@@ -19,9 +21,9 @@ from fillmask_ui.show.figures import (
 from fillmask_ui.show.numbers import duration
 from fillmask_ui.show.render import render
 from fillmask_ui.show.story import model_label, story_text
+from fillmask_ui.ui.components import notice_html
 from fillmask_ui.ui.evaluate.job import JobStatus
 from fillmask_ui.ui.evaluate.tokens import FoundTokens, TokenFilter, caption_of, token_names
-from fillmask_ui.ui.widgets import notice_html
 
 # Tokens of the story, and the characters of their sentences on each side.
 WORST_SHOWN = 3
@@ -162,3 +164,34 @@ def progress_html(status: JobStatus) -> str:
         kept = "They are kept: resume the run below to measure the rest."
         return notice_html("hint", f"Stopped after {status.seen:,}{total} texts. {kept} {notes}")
     return notice_html("hint" if notes else "none", notes)
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A stored run, or two compared, as the page shows it."""
+
+    info: RunInfo  # of the run; where two are compared, with the other's model as its baseline
+    summary: Summary  # the figures
+    history: tuple[MeanSoFar, ...]  # of the mean; empty where two are compared
+    done: bool = True  # whether all texts are in it
+    expected: int | None = None  # texts that there will be then; None where that is not known
+
+
+def stored_result(
+    folder: Path, _rows: int, other: Path | None = None, _other_rows: int = 0
+) -> Result:
+    """The figures of a run, or of two; the numbers of rows tell a run from what it grows to."""
+    run = Run(folder)
+    if other is not None:
+        second = Run(other)
+        return Result(compared_info(run, second), compare(run, second), ())
+    running = RunningSummary(
+        config=run.info.config,
+        vocabulary_size=run.info.model["vocabulary_size"],
+        limits=run.info.limits,
+    )
+    history = History()
+    for row in run.rows():
+        running.add(row)
+        history.add(row)
+    return Result(run.info, running.summary(), history.means())
