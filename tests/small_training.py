@@ -1,12 +1,13 @@
 """Training runs of a second, for tests, and their cards."""
 
 from dataclasses import replace
-from pathlib import Path
 
-from fillmask_ui.training.card import Package, PackageRequest, card_text, history_of
 from fillmask_ui.training.corpus import CorpusPart
-from fillmask_ui.training.recipe import Recipe
-from fillmask_ui.training.run import RunRequest, prepare, read_request
+from fillmask_ui.training.package_model import Package, PackageRequest, card_text, history_of
+from fillmask_ui.training.training_recipe import TrainingRecipe
+from fillmask_ui.training.training_run import RunRequest, prepare, read_request
+
+STEPS = 30  # of the run that is made once
 
 
 def small(**changes):
@@ -18,7 +19,7 @@ def small(**changes):
         "precision": "fp32",
         "validation_segments": 20,
     }
-    return Recipe(**(values | changes))
+    return TrainingRecipe(**(values | changes))
 
 
 def run(folder, text_file, config, recipe):
@@ -27,12 +28,12 @@ def run(folder, text_file, config, recipe):
     return prepared, list(prepared.rows(log_every=1))
 
 
-def card(source, *, parameters=1, compare=None, **changes):
+def card(source, *, compare=None, **changes):
     """The card of a run that was packaged without measuring anything.
 
     Changes are made to what the run was asked for.
     """
-    request = PackageRequest(source, Path(source) / "out", compare=compare)
-    made = Package(Path(source) / "out", parameters, 0.0, None)
+    request = PackageRequest(source, source / "out", compare=compare)
     asked = replace(read_request(source), **changes)
-    return card_text(request, made, asked, history_of(source, asked))
+    told = {"notes": "# A model", **history_of(source, asked)}
+    return card_text(request, Package(source / "out", 1, 0.0, None), told)

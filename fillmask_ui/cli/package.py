@@ -52,8 +52,8 @@ def package(
     agreement with PyTorch is checked, and the model card says what was measured.
     """
     need_torch()
-    from fillmask_ui.training.card import PackageRequest
-    from fillmask_ui.training.package import package as make_package
+    from fillmask_ui.training.package_model import PackageRequest
+    from fillmask_ui.training.package_model import package as make_package
 
     kept = tuple(map(CorpusPart.parse, text or ()))
     tuned, held = (CorpusPart.parse(name) if name else None for name in (calibration, evaluate))

@@ -19,10 +19,10 @@ from fillmask_ui.cli.terminal import progress_bar, say, tell
 from fillmask_ui.errors import ModelError
 from fillmask_ui.files import check_target
 from fillmask_ui.training.corpus import CorpusPart
-from fillmask_ui.training.recipe import LogRow, Recipe
+from fillmask_ui.training.training_recipe import LogRow, TrainingRecipe
 
 if TYPE_CHECKING:
-    from fillmask_ui.training.run import PreparedRun
+    from fillmask_ui.training.training_run import TrainingRun
 
 
 def need_torch() -> None:
@@ -60,7 +60,7 @@ def train(
             metavar="N",
         ),
     ] = None,
-    recipe: Recipe,
+    recipe: TrainingRecipe,
     threads: Annotated[int | None, option("CPU threads.", min=1)] = None,
 ) -> None:
     """Train a masked language model on text, from weights or from scratch.
@@ -71,7 +71,7 @@ def train(
     """
     need_torch()
     from fillmask_ui.show.charts.training import loss_figure
-    from fillmask_ui.training.run import RunRequest, prepare, read_log
+    from fillmask_ui.training.training_run import RunRequest, prepare, read_log
 
     texts = tuple(map(CorpusPart.parse, text))
     request = RunRequest(texts, output, init, config, vocabulary_size, threads)
@@ -99,9 +99,9 @@ def train(
     say(f"done: model, log and loss.html in {output}")
 
 
-def describe(run: PreparedRun) -> str:
+def describe(run: TrainingRun) -> str:
     """One paragraph on what will happen."""
-    from fillmask_ui.training.weights import missing_note
+    from fillmask_ui.training.training_run import missing_note
 
     trainer = run.trainer
     segments, config = trainer.segments, trainer.model.config

@@ -6,9 +6,7 @@ block. A *block* is a row of segments, packed best-fit: ordinary ones leave 1 % 
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +28,7 @@ class CorpusPart:
 
     @classmethod
     def parse(cls, argument: str) -> CorpusPart:
-        """`FILE` or `FILE:SHARE`; an `OptionError` for another share or where there is no file.
+        """`FILE` or `FILE:SHARE`; an `OptionError` for another share or a missing file.
 
         >>> CorpusPart.parse("/dev/null:0.4").share
         0.4
@@ -49,11 +47,22 @@ class CorpusPart:
         return cls(Path(name), share)
 
     @property
-    def files(self) -> list[Path]:
-        """The file, or those of the folder, by name."""
-        if not self.path.is_dir():
-            return [self.path]
-        return sorted([*self.path.glob("*.txt"), *self.path.glob("*.txt.gz")])
+    def argument(self) -> str:
+        """What `parse` reads, with a plain file name."""
+        return self.path.name if self.share == 1 else f"{self.path.name}:{self.share:g}"
+
+    def paragraphs(self) -> list[str]:
+        """The lines of the file or of the folder's files, by name; a `DataError` without text."""
+        paths = [self.path]
+        if self.path.is_dir():
+            paths = sorted([*self.path.glob("*.txt"), *self.path.glob("*.txt.gz")])
+        files = (file_bytes(str(path), compressed=path.suffix == ".gz") for path in paths)
+        lines = [text for file in files for line in file.lines() if (text := line.strip())]
+        if not lines:
+            raise DataError(
+                f"{self.path} holds no text; give one paragraph a line, or a folder of .txt files"
+            )
+        return lines
 
 
 @dataclass(frozen=True)
@@ -69,12 +78,7 @@ def read_paragraphs(parts: Iterable[CorpusPart]) -> Paragraphs:
     texts: list[str] = []
     copies = [np.zeros(0, np.int64)]
     for part in parts:
-        files = (file_bytes(str(path), compressed=path.suffix == ".gz") for path in part.files)
-        lines = [text for file in files for line in file.lines() if (text := line.strip())]
-        if not lines:
-            raise DataError(
-                f"{part.path} holds no text; give one paragraph a line, or a folder of .txt files"
-            )
+        lines = part.paragraphs()
         # floor((i + 1) s) - floor(i s) spreads a share evenly without a random generator.
         times = np.diff(np.floor(np.arange(len(lines) + 1) * part.share)).astype(np.int64)
         texts += [lines[i] for i in np.flatnonzero(times)]
@@ -100,24 +104,18 @@ class Segments:
         return np.diff(self.starts)
 
 
-def tokenize(
-    paragraphs: Sequence[str], tokenizer: Any, max_tokens: int, copies: np.ndarray | None = None
-) -> Segments:
-    """Paragraphs to segments of at most `max_tokens` tokens; a longer paragraph becomes several.
-
-    Each of the P paragraphs is read as often in an epoch as `copies` [P] says, once where None.
-    """
+def tokenize(paragraphs: Paragraphs, tokenizer: Any, max_tokens: int) -> Segments:
+    """Paragraphs to segments of at most `max_tokens` tokens; a longer paragraph becomes several."""
     backend = tokenizer.backend_tokenizer
     special = backend.num_special_tokens_to_add(False)
     if max_tokens <= special:
         raise OptionError(f"blocks of {max_tokens} tokens leave no room for text; take 16 or more")
-    copies = np.ones(len(paragraphs), np.int64) if copies is None else copies
     pieces: list[np.ndarray] = []
     sources: list[int] = []  # the paragraph of each piece
     backend.no_padding()
     backend.enable_truncation(max_tokens)  # what does not fit is kept as `overflowing`
-    for start in range(0, len(paragraphs), 2000):
-        encoded = backend.encode_batch(paragraphs[start : start + 2000])
+    for start in range(0, len(paragraphs.texts), 2000):
+        encoded = backend.encode_batch(paragraphs.texts[start : start + 2000])
         for number, whole in enumerate(encoded, start):
             cut = [part.ids for part in (whole, *whole.overflowing) if len(part.ids) > special]
             pieces += [np.array(ids, np.int32) for ids in cut]
@@ -126,50 +124,18 @@ def tokenize(
     if not pieces:
         raise DataError("the text tokenizes to nothing; is this the right tokenizer?")
     starts = np.cumsum([0, *map(len, pieces)])
-    return Segments(np.concatenate(pieces), starts, copies[sources], sum(map(len, paragraphs)))
+    characters = sum(map(len, paragraphs.texts))
+    return Segments(np.concatenate(pieces), starts, paragraphs.copies[sources], characters)
 
 
-def vocabulary_hash(tokenizer: Any) -> str:
-    """SHA-256 of all tokens with their ids."""
-    return hashlib.sha256(json.dumps(sorted(tokenizer.get_vocab().items())).encode()).hexdigest()
+def held_out(count: int, validation: int) -> np.ndarray:
+    """Which of `count` segments validate: int64, a tenth of them at most, evenly spread.
 
-
-def tokenize_once(
-    parts: Sequence[CorpusPart], tokenizer: Any, max_tokens: int, cache: Path
-) -> Segments:
-    """`tokenize` for files, kept in `cache` and read from there when nothing has changed."""
-    files = [[f.name, f.stat().st_size, part.share] for part in parts for f in part.files]
-    vocabulary = vocabulary_hash(tokenizer)
-    key = json.dumps({"files": files, "max_tokens": max_tokens, "tokenizer": vocabulary})
-    if cache.exists():
-        with np.load(cache) as stored:
-            if str(stored["key"]) == key:
-                arrays = {name: stored[name] for name in ("ids", "starts", "copies")}
-                return Segments(**arrays, characters=int(stored["characters"]))
-    read = read_paragraphs(parts)
-    segments = tokenize(read.texts, tokenizer, max_tokens, read.copies)
-    cache.parent.mkdir(parents=True, exist_ok=True)
-    np.savez(cache, key=key, **vars(segments))
-    return segments
-
-
-@dataclass(frozen=True)
-class Split:
-    """Indices of segments, int64 each."""
-
-    training: np.ndarray
-    validation: np.ndarray
-
-
-def split_validation(count: int, validation: int) -> Split:
-    """Segments to train on and to validate on; the latter, a tenth at most, lie evenly.
-
-    >>> split_validation(20, 2).validation.tolist()
+    >>> held_out(20, 2).tolist()
     [5, 15]
     """
     validation = min(validation, count // 10)
-    held_out = ((np.arange(validation) + 0.5) * count / max(1, validation)).astype(np.int64)
-    return Split(np.setdiff1d(np.arange(count), held_out), held_out)
+    return ((np.arange(validation) + 0.5) * count / max(1, validation)).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -201,18 +167,16 @@ def best_fit(lengths: np.ndarray, capacity: int) -> list[list[int]]:
     open_bins: list[list[int]] = [[] for _ in range(capacity + 1)]  # by room that is left
     available = 0  # bit r is set where a bin with room r is open
     for index, length in enumerate(lengths.tolist()):
-        if not 0 < length <= capacity:
-            raise ValueError(f"length {length} does not fit into 1..{capacity}")
-        if not available >> length:
-            open_bins[capacity].append(len(bins))
-            available |= 1 << capacity
-            bins.append([])
         fitting = available >> length
-        room = length + (fitting & -fitting).bit_length() - 1
-        number = open_bins[room].pop()
+        if fitting:
+            room = length + (fitting & -fitting).bit_length() - 1
+            number = open_bins[room].pop()
+            if not open_bins[room]:
+                available &= ~(1 << room)
+        else:
+            room, number = capacity, len(bins)
+            bins.append([])
         bins[number].append(index)
-        if not open_bins[room]:
-            available &= ~(1 << room)
         open_bins[room - length].append(number)
         available |= 1 << (room - length)
     return bins

@@ -17,7 +17,7 @@ from fillmask_ui.errors import ModelError
 from fillmask_ui.onnx_tools.export import export_onnx, probe_inputs
 from fillmask_ui.onnx_tools.quantize import find_products, quantize_dynamic, quantize_weight
 from fillmask_ui.onnx_tools.sharing import read_safetensors, share_weights
-from fillmask_ui.training.weights import new_model, train_tokenizer
+from fillmask_ui.training.torch_weights import new_model, train_tokenizer
 
 
 @pytest.fixture(scope="module")

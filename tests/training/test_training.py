@@ -1,38 +1,70 @@
 """The loop on tiny models: it learns, it resumes, its parts agree with plain references."""
 
 import json
+import shutil
+import signal
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from small_training import run, small
+from small_training import STEPS, card, run, small
+from typer.testing import CliRunner
 
-from fillmask_ui.errors import FillmaskError, OptionError
-from fillmask_ui.onnx_tools.export import export_onnx
+from fillmask_ui.cli import train as train_command
+from fillmask_ui.cli.main import app
+from fillmask_ui.errors import DataError, FillmaskError, OptionError
 from fillmask_ui.show.charts.training import loss_figure
-from fillmask_ui.training.blend import SHARES, copy_weights
 from fillmask_ui.training.corpus import CorpusPart
-from fillmask_ui.training.optimizer import Optimizers
-from fillmask_ui.training.run import RunRequest, prepare, read_log
-from fillmask_ui.training.weights import load_weights, new_model
+from fillmask_ui.training.torch_weights import load_weights, new_model
+from fillmask_ui.training.training_loop import make_optimizers
+from fillmask_ui.training.training_recipe import LogRow
+from fillmask_ui.training.training_run import (
+    SHARES,
+    RunRequest,
+    copy_weights,
+    prepare,
+    read_log,
+    read_request,
+)
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-def test_the_loss_falls(tmp_path, text_file, config_file, optimizer):
-    recipe = small(steps=40, optimizer=optimizer)
-    prepared, rows = run(tmp_path, text_file, config_file(), recipe)
-    losses = [row.train_nll_nats for row in rows]
+@pytest.fixture
+def request_of(text_file, config_file):
+    """What a run in a folder is asked for: by default what the run made once was asked for."""
+
+    def make(folder, **changes):
+        asked = RunRequest((CorpusPart(text_file),), folder, config=config_file())
+        return replace(asked, **changes)
+
+    return make
+
+
+@pytest.fixture
+def copied(trained, tmp_path):
+    """A copy of the finished run, to go on with."""
+    return shutil.copytree(trained, tmp_path / "copied")
+
+
+def going_on(**changes):
+    """The recipe of the finished run, or one by which it may go on."""
+    return small(steps=STEPS, validation_segments=300, **changes)
+
+
+def test_the_loss_falls(trained, tmp_path, text_file, config_file):
+    by_adamw = read_log(trained / "log.jsonl")
+    muon, by_muon = run(tmp_path, text_file, config_file(), small(steps=30, optimizer="muon"))
+    assert by_adamw[-1].train_nll_nats < by_adamw[0].train_nll_nats - 0.5
+    losses = [row.train_nll_nats for row in by_muon]
     assert np.mean(losses[-5:]) < np.mean(losses[:3]) - 0.5
-    assert rows[-1].validation_nll_nats < losses[0] - 0.5
-    assert rows[-1].rate < 0.05 * max(row.rate for row in rows)
-    assert read_log(prepared.log) == rows
+    assert by_muon[-1].validation_nll_nats < losses[0] - 0.5
+    assert by_muon[-1].rate < 0.05 * max(row.rate for row in by_muon)
+    assert read_log(muon.log) == by_muon
 
 
-def test_time_decides_the_decay(tmp_path, text_file, config_file):
+def test_time_decides_the_decay(tmp_path, request_of):
     """With a clock of ten seconds a step, one minute is six steps."""
-    request = RunRequest(
-        (CorpusPart(text_file),), tmp_path, config=config_file(), vocabulary_size=200
-    )
+    request = request_of(tmp_path, vocabulary_size=200)
     trainer = prepare(request, small(steps=None, minutes=1.0, warmup=0.0)).trainer
     ticks = iter(range(0, 10_000, 10))
     trainer.clock = lambda: float(next(ticks))
@@ -42,32 +74,192 @@ def test_time_decides_the_decay(tmp_path, text_file, config_file):
     assert [row.rate for row in rows] == pytest.approx(expected)
 
 
-def test_a_trained_folder_is_a_hugging_face_model(tmp_path, text_file, config_file):
+def test_a_trained_folder_is_a_hugging_face_model(trained):
     from transformers import pipeline
 
-    run(tmp_path, text_file, config_file(), small(steps=2))
-    best = pipeline("fill-mask", model=str(tmp_path))("the cat [MASK] the house.")
+    for name in ("log.jsonl", "loss.html", "run.json", "checkpoint.pt", "model.safetensors"):
+        assert (trained / name).stat().st_size > 0
+    assert "plotly" in (trained / "loss.html").read_text(encoding="utf-8")
+    best = pipeline("fill-mask", model=str(trained))("the cat [MASK] the house.")
     assert len(best) == 5
 
 
-def test_training_goes_on_from_weights_with_a_trimmed_vocabulary(tmp_path, text_file, config_file):
-    first, _ = run(tmp_path / "a", text_file, config_file(), small(steps=30))
-    before = first.trainer.validate().nll_nats
-    size = first.trainer.model.config.vocab_size
+@pytest.mark.parametrize(("optimizer", "dropout"), [("muon", 0.0), ("adamw", 0.1)])
+def test_a_resumed_run_equals_the_uninterrupted_one(
+    tmp_path, text_file, config_file, request_of, optimizer, dropout
+):
+    recipe = small(optimizer=optimizer, checkpoint_minutes=1e-9, whole_word=True)
+    config = config_file(hidden_dropout_prob=dropout)
+    _, whole = run(tmp_path / "whole", text_file, config, recipe)
+    request = request_of(tmp_path / "parts", config=config, vocabulary_size=200)
+    shutil.copytree(tmp_path / "whole" / "tokenizer", tmp_path / "parts" / "tokenizer")
+    interrupted = prepare(request, recipe).rows(log_every=1)
+    for _ in range(5):
+        next(interrupted)
+    interrupted.close()
+    with (tmp_path / "parts" / "log.jsonl").open("a", encoding="utf-8") as log:
+        log.write('{"step": 6, "elap')  # as if it was killed in the middle of a line
+    assert len(read_log(tmp_path / "parts" / "log.jsonl")) == 5
+    resumed = prepare(request, recipe)
+    assert resumed.resumed
+    assert resumed.trainer.state.step == 5
+    rows = list(resumed.rows(log_every=1))
+    assert [row.train_nll_nats for row in rows] == [row.train_nll_nats for row in whole[5:]]
+    assert rows[-1].validation_nll_nats == whole[-1].validation_nll_nats
+    assert [row.step for row in read_log(resumed.log)] == list(range(1, 13))
+
+
+def test_the_same_command_on_a_finished_run_changes_nothing(copied, train_arguments):
+    before = (copied / "log.jsonl").read_text()
+    result = CliRunner().invoke(app, [*train_arguments, str(copied)], catch_exceptions=False)
+    assert result.exit_code == 0
+    assert f"resumed at step {STEPS}" in result.output
+    assert (copied / "log.jsonl").read_text() == before
+
+
+def test_a_trimmed_run_keeps_its_tokens_when_the_text_changes(tmp_path, trained, sentences):
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(line for line in sentences if "remembers" not in line))
+    size = load_weights(trained).model.config.vocab_size - 30
     request = RunRequest(
-        (CorpusPart(text_file),), tmp_path / "b", init=str(tmp_path / "a"), vocabulary_size=size - 5
+        (CorpusPart(text),), tmp_path / "run", init=str(trained), vocabulary_size=size
     )
-    prepared = prepare(request, small(steps=1))
-    assert prepared.trainer.model.config.vocab_size == size - 5
-    assert len(prepared.trainer.tokenizer) == size - 5
-    assert prepared.trainer.validate().nll_nats == pytest.approx(before, abs=0.3)
+    list(prepare(request, small(steps=2)).rows())
+    kept = load_weights(tmp_path / "run").tokenizer.get_vocab()
+    assert len(kept) == size
+    text.write_text("\n".join(line for line in sentences if "remembers" in line))
+    again = prepare(request, small(steps=3)).trainer
+    assert again.state.step == 2
+    assert again.tokenizer.get_vocab() == kept
+    anew = prepare(replace(request, output=tmp_path / "anew"), small(steps=3)).trainer
+    assert anew.tokenizer.get_vocab() != kept
+    assert prepare(replace(request, vocabulary_size=None), small(steps=3)).trainer.state.step == 2
+    with pytest.raises(OptionError, match=f"has a vocabulary of {size}"):
+        prepare(replace(request, vocabulary_size=size - 1), small(steps=3))
 
 
-def test_the_end_is_the_best_average_with_the_start(tmp_path, text_file, config_file):
-    run(tmp_path / "a", text_file, config_file(), small(steps=20))
-    source = (CorpusPart(text_file),)
-    request = RunRequest(source, tmp_path / "b", init=str(tmp_path / "a"))
-    prepared = prepare(request, small(steps=15, learning_rate=0.03, blend=True))
+def test_training_goes_on_from_weights_in_the_same_folder_alone(tmp_path, trained, request_of):
+    folder, other = tmp_path / "run", shutil.copytree(trained, tmp_path / "other")
+    request = request_of(folder, config=None, init=str(trained))
+    with pytest.raises(OptionError, match=r"holds a model \(model.safetensors\)"):
+        (folder / "onnx").mkdir(parents=True)
+        (folder / "model.safetensors").touch()
+        prepare(request, small())
+    shutil.rmtree(folder)
+    started = prepare(request, small(steps=1))
+    assert started.trainer.validate().nll_nats < 4
+    list(started.rows())
+    with pytest.raises(OptionError, match=r"was started --init .*trained-run; ask for the same"):
+        prepare(replace(request, init=str(other)), small(steps=2))
+    assert prepare(request, small(steps=2)).resumed
+
+
+def test_a_run_that_would_be_another_is_refused(copied, request_of, config_file):
+    request = request_of(copied)
+    for changes, recipe, message in (
+        ({"config": config_file("roberta")}, {}, r"was started --config .*bert\.json"),
+        ({"config": None, "init": "embedded"}, {}, "started without --init"),
+        ({"vocabulary_size": 120}, {}, "leave --vocabulary-size out"),
+        ({}, {"batch_blocks": 5}, "batch_blocks was 4"),
+    ):
+        with pytest.raises(FillmaskError, match=message):
+            prepare(replace(request, **changes), going_on(**recipe))
+    size = load_weights(copied).model.config.vocab_size
+    assert prepare(replace(request, vocabulary_size=size), going_on()).resumed
+    checkpoint = copied / "checkpoint.pt"
+    stored = torch.load(checkpoint, weights_only=True)
+    torch.save(stored | {"vocabulary": "of another"}, checkpoint)
+    with pytest.raises(DataError, match="belong to other tokens"):
+        prepare(request, going_on())
+    del stored["vocabulary"]  # as earlier versions wrote it
+    torch.save(stored, checkpoint)
+    assert prepare(request, going_on()).trainer.state.step == STEPS
+    for content in (b"something else", None):
+        torch.save({"model": {}}, checkpoint)
+        if content:
+            checkpoint.write_bytes(content)
+        with pytest.raises(DataError, match="cannot be read as a training checkpoint"):
+            prepare(request, going_on())
+
+
+def test_a_run_that_goes_on_with_other_choices_says_so(copied, tmp_path, text_file, request_of):
+    before = read_request(copied)
+    text = tmp_path / "grown.txt"
+    text.write_text(text_file.read_text() + "the dog ran home\n")
+    changed = going_on(weight_decay=0.3)
+    request = request_of(copied, texts=(CorpusPart(text, 3),))
+    optimizer = prepare(request, changed).trainer.optimizers[0]
+    assert [group["weight_decay"] for group in optimizer.param_groups] == [0.3, 0.0]
+    prepare(request, changed)  # the same once more adds nothing
+    asked = read_request(copied)
+    (earlier,) = asked.earlier
+    assert earlier["until_step"] == STEPS
+    assert earlier["texts"] == [{"file": text_file.name, "share": 1.0}]
+    assert (earlier["characters"], earlier["recipe"]) == (before.characters, before.recipe)
+    assert asked.characters > before.characters
+    told = card(copied)
+    assert f"\n- until step {STEPS}: {text_file.name}; " in told
+    assert "; weight decay 0.01; precision bf16" in told
+
+
+def test_the_log_holds_no_step_of_an_abandoned_attempt(tmp_path, request_of):
+    request = request_of(tmp_path)
+    abandoned = prepare(request, small(steps=40)).rows(log_every=1)
+    for _ in range(6):
+        next(abandoned)
+    abandoned.close()
+    prepared = prepare(request, small(steps=3))
+    assert not prepared.resumed
+    rows = list(prepared.rows(log_every=1))
+    assert read_log(prepared.log) == rows
+    assert [row.step for row in rows] == [1, 2, 3]
+    prepared.log.write_text('{"step": 1}\n')
+    with pytest.raises(DataError, match=r"log\.jsonl: elapsed_seconds: field required"):
+        read_log(prepared.log)
+
+
+@pytest.fixture
+def usual_interruption():
+    """Where the tests run in a shell's background, SIGINT is ignored; here it is as in a shell."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("usual_interruption")
+def test_ctrl_c_keeps_the_step_and_the_same_command_goes_on(
+    tmp_path, train_arguments, request_of, monkeypatch
+):
+    def press(row):
+        if row.step == 10:
+            signal.raise_signal(signal.SIGINT)
+        return ""
+
+    monkeypatch.setattr(train_command, "row_text", press)
+    result = CliRunner().invoke(app, [*train_arguments, str(tmp_path)])
+    assert result.exit_code == 130, result.output
+    assert "stopped; step 11 is in" in result.output
+    assert not (tmp_path / "model.safetensors").exists()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    resumed = prepare(request_of(tmp_path), small(steps=13, validation_segments=300))
+    assert resumed.trainer.state.step == 11
+    assert [row.step for row in resumed.rows()] == [13]
+    assert [row.step for row in read_log(tmp_path / "log.jsonl")] == [10, 11, 13]
+
+
+@pytest.mark.usefixtures("usual_interruption")
+def test_a_second_ctrl_c_interrupts_at_once():
+    with train_command.interruption() as stop:
+        assert not stop()
+        signal.raise_signal(signal.SIGINT)
+        assert stop()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_the_end_is_the_best_average_with_the_start(tmp_path, trained, request_of):
+    request = request_of(tmp_path / "b", config=None, init=str(trained))
+    prepared = prepare(request, small(steps=10, learning_rate=0.03, blend=True))
     start = copy_weights(prepared.trainer.model)
     last = list(prepared.rows())[-1]
     trials = json.loads((tmp_path / "b" / "blend.json").read_text())
@@ -77,17 +269,20 @@ def test_the_end_is_the_best_average_with_the_start(tmp_path, text_file, config_
     whole = next(one for one in trials if one["share"] == 1)
     assert whole["nll_nats"] == pytest.approx(last.validation_nll_nats)
     saved = load_weights(tmp_path / "b").model.state_dict()
-    trained = torch.load(tmp_path / "b" / "checkpoint.pt", weights_only=True)["model"]
+    stored = torch.load(tmp_path / "b" / "checkpoint.pt", weights_only=True)["model"]
     for name, tensor in saved.items():
-        expected = (1 - best["share"]) * start[name] + best["share"] * trained[name]
+        expected = (1 - best["share"]) * start[name] + best["share"] * stored[name]
         torch.testing.assert_close(tensor, expected)
+    told = card(tmp_path / "b")
+    assert f"{best['share']:.0%} of the trained ones was best" in told
+    assert f"| 100% | {whole['nll_nats']:.3f} | {whole['top1']:.1%} |" in told
     with pytest.raises(OptionError, match="--init"):
-        run(tmp_path / "c", text_file, config_file(), small(blend=True))
+        prepare(request_of(tmp_path / "c"), small(blend=True))
 
 
 def test_muon_takes_the_matrices_and_adamw_the_rest(tokenizer, config_file):
     model = new_model(config_file(), tokenizer)
-    muon, adamw = Optimizers(model, "muon", 1e-3, 0.01).all
+    muon, adamw = make_optimizers(model, small(optimizer="muon"))
     assert isinstance(muon, torch.optim.Muon)
     embeddings = model.get_input_embeddings().weight
     assert any(p is embeddings for group in adamw.param_groups for p in group["params"])
@@ -101,6 +296,7 @@ def test_muon_takes_the_matrices_and_adamw_the_rest(tokenizer, config_file):
         {"minutes": 1.0},
         {"steps": None},
         {"steps": 0},
+        {"steps": None, "minutes": 0.0},
         {"mask_share": 0.0},
         {"mask_share": 1.0},
         {"warmup": 1.0},
@@ -115,56 +311,33 @@ def test_impossible_recipes_are_refused(changes):
         small(**changes)
 
 
-@pytest.mark.parametrize(
-    ("patched", "error", "call"),
-    [
-        ("transformers.AutoTokenizer.from_pretrained", OSError, "load_weights"),
-        ("torch.onnx.export", torch.onnx.OnnxExporterError, "export_onnx"),
-    ],
-)
-def test_an_error_without_a_message_is_told_by_its_kind(
-    tmp_path, tokenizer, config_file, monkeypatch, patched, error, call
-):
-    model = new_model(config_file(), tokenizer)
-
-    def fail(*arguments, **options):
-        raise error("")
-
-    monkeypatch.setattr(patched, fail)
-    calls = {
-        "load_weights": lambda: load_weights("embedded"),
-        "export_onnx": lambda: export_onnx(model),
-    }
-    with pytest.raises(FillmaskError, match=error.__name__):
-        calls[call]()
-
-
-def test_unusable_inputs_have_a_message(tmp_path, text_file, config_file):
-    source = (CorpusPart(text_file),)
-    bad = tmp_path / "bad.json"
+def test_unusable_inputs_have_a_message_and_leave_nothing(tmp_path, request_of):
+    bad, none = tmp_path / "bad.json", tmp_path / "none.json"
     bad.write_text('{"model_type": "resnet"}')
-    none = tmp_path / "none.json"
     none.write_text("{}")
-    for request, recipe in (
-        (RunRequest(source, tmp_path / "1", init=str(tmp_path)), small()),
-        (RunRequest(source, tmp_path / "2", config=bad, vocabulary_size=200), small()),
-        (RunRequest(source, tmp_path / "3", config=none, vocabulary_size=200), small()),
-        (RunRequest(source, tmp_path / "4", config=config_file()), small(device="tpu9")),
-        (RunRequest(source, tmp_path / "5", config=config_file()), small(batch_blocks=4000)),
-        (RunRequest(source, tmp_path / "6", config=config_file()), small(block_tokens=2)),
+    for changes, recipe in (
+        ({"config": None, "init": str(tmp_path)}, {}),
+        ({"config": bad, "vocabulary_size": 200}, {}),
+        ({"config": none, "vocabulary_size": 200}, {}),
+        ({}, {"device": "tpu9"}),
+        ({}, {"batch_blocks": 4000}),
+        ({}, {"block_tokens": 2}),
     ):
         with pytest.raises(FillmaskError):
-            prepare(request, recipe)
-    with pytest.raises(OptionError):
-        RunRequest(source, tmp_path)
-    with pytest.raises(OptionError):
-        RunRequest((), tmp_path, config=config_file())
+            prepare(request_of(tmp_path / "new", **changes), small(**recipe))
+        assert not (tmp_path / "new").exists()
+    for changes in ({"config": None}, {"texts": ()}):
+        with pytest.raises(OptionError):
+            request_of(tmp_path, **changes)
 
 
-def test_the_plot_holds_both_losses(tmp_path, text_file, config_file):
-    _, rows = run(tmp_path, text_file, config_file(), small(steps=4, validation_minutes=1e-9))
+def test_the_plot_holds_both_losses():
+    rows = [
+        LogRow(step, step, step / 4, 100 * step, 0.1, 1e-3, 5 - step, 1.0, own, own and 0.5)
+        for step, own in ((1, None), (2, 3.5), (3, None), (4, 2.5))
+    ]
     training, validation = loss_figure(rows).data
-    assert list(training.x) == [row.tokens for row in rows]
-    assert list(training.y) == [row.train_nll_nats for row in rows]
-    assert list(validation.y) == [row.validation_nll_nats for row in rows]
-    assert f"{rows[-1].train_nll_nats:.3f}" in loss_figure(rows).layout.meta["description"]
+    assert list(training.x) == [100, 200, 300, 400]
+    assert list(training.y) == [4, 3, 2, 1]
+    assert (list(validation.x), list(validation.y)) == ([200, 400], [3.5, 2.5])
+    assert "last 1.000" in loss_figure(rows).layout.meta["description"]

@@ -10,7 +10,7 @@ from fillmask_ui.show.charts.chart import ACCENT, MUTED, new_figure
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from fillmask_ui.training.recipe import LogRow
+    from fillmask_ui.training.training_recipe import LogRow
 
 
 def loss_figure(rows: Sequence[LogRow]) -> go.Figure:

@@ -1,4 +1,4 @@
-"""What the loop asks of a Hugging Face masked LM: one loss, on the hidden positions alone.
+"""BERT's objective on packed rows: fresh masks for each batch, logits at hidden positions alone.
 
 Two shortcuts, for any architecture whose head works position by position:
 
@@ -6,6 +6,13 @@ Two shortcuts, for any architecture whose head works position by position:
   so logits are [M, V] and never [B, T, V];
 - segments that share a row do not see each other, where the architecture takes a [B, 1, T, T]
   mask and explicit positions. Whether it does is found by a probe, not looked up in a table.
+
+Axes: B rows, T tokens, M hidden positions, V vocabulary.
+
+Source:
+    Devlin et al. 2018, arXiv:1810.04805, section 3.1 and appendix A.1; whole words as in the second
+    release of the same authors' code (May 2019), where the tokens of a chosen word are shown, drawn
+    or kept each by its own 80/10/10.
 """
 
 from __future__ import annotations
@@ -14,7 +21,69 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from fillmask_ui.models.subword_prefixes import SubwordPrefixes
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """A batch with tokens hidden."""
+
+    input_ids: torch.Tensor  # int64 [B, T], what the model sees
+    rows: torch.Tensor  # int64 [M]
+    cols: torch.Tensor  # int64 [M]
+    targets: torch.Tensor  # int64 [M], the true tokens
+
+
+class Hiding:
+    """How tokens are hidden: each ordinary token, or each word of them, with the same probability.
+
+    Args:
+        tokenizer: with a mask token.
+        vocabulary_size: random tokens are drawn from [0, vocabulary_size).
+        whole_words: whether words are hidden with all their tokens.
+    """
+
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerFast, vocabulary_size: int, whole_words: bool = False
+    ) -> None:
+        self._special = torch.tensor(sorted(set(tokenizer.all_special_ids)))  # padding is one
+        self._mask, self._size = tokenizer.mask_token_id, vocabulary_size
+        # Bool [V]: the tokens that continue the word to their left (`##ing`, no `Ġ` or `▁`).
+        self.continues: torch.Tensor | None = None
+        if whole_words:
+            tokens = tokenizer.get_vocab()
+            prefixes = SubwordPrefixes.of(tokens)
+            self.continues = torch.zeros(max(tokens.values()) + 1, dtype=torch.bool)
+            for token, token_id in tokens.items():
+                self.continues[token_id] = prefixes.is_continuation(token)
+
+    def hide(
+        self, ids: torch.Tensor, share: float, generator: torch.Generator, *, words: bool = True
+    ) -> Hidden:
+        """Choose `share`, in (0, 1), of int64 [B, T] on the CPU.
+
+        Of the chosen, 80 % become the mask token, 10 % a uniformly drawn token, 10 % stay. With
+        `words` off tokens are chosen one by one whatever the recipe says.
+        """
+        ordinary = ~torch.isin(ids, self._special)  # [B, T]
+        draw = torch.rand(ids.shape, generator=generator)
+        if words and self.continues is not None:
+            inside = self.continues[ids] & ordinary
+            inside[:, 1:] &= ordinary[:, :-1]
+            inside[:, 0] = False
+            cols = torch.arange(ids.shape[1]).expand(ids.shape)
+            begins = torch.where(inside, 0, cols).cummax(dim=1).values  # column of the word's first
+            draw = draw.gather(1, begins)
+        rows, cols = (ordinary & (draw < share)).nonzero(as_tuple=True)  # [M], [M]
+        targets = ids[rows, cols]
+        fate = torch.rand(rows.shape, generator=generator)
+        drawn = torch.randint(self._size, rows.shape, generator=generator)
+        shown = torch.where(fate < 0.8, self._mask, torch.where(fate < 0.9, drawn, targets))
+        input_ids = ids.clone()
+        input_ids[rows, cols] = shown
+        return Hidden(input_ids, rows, cols, targets)
 
 
 @dataclass(frozen=True)

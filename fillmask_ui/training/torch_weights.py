@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,19 +15,17 @@ from tokenizers.trainers import WordPieceTrainer
 from transformers import AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokenizerFast
 
 from fillmask_ui.errors import ModelError, OptionError, opening
-from fillmask_ui.files import asset
+from fillmask_ui.files import asset, write_text
 from fillmask_ui.models.hub_models import fetch_model
 from fillmask_ui.models.loading_progress import quiet_transformers, silent
 from fillmask_ui.models.model_choice import parse_reference
-from fillmask_ui.models.model_files import files_in_folder
+from fillmask_ui.models.model_files import WEIGHTS, files_in_folder
 from fillmask_ui.models.torch_model import plain_config
 from fillmask_ui.models.vocabulary import read_tokenizer
 from fillmask_ui.models.weights import refuse_mismatched
 from fillmask_ui.schema import from_json
 
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-# What configs call the dropout of heads that a masked LM does not have.
-_OTHER_HEADS = ("classifier", "cls", "pooler", "qa", "seq_classif", "summary")
 
 
 @dataclass(frozen=True)
@@ -36,31 +35,6 @@ class Weights:
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerFast  # with a mask token
     missing: tuple[str, ...] = ()  # names of the weights that the files lack: random numbers
-
-
-def missing_note(names: Sequence[str]) -> str:
-    """A remark on weights that a start lacks.
-
-    >>> missing_note(["head.bias", "head.weight"])
-    '2 tensors that the start lacks, such as head.bias, began as random numbers'
-    """
-    return f"{len(names)} tensors that the start lacks, such as {names[0]}, began as random numbers"
-
-
-def dropout_values(config: dict[str, Any]) -> dict[str, float]:
-    """What a Hugging Face config says of dropout in a masked LM, zeros left out.
-
-    >>> dropout_values({"hidden_dropout_prob": 0.1, "attention_dropout": 0.0, "qa_dropout": 0.1})
-    {'hidden_dropout_prob': 0.1}
-    """
-    return {
-        name: value
-        for name, value in config.items()
-        if "drop" in name
-        and not name.startswith(_OTHER_HEADS)
-        and isinstance(value, float)
-        and value > 0
-    }
 
 
 def _attention(device: str) -> str | None:
@@ -83,21 +57,26 @@ def load_weights(reference: str | Path, device: str = "cpu") -> Weights:
         ModelError: if it holds no masked LM with weights and a tokenizer.
         NetworkError: if it has to be fetched and cannot be.
     """
-    parsed = parse_reference(reference)
+    name, parsed = str(reference), parse_reference(reference)
     if parsed.kind == "file":
         raise ModelError(
-            f"{str(reference)!r} is a file; give the folder of a model with its safetensors weights"
+            f"{name!r} is a file; give the folder of a model with its safetensors weights"
         )
     if parsed.kind == "hub":
         folder = fetch_model(parsed, "torch", None, silent).folder
     else:
         folder = parsed.path or asset("model")
-    files = files_in_folder(str(reference), folder, "torch")
+    files_in_folder(name, folder, "torch")  # which says what is missing
     tokenizer = load_tokenizer(folder)
-    with opening("a model", str(reference)), quiet_transformers():
+    if tokenizer.mask_token_id is None:
+        raise ModelError(
+            f"the tokenizer of {name!r} has no mask token, so nothing can be hidden; choose a "
+            "model for fill-mask"
+        )
+    with opening("a model", name), quiet_transformers():
         model, info = AutoModelForMaskedLM.from_pretrained(
             folder,
-            config=plain_config(folder, str(reference)),
+            config=plain_config(folder, name),
             dtype=torch.float32,
             attn_implementation=_attention(device),
             use_safetensors=True,
@@ -105,12 +84,7 @@ def load_weights(reference: str | Path, device: str = "cpu") -> Weights:
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # to say which they are
         )
-    refuse_mismatched(files.name, info["mismatched_keys"])
-    if tokenizer.mask_token_id is None:
-        raise ModelError(
-            f"the tokenizer of {str(reference)!r} has no mask token, so nothing can be hidden; "
-            "choose a model for fill-mask"
-        )
+    refuse_mismatched(name, info["mismatched_keys"])
     return Weights(model, tokenizer, tuple(sorted(info["missing_keys"])))
 
 
@@ -176,3 +150,46 @@ def new_model(
     if isinstance(limit, int):
         tokenizer.model_max_length = limit
     return model.float()
+
+
+def write_tokenizer(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
+    """`tokenizer.json` without blanks and a configuration of what matters.
+
+    The class is the plain one: those of a family build the normalizer and the splitting into words
+    anew from their own arguments, whatever `tokenizer.json` says.
+    """
+    content = json.loads(tokenizer.backend_tokenizer.to_str())
+    content["truncation"] = content["padding"] = None
+    compact = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    write_text(compact, folder / "tokenizer.json")
+    config = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_input_names": list(tokenizer.model_input_names),
+        "model_max_length": tokenizer.model_max_length,
+    }
+    for kind in ("unk", "cls", "sep", "pad", "mask", "bos", "eos"):
+        if token := getattr(tokenizer, f"{kind}_token"):
+            config[f"{kind}_token"] = str(token)
+    text = json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False)
+    write_text(text + "\n", folder / "tokenizer_config.json")
+
+
+def write_weights(model: PreTrainedModel, folder: Path) -> None:
+    """`config.json` and float16 weights.
+
+    The model's own weights are rounded in place and stay float32: what every runtime will compute
+    with. Values that are not in the file, such as the frequencies of rotary positions, stay as
+    they are.
+
+    Raises:
+        ModelError: if a weight does not fit into float16.
+    """
+    largest = max(float(p.detach().abs().max()) for p in model.parameters())
+    if not largest < torch.finfo(torch.float16).max:
+        raise ModelError(f"a weight of {largest:g} does not fit into float16")
+    half = copy.deepcopy(model).half()
+    with quiet_transformers():
+        half.save_pretrained(folder)
+    model.load_state_dict(half.state_dict())
+    (folder / WEIGHTS).chmod(0o644)  # safetensors writes files that only the owner may read
+    (folder / "generation_config.json").unlink(missing_ok=True)

@@ -89,24 +89,23 @@ class ClozeFigures:
 
 def measure_cloze(model: MaskedLM, items: list[ClozeItem]) -> ClozeFigures:
     """What the model puts at each sentence's mask, against what is accepted there."""
-    first, five = list[bool](), list[bool]()
-    kinds: dict[str, list[bool]] = {}
-    guesses: list[str] = []
+    first: list[str] = []
+    kinds: dict[str, list[bool]] = {}  # whether an accepted word is among the first five
+    right = 0
     for item in items:
         masks = fill(model, item.text, top_k=5).masks if "[MASK]" in item.text else ()
         if len(masks) != 1:
             raise DataError(f"a cloze item has one [MASK]; {len(masks)} stand in {item.text!r}")
         words = [candidate.word.lower() for candidate in masks[0].candidates]
-        guesses.append(words[0])
-        first.append(words[0] in item.accepted)
-        five.append(not set(words).isdisjoint(item.accepted))
-        kinds.setdefault(item.kind, []).append(five[-1])
+        first.append(words[0])
+        right += words[0] in item.accepted
+        kinds.setdefault(item.kind, []).append(not set(words).isdisjoint(item.accepted))
     return ClozeFigures(
         items=len(items),
-        top1=float(np.mean(first)),
-        top5=float(np.mean(five)),
+        top1=right / len(items),
+        top5=sum(map(sum, kinds.values())) / len(items),
         top5_by_kind={kind: float(np.mean(hits)) for kind, hits in sorted(kinds.items())},
-        guesses=tuple(guesses),
+        guesses=tuple(first),
     )
 
 

@@ -3,16 +3,20 @@ stop.
 
 Everything random follows from (seed, step) or (seed, epoch); with the weights, the optimizer's
 state and the clock in a checkpoint, a resumed run equals the uninterrupted one.
+
+Muon (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/) orthogonalises the update of
+the hidden layers' matrices; embeddings, biases and norms stay with AdamW.
 """
 
 from __future__ import annotations
 
-import functools
-import pickle
+import hashlib
+import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,23 +24,48 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from fillmask_ui.errors import DataError, opening
 from fillmask_ui.models.torch_model import torch_device
-from fillmask_ui.training.corpus import (
-    Blocks,
-    Segments,
-    epoch_blocks,
-    pack,
-    split_validation,
-    vocabulary_hash,
-)
-from fillmask_ui.training.masks import Hidden, continuations, hide
-from fillmask_ui.training.network import HiddenPositionModel
-from fillmask_ui.training.optimizer import Optimizers, rate_factor
-from fillmask_ui.training.recipe import LogRow, Recipe
+from fillmask_ui.training.corpus import Blocks, Segments, epoch_blocks, held_out, pack
+from fillmask_ui.training.hidden_position_loss import Hidden, HiddenPositionModel, Hiding
+from fillmask_ui.training.training_recipe import LogRow, TrainingRecipe
 
 VALIDATION_SHARE = 0.15  # losses are compared at BERT's share, whatever the training share
 
 # What cannot change when a run is resumed; its length and learning rate can.
 _FIXED = ("block_tokens", "batch_blocks", "optimizer", "seed", "validation_segments")
+
+
+def rate_factor(progress: float, warmup: float) -> float:
+    """Factor on the peak learning rate: linear warm-up, then linear decay to zero at 1.
+
+    `progress`, in [0, 1], and `warmup`, in [0, 1), are parts of all steps or of the time.
+
+    >>> [rate_factor(p, 0.2) for p in (0.1, 0.2, 0.6, 1.0)]
+    [0.5, 1.0, 0.5, 0.0]
+    """
+    return progress / warmup if progress < warmup else (1 - progress) / (1 - warmup)
+
+
+def make_optimizers(model: PreTrainedModel, recipe: TrainingRecipe) -> list[torch.optim.Optimizer]:
+    """AdamW, or Muon for the matrices and AdamW for the rest; only matrices decay."""
+    rate, output = recipe.learning_rate, model.get_output_embeddings()
+    embeddings = {
+        id(parameter)
+        for module in model.modules()
+        if isinstance(module, torch.nn.Embedding) or module is output
+        for parameter in module.parameters()
+    }
+    matrices: list[torch.nn.Parameter] = []
+    plain: list[torch.nn.Parameter] = []
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            is_matrix = parameter.ndim == 2 and id(parameter) not in embeddings
+            (matrices if is_matrix else plain).append(parameter)
+    decaying = {"params": matrices, "weight_decay": recipe.weight_decay}
+    groups: list[dict[str, Any]] = [decaying, {"params": plain, "weight_decay": 0.0}]
+    made: list[torch.optim.Optimizer] = []
+    if recipe.optimizer == "muon":
+        made.append(torch.optim.Muon([groups.pop(0)], rate, adjust_lr_fn="match_rms_adamw"))
+    return [*made, torch.optim.AdamW(groups, rate, betas=(0.9, 0.98), fused=True)]
 
 
 @dataclass
@@ -70,14 +99,14 @@ def _int64(values: np.ndarray) -> torch.Tensor:
 
 
 class Trainer:
-    """Weights, optimizer and text of one run."""
+    """Weights, optimizers and text of one run."""
 
     def __init__(
         self,
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerFast,
         segments: Segments,
-        recipe: Recipe,
+        recipe: TrainingRecipe,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.recipe, self.tokenizer, self.segments, self.clock = recipe, tokenizer, segments, clock
@@ -89,17 +118,10 @@ class Trainer:
         if recipe.compile:
             body = model.base_model
             body.forward = torch.compile(body.forward, dynamic=False)
-        rate, decay = recipe.learning_rate, recipe.weight_decay
-        self.optimizers = Optimizers(model, recipe.optimizer, rate, decay)
-        self._hide = functools.partial(
-            hide,
-            special_ids=torch.tensor(sorted(set(tokenizer.all_special_ids))),
-            mask_id=tokenizer.mask_token_id,
-            vocabulary_size=model.config.vocab_size,
-        )
-        self.continues = continuations(tokenizer) if recipe.whole_word else None
-        split = split_validation(len(segments), recipe.validation_segments)
-        self.chosen, self.held = split.training, split.validation
+        self.optimizers = make_optimizers(model, recipe)
+        self.hiding = Hiding(tokenizer, model.config.vocab_size, recipe.whole_word)
+        self.held = held_out(len(segments), recipe.validation_segments)
+        self._chosen = np.setdiff1d(np.arange(len(segments)), self.held)
         self.state = _State()
         self._blocks = self._epoch()
         if len(self._blocks) < recipe.batch_blocks:
@@ -110,7 +132,7 @@ class Trainer:
 
     def _epoch(self) -> Blocks:
         size, seed, pad_id = self.recipe.block_tokens, self.recipe.seed, self.tokenizer.pad_token_id
-        return epoch_blocks(self.segments, self.chosen, size, pad_id, seed, self.state.epoch)
+        return epoch_blocks(self.segments, self._chosen, size, pad_id, seed, self.state.epoch)
 
     def _logits(self, hidden: Hidden, batch: Blocks) -> torch.Tensor:
         """Float32 [M, V] on the device, at the hidden positions of a batch."""
@@ -146,23 +168,27 @@ class Trainer:
         started = self.clock()
         batch = self._next_batch()
         generator = torch.Generator().manual_seed(recipe.seed * 1_000_003 + state.step)
-        ids, share = _int64(batch.ids), recipe.mask_share
-        hidden = self._hide(ids, share=share, generator=generator, continues=self.continues)
+        hidden = self.hiding.hide(_int64(batch.ids), recipe.mask_share, generator)
         # Dropout draws from torch's own generator, whose state is in no checkpoint.
         torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
         self.model.train()
         logits = self._logits(hidden, batch)
         loss = torch.nn.functional.cross_entropy(logits, hidden.targets.to(self.device))
         loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip)
         # A run by steps takes the middle of each step: neither the first nor the last is lost.
         progress = (state.step + 0.5) / recipe.steps if recipe.steps else self._progress()
-        factor = rate_factor(progress, recipe.warmup)
-        norm = self.optimizers.step(factor, recipe.clip)
+        rate = recipe.learning_rate * rate_factor(progress, recipe.warmup)
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
         state.step += 1
         state.tokens += int((batch.segment > 0).sum())
         nll = float(loss.detach())
         state.elapsed_seconds += self.clock() - started
-        return Update(nll, norm, factor * recipe.learning_rate)
+        return Update(nll, float(norm), rate)
 
     @torch.no_grad()
     def validate(self) -> Validation:
@@ -175,15 +201,15 @@ class Trainer:
         for start in range(0, len(blocks), recipe.batch_blocks):
             # Filled up to a whole batch, so that a compiled body sees one shape only.
             index = np.arange(start, start + recipe.batch_blocks)
-            real = torch.from_numpy(index < len(blocks))
             batch = blocks.rows(np.minimum(index, len(blocks) - 1))
-            hidden = self._hide(_int64(batch.ids), share=VALIDATION_SHARE, generator=generator)
-            hidden = hidden.keep(real[hidden.rows])
+            ids = _int64(batch.ids)
+            hidden = self.hiding.hide(ids, VALIDATION_SHARE, generator, words=False)
+            real = torch.from_numpy(index < len(blocks))[hidden.rows]
             logits, targets = self._logits(hidden, batch), hidden.targets.to(self.device)
             losses = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
-            total += float(losses.double().sum())
-            right += int((logits.argmax(-1) == targets).sum())
-            count += len(targets)
+            total += float(losses[real].double().sum())
+            right += int((logits.argmax(-1) == targets)[real].sum())
+            count += int(real.sum())
         return Validation(total / count, right / count)
 
     def run(
@@ -238,38 +264,46 @@ class Trainer:
         torch.save(
             {
                 "model": self.model.state_dict(),
-                "optimizers": self.optimizers.state_dict(),
+                "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
                 "state": asdict(self.state),
                 "recipe": asdict(self.recipe),
-                "vocabulary": vocabulary_hash(self.tokenizer),
+                "vocabulary": _vocabulary_hash(self.tokenizer),
             },
             partial,
         )
         partial.replace(path)
 
     def load(self, path: Path) -> None:
-        """Go on where a checkpoint of the same tokens and a like recipe stands."""
+        """Go on where a checkpoint of the same tokens and a like recipe stands.
+
+        The weight decay is that asked for now.
+        """
         with opening("a training checkpoint", path):
-            try:
-                stored = torch.load(path, map_location=self.device, weights_only=True)
-            except pickle.UnpicklingError as error:  # what torch advises would run others' code
-                raise DataError(f"{path} holds more than tensors and numbers") from error
-            if not isinstance(stored, dict) or "recipe" not in stored:
-                raise DataError(f"{path} cannot be read as a training checkpoint: it has no recipe")
-            changed = [
-                f"{name} was {stored['recipe'][name]}"
-                for name in _FIXED
-                if stored["recipe"][name] != getattr(self.recipe, name)
-            ]
-            vocabulary = vocabulary_hash(self.tokenizer)
-            # Checkpoints of earlier versions do not name theirs.
-            if stored.get("vocabulary", vocabulary) != vocabulary:
-                changed.append("its weights belong to other tokens")
-            if changed:
-                raise DataError(
-                    f"{path} is of another run, {', '.join(changed)}; give another output folder"
-                )
-            self.model.load_state_dict(stored["model"])
-            self.optimizers.load_state_dict(stored["optimizers"])
-            self.state = _State(**stored["state"])
+            stored = torch.load(path, map_location=self.device, weights_only=True)
+        if not isinstance(stored, dict) or "recipe" not in stored:
+            raise DataError(f"{path} cannot be read as a training checkpoint: it has no recipe")
+        changed = [
+            f"{name} was {stored['recipe'][name]}"
+            for name in _FIXED
+            if stored["recipe"][name] != getattr(self.recipe, name)
+        ]
+        vocabulary = _vocabulary_hash(self.tokenizer)
+        # Checkpoints of earlier versions do not name theirs.
+        if stored.get("vocabulary", vocabulary) != vocabulary:
+            changed.append("its weights belong to other tokens")
+        if changed:
+            raise DataError(
+                f"{path} is of another run, {', '.join(changed)}; give another output folder"
+            )
+        self.model.load_state_dict(stored["model"])
+        for optimizer, state in zip(self.optimizers, stored["optimizers"], strict=True):
+            for group, before in zip(optimizer.param_groups, state["param_groups"], strict=True):
+                before["weight_decay"] = group["weight_decay"]
+            optimizer.load_state_dict(state)
+        self.state = _State(**stored["state"])
         self._blocks = self._epoch()
+
+
+def _vocabulary_hash(tokenizer: PreTrainedTokenizerFast) -> str:
+    """SHA-256 of all tokens with their ids."""
+    return hashlib.sha256(json.dumps(sorted(tokenizer.get_vocab().items())).encode()).hexdigest()

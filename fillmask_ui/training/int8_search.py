@@ -1,4 +1,4 @@
-"""Choose an int8 scheme by measured loss per byte.
+"""Choose how a model is quantized to int8 by measured loss per byte.
 
 A matrix that stays in full precision is shared with the safetensors file, so it makes the int8
 graph smaller on disk; what it costs is the speed and memory of integer products. The search
@@ -17,12 +17,19 @@ from pathlib import Path
 import onnx
 
 from fillmask_ui.models import load_model
-from fillmask_ui.onnx_tools.quantize import find_products
-from fillmask_ui.quantizing.hub_folder import FULL, INT8
-from fillmask_ui.training.folder import Int8Scheme, write_int8
-from fillmask_ui.training.measure import measure_text
+from fillmask_ui.onnx_tools.quantize import find_products, quantize_dynamic
+from fillmask_ui.quantizing.hub_folder import FULL, INT8, write_graph
+from fillmask_ui.training.held_out import measure_text
 
 TOLERANCE = 0.01  # of the full-precision loss
+
+
+@dataclass(frozen=True)
+class Int8Scheme:
+    """How the int8 graph is made."""
+
+    per_channel: bool = True  # one scale per output column, or one per matrix
+    keep: tuple[str, ...] = ()  # layers that stay in full precision, by their names in the model
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,12 @@ class SchemeSearch:
     chosen_label: str  # its label
 
 
+def write_int8(graph: onnx.ModelProto, folder: Path, scheme: Int8Scheme) -> Path:
+    """Quantize the float32 graph and save it as the folder's int8 model."""
+    quantized = quantize_dynamic(graph, per_channel=scheme.per_channel, keep=scheme.keep)
+    return write_graph(quantized, folder, INT8)
+
+
 def search_scheme(
     graph: onnx.ModelProto,  # in float32 with its weights inside
     folder: Path,  # holds the full-precision model; its int8 file is overwritten by each trial
@@ -58,36 +71,28 @@ def search_scheme(
         role = re.sub(r"\.\d+\.", ".*.", product.layer)
         layers_of.setdefault(role, []).append(product.layer)
 
+    def keeping(roles: list[str]) -> Int8Scheme:
+        return Int8Scheme(keep=tuple(layer for role in roles for layer in layers_of[role]))
+
     def trial(scheme: Int8Scheme, label: str) -> SchemeTrial:
         path = write_int8(graph, folder, scheme)
-        done = SchemeTrial(
-            label,
-            measure_text(load_model(folder, onnx_file=INT8), paragraphs).nll_nats,
-            sum(product.weight.size for product in products if product.layer not in scheme.keep),
-            path.stat().st_size,
-        )
-        report(f"int8, {label}: {done.nll_nats:.4f} nats")
-        return done
-
-    def keeping(roles: list[str]) -> Int8Scheme:
-        return Int8Scheme(keep=tuple(layer for name in roles for layer in layers_of[name]))
+        nll_nats = measure_text(load_model(folder, onnx_file=INT8), paragraphs).nll_nats
+        sizes = (product.weight.size for product in products if product.layer not in scheme.keep)
+        report(f"int8, {label}: {nll_nats:.4f} nats")
+        return SchemeTrial(label, nll_nats, sum(sizes), path.stat().st_size)
 
     full = measure_text(load_model(folder, onnx_file=FULL), paragraphs).nll_nats
-    trials = [
-        trial(Int8Scheme(per_channel=False), "one scale a matrix"),
-        trial(Int8Scheme(), "one scale a column (per channel)"),
-    ]
-    best, kept = trials[-1], list[str]()
+    per_matrix = trial(Int8Scheme(per_channel=False), "one scale a matrix")
+    best, kept = trial(Int8Scheme(), "one scale a column (per channel)"), list[str]()
+    trials = [per_matrix, best]
     while best.nll_nats > full * (1 + TOLERANCE) and len(kept) < len(layers_of) - 1:
         options: dict[str, SchemeTrial] = {}
-        for name in (name for name in layers_of if name not in kept):
-            label = f"per channel, full precision: {', '.join([*kept, name])}"
-            options[name] = trial(keeping([*kept, name]), label)
+        gains: dict[str, float] = {}  # nats per byte of int8 that is given back
+        for role in (role for role in layers_of if role not in kept):
+            label = f"per channel, full precision: {', '.join([*kept, role])}"
+            one = options[role] = trial(keeping([*kept, role]), label)
+            gains[role] = (best.nll_nats - one.nll_nats) / (best.int8_bytes - one.int8_bytes)
         trials += options.values()
-        gains = {  # nats per byte of int8 that is given back
-            name: (best.nll_nats - one.nll_nats) / (best.int8_bytes - one.int8_bytes)
-            for name, one in options.items()
-        }
         winner = max(gains, key=gains.__getitem__)
         if options[winner].nll_nats >= best.nll_nats:
             break

@@ -9,15 +9,15 @@ from fillmask_ui.options import check_options, option
 
 
 @dataclass(frozen=True)
-class Recipe:
+class TrainingRecipe:
     """Every choice that shapes a run, apart from the text and the initial weights."""
 
     # Exactly one of `minutes` and `steps` is given.
     minutes: float | None = option(None, "Length of the run; the rate decays to zero at its end.")
-    steps: int | None = option(None, "Length in optimizer steps instead.")
+    steps: int | None = option(None, "Length in optimizer steps instead.", least=1)
     # T; positions are kept as int16
     block_tokens: int = option(192, "Tokens a row.", most=32_767)
-    batch_blocks: int = option(20, "Rows a step.")  # B
+    batch_blocks: int = option(20, "Rows a step.", least=1)  # B
     mask_share: float = option(
         0.2, "Part of the tokens hidden in training; losses are told at 0.15."
     )
@@ -44,16 +44,14 @@ class Recipe:
         check_options(self)
         if (self.minutes is None) == (self.steps is None):
             raise OptionError("give either a number of minutes or a number of steps")
-        if (self.minutes or self.steps or 0) <= 0:
-            raise OptionError(f"a run of {self.minutes or self.steps} is too short; take more")
+        if self.minutes is not None and self.minutes <= 0:
+            raise OptionError(f"a run of {self.minutes} minutes is too short; take more")
         if not 0 < self.mask_share < 1:
             raise OptionError(f"mask share {self.mask_share} is outside (0, 1); BERT used 0.15")
         if not 0 <= self.warmup < 1:
             raise OptionError(f"warm-up {self.warmup} is outside [0, 1); it is a part of the run")
         if not 0 < self.learning_rate < 1:
             raise OptionError(f"learning rate {self.learning_rate} is outside (0, 1); try 5e-4")
-        if self.batch_blocks < 1:
-            raise OptionError(f"a batch of {self.batch_blocks} blocks is empty; take 1 or more")
 
 
 @dataclass(frozen=True)

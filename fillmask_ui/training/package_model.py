@@ -1,0 +1,218 @@
+"""From a training run to the folder that ships, measured and with its card.
+
+config.json  tokenizer.json  tokenizer_config.json  README.md
+model.safetensors        float16
+onnx/model.onnx          full precision; weights are those of model.safetensors
+onnx/model_int8.onnx     dynamic int8; whatever stays in full precision is shared as well
+
+Figures on the card come from the run's log and from measurements, never from the notes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from decimal import ROUND_CEILING, Context
+from pathlib import Path
+from typing import Any
+
+from fillmask_ui.errors import OptionError
+from fillmask_ui.files import write_text
+from fillmask_ui.models import load_model
+from fillmask_ui.models.torch_model import check_parity
+from fillmask_ui.models.weights import refuse_missing
+from fillmask_ui.onnx_tools.export import export_onnx
+from fillmask_ui.options import options_of
+from fillmask_ui.quantizing.hub_folder import CARD, FULL, INT8, draft, write_graph
+from fillmask_ui.quantizing.model_card import command, plain_reference, trained_card
+from fillmask_ui.texts.files import file_bytes
+from fillmask_ui.training.corpus import CorpusPart, read_paragraphs, tokenize
+from fillmask_ui.training.held_out import ModelFigures, measure, read_cloze
+from fillmask_ui.training.int8_search import Int8Scheme, SchemeSearch, search_scheme, write_int8
+from fillmask_ui.training.torch_weights import load_weights, write_tokenizer, write_weights
+from fillmask_ui.training.training_recipe import TrainingRecipe
+from fillmask_ui.training.training_run import (
+    StoredRequest,
+    missing_note,
+    read_log,
+    read_request,
+)
+from fillmask_ui.training.vocabulary_trimming import trim
+
+CALIBRATION_PARAGRAPHS = 100
+_CURVE_ROWS = 12
+
+
+@dataclass(frozen=True)
+class PackageRequest:
+    """What to make of a trained model."""
+
+    source: Path  # folder of a training run, or any Hugging Face masked-LM folder
+    output: Path  # folder to write
+    texts: tuple[CorpusPart, ...] = ()  # whose tokens decide what a trimmed vocabulary keeps
+    vocabulary_size: int | None = None  # trim to so many tokens; None keeps all
+    # Text by which the int8 scheme is chosen; None takes per channel throughout.
+    calibration: CorpusPart | None = None
+    evaluate: CorpusPart | None = None  # held-out text for the card's figures
+    cloze: Path | None = None  # cloze list for the card's figures
+    compare: str | None = None  # a model to measure beside it, such as the start of the training
+    notes: Path | None = None  # Markdown that the card begins with: provenance, licences, limits
+
+    def __post_init__(self) -> None:
+        if self.vocabulary_size is not None and not self.texts:
+            raise OptionError("trimming the vocabulary needs --text: whose tokens should stay?")
+        if self.source.resolve() == self.output.resolve():
+            raise OptionError("the package must go into another folder than the training run")
+
+    def command(self) -> str:
+        """The command, with plain file names."""
+        kept = self.texts if self.vocabulary_size is not None else ()
+        return command(
+            *("package", "run"),
+            o="model",
+            vocabulary_size=self.vocabulary_size,
+            text=[part.argument for part in kept],
+            calibration=self.calibration and self.calibration.argument,
+            evaluate=self.evaluate and self.evaluate.argument,
+            cloze=self.cloze and self.cloze.name,
+            notes=self.notes and self.notes.name,
+            compare=self.compare and plain_reference(self.compare),
+        )
+
+
+@dataclass(frozen=True)
+class Package:
+    """What was made."""
+
+    folder: Path  # the packaged model
+    parameters: int  # number of weights, after trimming
+    parity: float  # largest |difference| of a logit between the ONNX graph and PyTorch
+    search: SchemeSearch | None  # how the int8 scheme was chosen; None where it was not searched
+    # Of each measured model, those of full precision and int8 last.
+    figures: tuple[ModelFigures, ...] = ()
+
+    @property
+    def files(self) -> dict[str, int]:
+        """Name and size in bytes of every file that is there by now."""
+        paths = sorted(path for path in self.folder.rglob("*") if path.is_file())
+        return {path.relative_to(self.folder).as_posix(): path.stat().st_size for path in paths}
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(self.files.values())
+
+    @property
+    def parity_text(self) -> str:
+        """`parity` rounded up to two digits, as no difference may lie above what the card says."""
+        digits = Context(prec=2, rounding=ROUND_CEILING)
+        return f"{float(digits.create_decimal(self.parity)):.1e}"
+
+
+def package(request: PackageRequest, report: Callable[[str], None] = lambda _: None) -> Package:
+    """Write the folder, check that its runtimes agree, choose the int8 scheme, measure, describe.
+
+    In the folder of a training run, `package.json` keeps the figures.
+
+    Raises:
+        ModelError: if the source is no masked LM with all its weights, or the exported graph
+            disagrees with PyTorch.
+        FillmaskError: for texts or lists that cannot be read, and a source that no run wrote.
+    """
+    source = request.source
+    told = {"notes": _notes(request), **history_of(source, read_request(source))}
+    items = read_cloze(request.cloze) if request.cloze else None
+    held_out = read_paragraphs([request.evaluate]).texts if request.evaluate else None
+    loaded = load_weights(source)
+    model, tokenizer = loaded.model, loaded.tokenizer
+    refuse_missing(str(source), type(model).__name__, loaded.missing)
+    if request.vocabulary_size is not None:
+        ids = tokenize(read_paragraphs(request.texts), tokenizer, 512).ids
+        tokenizer = trim(model, tokenizer, ids, request.vocabulary_size)
+        report(f"vocabulary trimmed to {request.vocabulary_size:,} tokens")
+    with draft(request.output) as drafted:
+        folder = drafted.folder
+        write_tokenizer(tokenizer, folder)
+        write_weights(model, folder)
+        graph = export_onnx(model)
+        write_graph(graph, folder, FULL)
+        write_int8(graph, folder, Int8Scheme())
+        report("weights and graphs written")
+        full = load_model(folder, onnx_file=FULL)
+        parity = check_parity(full, load_model(folder, runtime="torch"))
+        report(f"ONNX and PyTorch agree to {parity:.1e} in every logit")
+        search = None
+        if request.calibration is not None:
+            texts = read_paragraphs([request.calibration]).texts
+            texts = texts[:: max(1, len(texts) // CALIBRATION_PARAGRAPHS)][:CALIBRATION_PARAGRAPHS]
+            search = search_scheme(graph, folder, texts, report)
+            report(f"int8 scheme: {search.chosen_label}")
+        references: list[tuple[str, str | Path, str | None]] = []
+        if request.compare:
+            references.append(("start", request.compare, None))
+        references += [("full precision", folder, FULL), ("int8", folder, INT8)]
+        figures = []
+        for name, reference, onnx_file in references if items or held_out else ():
+            measured = load_model(reference, onnx_file=onnx_file)
+            figures.append(measure(name, measured, held_out, items))
+            report(f"measured {name}")
+        drafted.publish(FULL, INT8)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    made = Package(request.output, parameters, parity, search, tuple(figures))
+    write_text(card_text(request, made, told), made.folder / CARD)
+    if told.get("asked"):
+        content = {"folder": str(made.folder), "size_bytes": made.size_bytes, **asdict(made)}
+        write_text(json.dumps(content, indent=2, default=str) + "\n", source / "package.json")
+    return made
+
+
+def _notes(request: PackageRequest) -> str:
+    """What the card begins with."""
+    if request.notes is None:
+        return f"# {request.output.name}\n\nA masked language model."
+    return "\n".join(file_bytes(str(request.notes)).lines()).rstrip()
+
+
+def history_of(source: Path, asked: StoredRequest | None) -> dict[str, Any]:
+    """What a training run tells of itself, for its card; a `DataError` for what no run wrote.
+
+    Args:
+        source: folder of the run.
+        asked: what `read_request` gives of it; None for a model that no run made.
+    """
+    log = source / "log.jsonl"
+    if asked is None or not log.exists():
+        return {"asked": asked}
+    rows = read_log(log)
+    measured = [row for row in rows if row.validation_nll_nats is not None]
+    step = max(1, -(-len(measured) // _CURVE_ROWS))
+    blended = asked.recipe.get("blend")
+    return {
+        "asked": asked,
+        "log": rows,
+        "curve": measured[::-1][::step][::-1],
+        "missing": asked.missing_in_init and missing_note(asked.missing_in_init),
+        "trials": json.loads((source / "blend.json").read_bytes()) if blended else None,
+        "train_command": _train_command(asked),
+    }
+
+
+def card_text(request: PackageRequest, made: Package, told: dict[str, Any]) -> str:
+    """The card of a package; `told` are the notes and what `history_of` says of its source."""
+    files = {name: size for name, size in made.files.items() if name != CARD}
+    return trained_card({**told, "made": made, "files": files, "command": request.command()})
+
+
+def _train_command(asked: StoredRequest) -> str:
+    """With plain file names; without how often a run is validated and saved."""
+    recipe = {name: asked.recipe.get(name) for name in options_of(TrainingRecipe)}
+    del recipe["checkpoint_minutes"]
+    return command(
+        "train",
+        text=[CorpusPart(Path(one["file"]), one["share"]).argument for one in asked.texts],
+        init=asked.init and plain_reference(asked.init),
+        config=Path(asked.config).name if asked.config and not asked.init else None,
+        vocabulary_size=asked.vocabulary_size,
+        **{name: own for name, own in recipe.items() if own != getattr(TrainingRecipe, name)},
+        o="run",
+    )
