@@ -13,10 +13,10 @@ from rich.progress import TimeElapsedColumn
 from fillmask_ui.bench.config import DEFAULT_MODELS, BenchConfig
 from fillmask_ui.bench.measure import Step, run_bench
 from fillmask_ui.bench.report import Report
-from fillmask_ui.cli.options import file_option, option, with_options
+from fillmask_ui.cli.options import OneJson, file_option, option, with_options
 from fillmask_ui.cli.terminal import print_json, print_line, print_table, progress_bar, say, tell
 from fillmask_ui.errors import OptionError
-from fillmask_ui.show.bench import headings, machine_line, markdown, works, write_page
+from fillmask_ui.show.bench import bench_tables, machine_line, markdown, write_bench_page
 
 
 @with_options
@@ -36,7 +36,7 @@ def bench(
         Path | None, file_option("Write charts as an HTML page.", metavar="FILE.html")
     ] = None,
     as_markdown: Annotated[bool, option("Print Markdown tables.", "--markdown")] = False,
-    as_json: Annotated[bool, option("Print one JSON object.", "--json")] = False,
+    as_json: OneJson = False,
 ) -> None:
     """Measure this machine's speed, also of what is usually used instead."""
     if as_json and as_markdown:
@@ -45,7 +45,7 @@ def bench(
     for note in report.notes:
         tell(note)
     if plot is not None:
-        write_page(report, plot)
+        write_bench_page(report, plot)
         tell(f"{plot} ({plot.stat().st_size / 1e6:.1f} MB)")
     if as_json:
         print_json(report.to_dict())
@@ -53,8 +53,8 @@ def bench(
         say(markdown(report))
     else:
         print_line(machine_line(report))
-        for kind in works(report):
-            print_table(headings(kind.table), kind.table.rows, kind.title)
+        for table in bench_tables(report):
+            print_table(table)
 
 
 def _measured(config: BenchConfig) -> Report:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from fillmask_ui.cli.options import option, with_options
-from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, progress_bar, tell
+from fillmask_ui.cli.options import OneJson, OnnxFile, Tokenizer, option, with_options
+from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, step_bar, tell
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.files import check_target
@@ -33,13 +32,8 @@ def diagnose(
     baseline: Annotated[
         str, option("The model that it was made from, in full precision.", metavar="REF")
     ],
-    onnx_file: Annotated[
-        str | None, option("Which ONNX file of a folder or hub id.", metavar="NAME")
-    ] = None,
-    tokenizer: Annotated[
-        str | None,
-        option("Where the tokenizer of a single .onnx file comes from.", metavar="ID"),
-    ] = None,
+    onnx_file: OnnxFile = None,
+    tokenizer: Tokenizer = None,
     threads: Annotated[
         int | None, option("Threads that the models compute with.", min=1, metavar="N")
     ] = None,
@@ -60,7 +54,7 @@ def diagnose(
         Path | None,
         option("Write the model with the listed parts in full precision.", metavar="FILE.onnx"),
     ] = None,
-    as_json: Annotated[bool, option("Print one JSON object.", "--json")] = False,
+    as_json: OneJson = False,
 ) -> None:
     """Find the parts of a quantized model that cost its loss.
 
@@ -87,13 +81,18 @@ def diagnose(
         check_target(there / apply.name)
     with open_texts(replace(texts, samples=texts.samples or SAMPLES).source()) as examples:
         read = list(examples)
-    run = _Run()
+    known: Diagnosis | None = None
+    steps = diagnoses(choice, other, read, config, options, load=load)
     try:
-        run.follow(diagnoses(choice, other, read, config, options, load=load))
+        with closing(steps), step_bar() as show:
+            for step in steps:
+                if isinstance(step, Diagnosing):
+                    show(step)
+                else:
+                    known = step
     except KeyboardInterrupt:
-        if run.known is None:
+        if known is None:
             raise
-    known = run.known
     if known is None:
         raise RuntimeError("a diagnosis has ended without a result")
     if as_json:
@@ -119,29 +118,6 @@ def _share(text: str) -> float:
     return value
 
 
-class _Run:
-    """A diagnosis on its way; what is known stays when it is stopped."""
-
-    def __init__(self) -> None:
-        self.known: Diagnosis | None = None
-
-    def follow(self, steps: Generator[Diagnosing | Diagnosis]) -> None:
-        """Take it to its end, with progress on standard error."""
-
-        def values(step: Diagnosing) -> dict[str, Any]:
-            return {"description": step.message, "completed": step.fraction, "total": 1.0}
-
-        def line(step: Diagnosing) -> None:
-            tell(step.message)
-
-        with closing(steps), progress_bar(values, line) as show:
-            for step in steps:
-                if isinstance(step, Diagnosing):
-                    show(step)
-                else:
-                    self.known = step
-
-
 def _print(known: Diagnosis) -> None:
     print_line(f"{known.reference} beside {known.baseline}", "bold")
     print_line(shown.loss_sentence(known))
@@ -149,7 +125,7 @@ def _print(known: Diagnosis) -> None:
     tables = [shown.worst_parts(known), shown.layers(known), shown.left_out(known)]
     for table in (*tables, shown.kept_parts(known)):
         if table.rows:
-            print_table(table.headings, table.rows, table.title)
+            print_table(table)
     if known.greedy is not None:
         print_line(shown.greedy_sentence(known))
     for line in shown.remarks(known):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fillmask_ui.cli.options import Json, option, with_options
-from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, progress_bar, tell
+from fillmask_ui.cli.terminal import count_bar, load, print_json, print_line, print_table, tell
 from fillmask_ui.comparing.divergence_search import WORDS
 from fillmask_ui.errors import DataError
 from fillmask_ui.models.model_choice import ModelChoice
@@ -17,9 +16,6 @@ from fillmask_ui.texts import TextChoice
 if TYPE_CHECKING:
     from fillmask_ui.comparing.divergence_search import Divergence, Search
     from fillmask_ui.protocol import MaskedLM
-
-# In a pipe a line of progress no more often than this.
-_QUIET_SECONDS = 10.0
 
 
 @with_options
@@ -61,7 +57,7 @@ def differ(
         if as_json:
             print_json(_values(search, models))
         else:
-            print_search(search, models, bits=bits)
+            print_search(search, models, "bits" if bits else "nats")
     elif stopped is None:
         raise DataError(
             "no sentence could be looked at: of "
@@ -72,28 +68,15 @@ def differ(
         raise stopped
 
 
-def _progress(total: int) -> Any:
-    """A bar on a terminal, else a line now and then."""
-    from rich.progress import MofNCompleteColumn, TextColumn, TimeRemainingColumn
-
+def _progress(total: int) -> AbstractContextManager[Callable[[Search], None]]:
     def values(search: Search) -> dict[str, Any]:
-        return {"completed": search.looked, "flipped": f"{search.flipped} first words flipped"}
+        now = f"{search.flipped} first words flipped"
+        return {"completed": search.looked, "total": total, "now": now}
 
-    columns = (MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.fields[flipped]}"))
-    task: dict[str, Any] = {"description": "sentences", "total": total, "flipped": ""}
-    return progress_bar(values, _quiet_lines(total), *columns, **task)
+    def line(search: Search) -> str:
+        return f"{search.looked:,} of {total:,} sentences"
 
-
-def _quiet_lines(total: int) -> Callable[[Search], None]:
-    last = time.monotonic()
-
-    def show(search: Search) -> None:
-        nonlocal last
-        if time.monotonic() - last >= _QUIET_SECONDS:
-            last = time.monotonic()
-            tell(f"{search.looked:,} of {total:,} sentences")
-
-    return show
+    return count_bar(values, line, description="sentences", total=total)
 
 
 def _values(search: Search, models: Iterable[MaskedLM]) -> dict[str, Any]:
@@ -106,17 +89,19 @@ def _values(search: Search, models: Iterable[MaskedLM]) -> dict[str, Any]:
     }
 
 
-def print_search(search: Search, models: Iterable[MaskedLM], *, bits: bool) -> None:
+def print_search(search: Search, models: Iterable[MaskedLM], unit: str) -> None:
     """The table of sentences, and how many were looked at."""
-    unit, scale = ("bits", 1 / math.log(2)) if bits else ("nats", 1.0)
+    from fillmask_ui.show.numbers import loss_form
+    from fillmask_ui.show.table import Column, Table
+
     if search.best:
-        by_word = search.best[0].kl_nats is None
-        rows = (_cells(rank, own, scale) for rank, own in enumerate(search.best, start=1))
-        heads = ("sentence", "A says", "B says", f">KL ({unit})", f">NLL A ({unit})", ">NLL B")
-        print_table((">#", *heads), rows)
+        heads = (f"KL ({unit})", f"NLL A ({unit})", "NLL B")
+        losses = (Column(head, loss_form(unit), missing="-", right=True) for head in heads)
+        rows = ((rank, *_cells(own)) for rank, own in enumerate(search.best, start=1))
+        print_table(Table.of(("#", "sentence", "A says", "B says", *losses), rows))
         looked = f"{search.looked:,} sentences ({search.words:,} words hidden)"
         print_line(f"Another first word in {search.flipped:,} of {looked}.")
-        if by_word:
+        if search.best[0].kl_nats is None:
             print_line(
                 "The models have different tokenizers: they are compared by word, without KL."
             )
@@ -130,20 +115,13 @@ def print_search(search: Search, models: Iterable[MaskedLM], *, bits: bool) -> N
         print_line(f"{name}: {model.signature}", "dim")
 
 
-def _cells(rank: int, own: Divergence, scale: float) -> tuple[str, ...]:
+def _cells(own: Divergence) -> tuple[Any, ...]:
     from fillmask_ui.show.numbers import percent
-
-    def number(nats: float | None) -> str:
-        return "-" if nats is None else f"{nats * scale:.4f}"
 
     text = own.sentence.text
     hidden = text[own.start : own.end] if own.word is None else f"[{own.word}]"
     return (
-        str(rank),
         text[: own.start] + hidden + text[own.end :],
-        f"{own.first.word} {percent(own.first.probability)}",
-        f"{own.other_first.word} {percent(own.other_first.probability)}",
-        number(own.kl_nats),
-        number(own.nll_nats),
-        number(own.other_nll_nats),
+        *(f"{best.word} {percent(best.probability)}" for best in (own.first, own.other_first)),
+        *(own.kl_nats, own.nll_nats, own.other_nll_nats),
     )

@@ -10,7 +10,14 @@ from typing import Annotated
 import typer
 
 from fillmask_ui.cli.eval_output import print_figures, run_values, show_progress
-from fillmask_ui.cli.options import file_option, given_options, option, with_options
+from fillmask_ui.cli.options import (
+    FailOn,
+    OneJson,
+    file_option,
+    given_options,
+    option,
+    with_options,
+)
 from fillmask_ui.cli.runs import store
 from fillmask_ui.cli.terminal import load, tell
 from fillmask_ui.cluster import LOCAL, EngineChoice, open_engine
@@ -43,13 +50,11 @@ def evaluate(
     texts: TextChoice,
     config: EvaluationConfig,
     limits: Limits,
-    fail_on: Annotated[
-        str | None, option("Exit with code 3 on this verdict: regression, at-risk, inconclusive.")
-    ] = None,
+    fail_on: FailOn = None,
     where: EngineChoice,
     resume: Annotated[str | None, option("Go on with a stopped run.", metavar="RUN")] = None,
     output: Annotated[Path | None, file_option("Write the JSON there.", "--output", "-o")] = None,
-    as_json: Annotated[bool, option("Print one JSON object.", "--json")] = False,
+    as_json: OneJson = False,
 ) -> None:
     """Measure the loss of a model over texts: cross-entropy, pseudo-perplexity, and more."""
     if task != "fill-mask":

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
-from functools import partial
 from typing import Any
 
 from rich.panel import Panel
-from rich.progress import MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from fillmask_ui.cli.terminal import print_line, print_table, progress_bar, tell, wide_console
+from fillmask_ui.cli.terminal import count_bar, print_line, print_table, tell, wide_console
 from fillmask_ui.evaluation import Summary
 from fillmask_ui.evaluation.catalogue import SPLITS
 from fillmask_ui.runs import Progress, RunInfo
@@ -21,9 +18,6 @@ from fillmask_ui.runs.perform import Pace
 from fillmask_ui.show import figures
 from fillmask_ui.show.engines import speed_text
 from fillmask_ui.show.numbers import duration
-
-# In a pipe one line per tenth of the way, but no more often than this.
-_QUIET_SECONDS = 10.0
 
 
 def show_progress(steps: Generator[Progress], *, quiet: bool) -> Progress:
@@ -53,10 +47,17 @@ def show_progress(steps: Generator[Progress], *, quiet: bool) -> Progress:
 def run_bar(first: Progress, description: str) -> Iterator[Callable[[Progress], None]]:
     """A function to call with each progress of one run after the `first`; in a pipe lines."""
     pace = Pace(first)
-    now = TextColumn("{task.fields[now]}", markup=False)
-    columns = (MofNCompleteColumn(), TimeRemainingColumn(), now)
-    task = {"description": description, "now": "", **_bar_values(pace, first)}
-    with progress_bar(partial(_bar_values, pace), _quiet_lines(pace), *columns, **task) as bar:
+
+    def values(step: Progress) -> dict[str, Any]:
+        total, now = step.expected, ", ".join(_now_texts(pace, step))
+        return {"completed": int(step.through or 0), "total": total, "now": now}
+
+    def line(step: Progress) -> str:
+        of = f" of {step.expected:,}" if step.expected else ""
+        left = [] if pace.seconds_left is None else [f"{duration(pace.seconds_left)} left"]
+        return ", ".join([f"{int(step.through or 0):,}{of} texts", *_now_texts(pace, step), *left])
+
+    with count_bar(values, line, description=description, **values(first)) as bar:
 
         def show(step: Progress) -> None:
             if step.through is not None:
@@ -64,17 +65,6 @@ def run_bar(first: Progress, description: str) -> Iterator[Callable[[Progress], 
                 bar(step)
 
         yield show
-
-
-def run_values(summary: Summary, info: RunInfo) -> dict[str, Any]:
-    """The object that `--json` prints of a run."""
-    own = {"notes": list(info.notes), "signature": info.signature, "run": info.name}
-    return summary.to_dict() | own
-
-
-def _bar_values(pace: Pace, step: Progress) -> dict[str, Any]:
-    now = ", ".join(_now_texts(pace, step))
-    return {"completed": int(step.through or 0), "total": step.expected, "now": now}
 
 
 def _now_texts(pace: Pace, step: Progress) -> list[str]:
@@ -85,21 +75,10 @@ def _now_texts(pace: Pace, step: Progress) -> list[str]:
     return [text for text in (speed, mean) if text]
 
 
-def _quiet_lines(pace: Pace) -> Callable[[Progress], None]:
-    last = {"time": time.monotonic(), "tenth": 0}
-
-    def show(step: Progress) -> None:
-        now, through, expected = time.monotonic(), step.through or 0, step.expected
-        tenth = int(10 * through / expected) if expected else 0
-        if now - last["time"] < _QUIET_SECONDS or (expected and tenth == last["tenth"]):
-            return
-        last.update(time=now, tenth=tenth)
-        of = f" of {expected:,}" if expected else ""
-        left = [] if pace.seconds_left is None else [f"{duration(pace.seconds_left)} left"]
-        parts = [f"{int(through):,}{of} texts", *_now_texts(pace, step), *left]
-        tell(", ".join(parts))
-
-    return show
+def run_values(summary: Summary, info: RunInfo) -> dict[str, Any]:
+    """The object that `--json` prints of a run."""
+    own = {"notes": list(info.notes), "signature": info.signature, "run": info.name}
+    return summary.to_dict() | own
 
 
 def _print_head(info: RunInfo, expected: int | None) -> None:
@@ -125,21 +104,14 @@ def _model_text(model: Any) -> str:
 def print_figures(summary: Summary, info: RunInfo) -> None:
     """The tables of figures, the verdict, and what a reader should know."""
     names = ("Value", "Baseline value")
-    _print_table("Metric", figures.figures_table(summary, names, summary.metric_name))
+    print_table(figures.figures_table(summary, names, summary.metric_name).headed("Metric"))
     for split in ("by_kind", "by_part"):
         groups = figures.groups_table([summary.model], split)
         if len(groups.rows) > 1:
-            _print_table("Tokens that are", groups, f"By {SPLITS[split]}")
+            print_table(groups.headed("Tokens that are", f"By {SPLITS[split]}"))
     if summary.comparison is not None:
-        _print_table("Model and baseline", figures.comparison_table(summary))
+        print_table(figures.comparison_table(summary).headed("Model and baseline"))
     notes = (f"Note: {note}" for note in (*info.notes, *summary.alarms))
     for line in (*figures.comparison_lines(summary), *notes):
         print_line(line)
     print_line(info.signature, "dim")
-
-
-def _print_table(first: str, shown: figures.Table, title: str | None = None) -> None:
-    """Figures with a heading of the terminal's own above the first column."""
-    marks = (">" if numeric else "" for numeric in shown.numeric)
-    headings = map("".join, zip(marks, (first, *shown.columns[1:]), strict=True))
-    print_table(headings, shown.texts(), title)

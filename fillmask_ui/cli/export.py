@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from fillmask_ui.cli.making import Force, Output, Source, Threads, kept_note, progress
-from fillmask_ui.cli.options import Json
-from fillmask_ui.cli.terminal import load, print_json, print_line
+from fillmask_ui.cli.options import Folder, Force, Json, Source, Threads
+from fillmask_ui.cli.terminal import load, print_json, print_line, step_bar, tell
 from fillmask_ui.models import ModelChoice
 from fillmask_ui.quantizing.make import Making, Variant
 from fillmask_ui.quantizing.make import export as exports
@@ -15,7 +14,7 @@ from fillmask_ui.quantizing.make import export as exports
 def export(
     reference: Source,
     *,
-    output: Output,
+    output: Folder,
     force: Force = False,
     threads: Threads = None,
     as_json: Json = False,
@@ -27,14 +26,14 @@ def export(
     made: list[Variant] = []
     steps = exports(ModelChoice(reference, threads=threads), output, force=force, load=load)
     try:
-        with closing(steps), progress() as show:
+        with closing(steps), step_bar() as show:
             for step in steps:
                 if isinstance(step, Making):
                     show(step)
                 else:
                     made.append(step)
     except KeyboardInterrupt:
-        kept_note(made, output)
+        tell(kept_note(made, output))
         raise
     for variant in made:
         if as_json:
@@ -44,3 +43,9 @@ def export(
                 f"{variant.path}: {variant.size_bytes / 1e6:,.1f} MB, logits within "
                 f"{variant.parity:.1e} of PyTorch's"
             )
+
+
+def kept_note(made: list[Variant], output: object) -> str:
+    """What is there after an interruption."""
+    names = ", ".join(variant.path.name for variant in made) or "nothing"
+    return f"\nstopped; {names} is complete in {output}"

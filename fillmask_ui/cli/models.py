@@ -7,6 +7,7 @@ from dataclasses import asdict
 from fillmask_ui.cli.options import Json
 from fillmask_ui.cli.terminal import print_json, print_table
 from fillmask_ui.models import available_models
+from fillmask_ui.show.table import Column, Table
 
 
 def models(as_json: Json = False) -> None:
@@ -17,7 +18,8 @@ def models(as_json: Json = False) -> None:
             print_json(asdict(model))
         return
     rows = (
-        (m.reference, ", ".join(m.runtimes), m.where, m.note, f"{m.size_bytes / 1e6:,.1f}")
-        for m in available
+        (own.reference, ", ".join(own.runtimes), own.where, own.note, own.size_bytes / 1e6)
+        for own in available
     )
-    print_table(("Model", "Runtime", "Where", "Note", ">MB"), rows)
+    columns = ("model", "runtime", "where", "note", Column("MB", ",.1f"))
+    print_table(Table.of(columns, rows))

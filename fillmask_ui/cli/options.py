@@ -40,7 +40,24 @@ def _is_file_option(parameter: Parameter) -> bool:
     return any(getattr(own, "parser", None) is _file for own in shown)
 
 
+# What several commands have beside configurations.
 Json = Annotated[bool, option("Print JSON, one object a line.", "--json")]
+OneJson = Annotated[bool, option("Print one JSON object.", "--json")]
+FailOn = Annotated[
+    str | None, option("Exit with code 3 on this verdict: regression, at-risk, inconclusive.")
+]
+Source = Annotated[
+    str, typer.Argument(metavar="REF", help="The model, as of --model of other commands.")
+]
+Folder = Annotated[Path, option("Folder to write.", "--output", "-o", metavar="DIR")]
+Force = Annotated[
+    bool, option("Overwrite files of the same name, and write beside other things.", "--force")
+]
+OnnxFile = Annotated[str | None, option("Which ONNX file of a folder or hub id.", metavar="NAME")]
+Tokenizer = Annotated[
+    str | None, option("Where the tokenizer of a single .onnx file comes from.", metavar="ID")
+]
+Threads = Annotated[int | None, option("Threads that the model computes with.", min=1, metavar="N")]
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-import math
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fillmask_ui.cli.comparison import print_comparison
-from fillmask_ui.cli.lines import check_file, file_texts
 from fillmask_ui.cli.options import Json, option, with_options
-from fillmask_ui.cli.terminal import load, print_line, print_table, tell, wide_console
-from fillmask_ui.errors import OptionError, TextError
-from fillmask_ui.files import visible
+from fillmask_ui.cli.terminal import (
+    attempts,
+    check_file,
+    file_texts,
+    load,
+    print_line,
+    print_table,
+    show_each,
+    tell,
+)
+from fillmask_ui.errors import OptionError
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.records import Filling
 
 if TYPE_CHECKING:
     from fillmask_ui.comparing import Comparison
+    from fillmask_ui.protocol import MaskedLM
+    from fillmask_ui.records import Filling
 
 
 @with_options
@@ -78,25 +85,22 @@ def predict(
         models.append(load(model.second(compare)))
     if len(words) >= _MANY_WORDS:
         tell(f"scoring {len(words):,} candidates at each mask, about 100 a second...")
-    failed = False
     of_file = () if file is None else file_texts(file, needed=not given)
-    for number, text in enumerate(chain(given, of_file), start=1):
-        try:
-            found = look(*models, text, top_k=k, candidates=words, joint=joint)
-        except TextError as error:
-            # One bad line must not cost the others theirs.
-            where = f"text {number}: " if len(given) > 1 or file else ""
-            tell(f"error: {where}{error}")
-            failed = True
-            continue
-        if as_json:
-            typer.echo(found.to_json())
-        elif isinstance(found, Filling):
-            print_filling(found, bits=bits)
+
+    def look_at(text: str) -> Filling | Comparison:
+        return look(*models, text, top_k=k, candidates=words, joint=joint)
+
+    unit = "bits" if bits else "nats"
+
+    def show(found: Any) -> None:
+        if compare is None:
+            print_filling(found, unit)
         else:
-            print_comparison(found, models, bits=bits)
-    if failed:
-        raise typer.Exit(2)
+            print_comparison(found, models, unit)
+
+    several = len(given) > 1 or file is not None
+    results = attempts(look_at, chain(given, of_file))
+    show_each(results, show, as_json=as_json, several=several)
 
 
 # From so many candidates on it takes seconds, as each word of several sub-tokens is looked up.
@@ -122,37 +126,93 @@ def parse_top_k(value: str) -> int | None:
         raise OptionError(f"--top-k was {value!r}: give a number from 1 to 100, or 'all'") from None
 
 
-def print_filling(filling: Filling, *, bits: bool) -> None:
+def print_filling(filling: Filling, unit: str) -> None:
     """The tables of one text."""
-    from rich.text import Text
+    from fillmask_ui.show.numbers import loss_form
+    from fillmask_ui.show.table import Column, Table
 
-    console = wide_console()
-    unit, scale = ("bits", 1 / math.log(2)) if bits else ("nats", 1.0)
-    chance = (">probability", f">NLL ({unit})")
+    loss, brief = loss_form(unit), loss_form(unit, 3)
 
-    def cells(entry: Any, form: str = ".3g") -> tuple[str, str]:
-        return format(entry.probability, form), f"{entry.nll_nats * scale:.4f}"
+    def chance(form: str = ".3g") -> tuple[Column, Column]:
+        return Column("probability", form), Column(f"NLL ({unit})", loss)
 
-    def parts_text(between: str, parts: Iterable[Any]) -> str:
-        return between.join(f"{part.token} {part.nll_nats * scale:.3f}" for part in parts)
+    def parts(between: str) -> Callable[[Any], str]:
+        return lambda own: between.join(f"{part.token} {brief(part.nll_nats)}" for part in own)
 
-    console.print(Text(visible(filling.encoding.text), style="bold"))
+    rank, token_id = (Column(name, form) for name, form in (("rank", ","), ("id", "")))
+    print_line(filling.encoding.text, "bold")
     for number, mask in enumerate(filling.masks, start=1):
         name = f"Mask {number} of {len(filling.masks)}" if len(filling.masks) > 1 else "Mask"
-        console.print(
-            f"\n{name} at position {mask.position}: entropy {mask.entropy_nats * scale:.3f} {unit},"
+        print_line(
+            f"\n{name} at position {mask.position}: entropy {brief(mask.entropy_nats)} {unit},"
             f" perplexity {mask.perplexity:,.1f}"
         )
-        best = ((c.rank, c.word, c.token, c.token_id, *cells(c, ".4f")) for c in mask.candidates)
-        print_table((">rank", "word", "token", ">id", *chance), best)
+        best = (
+            (own.rank, own.word, own.token, own.token_id, own.probability, own.nll_nats)
+            for own in mask.candidates
+        )
+        print_table(Table.of((rank, "word", "token", token_id, *chance(".4f")), best))
         if mask.scored:
+            heads: tuple[str | Column, ...] = ("word", replace(rank, missing="-"), *chance())
             scored = (
-                (c.word, f"{c.rank:,}" if c.rank else "-", *cells(c), parts_text("  ", c.parts))
-                for c in mask.scored
+                (own.word, own.rank, own.probability, own.nll_nats, own.parts)
+                for own in mask.scored
             )
-            print_table(("word", ">rank", *chance, "sub-tokens"), scored, "Your candidates")
+            heads = (*heads, Column("sub-tokens", parts("  ")))
+            print_table(Table.of(heads, scored, "Your candidates"))
     if filling.joint:
-        together = ((j.text, *cells(j), parts_text(" + ", j.parts)) for j in filling.joint)
-        console.print()
-        print_table(("text", *chance, "each given those before it"), together, "All masks together")
+        columns = ("text", *chance(), Column("each given those before it", parts(" + ")))
+        together = ((own.text, own.probability, own.nll_nats, own.parts) for own in filling.joint)
+        print_line("")
+        print_table(Table.of(columns, together, "All masks together"))
     print_line(f"\n{filling.signature}\n", "dim")
+
+
+def print_comparison(found: Comparison, models: Sequence[MaskedLM], unit: str) -> None:
+    """The tables of one text under two models."""
+    from fillmask_ui.show.compared import compared_name, first_words, mark, points, rank_change
+    from fillmask_ui.show.numbers import loss_form
+    from fillmask_ui.show.table import Column, Table
+
+    vocabularies = [model.vocabulary for model in models]
+    loss = loss_form(unit)
+    print_line(found.first.encoding.text, "bold")
+    print_line(f"A: {found.first.signature.name}, B: {found.second.signature.name}")
+    for note in found.notes:
+        print_line(f"{note[:1].upper()}{note[1:]}.")
+    for place, mask in enumerate(found.masks, start=1):
+        name = f"Mask {place} of {len(found.masks)}" if len(found.masks) > 1 else "Mask"
+        own, other = (compared_name(row, *vocabularies) for row in first_words(mask))
+        story = f"first word flipped: {own} → {other}" if mask.flipped else f"both say {own}"
+        print_line(f"\n{name}: {story}", "bold")
+        said = f"entropy {loss(mask.entropy_nats)} → {loss(mask.other_entropy_nats)} {unit}"
+        if mask.kl_nats is not None and mask.js_nats is not None:
+            said = f"KL(A || B) {loss(mask.kl_nats)}, Jensen-Shannon {loss(mask.js_nats)}, {said}"
+        print_line(said)
+        columns: tuple[str | Column, ...] = (
+            *("word", Column("P of A", missing="-"), Column("P of B", missing="-")),
+            *(Column(name, right=True) for name in ("B - A, points", "rank", "change")),
+            "",
+        )
+        rows = (
+            (
+                compared_name(row, *vocabularies),
+                row.probability,
+                row.other_probability,
+                points(row) or "-",
+                " → ".join(f"{rank:,}" if rank else "-" for rank in (row.rank, row.other_rank)),
+                rank_change(row).arrow,
+                mark(row),
+            )
+            for row in mask.candidates
+        )
+        print_table(Table.of(columns, rows))
+    if found.joint:
+        losses = (Column(f"NLL of {name} ({unit})", loss, missing="-") for name in "AB")
+        together = ((own.text, own.nll_nats, own.other_nll_nats, mark(own)) for own in found.joint)
+        print_line("")
+        print_table(Table.of(("text", *losses, ""), together, "All masks together"))
+    print_line("\nnew: only B lists it; gone: only A lists it", "dim")
+    for signature in (found.first.signature, found.second.signature):
+        print_line(str(signature), "dim")
+    print_line("")

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from fillmask_ui.cli.making import (
+from fillmask_ui.cli.export import kept_note
+from fillmask_ui.cli.options import (
+    Folder,
     Force,
-    Output,
+    Json,
+    OnnxFile,
     Source,
     Threads,
     Tokenizer,
-    kept_note,
-    loader,
-    progress,
+    option,
+    with_options,
 )
-from fillmask_ui.cli.options import Json, option, with_options
-from fillmask_ui.cli.terminal import load, print_json, print_line, print_table
+from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, step_bar, tell
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.models import ModelChoice
@@ -30,20 +31,16 @@ from fillmask_ui.quantizing.make import quantize as variants
 from fillmask_ui.quantizing.measure import Measuring, Subject, VariantFigures, measure_one
 from fillmask_ui.records import Example
 from fillmask_ui.show.numbers import interval_text, percent, signed_percent
+from fillmask_ui.show.table import Column, Table
 from fillmask_ui.texts import TextChoice, open_texts
 from fillmask_ui.texts.files import is_file
-
-_COLUMNS = (
-    *("scheme", ">MB", ">ratio", ">tokens/s", ">ms a sentence", ">CE (nats)", ">change"),
-    *("95% interval", "verdict", ">same guess", ">KL"),
-)
 
 
 @with_options
 def quantize(
     *,
     reference: Source,
-    output: Output,
+    output: Folder,
     scheme: Annotated[
         list[str],
         option("int8, int8-channel, qdq, int4, fp16, or all; repeat for several.", metavar="NAME"),
@@ -65,9 +62,7 @@ def quantize(
     texts: TextChoice,
     force: Force = False,
     runtime: Annotated[str, option("auto, onnx or torch.")] = "auto",
-    onnx_file: Annotated[
-        str | None, option("Which ONNX file of a folder or hub id.", metavar="NAME")
-    ] = None,
+    onnx_file: OnnxFile = None,
     tokenizer: Tokenizer = None,
     threads: Threads = None,
     as_json: Json = False,
@@ -89,17 +84,17 @@ def quantize(
         exclude=exclude or (),
         calibration=None if calibration is None else _calibration(calibration, texts),
         force=force,
-        load=loader(choice, base),
+        load=lambda wanted: base if wanted == choice else load(wanted),
     )
     try:
-        with closing(steps), progress() as bench.show:
+        with closing(steps), step_bar() as bench.show:
             for step in steps:
                 if isinstance(step, Making):
                     bench.show(step)
                 else:
                     bench.add(step)
     except KeyboardInterrupt:
-        kept_note(bench.made, output)
+        tell(kept_note(bench.made, output))
         raise
     finally:
         bench.report(as_json=as_json)
@@ -157,27 +152,27 @@ class _Bench:
                 print_json(variant.to_dict() | (measured.to_dict() if measured else {}))
             return
         if self.rows:
-            print_table(_COLUMNS, map(_cells, self.rows))
+            print_table(_figures_table(self.rows))
         for variant in self.made:
             print_line(f"{variant.path}: {variant.size_bytes / 1e6:,.1f} MB")
         for alarm in dict.fromkeys(alarm for alarms in told for alarm in alarms):
             print_line(f"Note: {alarm}")
 
 
-def _cells(row: VariantFigures) -> list[str]:
-    """A row of the table."""
-    sentence = "" if row.sentence_ms is None else f"{row.sentence_ms:.1f}"
-    same, divergence = row.top1_agreement, row.kl_nats
-    return [
-        row.scheme,
-        f"{row.size_bytes / 1e6:,.1f}",
-        f"{row.ratio:.2f}",
-        f"{row.tokens_per_second:,.0f}",
-        sentence,
-        f"{row.mean_nll_nats:.4f}",
-        signed_percent(row.relative_change),
-        interval_text(row.change_interval, signed_percent),
-        row.verdict,
-        "" if same is None else percent(same),
-        "" if divergence is None else f"{divergence:.4f}",
-    ]
+def _figures_table(rows: Iterable[VariantFigures]) -> Table:
+    columns = (
+        *("scheme", Column("MB", ",.1f"), Column("ratio", ".2f"), Column("tokens/s", ",.0f")),
+        *(Column("ms a sentence", ".1f"), Column("CE (nats)", ".4f")),
+        *(Column("change", signed_percent), "95% interval", "verdict"),
+        *(Column("same guess", percent), Column("KL", ".4f")),
+    )
+    cells = (
+        (
+            *(row.scheme, row.size_bytes / 1e6, row.ratio, row.tokens_per_second),
+            *(row.sentence_ms, row.mean_nll_nats, row.relative_change),
+            *(interval_text(row.change_interval, signed_percent), row.verdict),
+            *(row.top1_agreement, row.kl_nats),
+        )
+        for row in rows
+    )
+    return Table.of(columns, cells)

@@ -37,7 +37,7 @@ def store() -> RunStore:
 def list_runs(as_json: Json = False) -> None:
     """List all runs, oldest first."""
     from fillmask_ui.show.engines import engine_names
-    from fillmask_ui.show.numbers import cell_text
+    from fillmask_ui.show.table import Table
 
     found = store()
     entries, broken = [], 0
@@ -71,13 +71,12 @@ def list_runs(as_json: Json = False) -> None:
         other = " that can be read" if broken else ""
         say(f"no runs{other} in {found.root}: make one with fillmask-ui eval")
     else:
-        columns = ["run", "state", "model", "metric", ">value", ">rows", "verdict"]
+        columns = ["run", "state", "model", "metric", "value", "rows", "verdict"]
         for entry in entries:
             entry["engines"] = engine_names(entry.get("engines", ()))
         if {entry["engines"] for entry in entries} - {"", "local"}:
             columns.append("engines")
-        rows = ([cell_text(entry[key.strip(">")]) for key in columns] for entry in entries)
-        print_table(columns, rows)
+        print_table(Table.of(columns, ([entry[key] for key in columns] for entry in entries)))
 
 
 @runs.command()

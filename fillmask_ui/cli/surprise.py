@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fillmask_ui.cli.options import Json, option, with_options
-from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, tell, wide_console
-from fillmask_ui.errors import TextError
-from fillmask_ui.files import visible
+from fillmask_ui.cli.terminal import attempts, load, print_line, print_table, show_each
 from fillmask_ui.models.model_choice import ModelChoice
 
 if TYPE_CHECKING:
@@ -37,55 +35,50 @@ def surprise(
 
     loaded = load(model)
     other = None if compare is None else load(model.second(compare))
-    failed = False
-    for number, text in enumerate(texts, start=1):
-        try:
-            found: Any = (
-                surprisal(loaded, text) if other is None else compare_sentence(loaded, other, text)
-            )
-        except TextError as error:
-            # One bad text must not cost the others theirs.
-            where = f"text {number}: " if len(texts) > 1 else ""
-            tell(f"error: {where}{error}")
-            failed = True
-            continue
-        if as_json:
-            print_json(found.to_dict())
-        elif other is None:
-            print_surprise(found, bits=bits)
+    unit = "bits" if bits else "nats"
+
+    def look(text: str) -> SentenceSurprisal | SentenceComparison:
+        if other is None:
+            return surprisal(loaded, text)
+        return compare_sentence(loaded, other, text)
+
+    def show(found: Any) -> None:
+        if other is None:
+            print_surprisal(found, unit)
         else:
-            print_comparison(found, bits=bits)
-    if failed:
-        raise typer.Exit(2)
+            print_comparison(found, unit)
+
+    show_each(attempts(look, texts), show, as_json=as_json, several=len(texts) > 1)
 
 
-def print_surprise(found: SentenceSurprisal, *, bits: bool) -> None:
+def print_surprisal(found: SentenceSurprisal, unit: str) -> None:
     """The table and the figures of one text."""
-    from rich.text import Text
+    from fillmask_ui.show.numbers import loss_form, percent
+    from fillmask_ui.show.table import Column, Table
 
-    from fillmask_ui.show.numbers import percent
-
-    unit, scale = ("bits", 1 / math.log(2)) if bits else ("nats", 1.0)
-    console = wide_console()
-    console.print(Text(visible(found.encoding.text), style="bold"))
+    loss = loss_form(unit, 3)
+    print_line(found.encoding.text, "bold")
+    columns = (
+        *("word", Column(f"NLL ({unit})", loss_form(unit)), Column("probability", ".3g")),
+        *(Column("rank", ",", missing="-"), "the model wanted", "sub-tokens"),
+    )
     rows = (
         (
-            f"{own.word.text} (unknown)" if own.unknown else own.word.text,
-            f"{own.nll_nats * scale:.4f}",
-            f"{own.probability:.3g}",
-            f"{own.rank:,}" if own.rank else "-",
+            _word(own.word.text, unknown=own.unknown),
+            own.nll_nats,
+            own.probability,
+            own.rank or None,
             "  ".join(f"{wanted.word} {percent(wanted.probability)}" for wanted in own.wanted),
-            "  ".join(f"{part.token} {part.nll_nats * scale:.3f}" for part in own.parts),
+            "  ".join(f"{part.token} {loss(part.nll_nats)}" for part in own.parts),
         )
         for own in found.words
     )
-    heads = ("word", f">NLL ({unit})", ">probability", ">rank", "the model wanted", "sub-tokens")
-    print_table(heads, rows)
+    print_table(Table.of(columns, rows))
     if summary := found.summary:
         print_line(
-            f"Total {summary.total_nll_nats * scale:.3f} {unit}; mean "
-            f"{summary.mean_token_nll_nats * scale:.3f} a token ({summary.tokens:,}), "
-            f"{summary.mean_word_nll_nats * scale:.3f} a word ({summary.words:,}); "
+            f"Total {loss(summary.total_nll_nats)} {unit}; mean "
+            f"{loss(summary.mean_token_nll_nats)} a token ({summary.tokens:,}), "
+            f"{loss(summary.mean_word_nll_nats)} a word ({summary.words:,}); "
             f"pseudo-perplexity {summary.pseudo_perplexity:,.1f}"
         )
         print_line(f"Most surprising: {summary.most.word.text}")
@@ -94,32 +87,38 @@ def print_surprise(found: SentenceSurprisal, *, bits: bool) -> None:
     print_line(f"\n{found.signature}\n", "dim")
 
 
-def print_comparison(found: SentenceComparison, *, bits: bool) -> None:
+def _word(text: str, *, unknown: bool) -> str:
+    return f"{text} (unknown)" if unknown else text
+
+
+def print_comparison(found: SentenceComparison, unit: str) -> None:
     """The table and the figures of one text under two models."""
-    from rich.text import Text
+    from fillmask_ui.show.numbers import in_unit, loss_form, percent
+    from fillmask_ui.show.table import Column, Table
 
-    from fillmask_ui.show.numbers import percent
+    loss = loss_form(unit)
 
-    unit, scale = ("bits", 1 / math.log(2)) if bits else ("nats", 1.0)
-    wide_console().print(Text(visible(found.alignment.text), style="bold"))
+    def signed(nats: float) -> str:
+        return f"{in_unit(nats, unit):+.4f}"
 
-    def best(own: WordSurprisal) -> str:
-        return f"{own.wanted[0].word} {percent(own.wanted[0].probability)}"
+    def best(words: Iterable[WordSurprisal]) -> str:
+        wanted = (own.wanted[0] for own in words)
+        return " | ".join(f"{own.word} {percent(own.probability)}" for own in wanted)
 
+    print_line(found.alignment.text, "bold")
+    columns = (
+        *("word", Column(f"NLL A ({unit})", loss), Column("NLL B", loss), Column("A - B", signed)),
+        *("A wanted", "B wanted", "best word"),
+    )
     rows = (
         (
-            f"{own.text} (unknown)" if own.unknown else own.text,
-            f"{own.nll_nats * scale:.4f}",
-            f"{own.other_nll_nats * scale:.4f}",
-            f"{own.difference_nats * scale:+.4f}",
-            " | ".join(best(word) for word in own.first),
-            " | ".join(best(word) for word in own.second),
-            "flipped" if own.flipped else "",
+            _word(own.text, unknown=own.unknown),
+            *(own.nll_nats, own.other_nll_nats, own.difference_nats),
+            *(best(own.first), best(own.second), "flipped" if own.flipped else ""),
         )
         for own in found.words
     )
-    losses = (f">NLL A ({unit})", ">NLL B", ">A - B")
-    print_table(("word", *losses, "A wanted", "B wanted", "best word"), rows)
+    print_table(Table.of(columns, rows))
     if summary := found.summary:
         first, second = summary.first, summary.second
         means = [("word", summary.mean_word_nll_nats, summary.other_mean_word_nll_nats)]
@@ -129,13 +128,13 @@ def print_comparison(found: SentenceComparison, *, bits: bool) -> None:
             own, other = summary.mean_character_nll_nats, summary.other_mean_character_nll_nats
             means.append(("character", own, other))
         for name, own, other in means:
-            print_line(f"Mean loss a {name}: A {own * scale:.4f}, B {other * scale:.4f} {unit}")
+            print_line(f"Mean loss a {name}: A {loss(own)}, B {loss(other)} {unit}")
         if found.alignment.alike:
             own, other = first.pseudo_perplexity, second.pseudo_perplexity
             print_line(f"Pseudo-perplexity: A {own:,.2f}, B {other:,.2f}")
         largest = summary.largest
         print_line(
-            f"Largest difference: {largest.text} {largest.difference_nats * scale:+.4f}; the best "
+            f"Largest difference: {largest.text} {signed(largest.difference_nats)}; the best "
             f"word flipped at {summary.flipped} of {summary.words}"
         )
     if found.note:

@@ -13,14 +13,13 @@ import typer
 
 from fillmask_ui.cli.eval import FAILING
 from fillmask_ui.cli.eval_output import run_bar
-from fillmask_ui.cli.options import file_option, option, with_options
+from fillmask_ui.cli.options import FailOn, OneJson, file_option, option, with_options
 from fillmask_ui.cli.runs import store
-from fillmask_ui.cli.sweep_output import print_sweep
-from fillmask_ui.cli.terminal import load, print_json, tell
+from fillmask_ui.cli.terminal import fits, load, print_json, print_line, print_table, tell
 from fillmask_ui.cluster import EngineChoice, open_engine
 from fillmask_ui.errors import OptionError, unknown
 from fillmask_ui.files import check_target, write_text
-from fillmask_ui.show.sweep import csv_text, page
+from fillmask_ui.show.sweep import csv_text, notes, page, sections
 from fillmask_ui.sweeps import Step, Sweep, perform_sweep, read_sweep, sweep_table
 from fillmask_ui.sweeps.perform import BEGUN, FAILED, KEPT, MEASURING
 
@@ -40,12 +39,10 @@ def sweep(
     table_only: Annotated[
         bool, option("Measure nothing: the table of what is there.", "--table-only")
     ] = False,
-    fail_on: Annotated[
-        str | None, option("Exit with code 3 on this verdict: regression, at-risk, inconclusive.")
-    ] = None,
+    fail_on: FailOn = None,
     csv: Annotated[Path | None, file_option("Write a line per cell there.")] = None,
     html: Annotated[Path | None, file_option("Write the heat map there.")] = None,
-    as_json: Annotated[bool, option("Print one JSON object.", "--json")] = False,
+    as_json: OneJson = False,
 ) -> None:
     """Measure models x data sets x metrics x seeds of a file, and print one table."""
     chosen = read_sweep(file)
@@ -120,6 +117,20 @@ def _line(step: Step, said: set[str]) -> str:
         said.add(step.message)
         return f"failed: {why}"
     return step.message if step.state == KEPT else ""
+
+
+def print_sweep(table: SweepTable) -> None:
+    """The tables of all metrics, and what a reader should know of single cells."""
+    against = f", against {table.sweep.baseline}" if table.sweep.baseline else ""
+    print_line(f"{table.sweep.name}{against}", "bold")
+    for section in sections(table):
+        wide = section.wide()
+        for shown in (wide,) if fits(wide) else section.narrow():
+            print_line("")
+            print_table(shown)
+    for number, note in enumerate(notes(table), start=1):
+        print_line(f"Note {number}: {note}")
+    print_line(", ".join(table.versions), "dim")
 
 
 def _exit(table: SweepTable, fail_on: str | None) -> None:

@@ -1,4 +1,4 @@
-"""What commands show: JSON and tables on standard output, progress on standard error.
+"""What commands read and show: texts, JSON and tables on standard output, progress beside them.
 
 Text of a user or a model is never markup. In a pipe tables are wide, and there are no bars. What
 draws them is imported when something is drawn: `--help` needs none of it.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from fillmask_ui.errors import DataError, FillmaskError, OptionError, TextError
 from fillmask_ui.files import visible
+from fillmask_ui.records import finite
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,11 +28,15 @@ if TYPE_CHECKING:
     from fillmask_ui.models import LoadProgress
     from fillmask_ui.models.model_choice import ModelChoice
     from fillmask_ui.protocol import MaskedLM
+    from fillmask_ui.show.table import Table
+
+# In a pipe one line per tenth of the way, but no more often than this.
+_QUIET_SECONDS = 10.0
 
 
 def print_json(values: Mapping[str, Any]) -> None:
-    """One object on one line of standard output."""
-    typer.echo(json.dumps(values, ensure_ascii=False))
+    """One object on one line of standard output; infinite numbers become null."""
+    typer.echo(json.dumps(finite(values), ensure_ascii=False))
 
 
 def say(text: str) -> None:
@@ -57,32 +64,91 @@ def print_line(text: str, style: str = "") -> None:
     wide_console().print(Text(visible(text, lines=True), style), soft_wrap=True)
 
 
-def print_table(
-    columns: Iterable[str], rows: Iterable[Sequence[object]], title: str | None = None
-) -> None:
-    """A table of rows; `>` before a heading puts its column to the right, as numbers are read.
+def print_table(table: Table) -> None:
+    """A table of `show/` with its title.
 
-    Headings get a capital, and words that are too long are folded, not cut.
-
-    >>> print_table(["word", ">NLL"], [["cat", "12.5000"]])
+    >>> from fillmask_ui.show.table import Column, Table
+    >>> print_table(Table.of(["word", Column("NLL", ".4f")], [["cat", 12.5]]))
     ┏━━━━━━┳━━━━━━━━━┓
     ┃ Word ┃     NLL ┃
     ┡━━━━━━╇━━━━━━━━━┩
     │ cat  │ 12.5000 │
     └──────┴─────────┘
     """
-    from rich.table import Table
-    from rich.text import Text
+    if table.title:
+        print_line(table.title, "italic")
+    wide_console().print(table.to_rich())
 
-    table = Table(title=title, title_justify="left")
-    for heading in columns:
-        name = heading.removeprefix(">")
-        table.add_column(
-            name[:1].upper() + name[1:], justify="left" if name == heading else "right"
-        )
-    for row in rows:
-        table.add_row(*(Text(visible(str(cell), lines=True), overflow="fold") for cell in row))
-    wide_console().print(table)
+
+def fits(table: Table) -> bool:
+    """Whether a table can be printed without a folded cell."""
+    from rich.measure import Measurement
+
+    console = wide_console()
+    unbounded = console.options.update(width=10_000)
+    return Measurement.get(console, unbounded, table.to_rich()).maximum <= console.width
+
+
+def show_each(
+    results: Iterable[Any], show: Callable[[Any], None], *, as_json: bool, several: bool
+) -> None:
+    """What was found of each text: JSON by its `to_dict`, or what `show` prints.
+
+    A `FillmaskError` among the results is told and costs the other texts nothing; `several` texts
+    are told apart by their numbers.
+
+    Raises:
+        typer.Exit: with code 2 if there was one.
+    """
+    failed = False
+    for number, found in enumerate(results, start=1):
+        if isinstance(found, FillmaskError):
+            tell(f"error: {f'text {number}: ' if several else ''}{found}")
+            failed = True
+        elif as_json:
+            print_json(found.to_dict())
+        else:
+            show(found)
+    if failed:
+        raise typer.Exit(2)
+
+
+def attempts(look: Callable[[str], Any], texts: Iterable[str]) -> Iterator[Any]:
+    """What `look` finds in each text, or the `TextError` that it raises."""
+
+    def attempt(text: str) -> Any:
+        try:
+            return look(text)
+        except TextError as error:
+            return error
+
+    return map(attempt, texts)
+
+
+def check_file(file: str) -> None:
+    """An `OptionError` unless there is such a file; `-` is standard input."""
+    from fillmask_ui.texts.files import is_file
+
+    if file != "-" and not is_file(file):
+        raise OptionError(f"no file {file!r}: give an existing text file, or - for standard input")
+
+
+def file_texts(file: str, *, needed: bool) -> Iterator[str]:
+    """Lines of a file, or of standard input as they come; blank ones are left out.
+
+    Raises:
+        DataError: if it cannot be read, is not UTF-8, or has no text and one is needed.
+    """
+    from fillmask_ui.filling.prompt import MAX_CHARACTERS
+    from fillmask_ui.texts.files import file_bytes, standard_input
+
+    data = standard_input() if file == "-" else file_bytes(file, name=repr(file))
+    for line in data.lines(keep=MAX_CHARACTERS + 1):  # of which a longer one is refused
+        if line.strip():
+            needed = False
+            yield line
+    if needed:
+        raise DataError(f"{data.name} has no text: one sentence a line is wanted")
 
 
 @contextmanager
@@ -116,22 +182,62 @@ def progress_bar(
         yield show
 
 
+@contextmanager
+def step_bar() -> Iterator[Callable[[Any], None]]:
+    """A bar for reports with a `message` and a `fraction`; in a pipe a line per new message."""
+    said = ""
+
+    def values(step: Any) -> dict[str, Any]:
+        return {"description": step.message, "completed": step.fraction, "total": 1.0}
+
+    def line(step: Any) -> None:
+        nonlocal said
+        if step.message != said:
+            said = step.message
+            tell(said)
+
+    with progress_bar(values, line) as show:
+        yield show
+
+
+@contextmanager
+def count_bar(
+    values: Callable[[Any], dict[str, Any]], line: Callable[[Any], str], **task: Any
+) -> Iterator[Callable[[Any], None]]:
+    """A bar that counts to `total`, if it is known; `now` stands behind it. In a pipe a line."""
+    from rich.progress import MofNCompleteColumn, TextColumn, TimeRemainingColumn
+
+    last = {"time": time.monotonic(), "tenth": 0}
+
+    def in_pipe(report: Any) -> None:
+        changes, now = values(report), time.monotonic()
+        total = changes["total"]
+        tenth = int(10 * changes["completed"] / total) if total else 0
+        if now - last["time"] >= _QUIET_SECONDS and not (total and tenth == last["tenth"]):
+            last.update(time=now, tenth=tenth)
+            tell(line(report))
+
+    behind = TextColumn("{task.fields[now]}", markup=False)
+    columns = (MofNCompleteColumn(), TimeRemainingColumn(), behind)
+    with progress_bar(values, in_pipe, *columns, **{"now": "", **task}) as show:
+        yield show
+
+
 def load(choice: ModelChoice) -> MaskedLM:
     """The chosen model, with the progress of a download on standard error."""
     from fillmask_ui.models.load import load_choice
 
     reference = choice.reference
-    if reference.endswith(".onnx") or (reference != "embedded" and _is_folder(reference)):
+    local = reference.endswith(".onnx")
+    if not local and reference not in ("", "embedded"):
+        from fillmask_ui.texts.files import is_folder
+
+        local = is_folder(reference)
+    if local:
         # Its name in signatures is without `./` before and `/` behind, as a shell completes it.
         choice = replace(choice, reference=str(Path(reference).expanduser()))
     with download_progress() as show:
         return load_choice(choice, show)
-
-
-def _is_folder(reference: str) -> bool:
-    from fillmask_ui.texts.files import is_folder
-
-    return bool(reference) and is_folder(reference)
 
 
 @contextmanager

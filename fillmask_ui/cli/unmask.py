@@ -9,16 +9,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fillmask_ui.cli.lines import check_file, file_texts
 from fillmask_ui.cli.options import Json, file_option, option, with_options
-from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, tell, wide_console
+from fillmask_ui.cli.terminal import (
+    check_file,
+    file_texts,
+    load,
+    print_line,
+    print_table,
+    show_each,
+)
 from fillmask_ui.errors import FillmaskError, OptionError
-from fillmask_ui.files import text_file, visible
+from fillmask_ui.files import text_file
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.unmasking.unmasking_options import UnmaskingConfig
 
 if TYPE_CHECKING:
-    from fillmask_ui.protocol import MaskedLM
+    from fillmask_ui.protocol import MaskedLM, Vocabulary
+    from fillmask_ui.show.table import Table
     from fillmask_ui.unmasking import Unmasked
 
 _PROMPTS = '"[MASK] sat on the [MASK]."; --prefix "The cat" --new-tokens 5; or --length 8'
@@ -63,23 +70,18 @@ def unmask(
     if prompted is not None:
         given = [_prompt(loaded, prompted, prefix, suffix)]
     of_file: Iterable[str] = () if file is None else file_texts(file, needed=not given)
-    failed = False
     several = len(given) > 1 or file is not None
-    for number, result in enumerate(unmask_all(loaded, chain(given, of_file), config), start=1):
-        if isinstance(result, FillmaskError):
-            # One bad line must not cost the others theirs.
-            where = f"text {number}: " if several else ""
-            tell(f"error: {where}{result}")
-            failed = True
-            continue
-        if history is not None:
-            _write_history(history, result)
-        if as_json:
-            print_json(result.to_dict())
-        else:
-            print_unmasked(result, loaded, steps=steps)
-    if failed:
-        raise typer.Exit(2)
+
+    def kept() -> Iterator[Unmasked | FillmaskError]:
+        for result in unmask_all(loaded, chain(given, of_file), config):
+            if history is not None and not isinstance(result, FillmaskError):
+                _write_history(history, result)
+            yield result
+
+    def show(result: Unmasked) -> None:
+        print_unmasked(result, loaded.vocabulary, steps=steps)
+
+    show_each(kept(), show, as_json=as_json, several=several)
 
 
 def _check_prompt(
@@ -132,15 +134,11 @@ def _write_history(path: Path, result: Unmasked) -> None:
         file.writelines(f"{line}\n" for line in history_lines(result))
 
 
-def print_unmasked(result: Unmasked, model: MaskedLM, *, steps: bool) -> None:
+def print_unmasked(result: Unmasked, vocabulary: Vocabulary, *, steps: bool) -> None:
     """The text, its figures, and by choice the table of steps."""
-    from rich.text import Text
-
-    console = wide_console()
-    console.print(Text(visible(result.text), style="bold"))
+    print_line(result.text, "bold")
     if steps:
-        rows = _rows(result, model)
-        print_table((">step", "text", "written", ">log-probability (nats)"), rows)
+        print_table(_steps_table(result, vocabulary))
     print_line(
         f"{result.steps_taken} steps; log-probability {result.log_probability_nats:.3f} nats; "
         f"pseudo-perplexity {result.pseudo_perplexity:,.2f}"
@@ -148,19 +146,17 @@ def print_unmasked(result: Unmasked, model: MaskedLM, *, steps: bool) -> None:
     print_line(f"{result.signature}\n", "dim")
 
 
-def _rows(result: Unmasked, model: MaskedLM) -> Iterator[tuple[str, ...]]:
-    vocabulary = model.vocabulary
+def _steps_table(result: Unmasked, vocabulary: Vocabulary) -> Table:
+    from fillmask_ui.show.table import Column, Table
+
     own = [place for place, i in enumerate(result.ids) if i not in vocabulary.special_ids]
+    rows = []
     for step in result.steps:
-        words = [
-            "·" if step.ids[place] == vocabulary.mask_id else vocabulary.token(step.ids[place])
-            for place in own
-        ]
+        ids = [step.ids[place] for place in own]
+        text = " ".join("·" if i == vocabulary.mask_id else vocabulary.token(i) for i in ids)
         written = [f"{token.token} {token.probability:.3g}" for token in step.filled]
         written += [f"{token.token} hidden again" for token in step.remasked]
-        yield (
-            str(step.number),
-            " ".join(words),
-            "  ".join(written) or "nothing",
-            f"{step.total_log_probability_nats:.3f}",
-        )
+        sure = step.total_log_probability_nats
+        rows.append((step.number, text, "  ".join(written) or "nothing", sure))
+    total = Column("log-probability (nats)", ".3f")
+    return Table.of(("step", "text", "written", total), rows)

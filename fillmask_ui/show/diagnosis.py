@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from fillmask_ui.quantizing.diagnosis import Diagnosis, PartNoise
 from fillmask_ui.quantizing.measure import Stamp
 from fillmask_ui.show.numbers import interval_text, signed_percent
+from fillmask_ui.show.table import Column, Table
 
 MOST_ROWS = 15
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of text; `>` before a heading puts its column to the right."""
-
-    title: str
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
 
 
 def snr_text(snr_db: float | None) -> str:
@@ -49,40 +40,41 @@ def worst_parts(diagnosis: Diagnosis, most: int = MOST_ROWS) -> Table:
     parts = [part for part in diagnosis.parts if math.isfinite(part.weight_snr_db)]
     kept = (parts or list(diagnosis.parts))[:most]
     left = len(diagnosis.parts) - len(kept)
-    return Table(
-        f"Parts, worst first ({left} more)" if left else "Parts, worst first",
-        ("part", "shape", "stored", ">bytes", ">weights, dB", ">usual", ">activations, dB"),
-        tuple(
-            (
-                part.name + (" !" if part.sticks_out else ""),
-                " × ".join(map(str, part.shape)),
-                part.stored,
-                bytes_text(part.size_bytes),
-                snr_text(part.weight_snr_db),
-                snr_text(part.usual_snr_db),
-                snr_text(part.activation_snr_db),
-            )
-            for part in kept
-        ),
+    columns = (
+        *("part", "shape", "stored", Column("bytes", bytes_text)),
+        Column("weights, dB", snr_text, about="snr"),
+        Column("usual", snr_text, about="snr_usual"),
+        Column("activations, dB", snr_text, about="snr_activations", right=True),
+    )
+    rows = (
+        (
+            part.name + (" !" if part.sticks_out else ""),
+            " × ".join(map(str, part.shape)),
+            *(part.stored, part.size_bytes),
+            *(part.weight_snr_db, part.usual_snr_db, part.activation_snr_db),
+        )
+        for part in kept
+    )
+    return Table.of(
+        columns, rows, f"Parts, worst first ({left} more)" if left else "Parts, worst first"
     )
 
 
 def layers(diagnosis: Diagnosis) -> Table:
     """Each layer's weights, and the noise that has built up behind it."""
-    return Table(
-        "Along depth",
-        ("layer", ">bytes", ">in the baseline", ">weights, dB", ">behind it, dB"),
-        tuple(
-            (
-                layer.label,
-                bytes_text(layer.size_bytes),
-                bytes_text(layer.baseline_bytes),
-                snr_text(layer.weight_snr_db),
-                snr_text(layer.hidden_snr_db),
-            )
-            for layer in diagnosis.layers
-        ),
+    columns = (
+        *("layer", Column("bytes", bytes_text), Column("in the baseline", bytes_text)),
+        Column("weights, dB", snr_text, about="snr", right=True),
+        Column("behind it, dB", snr_text, about="snr_activations", right=True),
     )
+    rows = (
+        (
+            *(layer.label, layer.size_bytes, layer.baseline_bytes),
+            *(layer.weight_snr_db, layer.hidden_snr_db),
+        )
+        for layer in diagnosis.layers
+    )
+    return Table.of(columns, rows, "Along depth")
 
 
 def measured_parts(diagnosis: Diagnosis) -> list[PartNoise]:
@@ -93,44 +85,36 @@ def measured_parts(diagnosis: Diagnosis) -> list[PartNoise]:
 
 def left_out(diagnosis: Diagnosis) -> Table:
     """The leave-one-out table."""
-    rows = []
-    for part in measured_parts(diagnosis):
-        own = part.restored
-        if own is not None:
-            low_high = interval_text(own.interval, lambda value: f"{value:+.4f}")
-            certain = "yes" if own.significant else "no"
-            rows.append(
-                (
-                    part.name,
-                    f"{own.recovered_nats:+.4f}",
-                    low_high,
-                    certain,
-                    bytes_text(own.bytes_added),
-                )
-            )
-    return Table(
-        "One part in full precision",
-        ("part", ">loss recovered, nats", "95 % interval", "above 0", ">bytes added"),
-        tuple(rows),
+    columns = (
+        *("part", Column("loss recovered, nats", _signed, about="recovered"), "95 % interval"),
+        *("above 0", Column("bytes added", bytes_text)),
     )
+    rows = (
+        (
+            *(part.name, own.recovered_nats, interval_text(own.interval, _signed)),
+            *("yes" if own.significant else "no", own.bytes_added),
+        )
+        for part in measured_parts(diagnosis)
+        if (own := part.restored) is not None
+    )
+    return Table.of(columns, rows, "One part in full precision")
 
 
 def kept_parts(diagnosis: Diagnosis) -> Table:
     """The greedy list."""
-    steps = diagnosis.greedy.steps if diagnosis.greedy else ()
-    return Table(
-        "Parts to keep in full precision, together",
-        ("part", ">mean NLL, nats", ">against the baseline", ">bytes added"),
-        tuple(
-            (
-                step.name,
-                f"{step.mean_nll_nats:.4f}",
-                signed_percent(step.relative_change),
-                bytes_text(step.bytes_added),
-            )
-            for step in steps
-        ),
+    columns = (
+        *("part", Column("mean NLL, nats", ".4f")),
+        *(Column("against the baseline", signed_percent), Column("bytes added", bytes_text)),
     )
+    rows = (
+        (step.name, step.mean_nll_nats, step.relative_change, step.bytes_added)
+        for step in (diagnosis.greedy.steps if diagnosis.greedy else ())
+    )
+    return Table.of(columns, rows, "Parts to keep in full precision, together")
+
+
+def _signed(nats: float) -> str:
+    return f"{nats:+.4f}"
 
 
 def loss_sentence(diagnosis: Diagnosis) -> str:

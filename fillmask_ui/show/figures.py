@@ -5,7 +5,6 @@ Which figures there are says the catalogue; nothing here knows one of them by na
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from fillmask_ui.evaluation import ModelFigures, Summary
@@ -16,31 +15,13 @@ from fillmask_ui.evaluation.catalogue import (
     SPLITS,
     Figure,
 )
-from fillmask_ui.show.numbers import cell_text, interval_text, signed_percent
+from fillmask_ui.show.numbers import interval_text, signed_percent
+from fillmask_ui.show.table import Table
 
 # What tables and charts call the models: one name, or two.
 Names = tuple[str, ...]
 NAMES: Names = ("model", "baseline")
 INTERVAL = "95 % interval"
-
-
-@dataclass(frozen=True)
-class Table:
-    """What is shown, in rows."""
-
-    columns: tuple[str, ...]  # headings
-    # of text, unrounded numbers and intervals, one per column; None for an empty cell
-    rows: tuple[tuple[Any, ...], ...]
-
-    def texts(self) -> list[list[str]]:
-        """The cells of each row as they are read."""
-        return [[cell_text(cell) for cell in row] for row in self.rows]
-
-    @property
-    def numeric(self) -> tuple[bool, ...]:
-        """For each column, whether it has other cells than text, and so is read from the right."""
-        columns = zip(*self.rows, strict=True)
-        return tuple(any(not isinstance(cell, str) for cell in column) for column in columns)
 
 
 def models_of(summary: Summary) -> tuple[ModelFigures, ...]:
@@ -82,15 +63,15 @@ def figures_table(summary: Summary, names: Names = NAMES, metric_label: str = ""
         rows += [(figure.label, *_values(figure, own)) for figure in own[0].catalogue]
     rows += [(figure.label, *_values(figure, models)) for figure in MODEL_FIGURES]
     rows += [(label, count, *padding) for label, count in counts.items()]
-    return Table(("figure", *columns), tuple(rows))
+    return Table.of(("figure", *columns), rows)
 
 
 def comparison_table(summary: Summary) -> Table:
     """What the two models differ in, as far as it is known; no rows for one model."""
     pair = summary.comparison
     known = [f for f in COMPARISON_FIGURES if pair is not None and f.value(pair) is not None]
-    rows = tuple((figure.label, *_values(figure, [pair])) for figure in known)
-    return Table(("figure", "value", interval_heading(summary)), rows)
+    rows = ((figure.label, *_values(figure, [pair])) for figure in known)
+    return Table.of(("figure", "value", interval_heading(summary)), rows)
 
 
 def _values(figure: Figure, records: Iterable[Any]) -> Iterator[Any]:
@@ -127,7 +108,7 @@ def records_table(
                 yield record and figure.interval_of(record)
 
     rows = ((*key, *(c for own in records for c in cells(own.get(key)))) for key in keys)
-    return Table((*heading, *headings(labels, names[: len(records)])), tuple(rows))
+    return Table.of((*heading, *headings(labels, names[: len(records)])), rows)
 
 
 def group_names(models: Sequence[ModelFigures], split: str) -> list[str]:

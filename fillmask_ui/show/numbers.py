@@ -49,6 +49,15 @@ def in_unit(nats: float, unit: str) -> float:
     return nats / math.log(2) if unit == "bits" else nats
 
 
+def loss_form(unit: str, digits: int = 4) -> Callable[[float], str]:
+    """How a column of losses in nats is written, in the unit that the reader chose.
+
+    >>> loss_form("bits")(math.log(8)), loss_form("nats", 2)(math.inf)
+    ('3.0000', 'inf')
+    """
+    return lambda nats: f"{in_unit(nats, unit):.{digits}f}"
+
+
 def loss_text(nats: float, unit: str) -> str:
     """A loss or an entropy for reading, in the unit that the reader chose.
 

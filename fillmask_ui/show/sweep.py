@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from io import StringIO
 
 from fillmask_ui.show.numbers import cell_text, interval_text, signed_percent
+from fillmask_ui.show.table import Column, Table
 from fillmask_ui.sweeps import Entry, Spread, SweepTable
 
 # Heading of a column of the CSV file -> key of `Entry.to_dict`, and the end of an interval.
@@ -39,7 +38,7 @@ _COLUMNS: dict[str, tuple[str, int | None]] = {
 
 @dataclass(frozen=True)
 class Shown:
-    """One cell, as text; what is not there is blank."""
+    """One cell, as text; what is not known is blank."""
 
     figure: str = ""  # or the state of a run that is not done
     interval: str = ""  # of the figure; of a run that is not done, how far it is
@@ -50,15 +49,32 @@ class Shown:
     note: int | None = None  # number of its note, from 1
     heat: float | None = None  # from -1, better, to 1, worse; None for a cell without colour
 
+    def measured(self) -> list[str]:
+        """The figure with its interval."""
+        return [self.figure, self.interval]
+
+    def compared(self) -> list[str]:
+        """What is said of the baseline."""
+        return [self.change, self.change_interval, self.verdict, self.by]
+
+    def noted(self) -> list[str]:
+        """Where to read on."""
+        return [f"note {self.note}" if self.note else ""]
+
 
 @dataclass(frozen=True)
 class Row:
     """A model with a seed, or over all its seeds."""
 
     model: str
-    seed: str  # blank for a metric without; of several, how many
+    seed: str  # `seed 42` or `2 seeds`; blank for a metric without
     cells: tuple[Shown, ...]  # one per data set
     over_seeds: bool = False
+
+    @property
+    def heading(self) -> str:
+        """Model and seed."""
+        return _lines([self.model, self.seed])
 
 
 @dataclass(frozen=True)
@@ -68,6 +84,38 @@ class Section:
     title: str
     columns: tuple[str, ...]  # the data sets
     rows: tuple[Row, ...]
+
+    def wide(self) -> Table:
+        """A column per data set, all of a cell below each other."""
+        names = (Column(name, right=True, is_name=True) for name in self.columns)
+        rows = (
+            (
+                row.heading,
+                *(_lines(c.measured() + c.compared() + c.noted()) for c in row.cells),
+            )
+            for row in self.rows
+        )
+        return Table.of(("model", *names), rows, self.title)
+
+    def narrow(self) -> tuple[Table, ...]:
+        """A table per data set, the figures and what is said of the baseline beside each other."""
+        columns = ("model", Column("figure", right=True), Column("change", right=True))
+        return tuple(
+            Table.of(
+                columns,
+                (
+                    (row.heading, _lines(cell.measured() + cell.noted()), _lines(cell.compared()))
+                    for row in self.rows
+                    for cell in [row.cells[place]]
+                ),
+                f"{self.title}, {name}",
+            ).filled()
+            for place, name in enumerate(self.columns)
+        )
+
+
+def _lines(parts: Iterable[str]) -> str:
+    return "\n".join(filter(None, parts))
 
 
 def notes(table: SweepTable) -> tuple[str, ...]:
@@ -104,12 +152,12 @@ def _rows(table: SweepTable, entries: Sequence[Entry], spreads: Sequence[Spread]
                 for entry in own
                 if entry.cell.seed == seed
             )
-            yield Row(model.label, "" if seed is None else str(seed), tuple(cells))
+            yield Row(model.label, "" if seed is None else f"seed {seed}", tuple(cells))
         over = {own.cell.texts.label: own for own in spreads if own.cell.model.label == model.label}
         if over:
             most = max(len(spread.seeds) for spread in over.values())
             cells = (_spread(over.get(texts.label)) for texts in table.sweep.texts)
-            yield Row(model.label, f"mean of {most}", tuple(cells), over_seeds=True)
+            yield Row(model.label, f"mean of {most} seeds", tuple(cells), over_seeds=True)
 
 
 def _shown(table: SweepTable, entry: Entry, heat: float | None) -> Shown:
@@ -169,14 +217,12 @@ def _heats(table: SweepTable, entries: Sequence[Entry]) -> dict[str, float]:
 
 def csv_text(table: SweepTable) -> str:
     """One line per cell, numbers in full."""
-    text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    for entry in table.entries:
-        values = entry.to_dict()
-        picked = [(values[key], end) for key, end in _COLUMNS.values()]
-        writer.writerow([value if end is None else value and value[end] for value, end in picked])
-    return text.getvalue()
+    found = (entry.to_dict() for entry in table.entries)
+    rows = (
+        [own[key] if end is None else own[key] and own[key][end] for key, end in _COLUMNS.values()]
+        for own in found
+    )
+    return Table.of(_COLUMNS, rows).to_csv()
 
 
 def page(table: SweepTable) -> str:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fillmask_ui.bench.report import Report, Samples, rows_of
-from fillmask_ui.show.bench import headings, markdown, works, write_page
+from fillmask_ui.show.bench import bench_tables, markdown, write_bench_page
 from fillmask_ui.show.charts.bench import bench_charts
 
 MACHINE = {
@@ -60,19 +60,19 @@ def test_json_has_percentiles_of_sentences_alone(report):
 
 
 def test_a_table_per_kind_of_work_against_the_peer(report):
-    kinds = works(report)
-    assert [kind.title for kind in kinds] == [
+    tables = bench_tables(report)
+    assert [table.title for table in tables] == [
         "cross-entropy",
         "one sentence, text in to records out",
         "load time",
     ]
-    sentences = kinds[1].table
-    assert sentences.columns[:2] == ("size", "subject")
-    assert headings(sentences)[:3] == ["size", "subject", ">median (ms)"]
-    assert sentences.columns[-1] == "against loop"
+    sentences = tables[1]
+    assert sentences.headings[:3] == ("size", "subject", "median (ms)")
+    assert sentences.right[:3] == (False, False, True)
+    assert sentences.headings[-1] == "against loop"
     assert [row[0] for row in sentences.rows] == ["8 tokens"] * 3 + ["32 tokens"] * 3
     ratio = report.rows[3].ratios["loop"]
-    assert sentences.rows[0][-1] == f"{ratio:.2f}x"
+    assert sentences.texts()[0][-1] == f"{ratio:.2f}x"
 
 
 def test_what_failed_is_a_row_that_says_why(tmp_path):
@@ -86,12 +86,11 @@ def test_what_failed_is_a_row_that_says_why(tmp_path):
     assert one["ratios"] == {"late": 2.0} and "error" not in one
     assert (loop["median"], loop["ratios"], loop["error"]) == (None, {}, "no <such> module")
     assert (late["median"], late["error"]) == (4.0, "out of memory")
-    (table,) = (kind.table for kind in works(report))
-    assert table.columns == ("subject", "median (s)", "against late", "failed")
-    assert table.rows[1] == ("loop", "", "", "no <such> module")
-    assert headings(table)[-1] == "failed"
+    (table,) = bench_tables(report)
+    assert table.headings == ("subject", "median (s)", "against late", "failed")
+    assert table.texts()[1] == ["loop", "", "", "no <such> module"]
     assert "| loop |  |  | no <such> module |" in markdown(report)
-    write_page(report, tmp_path / "bench.html")
+    write_bench_page(report, tmp_path / "bench.html")
     assert "no &lt;such&gt; module" in (tmp_path / "bench.html").read_text()
 
 
@@ -109,7 +108,7 @@ def test_charts_show_the_medians(report, tmp_path):
     bars = charts[0].figure.data[0]
     assert list(bars.x) == [row.median for row in report.rows[:3]]
     assert [row[1] for row in charts[0].table.rows] == list(bars.x)
-    write_page(report, tmp_path / "bench.html")
+    write_bench_page(report, tmp_path / "bench.html")
     page = (tmp_path / "bench.html").read_text()
     assert "&lt;Some CPU&gt;" in page
     assert "a note" in page

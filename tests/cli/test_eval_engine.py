@@ -7,7 +7,7 @@ import pytest
 from block_engine import BlockEngine
 
 from fillmask_ui.cli import eval as command
-from fillmask_ui.cli import eval_output
+from fillmask_ui.cli import terminal
 from fillmask_ui.cluster import EngineChoice
 
 FAST = ("--metric", "suffix", "--samples", "20", "--max-tokens", "24", "--batch-tokens", "64")
@@ -49,7 +49,7 @@ def test_a_run_goes_on_with_another_engine(fillmask, engine, tmp_path):
 
 
 def test_lines_in_a_pipe_say_how_fast_and_how_long(fillmask, engine, monkeypatch):
-    monkeypatch.setattr(eval_output, "_QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(terminal, "_QUIET_SECONDS", 0.0)
     said = fillmask("eval", *FAST, *TWO).stderr
     assert re.search(
         r"\d of 20 texts, [\d,.]+ tokens/s, 2 workers, mean NLL \d\.\d{4} nats, about \d+ s left\n",

@@ -22,7 +22,7 @@ def pair():
 
 def test_every_figure_has_a_row_and_the_metric_comes_first(pair):
     table = figures.figures_table(pair, ("A", "B"))
-    assert table.columns == ("figure", "A", "95 % interval", "B", "95 % interval")
+    assert table.headings == ("figure", "A", "95 % interval", "B", "95 % interval")
     labels = [row[0] for row in table.rows]
     assert labels[0] == "Pseudo-perplexity"
     named = figures.figures_table(pair, metric_label=pair.metric_name)
@@ -35,7 +35,7 @@ def test_every_figure_has_a_row_and_the_metric_comes_first(pair):
     )
     assert table.rows[-2][1:] == (40, None, None, None)
     assert table.rows[-1][1:] == (1, None, None, None)
-    assert table.numeric == (False, True, True, True, True)
+    assert table.right == (False, True, True, True, True)
 
 
 def test_cells_are_read_with_four_digits_and_kept_unrounded(pair):
@@ -51,7 +51,7 @@ def test_cells_are_read_with_four_digits_and_kept_unrounded(pair):
 
 def test_one_model_has_two_columns_and_no_comparison():
     alone = summarize(evaluate(TableModel(1), TEXTS))
-    assert figures.figures_table(alone).columns == ("figure", "model", "95 % interval")
+    assert figures.figures_table(alone).headings == ("figure", "model", "95 % interval")
     assert figures.comparison_table(alone).rows == ()
     assert figures.change_text(alone) == figures.outlook_text(alone) == ""
     assert list(figures.comparison_lines(alone)) == []

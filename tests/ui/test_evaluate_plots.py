@@ -54,7 +54,7 @@ def test_each_chart_has_a_table_and_words_and_can_be_sent(pair):
     assert {"scatter", "differences"} <= {c.name for c in found}
     for c in found:
         assert c.table.rows
-        assert {len(row) for row in c.table.rows} == {len(c.table.columns)}
+        assert {len(row) for row in c.table.rows} == {len(c.table.headings)}
         assert c.figure.layout.meta["description"]
         assert "<b>A" not in json.dumps([t.name for t in c.figure.data])
         json.loads(c.figure.to_json())
@@ -138,7 +138,7 @@ def test_groups_have_their_means_and_intervals(pair):
     for row in found.table.rows:
         low, _, high = row[0].partition("-")
         inside = (cols >= int(low)) & (cols <= int(high or low))
-        cells = dict(zip(found.table.columns, row, strict=True))
+        cells = dict(zip(found.table.headings, row, strict=True))
         assert cells["tokens, A"] == inside.sum()
         assert cells["mean NLL (nats), A"] == pytest.approx(losses(pair)[inside].mean())
         interval = cells["95 % interval, A"]
@@ -149,9 +149,9 @@ def test_groups_have_their_means_and_intervals(pair):
     line = found.figure.data[0]
     drawn = dict(zip(line.x, zip(line.y, line.error_y.array, strict=True), strict=True))
     for row in found.table.rows:
-        interval = row[found.table.columns.index("95 % interval, A")]
+        interval = row[found.table.headings.index("95 % interval, A")]
         mean, above = drawn[row[0]]
-        assert mean == row[found.table.columns.index("mean NLL (nats), A")]
+        assert mean == row[found.table.headings.index("mean NLL (nats), A")]
         assert mean + above == pytest.approx(mean if interval is None else interval.high)
 
 
@@ -163,8 +163,8 @@ def test_a_group_that_one_model_lacks_is_empty_for_it():
         table = found[name].table
         first = [int(row[0].split("-")[0].rstrip("+")) for row in table.rows]
         assert first == sorted(first)
-        places = [table.columns.index(f"tokens, {letter}") for letter in "AB"]
-        means = [table.columns.index(f"mean NLL (nats), {letter}") for letter in "AB"]
+        places = [table.headings.index(f"tokens, {letter}") for letter in "AB"]
+        means = [table.headings.index(f"mean NLL (nats), {letter}") for letter in "AB"]
         lacking = [row for row in table.rows if 0 in (row[place] for place in places)]
         assert all(None in (row[mean] for mean in means) for row in lacking)
     assert lacking

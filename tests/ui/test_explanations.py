@@ -6,7 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 from fillmask_ui.filling import fill
-from fillmask_ui.show.diagnosis import Table
+from fillmask_ui.quantizing.diagnosis import Diagnosis, PartNoise, Restored
+from fillmask_ui.show import diagnosis
 from fillmask_ui.show.explanations import EXPLANATIONS
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.explore.explore_modes import joint
@@ -40,10 +41,12 @@ def test_each_is_used_and_stands_once_on_the_page(session):
     together = joint(session, {"text": question.text})["html"]
     both = compared(session, {"text": question.text, "compare": "table"})["html"]
     variants = render("page/quantize/rows.html", lines=[], stamps=[], texts=0, alarms=[])
-    headings = ("part", ">weights, dB", ">usual", ">activations, dB", ">loss recovered, nats")
-    tables = {"bars": [], "table": Table("", headings, (("query", "", "", "", ""),))}
-    noise = render("page/quantize/diagnose_parts.html", **tables)
-    left_out = render("page/quantize/diagnose_left_out.html", **tables)
+    restored = Restored(0.1, None, 1)
+    part = PartNoise("query", "product", 0, (4, 4), "int8", 1, 4, 9.0, 9.0, restored=restored)
+    known = Diagnosis("small", "large", (part,))
+    parts, left = diagnosis.worst_parts(known), diagnosis.left_out(known)
+    noise = render("page/quantize/diagnose_parts.html", bars=[], table=parts)
+    left_out = render("page/quantize/diagnose_left_out.html", table=left)
     html = "".join([*pieces.values(), own, together, both, variants, noise, left_out])
     assert set(re.findall(r'aria-describedby="about-(\w+)"', html)) == set(EXPLANATIONS)
 

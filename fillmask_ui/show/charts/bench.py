@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fillmask_ui.bench.report import Report, Row
 from fillmask_ui.show.charts.chart import ACCENT, SECOND, Chart, label, new_figure
-from fillmask_ui.show.figures import Table
+from fillmask_ui.show.table import Table
 
 _BAR_PIXELS = 34
 _LABEL_CHARACTERS = 40
@@ -46,8 +46,6 @@ def bench_chart(rows: Sequence[Row], name: str) -> Chart:
         hovertemplate="%{y}: %{x:,.4r} " + unit + "<extra></extra>",
     )
     columns = ("subject", f"median ({unit})", "spread", "loss (nats)", "failed")
-    cells = tuple((row.subject, row.median, row.spread, row.loss, row.error) for row in rows)
-    shown = 5 if any(row.error for row in rows) else 4
+    cells = ((row.subject, row.median, row.spread, row.loss, row.error) for row in rows)
     note = "Bars are medians; the line on each is as long as the interquartile range."
-    table = Table(columns[:shown], tuple(row[:shown] for row in cells))
-    return Chart(figure, table, name=name, title=work, note=note)
+    return Chart(figure, Table.of(columns, cells).filled(), name=name, title=work, note=note)

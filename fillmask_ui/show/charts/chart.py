@@ -14,7 +14,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.evaluation import MeanSoFar, Summary
-from fillmask_ui.show.figures import Names, Table, models_of
+from fillmask_ui.show.figures import Names, models_of
+from fillmask_ui.show.table import Table
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

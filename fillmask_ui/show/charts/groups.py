@@ -4,7 +4,8 @@ from typing import Any
 
 from fillmask_ui.evaluation.catalogue import SPLITS, Figure
 from fillmask_ui.show.charts.chart import Chart, Subject, new_figure
-from fillmask_ui.show.figures import Table, group_names, groups_table, headings, records_table
+from fillmask_ui.show.figures import group_names, groups_table, headings, records_table
+from fillmask_ui.show.table import Table
 
 _CALIBRATION_FIGURES = (
     Figure("tokens", "tokens"),
@@ -121,4 +122,4 @@ def running_mean(subject: Subject) -> Chart | None:
     own = headings(
         ["mean loss (nats)", *(f"provisional 95 % {end}" for end in ("from", "to"))], subject.names
     )
-    return Chart(figure, Table(("texts", *own), tuple(zip(*columns, strict=True))))
+    return Chart(figure, Table.of(("texts", *own), zip(*columns, strict=True)))

@@ -10,7 +10,8 @@ import numpy as np
 
 from fillmask_ui.evaluation.summary import Histogram
 from fillmask_ui.show.charts.chart import ACCENT, MUTED, SECOND, Chart, Subject, new_figure
-from fillmask_ui.show.figures import Names, Table, groups_table, headings
+from fillmask_ui.show.figures import Names, groups_table, headings
+from fillmask_ui.show.table import Table
 
 MAX_BARS = 50
 # Bars have one of these widths, all multiples of the fine bins' 0.02 nats.
@@ -58,7 +59,7 @@ class Bars:
             columns += [counts, np.cumsum(counts) / counts.sum()]
         rows = zip(*(column.tolist() for column in columns), strict=True)
         own = headings(["tokens", "share up to here"], names)
-        return Table(("from (nats)", "to (nats)", *own), tuple(rows))
+        return Table.of(("from (nats)", "to (nats)", *own), rows)
 
 
 def bars_of(histograms: Sequence[Histogram]) -> Bars:
@@ -145,7 +146,7 @@ def loss_distribution(subject: Subject) -> Chart:
         )
     columns = headings(["loss at most (nats)"], subject.names)
     rows = ((q, *(model.histogram.quantile(q) for model in subject.models)) for q in _LEVELS)
-    return Chart(figure, Table(("share of tokens", *columns), tuple(rows)))
+    return Chart(figure, Table.of(("share of tokens", *columns), rows))
 
 
 def loss_by_kind(subject: Subject) -> Chart:
@@ -221,7 +222,7 @@ def scatter(subject: Subject) -> Chart | None:
         if len(own):
             means = (float(own.mean()), float(other.mean()), float((own > other).mean()))
             rows.append((low, high if math.isfinite(high) else None, len(own), *means))
-    return Chart(figure, Table(columns, tuple(rows)))
+    return Chart(figure, Table.of(columns, rows))
 
 
 def differences(subject: Subject) -> Chart | None:

@@ -9,7 +9,8 @@ from math import isfinite
 from fillmask_ui.quantizing.frontier import frontier
 from fillmask_ui.quantizing.measure import BASELINE, VariantFigures
 from fillmask_ui.show.charts.chart import ACCENT, MUTED, SECOND, Chart, label, new_figure
-from fillmask_ui.show.figures import INTERVAL, Table
+from fillmask_ui.show.figures import INTERVAL
+from fillmask_ui.show.table import Table
 
 _LABEL_CHARACTERS = 28
 _HEIGHT = 290
@@ -239,7 +240,7 @@ def variants_table(rows: Sequence[Named]) -> Table:
         *("mean NLL (nats)", INTERVAL, "relative change", INTERVAL),
         *("verdict", "same best guess", "KL(variant || baseline) (nats)"),
     )
-    return Table(columns, tuple(_cells(row) for row in rows))
+    return Table.of(columns, map(_cells, rows))
 
 
 def _cells(row: Named) -> tuple[object, ...]:

@@ -1,0 +1,121 @@
+"""The one table: columns with heading, alignment and format; for shell, page, CSV, Markdown."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+from fillmask_ui.files import visible
+from fillmask_ui.intervals import Interval
+from fillmask_ui.show.numbers import cell_text
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+# Verdicts stand out where a terminal has colours.
+_STYLES = {"PASS": "green", "AT_RISK": "yellow", "REGRESSION": "red", "INCONCLUSIVE": "dim"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading and how the cells below it are written.
+
+    >>> Column("NLL", ".2f", missing="-").text(0.5), Column("NLL", ".2f", missing="-").text(None)
+    ('0.50', '-')
+    """
+
+    heading: str
+    form: str | Callable[[Any], str] = cell_text  # a format as of `format`, or a function
+    missing: str = ""  # written for None
+    about: str = ""  # key of `EXPLANATIONS`: the page explains the heading
+    right: bool | None = None  # aligned to the right; None: if any cell is a number
+    is_name: bool = False  # given by a user: a terminal does not begin it with a capital
+
+    def text(self, cell: Any) -> str:
+        """A cell for reading; strings are written unchanged."""
+        if cell is None or isinstance(cell, str):
+            return self.missing if cell is None else cell
+        return format(cell, self.form) if isinstance(self.form, str) else self.form(cell)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns and rows of text, unrounded numbers, intervals or None, a cell per column."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    title: str = ""
+
+    @classmethod
+    def of(
+        cls, columns: Iterable[str | Column], rows: Iterable[Sequence[Any]], title: str = ""
+    ) -> Table:
+        """A table in which a heading alone stands for a column in the usual format."""
+        made = (Column(own) if isinstance(own, str) else own for own in columns)
+        return cls(tuple(made), tuple(map(tuple, rows)), title)
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """What stands above each column."""
+        return tuple(column.heading for column in self.columns)
+
+    @property
+    def right(self) -> tuple[bool, ...]:
+        """For each column, whether it is aligned to the right."""
+        return tuple(
+            any(isinstance(row[place], int | float | Interval) for row in self.rows)
+            if column.right is None
+            else column.right
+            for place, column in enumerate(self.columns)
+        )
+
+    def texts(self) -> list[list[str]]:
+        """The cells of each row as they are read."""
+        pairs = (zip(self.columns, row, strict=True) for row in self.rows)
+        return [[column.text(cell) for column, cell in row] for row in pairs]
+
+    def filled(self) -> Table:
+        """Without the columns in which every cell is blank."""
+        kept = [place for place, cells in enumerate(zip(*self.texts(), strict=True)) if any(cells)]
+        rows = tuple(tuple(row[place] for place in kept) for row in self.rows)
+        return Table(tuple(self.columns[place] for place in kept), rows, self.title)
+
+    def headed(self, first: str, title: str = "") -> Table:
+        """With another first heading, and a title."""
+        return replace(
+            self, columns=(replace(self.columns[0], heading=first), *self.columns[1:]), title=title
+        )
+
+    def to_rich(self) -> RichTable:
+        """For the terminal, without its title; words that are too long are folded, not cut."""
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        texts = self.texts()
+        drawn = RichTable(show_lines=any("\n" in cell for row in texts for cell in row))
+        for column, right in zip(self.columns, self.right, strict=True):
+            name = column.heading
+            heading = Text(visible(name if column.is_name else name[:1].upper() + name[1:]))
+            drawn.add_column(heading, justify="right" if right else "left", overflow="fold")
+        for row in texts:
+            cells = [Text(visible(cell, lines=True)) for cell in row]
+            for cell in cells:
+                for word, style in _STYLES.items():
+                    cell.highlight_regex(rf"(?m)^{word}$", style)
+            drawn.add_row(*cells)
+        return drawn
+
+    def to_csv(self) -> str:
+        """A line per row, numbers with every digit."""
+        text = StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerows([self.headings, *self.rows])
+        return text.getvalue()
+
+    def to_markdown(self) -> str:
+        """For a page of documentation."""
+        rule = ["--:" if right else ":--" for right in self.right]
+        return "\n".join(f"| {' | '.join(row)} |" for row in (self.headings, rule, *self.texts()))
