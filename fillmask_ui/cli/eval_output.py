@@ -16,8 +16,8 @@ from fillmask_ui.runs import Progress, RunInfo
 from fillmask_ui.runs.info import DONE
 from fillmask_ui.runs.perform import Pace
 from fillmask_ui.show import figures
-from fillmask_ui.show.engines import speed_text
 from fillmask_ui.show.numbers import duration
+from fillmask_ui.show.sentences import comparison_lines, speed_text
 
 
 def show_progress(steps: Generator[Progress], *, quiet: bool) -> Progress:
@@ -112,6 +112,6 @@ def print_figures(summary: Summary, info: RunInfo) -> None:
     if summary.comparison is not None:
         print_table(figures.comparison_table(summary).headed("Model and baseline"))
     notes = (f"Note: {note}" for note in (*info.notes, *summary.alarms))
-    for line in (*figures.comparison_lines(summary), *notes):
+    for line in (*comparison_lines(summary), *notes):
         print_line(line)
     print_line(info.signature, "dim")

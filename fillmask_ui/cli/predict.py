@@ -170,9 +170,9 @@ def print_filling(filling: Filling, unit: str) -> None:
 
 def print_comparison(found: Comparison, models: Sequence[MaskedLM], unit: str) -> None:
     """The tables of one text under two models."""
-    from fillmask_ui.show.compared import compared_name, first_words, mark, points, rank_change
     from fillmask_ui.show.numbers import loss_form
     from fillmask_ui.show.table import Column, Table
+    from fillmask_ui.show.words import compared_name, first_words, mark, points, rank_change
 
     vocabularies = [model.vocabulary for model in models]
     loss = loss_form(unit)

@@ -36,7 +36,7 @@ def store() -> RunStore:
 @runs.command("list")
 def list_runs(as_json: Json = False) -> None:
     """List all runs, oldest first."""
-    from fillmask_ui.show.engines import engine_names
+    from fillmask_ui.show.sentences import engine_names
     from fillmask_ui.show.table import Table
 
     found = store()
@@ -83,7 +83,7 @@ def list_runs(as_json: Json = False) -> None:
 def show(run: RunName, as_json: Json = False) -> None:
     """Show the figures of a run, computed from its rows."""
     from fillmask_ui.cli.eval_output import print_figures, run_values
-    from fillmask_ui.show.engines import engines_text
+    from fillmask_ui.show.sentences import engines_text
 
     opened = store().open(run)
     summary, info = opened.summary(), opened.info

@@ -124,8 +124,8 @@ def print_sweep(table: SweepTable) -> None:
     against = f", against {table.sweep.baseline}" if table.sweep.baseline else ""
     print_line(f"{table.sweep.name}{against}", "bold")
     for section in sections(table):
-        wide = section.wide()
-        for shown in (wide,) if fits(wide) else section.narrow():
+        whole = section.table()
+        for shown in (whole,) if fits(whole) else section.by_data():
             print_line("")
             print_table(shown)
     for number, note in enumerate(notes(table), start=1):

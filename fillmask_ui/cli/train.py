@@ -70,7 +70,7 @@ def train(
     way, saves and stops.
     """
     need_torch()
-    from fillmask_ui.show.charts.training import loss_figure
+    from fillmask_ui.show.charts.run_charts import loss_figure
     from fillmask_ui.training.training_run import RunRequest, prepare, read_log
 
     texts = tuple(map(CorpusPart.parse, text))

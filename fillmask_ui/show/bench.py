@@ -74,7 +74,7 @@ def write_bench_page(report: Report, target: Path) -> None:
         DataError: if the file cannot be written.
     """
     from fillmask_ui.show.charts import chart_library
-    from fillmask_ui.show.charts.bench import bench_charts
+    from fillmask_ui.show.charts.run_charts import bench_charts
     from fillmask_ui.show.render import render
 
     page = render(

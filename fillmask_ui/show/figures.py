@@ -15,7 +15,6 @@ from fillmask_ui.evaluation.catalogue import (
     SPLITS,
     Figure,
 )
-from fillmask_ui.show.numbers import interval_text, signed_percent
 from fillmask_ui.show.table import Table
 
 # What tables and charts call the models: one name, or two.
@@ -117,44 +116,3 @@ def group_names(models: Sequence[ModelFigures], split: str) -> list[str]:
     found = dict.fromkeys(group.name for groups in longest_first for group in groups)
     # `8-15` and `4096+` go by where they begin; words keep their places.
     return sorted(found, key=lambda name: int((re.match(r"\d+", name) or "0")[0]))
-
-
-def change_text(summary: Summary) -> str:
-    """By how much the metric changes; blank where there is no second model."""
-    pair = summary.comparison
-    if pair is None:
-        return ""
-    span = interval_text(pair.interval, signed_percent)
-    change = f"{summary.compared_metric} changes by {signed_percent(pair.relative_change)}"
-    return f"{change}, {interval_heading(summary)} {span}" if span else change
-
-
-def outlook_text(summary: Summary) -> str:
-    """What more texts would do for an inconclusive verdict; blank for any other."""
-    pair = summary.comparison
-    if pair is None or pair.verdict.label != "INCONCLUSIVE":
-        return ""
-    if pair.further_texts is None:
-        return "This many texts cannot say how many more would settle it."
-    return f"About {pair.further_texts:,} more texts of this kind settle it four times in five."
-
-
-def comparison_lines(summary: Summary) -> Iterator[str]:
-    """The verdict and what the two models differ in, in words."""
-    pair = summary.comparison
-    if pair is None:
-        return
-    yield f"Verdict: {pair.verdict.label} ({change_text(summary)})"
-    if outlook := outlook_text(summary):
-        yield outlook
-    if pair.agreement is not None:
-        yield (
-            f"Same best guess for {pair.agreement:.2%} of the tokens; {pair.flips:,} flipped "
-            f"({pair.lost:,} right only in the baseline, {pair.won:,} right only in the model)"
-        )
-    if pair.mean_kl_nats is not None:
-        yield (
-            f"KL divergence {pair.mean_kl_nats:.6f} nats "
-            f"(reverse {pair.mean_kl_reverse_nats:.6f}); |logit difference| mean "
-            f"{pair.mean_abs_logit_difference:.6f}, largest {pair.max_abs_logit_difference:.6f}"
-        )

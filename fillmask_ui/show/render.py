@@ -11,7 +11,6 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from fillmask_ui.files import visible
-from fillmask_ui.show.explanations import EXPLANATIONS, as_unsure
 from fillmask_ui.show.numbers import (
     cell_text,
     cosine_text,
@@ -23,6 +22,7 @@ from fillmask_ui.show.numbers import (
     signed_percent,
     three_digits,
 )
+from fillmask_ui.show.sentences import EXPLANATIONS, as_unsure
 
 
 def _visible(value: Any) -> Any:

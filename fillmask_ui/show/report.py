@@ -10,9 +10,9 @@ from fillmask_ui.files import write_text
 from fillmask_ui.runs import Run, compare
 from fillmask_ui.runs.compare import compared_info
 from fillmask_ui.show.charts import chart_library, charts
-from fillmask_ui.show.engines import engines_text
-from fillmask_ui.show.figures import change_text, comparison_table, figures_table, outlook_text
+from fillmask_ui.show.figures import comparison_table, figures_table
 from fillmask_ui.show.render import render
+from fillmask_ui.show.sentences import change_text, engines_text, outlook_text
 
 SHOWN_TOKENS = 40
 

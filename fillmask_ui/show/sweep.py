@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from fillmask_ui.show.numbers import cell_text, interval_text, signed_percent
 from fillmask_ui.show.table import Column, Table
@@ -49,17 +49,12 @@ class Shown:
     note: int | None = None  # number of its note, from 1
     heat: float | None = None  # from -1, better, to 1, worse; None for a cell without colour
 
-    def measured(self) -> list[str]:
-        """The figure with its interval."""
-        return [self.figure, self.interval]
-
-    def compared(self) -> list[str]:
-        """What is said of the baseline."""
-        return [self.change, self.change_interval, self.verdict, self.by]
-
-    def noted(self) -> list[str]:
-        """Where to read on."""
-        return [f"note {self.note}" if self.note else ""]
+    @property
+    def text(self) -> str:
+        """All of it, a line each."""
+        said = (self.figure, self.interval, self.change, self.change_interval, self.verdict)
+        note = f"note {self.note}" if self.note else ""
+        return "\n".join(filter(None, (*said, self.by, note)))
 
 
 @dataclass(frozen=True)
@@ -67,14 +62,9 @@ class Row:
     """A model with a seed, or over all its seeds."""
 
     model: str
-    seed: str  # `seed 42` or `2 seeds`; blank for a metric without
+    seed: str  # `seed 42` or `mean of 2 seeds`; blank for a metric without
     cells: tuple[Shown, ...]  # one per data set
     over_seeds: bool = False
-
-    @property
-    def heading(self) -> str:
-        """Model and seed."""
-        return _lines([self.model, self.seed])
 
 
 @dataclass(frozen=True)
@@ -85,37 +75,20 @@ class Section:
     columns: tuple[str, ...]  # the data sets
     rows: tuple[Row, ...]
 
-    def wide(self) -> Table:
-        """A column per data set, all of a cell below each other."""
+    def table(self) -> Table:
+        """A column per data set."""
         names = (Column(name, right=True, is_name=True) for name in self.columns)
         rows = (
-            (
-                row.heading,
-                *(_lines(c.measured() + c.compared() + c.noted()) for c in row.cells),
-            )
+            (f"{row.model}\n{row.seed}".strip(), *(cell.text for cell in row.cells))
             for row in self.rows
         )
         return Table.of(("model", *names), rows, self.title)
 
-    def narrow(self) -> tuple[Table, ...]:
-        """A table per data set, the figures and what is said of the baseline beside each other."""
-        columns = ("model", Column("figure", right=True), Column("change", right=True))
-        return tuple(
-            Table.of(
-                columns,
-                (
-                    (row.heading, _lines(cell.measured() + cell.noted()), _lines(cell.compared()))
-                    for row in self.rows
-                    for cell in [row.cells[place]]
-                ),
-                f"{self.title}, {name}",
-            ).filled()
-            for place, name in enumerate(self.columns)
-        )
-
-
-def _lines(parts: Iterable[str]) -> str:
-    return "\n".join(filter(None, parts))
+    def by_data(self) -> Iterator[Table]:
+        """A table per data set."""
+        for place, name in enumerate(self.columns):
+            rows = (replace(row, cells=(row.cells[place],)) for row in self.rows)
+            yield Section(f"{self.title}, {name}", ("Figure",), tuple(rows)).table()
 
 
 def notes(table: SweepTable) -> tuple[str, ...]:

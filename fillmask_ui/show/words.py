@@ -1,12 +1,17 @@
-"""What to call a token on a page: a word as a reader knows it, an ending as one."""
+"""What a token or a word is called, and how its rank changes from one model to another."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
+from fillmask_ui.comparing import ComparedJoint, Contrast, ContrastedWord
 from fillmask_ui.models.subword_prefixes import SubwordPrefixes
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Candidate
 
+NEW, GONE = "new", "gone"
+# What the marks mean, for whoever hovers over one.
+MARKS = {NEW: "only B lists it", GONE: "only A lists it", "asked": "a word you asked about"}
 _ENDING = "…"
 
 
@@ -49,3 +54,69 @@ class TokenNames:
         return token_name(
             token, prefixes.word(token), not first and prefixes.is_continuation(token)
         )
+
+
+def compared_name(row: ContrastedWord, first: Vocabulary, second: Vocabulary) -> str:
+    """What to call a word, given the vocabularies of A and B; an ending is marked as one."""
+    for token, token_id, vocabulary in (
+        (row.token, row.token_id, first),
+        (row.other_token, row.other_token_id, second),
+    ):
+        if token is not None and token_id is not None:
+            return token_name(token, row.word, vocabulary.is_continuation(token_id))
+    return row.word
+
+
+def mark(row: ContrastedWord | ComparedJoint) -> str:
+    """`new` where B alone lists the word, `gone` where A alone does; of one only asked about so."""
+    if row.listed != row.other_listed:
+        return GONE if row.listed else NEW
+    return "" if row.listed else "asked"
+
+
+def points(row: ContrastedWord) -> str:
+    """The difference of the probabilities, B less A, in points of a hundred; blank without both.
+
+    >>> from types import SimpleNamespace as Row
+    >>> points(Row(difference=0.0153)), points(Row(difference=-1e-9)), points(Row(difference=None))
+    ('+1.53', '0.00', '')
+    """
+    if row.difference is None:
+        return ""
+    text = f"{100 * row.difference:+.2f}"
+    return "0.00" if text in ("+0.00", "-0.00") else text
+
+
+@dataclass(frozen=True)
+class RankChange:
+    """From A to B, for the eye and for the ear."""
+
+    arrow: str
+    said: str
+
+
+def rank_change(row: ContrastedWord) -> RankChange:
+    """How many places B puts a word above where A does; blank where it has no two ranks.
+
+    >>> from types import SimpleNamespace as Row
+    >>> rank_change(Row(rank=4, other_rank=2, rank_change=2))
+    RankChange(arrow='▲2', said='2 places up, from 4 to 2')
+    >>> rank_change(Row(rank=1, other_rank=1, rank_change=0))
+    RankChange(arrow='=', said='stays at 1')
+    """
+    change = row.rank_change
+    if change is None:
+        return RankChange("", "")
+    if not change:
+        return RankChange("=", f"stays at {row.rank:,}")
+    count = f"{abs(change):,} place{'s' if abs(change) > 1 else ''}"
+    way = "up" if change > 0 else "down"
+    arrow = f"{'▲' if change > 0 else '▼'}{abs(change):,}"
+    return RankChange(arrow, f"{count} {way}, from {row.rank:,} to {row.other_rank:,}")
+
+
+def first_words(mask: Contrast) -> tuple[ContrastedWord, ContrastedWord]:
+    """The most probable word of A and that of B."""
+    own = next(row for row in mask.candidates if row.listed and row.rank == 1)
+    other = next(row for row in mask.candidates if row.other_listed and row.other_rank == 1)
+    return own, other

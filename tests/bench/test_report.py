@@ -5,7 +5,7 @@ import pytest
 
 from fillmask_ui.bench.report import Report, Samples, rows_of
 from fillmask_ui.show.bench import bench_tables, markdown, write_bench_page
-from fillmask_ui.show.charts.bench import bench_charts
+from fillmask_ui.show.charts.run_charts import bench_charts
 
 MACHINE = {
     "cpu": "<Some CPU>",

@@ -10,8 +10,7 @@ from table_model import TableModel, sample_texts
 from fillmask_ui.evaluation import EvaluationConfig, RunningSummary, evaluate, summarize
 from fillmask_ui.intervals import ratio_interval
 from fillmask_ui.runs import Run, compare
-from fillmask_ui.show.figures import change_text
-from fillmask_ui.show.story import story_text
+from fillmask_ui.show.sentences import change_text, story_text
 
 UNIFORM = EvaluationConfig("uniform", seed=5)
 

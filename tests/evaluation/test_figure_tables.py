@@ -9,6 +9,7 @@ from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.evaluation.catalogue import COMPARISON_FIGURES, GROUP_FIGURES, MODEL_FIGURES
 from fillmask_ui.intervals import Interval, Verdict
 from fillmask_ui.show import figures
+from fillmask_ui.show.sentences import change_text, comparison_lines, outlook_text
 
 PSEUDO = EvaluationConfig("pseudo-perplexity")
 TEXTS = ["", *sample_texts(40, seed=3)]
@@ -53,8 +54,8 @@ def test_one_model_has_two_columns_and_no_comparison():
     alone = summarize(evaluate(TableModel(1), TEXTS))
     assert figures.figures_table(alone).headings == ("figure", "model", "95 % interval")
     assert figures.comparison_table(alone).rows == ()
-    assert figures.change_text(alone) == figures.outlook_text(alone) == ""
-    assert list(figures.comparison_lines(alone)) == []
+    assert change_text(alone) == outlook_text(alone) == ""
+    assert list(comparison_lines(alone)) == []
 
 
 def test_a_comparison_has_what_is_known_of_it(pair):
@@ -66,7 +67,7 @@ def test_a_comparison_has_what_is_known_of_it(pair):
     assert row[1:] == (pair.comparison.difference_nats, pair.comparison.difference_interval)
     stored = replace(pair, comparison=replace(pair.comparison, mean_kl_nats=None))
     assert "KL(model || baseline) (nats)" not in str(figures.comparison_table(stored))
-    assert not any("KL divergence" in line for line in figures.comparison_lines(stored))
+    assert not any("KL divergence" in line for line in comparison_lines(stored))
 
 
 def test_groups_that_one_model_lacks_stand_in_their_order():
@@ -85,7 +86,7 @@ def test_the_verdict_in_words(pair):
         comparison = replace(
             pair.comparison, relative_change=0.1, interval=interval, verdict=verdict
         )
-        return list(figures.comparison_lines(replace(pair, comparison=comparison)))
+        return list(comparison_lines(replace(pair, comparison=comparison)))
 
     said = lines(Verdict("INCONCLUSIVE", 1200), Interval(-0.01, 0.3, "bootstrap-t"))
     assert said[0] == (

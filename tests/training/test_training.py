@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from fillmask_ui.cli import train as train_command
 from fillmask_ui.cli.main import app
 from fillmask_ui.errors import DataError, FillmaskError, OptionError
-from fillmask_ui.show.charts.training import loss_figure
+from fillmask_ui.show.charts.run_charts import loss_figure
 from fillmask_ui.training.corpus import CorpusPart
 from fillmask_ui.training.torch_weights import load_weights, new_model
 from fillmask_ui.training.training_loop import make_optimizers

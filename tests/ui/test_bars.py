@@ -9,7 +9,7 @@ from table_model import SPECIAL, TableModel, TableVocabulary
 
 from fillmask_ui.filling import fill, score_candidate_at
 from fillmask_ui.records import Candidate
-from fillmask_ui.show.bars import MAX_BARS, bars_of
+from fillmask_ui.show.drawing import MAX_BARS, bars_of
 from fillmask_ui.show.words import candidate_names
 from fillmask_ui.ui.explore.explore_state import Question
 from fillmask_ui.ui.explore.prediction_view import mask_html

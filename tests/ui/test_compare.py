@@ -13,7 +13,7 @@ from fillmask_ui.comparing import compare
 from fillmask_ui.errors import ModelError
 from fillmask_ui.filling import fill
 from fillmask_ui.models import ModelStore
-from fillmask_ui.show.compared import first_words
+from fillmask_ui.show.words import first_words
 from fillmask_ui.ui.components import answered
 from fillmask_ui.ui.explore.explore_modes import download, joint
 from fillmask_ui.ui.explore.model_contrast_view import compared

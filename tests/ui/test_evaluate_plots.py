@@ -9,7 +9,7 @@ from table_model import SPECIAL, WORDS, TableModel, TableVocabulary, letter_voca
 
 from fillmask_ui.evaluation import EvaluationConfig, MeanSoFar, evaluate, summarize
 from fillmask_ui.show import charts as plots
-from fillmask_ui.show.charts.losses import MAX_BARS, MAX_POINTS, bars_of
+from fillmask_ui.show.charts.loss_charts import MAX_BARS, MAX_POINTS, bars_of
 from fillmask_ui.ui.evaluate.tokens import TokenFilter, find_tokens
 
 TEXTS = sample_texts(120, seed=3)

@@ -13,7 +13,7 @@ from table_model import TableModel
 from fillmask_ui.evaluation import EvaluationConfig, summarize
 from fillmask_ui.intervals import Interval
 from fillmask_ui.runs import prepare_info
-from fillmask_ui.show.story import story_text
+from fillmask_ui.show.sentences import story_text
 from fillmask_ui.show.words import TokenNames
 from fillmask_ui.ui.evaluate import result_view, tab, view
 from fillmask_ui.ui.evaluate.evaluation_jobs import Selection

@@ -8,8 +8,8 @@ from playwright.sync_api import expect
 from fillmask_ui.filling import fill
 from fillmask_ui.quantizing.diagnosis import Diagnosis, PartNoise, Restored
 from fillmask_ui.show import diagnosis
-from fillmask_ui.show.explanations import EXPLANATIONS
 from fillmask_ui.show.render import render
+from fillmask_ui.show.sentences import EXPLANATIONS
 from fillmask_ui.ui.explore.explore_modes import joint
 from fillmask_ui.ui.explore.explore_state import Question
 from fillmask_ui.ui.explore.guess_view import guess

@@ -3,6 +3,7 @@
 import itertools
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,7 +12,7 @@ from fillmask_ui.models import ModelStore
 from fillmask_ui.onnx_tools.schemes import SCHEMES
 from fillmask_ui.quantizing.measure import BASELINE
 from fillmask_ui.quantizing.store import Recipe, VariantStore
-from fillmask_ui.show.charts import variants
+from fillmask_ui.show.charts import run_charts
 from fillmask_ui.texts import TextSource
 from fillmask_ui.ui import components, page
 from fillmask_ui.ui.quantize import serve, variant_view
@@ -310,7 +311,11 @@ def test_an_unknown_panel_is_said(session):
 
 def test_names_of_points_are_on_no_marker_and_no_other_name():
     # Two at one place, one close to them, one at the right edge.
-    points = [(20.0, 3.0), (20.0, 3.0), (19.0, 3.0), (39.0, 2.9)]
-    sides = variants._sides(points, ["int8", "qdq", "int4", "embedded"], [15, 43], [2.8, 3.2])
+    points = [("int8", 20.0, 3.0), ("qdq", 20.0, 3.0), ("int4", 19.0, 3.0), ("embedded", 39.0, 2.9)]
+    rows = [
+        run_charts.Named(name, SimpleNamespace(mean_nll_nats=loss, change_interval=None))
+        for name, _, loss in points
+    ]
+    sides = run_charts._sides([place for _, place, _ in points], rows, [15, 43], [2.8, 3.2])
     assert sides[0] != sides[1]
     assert sides[3].endswith("left")

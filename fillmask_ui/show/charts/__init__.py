@@ -11,7 +11,7 @@ from functools import partial
 
 from fillmask_ui.evaluation import MeanSoFar, Summary
 from fillmask_ui.files import printable
-from fillmask_ui.show.charts import groups, losses
+from fillmask_ui.show.charts import loss_charts
 from fillmask_ui.show.charts.chart import Chart, Subject
 from fillmask_ui.show.figures import NAMES, Names
 
@@ -33,59 +33,59 @@ class ChartKind:
 # By name, which is short and stable, for ids and file names; in the order of the page.
 CHARTS = {
     "running-mean": ChartKind(
-        groups.running_mean,
+        loss_charts.running_mean,
         "The mean as it settles",
         "The band is a provisional 95 % interval, which can be too narrow; that of the figures is "
         "made once all texts are measured. Both take whole texts as the unit.",
         live=True,
     ),
     "loss-histogram": ChartKind(
-        losses.loss_histogram,
+        loss_charts.loss_histogram,
         "Loss of a token",
         "The first and last bar also hold the few tokens that lie beyond.",
         live=True,
     ),
     "scatter": ChartKind(
-        losses.scatter,
+        loss_charts.scatter,
         "Loss of a token under both models",
         "Below the dashed line {first} is worse. A fair sample of {sample:,} tokens (at most "
-        f"{losses.MAX_POINTS:,}); the table gathers it in bands.",
+        f"{loss_charts.MAX_POINTS:,}); the table gathers it in bands.",
     ),
     "differences": ChartKind(
-        losses.differences,
+        loss_charts.differences,
         "Difference of the loss of a token",
         "Right of zero {first} is worse. The first and last bar also hold what lies beyond.",
         live=True,
     ),
     "loss-distribution": ChartKind(
-        losses.loss_distribution,
+        loss_charts.loss_distribution,
         "Empirical distribution of the loss",
         "A curve further to the left is better; values are exact to 0.02 nats.",
     ),
     "loss-by-kind": ChartKind(
-        losses.loss_by_kind,
+        loss_charts.loss_by_kind,
         "Loss by what the model saw",
         "Unchanged tokens stand before the model's eyes and are easier: they flatter the mean. "
-        f"Each violin is drawn from {losses.VIOLIN_POINTS} quantiles; its box spans the middle "
-        "half.",
+        f"Each violin is drawn from {loss_charts.VIOLIN_POINTS} quantiles; its box spans the "
+        "middle half.",
     ),
     "loss-by-position": ChartKind(
-        partial(groups.loss_by_group, split="by_position"),
+        partial(loss_charts.loss_by_group, split="by_position"),
         "Loss by position in the text",
         "Positions count tokens from 0, the special token at the start included.",
     ),
     "loss-by-frequency": ChartKind(
-        partial(groups.loss_by_group, split="by_frequency"),
+        partial(loss_charts.loss_by_group, split="by_frequency"),
         "Loss by frequency of the token",
         "How often the token to be found occurs in the texts measured here.",
     ),
     "loss-by-part": ChartKind(
-        partial(groups.loss_by_group, split="by_part"),
+        partial(loss_charts.loss_by_group, split="by_part"),
         "Loss by part of the word",
         "A later sub-token is easier where the beginning of its word can be seen.",
     ),
     "calibration": ChartKind(
-        groups.calibration,
+        loss_charts.calibration,
         "Calibration",
         "On the line a model is right as often as it says; below it is too sure of itself. Larger "
         "points stand for more tokens.",
@@ -110,7 +110,7 @@ def charts(
     """
     names = tuple(map(printable, names))  # plotly takes UTF-8 alone
     subject = Subject(summary, names, history)
-    sample = min(summary.points.shape[1], losses.MAX_POINTS)
+    sample = min(summary.points.shape[1], loss_charts.MAX_POINTS)
     found = []
     for name, kind in CHARTS.items():
         if (kind.live or not live) and (drawn := kind.draw(subject)):

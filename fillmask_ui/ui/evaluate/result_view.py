@@ -8,19 +8,23 @@ from fillmask_ui.evaluation import History, MeanSoFar, RunningSummary, Summary, 
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.runs import Run, RunInfo, compare
 from fillmask_ui.runs.compare import ONE_RUN_ONLY, compared_info
-from fillmask_ui.show.engines import engines_text, speed_text
 from fillmask_ui.show.figures import (
     Names,
-    change_text,
     comparison_table,
     figures_table,
     interval_heading,
     models_of,
-    outlook_text,
 )
 from fillmask_ui.show.numbers import duration
 from fillmask_ui.show.render import render
-from fillmask_ui.show.story import model_label, story_text
+from fillmask_ui.show.sentences import (
+    change_text,
+    engines_text,
+    model_label,
+    outlook_text,
+    speed_text,
+    story_text,
+)
 from fillmask_ui.ui.components import notice_html
 from fillmask_ui.ui.evaluate.job import JobStatus
 from fillmask_ui.ui.evaluate.tokens import FoundTokens, TokenFilter, caption_of, token_names

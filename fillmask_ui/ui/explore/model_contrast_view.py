@@ -21,20 +21,19 @@ from fillmask_ui.comparing.word_contrast import (
 from fillmask_ui.filling import unscorable
 from fillmask_ui.filling.prompt import split_words
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.show.bars import MAX_BARS
-from fillmask_ui.show.compared import (
+from fillmask_ui.show.drawing import MAX_BARS, Scale
+from fillmask_ui.show.numbers import in_unit
+from fillmask_ui.show.render import render
+from fillmask_ui.show.words import (
     MARKS,
     RankChange,
+    candidate_names,
     compared_name,
     first_words,
     mark,
     points,
     rank_change,
 )
-from fillmask_ui.show.drawing import Scale
-from fillmask_ui.show.numbers import in_unit
-from fillmask_ui.show.render import render
-from fillmask_ui.show.words import candidate_names
 from fillmask_ui.ui.background import Waiting
 from fillmask_ui.ui.explore import attribution_view
 from fillmask_ui.ui.explore.attribution_view import SURPRISAL_SCALE, Asked, Json, Tick, measured

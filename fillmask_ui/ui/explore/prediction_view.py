@@ -16,7 +16,7 @@ from fillmask_ui.filling.prompt import check_length, split_words
 from fillmask_ui.filling.words import text_words
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Encoding, Filling, ScoredWord, finite
-from fillmask_ui.show.bars import MAX_BARS, bars_of, single_id
+from fillmask_ui.show.drawing import MAX_BARS, bars_of, single_id
 from fillmask_ui.show.numbers import loss_text, percent
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.components import error_message

@@ -7,8 +7,7 @@ from fillmask_ui.filling.prompt import split_words
 from fillmask_ui.lessons.distributions import Comparison, adds_up, compare, read_numbers, scaled
 from fillmask_ui.lessons.gap import one_gap, true_token
 from fillmask_ui.lessons.sides import MASK
-from fillmask_ui.show.bars import bars_of
-from fillmask_ui.show.drawing import Scale
+from fillmask_ui.show.drawing import Scale, bars_of
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.components import link_to
 from fillmask_ui.ui.figure import Asked, Figure, Shown

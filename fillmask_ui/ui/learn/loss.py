@@ -9,10 +9,10 @@ import numpy as np
 from fillmask_ui.filling.candidates import candidates_of
 from fillmask_ui.lessons.gap import Gap, one_gap, true_token
 from fillmask_ui.lessons.softmax import Softmax, SoftmaxRow, softmax_of, top_tokens
-from fillmask_ui.show.bars import Bar
-from fillmask_ui.show.explanations import as_unsure
+from fillmask_ui.show.drawing import Bar
 from fillmask_ui.show.numbers import loss_text, percent
 from fillmask_ui.show.render import render
+from fillmask_ui.show.sentences import as_unsure
 from fillmask_ui.show.words import candidate_names
 from fillmask_ui.ui.explore.examples import Above, Among, Example, First
 from fillmask_ui.ui.explore.prediction_view import LossPoint, points_json

@@ -8,8 +8,7 @@ from fillmask_ui.lessons.side_losses import SidedText, side_losses
 from fillmask_ui.lessons.sides import Sides, View, attention
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import ScoredWord
-from fillmask_ui.show.bars import Bar, bars_of
-from fillmask_ui.show.drawing import Scale
+from fillmask_ui.show.drawing import Bar, Scale, bars_of
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.background import Report, Waiting
 from fillmask_ui.ui.components import link_to

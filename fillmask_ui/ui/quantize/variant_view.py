@@ -11,7 +11,7 @@ from fillmask_ui.quantizing.frontier import frontier
 from fillmask_ui.quantizing.measure import BASELINE, VariantFigures
 from fillmask_ui.quantizing.store import Home, VariantStore
 from fillmask_ui.show.charts.chart import Chart
-from fillmask_ui.show.charts.variants import Named, by_size, by_speed
+from fillmask_ui.show.charts.run_charts import Named, by_size, by_speed
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.components import error_message, link_to, notice_html
 from fillmask_ui.ui.quantize.quantize_job import Failed, Kept, Note, Step, Working, name_of

@@ -1,0 +1,286 @@
+"""Charts of variants of a model, of a benchmark and of a training run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from fillmask_ui.bench.report import Report, Row
+from fillmask_ui.quantizing.frontier import frontier
+from fillmask_ui.quantizing.measure import BASELINE, VariantFigures
+from fillmask_ui.show.charts.chart import ACCENT, MUTED, SECOND, Chart, label, new_figure
+from fillmask_ui.show.figures import INTERVAL
+from fillmask_ui.show.table import Table
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from fillmask_ui.training.training_recipe import LogRow
+
+_LABEL_CHARACTERS = 28
+_HEIGHT = 290
+# About the pixels that points are drawn on, on a small screen of a laptop.
+_CANVAS = (600, 190)
+# Pixels of the marker of the fastest; areas go with the speed.
+_LARGEST = 26
+_NOTE = (
+    "Lower is better. The line on a point is the 95 % interval of its difference from the "
+    "baseline, paired by text. The larger a point, the faster. Filled points are on the frontier: "
+    "no other is better in both."
+)
+
+
+@dataclass(frozen=True)
+class Named:
+    """A row under the name that charts and tables call it by."""
+
+    name: str
+    figures: VariantFigures
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The loss with its paired interval, in nats; twice the loss without one."""
+        own = self.figures
+        if own.change_interval is None:
+            return own.mean_nll_nats, own.mean_nll_nats
+        base = own.mean_nll_nats / (1 + own.relative_change)
+        span = own.change_interval
+        return base * (1 + span.low), base * (1 + span.high)
+
+
+def by_size(rows: Sequence[Named]) -> Chart:
+    """Loss against size on disk; the larger a marker, the more tokens per second."""
+    places = [row.figures.size_bytes / 1e6 for row in rows]
+    return _variants_chart(rows, "size", "size on disk (MB)", places)
+
+
+def by_speed(rows: Sequence[Named]) -> Chart:
+    """Loss against speed: what is further to the right evaluates more tokens in a second."""
+    # Variants are measured one after the other, each in turns with the baseline: its ratio counts.
+    axis = "tokens per second, times the baseline's"
+    return _variants_chart(rows, "speed", axis, [row.figures.speedup for row in rows], better=1)
+
+
+def _variants_chart(
+    every: Sequence[Named], against: str, axis: str, along: Sequence[float], better: int = -1
+) -> Chart:
+    """Points with their frontier.
+
+    Args:
+        every: at least one with a finite loss.
+        against: what the loss is drawn against.
+        axis: the same with its unit.
+        along: the place of each row along that axis.
+        better: 1 where a larger place is better, -1 where a smaller one is.
+    """
+    pairs = zip(every, along, strict=True)
+    kept = [(row, place) for row, place in pairs if isfinite(row.figures.mean_nll_nats)]
+    rows, places = [row for row, _ in kept], [place for _, place in kept]
+    title = f"Loss against {against}"
+    losses = [row.figures.mean_nll_nats for row in rows]
+    best = frontier([-better * place for place in places], losses)
+    told = ", ".join(rows[place].name for place in best)
+    figure = new_figure(
+        f"{title} of {len(rows)} models; on the frontier: {told}.",
+        axis,
+        "mean loss (nats)",
+        legend=True,
+        height=_HEIGHT,
+        yaxis_title_standoff=16,
+    )
+    # As steps: between two of its points one can have the better of either, not what lies between.
+    if len(best) > 1:
+        figure.add_scatter(
+            x=[places[place] for place in best],
+            y=[losses[place] for place in best],
+            mode="lines",
+            line={"color": MUTED, "width": 1.5, "dash": "dot", "shape": "hv"},
+            name="frontier",
+            hoverinfo="skip",
+        )
+    most = max(row.figures.speedup for row in rows)
+    across = _with_room(places, 0.18)
+    up = _with_room([end for row in rows for end in row.ends], 0.3)
+    sides = _sides(places, rows, across, up)
+    for kind, symbol, colour in (
+        ("on the frontier", "circle", ACCENT),
+        ("beaten in both", "circle-open", SECOND),
+    ):
+        own = [p for p in range(len(rows)) if (p in best) == (symbol == "circle")]
+        if not own:
+            continue
+        figure.add_scatter(
+            x=[places[p] for p in own],
+            y=[losses[p] for p in own],
+            error_y={
+                "array": [rows[p].ends[1] - losses[p] for p in own],
+                "arrayminus": [losses[p] - rows[p].ends[0] for p in own],
+                "color": colour,
+                "thickness": 1.2,
+                "width": 4,
+            },
+            mode="markers+text",
+            marker={
+                "symbol": symbol,
+                "color": colour,
+                "size": [_LARGEST * (rows[p].figures.speedup / most) ** 0.5 for p in own],
+                "line": {"width": 2, "color": colour},
+            },
+            text=[label(rows[p].name, _LABEL_CHARACTERS) for p in own],
+            textposition=[sides[p] for p in own],
+            name=kind,
+            customdata=[[rows[p].figures.tokens_per_second, rows[p].figures.speedup] for p in own],
+            hovertemplate="%{text}: %{y:.4f} nats at %{x:.4~g}, %{customdata[0]:,.0f} tokens/s "
+            "(%{customdata[1]:.2f} times the baseline)<extra></extra>",
+        )
+    figure.update_xaxes(range=across).update_yaxes(range=up)
+    table = variants_table(every)
+    return Chart(figure, table, name=f"variants-by-{against}", title=title, note=_NOTE)
+
+
+def _with_room(values: Sequence[float], share: float) -> list[float]:
+    """From a little before the least to a little behind the largest: names have room."""
+    low, high = min(values), max(values)
+    room = share * ((high - low) or abs(high) or 1.0)
+    return [low - room, high + room]
+
+
+def _sides(
+    places: Sequence[float], rows: Sequence[Named], across: Sequence[float], up: Sequence[float]
+) -> list[str]:
+    """Where the name of each point goes, as plotly says it: on no marker, line or other name."""
+    width, height = _CANVAS
+
+    def below(loss: float) -> float:
+        return (up[1] - loss) / (up[1] - up[0]) * height
+
+    spots = [
+        ((place - across[0]) / (across[1] - across[0]) * width, below(row.figures.mean_nll_nats))
+        for place, row in zip(places, rows, strict=True)
+    ]
+    # Rectangles in pixels: left, top, right, bottom.
+    taken = [(x - 13, y - 13, x + 13, y + 13) for x, y in spots]
+    for (x, _), row in zip(spots, rows, strict=True):
+        low, high = row.ends
+        taken.append((x - 4, below(high), x + 4, below(low)))
+    found = []
+    for (x, y), row in zip(spots, rows, strict=True):
+        long = 7.0 * len(row.name)
+        beside = [("right", x + 14), ("left", x - 14 - long)]
+        if x > 0.6 * width:  # towards the middle, on a screen of any width
+            beside.reverse()
+        levels = (("top", y - 28), ("bottom", y + 13), ("middle", y - 8))
+        boxes = {
+            f"{level} {side}": (left, top, left + long, top + 15)
+            for level, top in levels
+            for side, left in (*beside, ("center", x - long / 2))
+            if (level, side) != ("middle", "center")
+        }
+        hits = {
+            side: sum(_meet(box, other) for other in taken)
+            + (box[0] < 0 or box[1] < 0 or box[2] > width or box[3] > height)
+            for side, box in boxes.items()
+        }
+        side = min(hits, key=hits.__getitem__)  # the first of the best
+        found.append(side)
+        taken.append(boxes[side])
+    return found
+
+
+def _meet(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    """Whether two rectangles have common points."""
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def variants_table(rows: Sequence[Named]) -> Table:
+    """Every figure of each row, unrounded."""
+    columns = (
+        *("variant", "size (bytes)", "times the baseline's size"),
+        *("tokens/s", "times the baseline's", "sentence (ms)"),
+        *("mean NLL (nats)", INTERVAL, "relative change", INTERVAL),
+        *("verdict", "same best guess", "KL(variant || baseline) (nats)"),
+    )
+    cells = (
+        (
+            *(row.name, own.size_bytes, own.ratio),
+            *(own.tokens_per_second, own.speedup, own.sentence_ms),
+            *(own.mean_nll_nats, own.interval, own.relative_change, own.change_interval),
+            *(own.verdict or BASELINE, own.top1_agreement, own.kl_nats),
+        )
+        for row in rows
+        for own in [row.figures]
+    )
+    return Table.of(columns, cells)
+
+
+_BAR_PIXELS = 34
+_SUBJECT_CHARACTERS = 40
+
+
+def bench_charts(report: Report) -> tuple[Chart, ...]:
+    """A chart per work, in the order of the report."""
+    works = dict.fromkeys(row.work for row in report.rows)
+    return tuple(
+        bench_chart([row for row in report.rows if row.work == work], f"work-{number}")
+        for number, work in enumerate(works)
+    )
+
+
+def bench_chart(rows: Sequence[Row], name: str) -> Chart:
+    """The median of each subject at one work with its spread; peers have another colour."""
+    work, unit = rows[0].work, rows[0].unit
+    told = ", ".join(
+        f"{row.subject} {'failed' if row.median is None else format(row.median, ',.4g')}"
+        for row in rows
+    )
+    figure = new_figure(
+        f"{work} in {unit}: {told}.",
+        unit,
+        yaxis_type="category",
+        yaxis_autorange="reversed",
+        height=100 + _BAR_PIXELS * len(rows),
+    )
+    half = [(row.spread or 0.0) / 2 for row in rows]
+    below = [min(own, row.median or 0.0) for own, row in zip(half, rows, strict=True)]
+    figure.add_bar(
+        x=[row.median for row in rows],
+        y=[label(row.subject, _SUBJECT_CHARACTERS) for row in rows],
+        error_x={"array": half, "arrayminus": below, "thickness": 1.2, "width": 3},
+        orientation="h",
+        marker={"color": [SECOND if row.peer else ACCENT for row in rows]},
+        hovertemplate="%{y}: %{x:,.4r} " + unit + "<extra></extra>",
+    )
+    columns = ("subject", f"median ({unit})", "spread", "loss (nats)", "failed")
+    cells = ((row.subject, row.median, row.spread, row.loss, row.error) for row in rows)
+    note = "Bars are medians; the line on each is as long as the interquartile range."
+    return Chart(figure, Table.of(columns, cells).filled(), name=name, title=work, note=note)
+
+
+def loss_figure(rows: Sequence[LogRow]) -> go.Figure:
+    """The loss of a training run over the tokens seen: training as a line, validation as points.
+
+    The two differ where the shares of hidden tokens do, so each is named with what it is.
+    """
+    last = f"{rows[-1].train_nll_nats:.3f}" if rows else "unknown"
+    figure = new_figure(
+        f"Loss of a training run over {rows[-1].tokens if rows else 0:,} tokens; last {last}.",
+        "tokens seen",
+        "loss (nats per hidden token)",
+        legend=True,
+        height=420,
+    )
+    for name, attribute, mode, colour, width in (
+        ("training, at the training share", "train_nll_nats", "lines", MUTED, 1),
+        ("validation, 15 % hidden", "validation_nll_nats", "lines+markers", ACCENT, 3),
+    ):
+        known = [row for row in rows if getattr(row, attribute) is not None]
+        figure.add_scatter(
+            x=[row.tokens for row in known],
+            y=[getattr(row, attribute) for row in known],
+            mode=mode,
+            name=name,
+            line={"color": colour, "width": width},
+        )
+    return figure
