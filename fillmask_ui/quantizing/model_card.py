@@ -35,8 +35,8 @@ def variants_card(name: str, record: Mapping[str, Any]) -> str:
         base_model=hub,
         base_model_relation="quantized" if hub else None,
     )
-    template, content = str(_TEMPLATES / "variants.md"), {"name": name, "sources": sources}
-    return f"{ModelCard.from_template(data, template, **content, files=record['files'])}\n"
+    content: dict[str, Any] = {"name": name, "sources": sources, "files": record["files"]}
+    return f"{ModelCard.from_template(data, str(_TEMPLATES / 'variants.md'), **content)}\n"
 
 
 def command(*words: str, **options: Any) -> str:

@@ -139,7 +139,8 @@ def test_what_cannot_be_compared_is_said(session, values, says):
 
 def test_a_public_page_compares_what_it_offers(session):
     session.public = True
-    found = answered(compared, session, asked(compare="noisy"))
+    while (found := answered(compared, session, asked(compare="noisy")))["kind"] == "busy":
+        pass  # a busy machine takes its time to look
     assert found["kind"] == "error" and "not offered on this public page" in found["notice"]
 
 
