@@ -1,8 +1,7 @@
 """Intervals that respect texts, differences of two models, and a verdict that holds.
 
 The mean over tokens is a ratio of two sums over texts, X / N: tokens of one text are not
-independent, whole texts are. So texts are what is resampled (`ratio_interval`), or what the spread
-is computed over (`RatioMoments.interval`). Rivals: with 15 to 60 texts of skewed losses the
+independent, whole texts are, so texts are the unit. With 15 to 60 texts of skewed losses the
 percentile bootstrap and BCa cover 88 % to 92 % of the time instead of 95 %, the studentised one
 93 % to 94 %; intervals over tokens cover less still. tests/simulate_coverage.py measures them.
 """
@@ -12,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
@@ -21,10 +20,11 @@ import numpy as np
 from fillmask_ui.errors import OptionError
 from fillmask_ui.options import check_options, option
 
-RESAMPLES = 2000
+LEVEL = 0.95  # of all intervals
+_Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
+_RESAMPLES, _SEED = 2000, 42
 SETTLED = 0.8  # probability with which the further texts that are named settle a verdict
 MOST_TIMES_THE_TEXTS = 1e6  # named as further texts
-Floats = Any  # a float64, or an array of them
 # Below this the studentised bootstrap meets too many resamples of one repeated text; above the
 # other it equals the linearised interval to three digits, at a thousand times the cost.
 FEWEST_TEXTS_TO_RESAMPLE = 10
@@ -44,11 +44,11 @@ class Interval:
     low: float
     high: float
     method: str  # `bootstrap-t`, `linearised-t` or `wilson`
-    level: float = 0.95  # coverage asked for
+    level: float = LEVEL
 
     def map(self, function: Callable[[float], float]) -> Interval:
         """The interval of an increasing function of the quantity."""
-        return Interval(function(self.low), function(self.high), self.method, self.level)
+        return Interval(function(self.low), function(self.high), self.method)
 
     def not_below(self, least: float) -> Interval:
         return self.map(lambda value: max(value, least))
@@ -73,16 +73,12 @@ class RatioMoments:
         self.nn += n * n
         self.xn += x * n
 
-    def merge(self, other: RatioMoments) -> None:
-        for field in fields(self):
-            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
-
     @property
     def ratio(self) -> float:
         """X / N; a ZeroDivisionError before anything was counted."""
         return self.x / self.n
 
-    def interval(self, level: float = 0.95, *, positive: bool = False) -> Interval | None:
+    def interval(self, *, positive: bool = False) -> Interval | None:
         """The linearised ratio, Cochran 1977, section 6.4, with Student's t; None below two texts.
 
         For a `positive` quantity it is the interval of its logarithm, carried back.
@@ -93,52 +89,45 @@ class RatioMoments:
         residual = self.xx - 2 * ratio * self.xn + ratio * ratio * self.nn
         # Rounding can leave a tiny negative sum where all texts agree.
         spread = max(residual, 0.0) / (self.texts - 1) / self.texts
-        half = student_t_quantile(self.texts - 1, level) * math.sqrt(spread) * self.texts / self.n
+        half = student_t_quantile(self.texts - 1) * math.sqrt(spread) * self.texts / self.n
         if positive and ratio > 0 and half < 100 * ratio:
             factor = math.exp(half / ratio)
-            return Interval(ratio / factor, ratio * factor, "linearised-t", level)
-        return Interval(ratio - half, ratio + half, "linearised-t", level)
+            return Interval(ratio / factor, ratio * factor, "linearised-t")
+        return Interval(ratio - half, ratio + half, "linearised-t")
 
 
-def ratio_interval(
-    x: np.ndarray, n: np.ndarray, *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 42
-) -> Interval | None:
+def ratio_interval(x: np.ndarray, n: np.ndarray) -> Interval | None:
     """Interval of sum(x) / sum(n), each float64 [N] over texts; None below two, or if infinite.
 
     The studentised bootstrap of Efron and Tibshirani 1993, section 12.5.
     """
     x, n = np.asarray(x, np.float64), np.asarray(n, np.float64)
-    if x.shape != n.shape:
-        raise ValueError(f"one denominator per numerator is wanted: {x.shape} and {n.shape}")
     count, total = len(x), n.sum()
     if count < 2 or total <= 0 or not np.isfinite([x, n]).all():
         return None
     ratio = x.sum() / total
     error = _standard_error(((x - ratio * n) ** 2).sum(), total, count)
     if error == 0 or not FEWEST_TEXTS_TO_RESAMPLE <= count <= MOST_TEXTS_TO_RESAMPLE:
-        return interval_of_scores(x, n, None, level)
-    rng = np.random.default_rng(seed)
+        return interval_of_scores(x, n, None)
+    rng = np.random.default_rng(_SEED)
     products = np.stack([x, n, x * x, n * n, x * n])  # [5, N]
     scores = []
     at_once = max(1, _CELLS_AT_ONCE // count)
-    for start in range(0, resamples, at_once):
-        drawn = rng.integers(0, count, size=(min(at_once, resamples - start), count))
+    for start in range(0, _RESAMPLES, at_once):
+        drawn = rng.integers(0, count, size=(min(at_once, _RESAMPLES - start), count))
         sums = np.stack([product[drawn].sum(axis=1) for product in products])  # [5, R]
         own = sums[0] / sums[1]
         squares = np.maximum(sums[2] - 2 * own * sums[4] + own * own * sums[3], 0.0)
         errors = _standard_error(squares, sums[1], count)
         usable = errors > 1e-9 * error
         scores.append((own[usable] - ratio) / errors[usable])
-    usable_scores = np.concatenate(scores)
-    if not len(usable_scores):  # all texts are alike but for rounding
-        return interval_of_scores(x, n, None, level)
-    tail = (1 - level) / 2
-    return interval_of_scores(x, n, np.quantile(usable_scores, [tail, 1 - tail]), level)
+    usable_scores = np.concatenate(scores)  # none where texts are alike but for rounding
+    tails = [(1 - LEVEL) / 2, 1 - (1 - LEVEL) / 2]
+    found = np.quantile(usable_scores, tails) if len(usable_scores) else None
+    return interval_of_scores(x, n, found)
 
 
-def interval_of_scores(
-    x: np.ndarray, n: np.ndarray, quantiles: np.ndarray | None, level: float = 0.95
-) -> Interval:
+def interval_of_scores(x: np.ndarray, n: np.ndarray, quantiles: np.ndarray | None) -> Interval:
     """The last step of `ratio_interval`.
 
     Where the variance rests on few texts, each residual is divided by 1 - h, h being the text's
@@ -159,7 +148,7 @@ def interval_of_scores(
     error = _standard_error((residual * residual).sum(), total, count)
     few = behind < LEAST_SHARE_BEHIND_VARIANCE * count
     freedom = max(LEAST_FREEDOM, round(behind) - 1) if few else count - 1
-    quantile = student_t_quantile(freedom, level)
+    quantile = student_t_quantile(freedom)
     if quantiles is None:
         low, high, method = -quantile, quantile, "linearised-t"
     else:
@@ -167,10 +156,10 @@ def interval_of_scores(
         if few:
             low, high = min(low, -quantile), max(high, quantile)
     # The quantiles change sides: a resample above the estimate speaks for a truth below it.
-    return Interval(float(ratio - high * error), float(ratio - low * error), method, level)
+    return Interval(float(ratio - high * error), float(ratio - low * error), method)
 
 
-def share_interval(count: int, total: int, *, level: float = 0.95) -> Interval:
+def share_interval(count: int, total: int) -> Interval:
     """Interval of the share of independent texts that have a property: `count` of `total`.
 
     The score interval of Wilson 1927: unlike the ones above it holds where all texts agree.
@@ -178,17 +167,16 @@ def share_interval(count: int, total: int, *, level: float = 0.95) -> Interval:
     >>> share_interval(0, 20).high.__round__(3)
     0.161
     """
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    share, weight = count / total, z * z / total
-    half = z * math.sqrt((share * (1 - share) + weight / 4) / total)
+    share, weight = count / total, _Z * _Z / total
+    half = _Z * math.sqrt((share * (1 - share) + weight / 4) / total)
     low, high = ((share + weight / 2 + side) / (1 + weight) for side in (-half, half))
     # Exactly 0 or 1 where the share is, which rounding may miss by 1e-17.
     ends = (0.0 if share <= 0 else max(low, 0.0)), (1.0 if share >= 1 else min(high, 1.0))
-    return Interval(*ends, "wilson", level)
+    return Interval(*ends, "wilson")
 
 
-def _standard_error(squares: Floats, total: Floats, count: int) -> Floats:
-    """Of a ratio, from the sum of squared residuals of its texts."""
+def _standard_error(squares: Any, total: Any, count: int) -> Any:
+    """Of a ratio, or of many, from the sum of squared residuals of its texts."""
     return np.sqrt(squares / (count - 1) * count) / total
 
 
@@ -205,8 +193,8 @@ def effective_number(weights: np.ndarray) -> float:
     return float(weights.sum() ** 2 / (weights * weights).sum())
 
 
-def student_t_quantile(freedom: int, level: float = 0.95) -> float:
-    """Two-sided quantile of Student's t: |t| stays below it with probability `level`.
+def student_t_quantile(freedom: int) -> float:
+    """Two-sided quantile of Student's t: |t| stays below it with probability 95 %.
 
     Abramowitz and Stegun 1964: 26.7.3 and 26.7.4 by bisection up to 30 degrees of freedom, then
     26.7.5.
@@ -214,9 +202,8 @@ def student_t_quantile(freedom: int, level: float = 0.95) -> float:
     >>> round(student_t_quantile(9), 4)
     2.2622
     """
-    z = NormalDist().inv_cdf((1 + level) / 2)
     if freedom > 30:
-        z2 = z * z
+        z, z2 = _Z, _Z * _Z
         terms = (
             z,
             z * (z2 + 1) / 4,
@@ -228,7 +215,7 @@ def student_t_quantile(freedom: int, level: float = 0.95) -> float:
     low, high = 0.0, 1e6
     for _ in range(200):
         middle = (low + high) / 2
-        if _student_t_probability(middle, freedom) < level:
+        if _student_t_probability(middle, freedom) < LEVEL:
             low = middle
         else:
             high = middle
@@ -290,8 +277,9 @@ def judge(
         return Verdict("REGRESSION")  # an impossible token: no number of texts brings it back
     if interval is None or math.isnan(change):
         return Verdict("INCONCLUSIVE")
-    if limits.band(interval.low) == limits.band(interval.high):
-        return Verdict(limits.band(interval.low))
+    low, high = limits.band(interval.low), limits.band(interval.high)
+    if low == high:
+        return Verdict(low)
     spread = interval.high - interval.low
     growth = 1.0
     # A spread known from too few texts says nothing of the next ones.
@@ -308,7 +296,7 @@ def _settled_probability(change: float, interval: Interval, growth: float, limit
     The change that all texts will show is Normal around the measured one; its variance is that of
     the measured one times the share of the texts that are yet to come.
     """
-    error = (interval.high - interval.low) / 2 / NormalDist().inv_cdf((1 + interval.level) / 2)
+    error = (interval.high - interval.low) / 2 / _Z
     later = NormalDist(change, error * math.sqrt(1 - 1 / growth))
     above, below = (
         side / math.sqrt(growth) for side in (interval.high - change, change - interval.low)

@@ -8,24 +8,38 @@ without the tokenizer's marks, `text` is raw. Nothing here is rounded.
 import html
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any
+from functools import partial
+from typing import Any
+
+import numpy as np
 
 from fillmask_ui.files import visible
 
 
 @dataclass(frozen=True)
 class InJson:
-    """How `schema` reads a field of a dataclass; stands in its `Annotated` type."""
+    """How `schema` reads a field whose type does not say it; stands in its `Annotated` type."""
 
-    key: str = ""  # in JSON; by default the name of the field
-    beside: bool = False  # the field holds a dataclass whose fields stand beside the others
-    dtype: str = ""  # of an array, which JSON has as a list
-    least: float | None = None  # number in an array
-    most: float | None = None
-    names: tuple[str, ...] = ()  # JSON has names[i] where the array has i
-    pairs: bool = False  # the array is [M, 2]
+    read: Callable[[Any], Any]  # of the value in JSON
+    stored: Any  # type of that value
+    bounds: Mapping[str, float] = field(default_factory=dict)  # of numbers in a list: `ge`, `le`
+
+    def __get_pydantic_core_schema__(self, kind: Any, handler: Any) -> dict[str, Any]:
+        """What pydantic asks, which `schema` alone imports."""
+        schema = handler.generate_schema(self.stored)
+        if self.bounds:
+            schema["items_schema"] |= self.bounds
+        function = {"type": "no-info", "function": self.read}
+        return {"type": "function-after", "function": function, "schema": schema}
+
+
+def array_in_json(dtype: str, least: float, most: float = math.inf) -> InJson:
+    """An array that JSON has as a list of numbers between two bounds."""
+    kind: Any = float if dtype.startswith("float") else int
+    bounds = {"ge": kind(least)} | ({"le": kind(most)} if math.isfinite(most) else {})
+    return InJson(partial(np.array, dtype=dtype), list[kind], bounds)
 
 
 @dataclass(frozen=True)
@@ -257,4 +271,4 @@ class SkippedText:
     """A text that could not be measured, and why, in words to count by."""
 
     id: int
-    reason: Annotated[str, InJson("skipped")]
+    reason: str

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from fillmask_ui.masking import KINDS, HiddenTokens
-from fillmask_ui.records import Encoding, InJson
+from fillmask_ui.records import Encoding, InJson, array_in_json
 
 # What part of its word a token is.
 PARTS = ("whole word", "first sub-token", "later sub-token")
@@ -21,10 +21,14 @@ WHOLE, FIRST, LATER = range(3)
 MOST_VOCABULARY = 2**24
 
 # How JSON has arrays. Rounding may bring a number a little out of its bounds.
-_IDS = InJson(dtype="int64", least=0, most=MOST_VOCABULARY - 1)
-_COUNTS = InJson(dtype="int64", least=1, most=MOST_VOCABULARY)
-_NATS = InJson(dtype="float64", least=-1e-6)  # infinite where a token is impossible
-_PROBABILITIES = InJson(dtype="float64", least=-1e-6, most=1 + 1e-6)
+_IDS = array_in_json("int64", 0, MOST_VOCABULARY - 1)
+_COUNTS = array_in_json("int64", 1, MOST_VOCABULARY)
+_PLACES = array_in_json("int64", 0)
+_NATS = array_in_json("float64", -1e-6)  # infinite where a token is impossible
+_PROBABILITIES = array_in_json("float64", -1e-6, 1 + 1e-6)
+_PARTS = array_in_json("uint8", 0, LATER)
+_KINDS = InJson(lambda names: np.array([*map(KINDS.index, names)], np.uint8), list[str])
+_SPANS = InJson(lambda pairs: np.array(pairs, np.int64).reshape(-1, 2), list[tuple[int, int]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,15 +80,15 @@ class MaskedText:
     can_hide: int = field(default=-1, kw_only=True)
     ids: Annotated[np.ndarray, _IDS]  # int64 [T]
     # int64 [M], hidden positions
-    cols: Annotated[np.ndarray, InJson("positions", dtype="int64", least=0)]
+    cols: Annotated[np.ndarray, _PLACES]
     tokens: tuple[str, ...]  # M vocabulary strings of the tokens to be found
     # uint8 [M], index into `masking.KINDS`
-    kinds: Annotated[np.ndarray, InJson(dtype="uint8", names=KINDS)]
+    kinds: Annotated[np.ndarray, _KINDS]
     shown_ids: Annotated[np.ndarray, _IDS]  # int64 [M], what the model saw there
     # uint8 [M], index into `PARTS`
-    parts: Annotated[np.ndarray, InJson(dtype="uint8", least=0, most=LATER)]
+    parts: Annotated[np.ndarray, _PARTS]
     # int64 [M, 2], characters of `text` that each hidden token stands for
-    spans: Annotated[np.ndarray, InJson(dtype="int64", least=0, pairs=True)]
+    spans: Annotated[np.ndarray, _SPANS]
 
     def __post_init__(self) -> None:
         if self.can_hide < 0:
@@ -114,10 +118,9 @@ def covered(text: str, spans: Iterable[tuple[int, int]]) -> frozenset[int]:
 
 @dataclass(frozen=True, eq=False)
 class EvaluatedText(MaskedText):
-    """One text, measured; `schema` reads it from JSON."""
+    """One text, measured."""
 
-    # of the model
-    scores: Annotated[UnmaskedScores | TokenScores, InJson(beside=True)]
+    scores: UnmaskedScores | TokenScores  # of the model
     # of a second model with the same tokenizer
     baseline: UnmaskedScores | TokenScores | None = None
     difference: LogitDifference | None = None  # between the two
@@ -135,6 +138,14 @@ class EvaluatedText(MaskedText):
         if self.other is not None:
             row["other"] = self.other.to_dict()
         return row
+
+
+def nested(values: dict[str, Any]) -> dict[str, Any]:
+    """What `EvaluatedText.to_dict` gave, by the fields of the records."""
+    own = {**values, "cols": values.get("positions"), "scores": values}
+    if values.get("other"):
+        own["other"] = nested(values["other"])
+    return own
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

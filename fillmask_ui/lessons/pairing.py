@@ -70,4 +70,4 @@ def difference_of(means: tuple[float, float], intervals: tuple[Interval, Interva
     (first, second), (own, base) = means, intervals
     below = math.hypot(first - own.low, base.high - second)
     above = math.hypot(own.high - first, second - base.low)
-    return Interval(first - second - below, first - second + above, own.method, own.level)
+    return Interval(first - second - below, first - second + above, own.method)

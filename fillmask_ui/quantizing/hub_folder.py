@@ -21,7 +21,7 @@ from fillmask_ui.files import write_text, writing
 from fillmask_ui.models.model_files import TOKENIZER, WEIGHTS, ModelFiles
 from fillmask_ui.models.runtime_model import RuntimeModel
 from fillmask_ui.quantizing.model_card import variants_card
-from fillmask_ui.runs.store import is_locked, lock_run
+from fillmask_ui.runs.store import is_locked, lock_file
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -78,7 +78,7 @@ def draft(output: Path) -> Iterator[Draft]:
             if (left / _LOCK).exists() and not is_locked(left / _LOCK):
                 shutil.rmtree(left, ignore_errors=True)
         folder = Path(tempfile.mkdtemp(dir=output, prefix=_DRAFT))
-    lock = lock_run(folder / _LOCK, output.name)
+    lock = lock_file(folder / _LOCK, output.name)
     try:
         with writing(output, advice):
             (folder / FULL).parent.mkdir()

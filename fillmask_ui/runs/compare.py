@@ -1,7 +1,7 @@
 """compare(): two stored runs side by side, paired by text.
 
-Runs keep what each model said of the true tokens, not whole distributions: so there are paired
-losses and a verdict, but no KL divergence or logit differences. For those evaluate with a baseline.
+Runs keep what each model said of the true tokens, not whole distributions: there is no KL
+divergence and no difference of logits. For those evaluate with a baseline.
 """
 
 from collections.abc import Iterator
@@ -28,8 +28,7 @@ def compare(run_a: Run | Path, run_b: Run | Path, *, limits: Limits | None = Non
     with different tokenizers are compared by character. `limits` are by default those of `run_a`.
     A `DataError` if the runs measured different things or share no text.
     """
-    first = run_a if isinstance(run_a, Run) else Run(run_a)
-    second = run_b if isinstance(run_b, Run) else Run(run_b)
+    first, second = (run if isinstance(run, Run) else Run(run) for run in (run_a, run_b))
     return summarize(
         paired(first, second),
         config=_common_config(first.info, second.info),
@@ -60,7 +59,7 @@ def paired(first: Run, second: Run) -> Iterator[EvaluatedText | SkippedText]:
 
     A `DataError` if the runs have other texts, hid them differently, or cannot be read.
     """
-    by_token = None
+    by_token: bool | None = None
     others = {line.row.id: line.start for line in second.lines()}
     for line in first.lines():
         row = line.row

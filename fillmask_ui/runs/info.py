@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from fillmask_ui.errors import DataError, OptionError, opening
 from fillmask_ui.evaluation import EvaluationConfig
@@ -17,13 +17,13 @@ from fillmask_ui.files import printable
 from fillmask_ui.intervals import Limits
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.records import InJson
 from fillmask_ui.schema import from_json
 from fillmask_ui.texts import TextSource
 
 FORMAT = 1
 RUN_FILE = "run.json"
 RUNNING, DONE, STOPPED, FAILED = "running", "done", "stopped", "failed"
-_LATER = ("engines", "cell")  # which older runs do not have
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,8 @@ class RunInfo:
 
     name: str  # of the folder
     created: str  # ISO 8601, UTC
-    config: EvaluationConfig  # what is measured
+    # what is measured
+    config: Annotated[EvaluationConfig, InJson(EvaluationConfig.from_dict, dict[str, Any])]
     model: Mapping[str, Any]  # signature of the model, as `ModelSignature.to_dict` gives it.
     baseline: Mapping[str, Any] | None = None  # signature of the second model; None without one
     # `TextSource.to_dict`, its `signature`, and how many rows were `available` when the run began.
@@ -50,7 +51,8 @@ class RunInfo:
     result: Mapping[str, Any] | None = None  # `Summary.to_dict`, once it is done
 
     def to_dict(self) -> dict[str, Any]:
-        own = {name: value for name, value in vars(self).items() if value or name not in _LATER}
+        later = ("engines", "cell")  # which older runs do not have
+        own = {name: value for name, value in vars(self).items() if value or name not in later}
         own |= {"config": self.config.to_dict(), "limits": asdict(self.limits)}
         return {"format": FORMAT, "protocol": self.config.protocol, **own}
 
@@ -160,7 +162,7 @@ def read_info(folder: Path) -> RunInfo:
             )
         try:
             info = from_json(RunInfo, content, what)
-        except OptionError as error:  # such as a metric of a later version
+        except (OptionError, TypeError, AttributeError, LookupError) as error:  # of a later version
             raise DataError(f"{what}: {error}") from error
     return replace(info, name=name, config=replace(info.config, protocol=protocol))
 

@@ -4,14 +4,7 @@ import json
 import shutil
 import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import (
-    AbstractContextManager,
-    ExitStack,
-    closing,
-    contextmanager,
-    nullcontext,
-    suppress,
-)
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -24,7 +17,7 @@ from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, ModelSignature, SkippedText
 from fillmask_ui.runs.info import DONE, FAILED, RUNNING, STOPPED, RunInfo, write_info
 from fillmask_ui.runs.rows_file import checksum, dump_row
-from fillmask_ui.runs.store import LOCK_FILE, Run, RunStore, lock_run
+from fillmask_ui.runs.store import ELSEWHERE, LOCK_FILE, Run, RunStore, lock_file
 from fillmask_ui.texts import Texts
 
 
@@ -70,8 +63,10 @@ class Recorder(AbstractContextManager["Recorder"]):
         To stop, close the generator, or `close` from another thread. A `DataError` if the models or
         texts are not those of the run, or the disk is full.
         """
-        self.check_models(model, baseline)
-        self.know_available(_available(examples))
+        check_same("model", self.info.model, model.signature)
+        check_same("baseline", self.info.baseline, baseline and baseline.signature)
+        report = examples.report if isinstance(examples, Texts) else None
+        self.know_available(report and report.available)
         rows = evaluate(
             model,
             self._checked(examples),
@@ -85,7 +80,7 @@ class Recorder(AbstractContextManager["Recorder"]):
             for row in rows:
                 if isinstance(row, Heartbeat):
                     # A short file that is read in its own order was read to its end by now.
-                    self.know_available(_available(examples))
+                    self.know_available(report and report.available)
                 else:
                     self.store(dump_row(row, self._checksums.pop(row.id)), row)
                 if self.closed:
@@ -114,14 +109,6 @@ class Recorder(AbstractContextManager["Recorder"]):
         except BaseException as error:
             self._set(state=STOPPED, error=f"{type(error).__name__}: {error}".rstrip(": "))
             raise
-
-    def check_models(self, model: MaskedLM, baseline: MaskedLM | None) -> None:
-        """Refuse models other than those that the run began with."""
-        check_same("model", self.info.model, model.signature)
-        if (baseline is None) != (self.info.baseline is None):
-            raise DataError(f"run {self.name} has {'no' if baseline else 'a'} baseline")
-        if baseline is not None and self.info.baseline is not None:
-            check_same("baseline", self.info.baseline, baseline.signature)
 
     def know_available(self, available: int | None) -> None:
         """Note how many rows the data has; a `DataError` if the run began with another number.
@@ -185,14 +172,20 @@ class Recorder(AbstractContextManager["Recorder"]):
                 # A generator that is dropped late must not touch what is another's by now.
                 return
             self.info = replace(self.info, **changes)
-            # A run that cannot be said to have stopped is seen so, as nobody holds its lock.
-            needed = changes.get("state") in (RUNNING, DONE)
-            with nullcontext() if needed else suppress(DataError), self._writes():
-                write_info(self.folder, self.info)
+            try:
+                with self._writes():
+                    write_info(self.folder, self.info)
+            except DataError:
+                # A run that cannot be said to have stopped is seen so, as nobody holds its lock.
+                if changes.get("state") in (RUNNING, DONE):
+                    raise
 
     def _writes(self) -> AbstractContextManager[None]:
-        kept = f"the rows so far, {self.running.seen}, are kept"
-        return writing(self.folder, f"; {kept}: make room and resume with --resume {self.name}")
+        kept = (
+            f"; the rows so far, {self.running.seen}, are kept: make room and resume with "
+            f"--resume {self.name}"
+        )
+        return writing(self.folder, kept if self.folder.exists() else "")
 
     def close(self) -> None:
         """Release the run; one under way is then `stopped`. Again it does nothing."""
@@ -242,7 +235,8 @@ def _open(run: Run) -> Recorder:
         config=info.config, vocabulary_size=info.model["vocabulary_size"], limits=info.limits
     )
     with ExitStack() as opened:
-        opened.callback(lock_run(run.folder / LOCK_FILE, info.name).release)
+        lock = lock_file(run.folder / LOCK_FILE, f"run {info.name}", ELSEWHERE)
+        opened.callback(lock.release)
         with opening("a run", run.rows_path):
             file = opened.enter_context(run.rows_path.open("ab"))
         for line in run.lines():
@@ -254,13 +248,8 @@ def _open(run: Run) -> Recorder:
         return Recorder(run.folder, info, running, file, opened.pop_all(), dropped, stored)
 
 
-def _available(examples: Iterable[Example | str]) -> int | None:
-    """Rows of the data, where that is known."""
-    return examples.report.available if isinstance(examples, Texts) else None
-
-
 def other_text(name: str, index: int) -> DataError:
-    """What to say where a text is not the one of the stored row."""
+    """For a text that is not the one of the stored row."""
     return DataError(
         f"text {index} is not the one that run {name} measured: the texts have changed since; "
         "start a new run"
@@ -277,9 +266,11 @@ def signature_changes(stored: Mapping[str, Any], now: ModelSignature) -> list[st
     ]
 
 
-def check_same(what: str, stored: Mapping[str, Any], now: ModelSignature) -> None:
+def check_same(what: str, stored: Mapping[str, Any] | None, now: ModelSignature | None) -> None:
     """A resumed run ends with the same numbers only on the same model and versions."""
-    if changed := signature_changes(stored, now):
+    if (stored is None) != (now is None):
+        raise DataError(f"the run has {'no' if stored is None else 'a'} {what}")
+    if stored and now and (changed := signature_changes(stored, now)):
         raise DataError(
             f"the {what} is not the one that the run has: {'; '.join(changed)}; start a new run"
         )

@@ -7,18 +7,19 @@ are passed over.
 import json
 import zlib
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from fillmask_ui.evaluation import EvaluatedText
-from fillmask_ui.records import InJson, SkippedText
-from fillmask_ui.schema import from_json
+from fillmask_ui.evaluation.rows import nested
+from fillmask_ui.records import SkippedText
+from fillmask_ui.schema import from_json, from_own_values
 
 
 @dataclass(frozen=True)
 class StoredRow:
     """What a line holds."""
 
-    row: Annotated[EvaluatedText | SkippedText, InJson(beside=True)]
+    row: EvaluatedText | SkippedText
     checksum: int  # `checksum` of the text
 
 
@@ -39,4 +40,10 @@ def dump_row(row: EvaluatedText | SkippedText, checksum: int) -> bytes:
 
 def read_row(content: bytes, what: str) -> StoredRow:
     """One whole line; the `DataError` for a line that is not a row begins with `what`."""
-    return from_json(StoredRow, content, what)
+    values = from_json(dict[str, Any], content, what)
+    row: EvaluatedText | SkippedText
+    if "skipped" in values:
+        row = from_own_values(SkippedText, {**values, "reason": values["skipped"]}, what)
+    else:
+        row = from_own_values(EvaluatedText, nested(values), what)
+    return StoredRow(row, from_own_values(int, values.get("checksum"), what))

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from functools import partial
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -28,36 +27,34 @@ from fillmask_ui.runs.info import DONE, RUN_FILE, RUNNING, STOPPED, RunInfo, rea
 from fillmask_ui.runs.rows_file import StoredRow, read_row
 
 LOCK_FILE = "lock"
-# A reader that looks whether a run is being written holds the lock for an instant.
-_PATIENCE_SECONDS = 0.2
-_ADVICE = "; name another folder with the environment variable FILLMASK_UI_RUNS"
-# Never a marker file, which a killed process leaves behind.
-_file_lock = partial(FileLock, fallback_to_soft=False, thread_local=False, is_singleton=False)
+ELSEWHERE = "; name another folder with the environment variable FILLMASK_UI_RUNS"
 
 
-def lock_run(path: Path, name: str) -> FileLock:
-    """Lock the run of a name until the lock is released or the process ends, however it ends.
+def lock_file(path: Path, what: str, advice: str = "") -> FileLock:
+    """Lock a file until the lock is released or the process ends, however it ends.
 
-    A `DataError` if another process, or another writer in this one, holds it, or the file system
-    has no locks.
+    A `DataError` that names `what` is written if another process, or another writer in this one,
+    holds it; one that ends with `advice` if the file system has no locks.
     """
-    with writing(path, _ADVICE):
+    # Never a marker file, which a killed process leaves behind.
+    lock = FileLock(path, fallback_to_soft=False, thread_local=False, is_singleton=False)
+    with writing(path, advice):
         try:
-            lock = _file_lock(path)
-            lock.acquire(timeout=_PATIENCE_SECONDS, poll_interval=0.02)
-            return lock
+            # A reader that looks whether it is locked holds it for an instant.
+            lock.acquire(timeout=0.2, poll_interval=0.02)
         except Timeout as error:
             raise DataError(
-                f"run {name} is being written by another process: wait for it to end, or stop it"
+                f"{what} is being written by another process: wait for it to end, or stop it"
             ) from error
+    return lock
 
 
 def is_locked(path: Path) -> bool:
-    """Whether some process writes the run right now."""
+    """Whether some process holds the lock of a file right now."""
     if not path.exists():
         return False
     try:
-        with _file_lock(path).acquire(blocking=False):
+        with FileLock(path, timeout=0, fallback_to_soft=False, is_singleton=False):
             return False
     except OSError as error:
         # A lock of another user may be held; where there are no locks, no run is written.
@@ -189,7 +186,7 @@ class RunStore:
         now = self._clock()
         stem = f"{now:%Y%m%d-%H%M%S}-{slug(info.model['name'])}-{info.config.metric}"
         names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
-        with writing(self.root, _ADVICE):
+        with writing(self.root, ELSEWHERE):
             self.root.mkdir(parents=True, exist_ok=True)
             for name in names:
                 with suppress(FileExistsError):

@@ -83,7 +83,7 @@ def settled(noise: float, changes: np.ndarray, seed: int) -> tuple[int, float]:
             return losses * rng.normal(change, 0.02 * noise, count), losses
 
         x, y = gaps(60)
-        first = judge(x.sum() / y.sum(), ratio_interval(x, y, resamples=300), 60)
+        first = judge(x.sum() / y.sum(), ratio_interval(x, y), 60)
         if first.label != "INCONCLUSIVE":
             continue
         more_x, more_y = gaps(first.further_texts)
