@@ -63,10 +63,9 @@ class Recorder(AbstractContextManager["Recorder"]):
         To stop, close the generator, or `close` from another thread. A `DataError` if the models or
         texts are not those of the run, or the disk is full.
         """
-        check_same("model", self.info.model, model.signature)
-        check_same("baseline", self.info.baseline, baseline and baseline.signature)
+        self.check_models(model, baseline)
         report = examples.report if isinstance(examples, Texts) else None
-        self.know_available(report and report.available)
+        self.know_available(report.available if report else None)
         rows = evaluate(
             model,
             self._checked(examples),
@@ -80,7 +79,7 @@ class Recorder(AbstractContextManager["Recorder"]):
             for row in rows:
                 if isinstance(row, Heartbeat):
                     # A short file that is read in its own order was read to its end by now.
-                    self.know_available(report and report.available)
+                    self.know_available(report.available if report else None)
                 else:
                     self.store(dump_row(row, self._checksums.pop(row.id)), row)
                 if self.closed:
@@ -109,6 +108,11 @@ class Recorder(AbstractContextManager["Recorder"]):
         except BaseException as error:
             self._set(state=STOPPED, error=f"{type(error).__name__}: {error}".rstrip(": "))
             raise
+
+    def check_models(self, model: MaskedLM, baseline: MaskedLM | None) -> None:
+        """Refuse models other than those that the run began with."""
+        check_same("model", self.info.model, model.signature)
+        check_same("baseline", self.info.baseline, baseline.signature if baseline else None)
 
     def know_available(self, available: int | None) -> None:
         """Note how many rows the data has; a `DataError` if the run began with another number.

@@ -74,7 +74,7 @@ def build_app(
     def selected(link: Mapping[str, str]) -> Any:
         return gr.Tabs(selected=tab_of(link.get("tab", ""), public=public))
 
-    kept = (300, UPLOAD_SECONDS) if public else (3600, 3600)
+    kept = (60, UPLOAD_SECONDS) if public else (3600, 3600)
     with gr.Blocks(
         title=TITLE, analytics_enabled=False, delete_cache=kept, fill_width=False
     ) as demo:

@@ -20,10 +20,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# Of a public page, in bytes: a request, all uploads that it keeps, those of one address.
+# Of a public page, in bytes: a request; the uploads of all visitors, and of one address, within
+# `UPLOAD_SECONDS`, when they are deleted (evaluations have links of their own).
 MOST_BODY, MOST_UPLOADS, MOST_OF_ADDRESS = 1_000_000, 400_000_000, 60_000_000
 LEAST_UPLOAD = 100_000  # what a smaller file counts as, so that their number is bounded too
-UPLOAD_SECONDS = 900  # that a public page keeps an upload; evaluations have links of their own
+UPLOAD_SECONDS = 900
 # Inline code and `eval` are how Gradio runs the scripts of components.
 _POLICY = (
     "default-src 'self' data: blob:; script-src 'self' blob: 'unsafe-inline' 'unsafe-eval'; "
@@ -38,8 +39,8 @@ class RequestGuard:
 
     def __init__(self, app: ASGIApp, public: bool) -> None:
         self.app, self.public = app, public
-        self._arriving = 0  # bytes of the uploads under way
         self._sent: list[tuple[float, str, int]] = []  # when, from which address, bytes
+        self._users: dict[Path, int] = {}  # of each upload: hash of the last session that named it
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def with_policy(message: Message) -> None:
@@ -53,35 +54,76 @@ class RequestGuard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers, taken = Headers(scope=scope), 0
+        headers, path = Headers(scope=scope), scope["path"]
         reads = scope["method"] in ("GET", "HEAD", "OPTIONS")
         try:
-            if self.public and scope["path"].endswith("/deep_link"):
+            if self.public and path.endswith("/deep_link"):
                 raise HTTPException(404)  # each would write a file, and the page has its own links
             if not self.public and not reads and _is_foreign(headers):
                 raise HTTPException(403, "this page takes no requests from other sites")
-            if self.public and scope["path"].strip("/").endswith("gradio_api/upload"):
-                taken = _checked_length(headers, self._arriving)
-                self._count((scope.get("client") or ("",))[0], taken)
+            if self.public and path.strip("/").endswith("gradio_api/upload"):
+                self._admit(headers, (scope.get("client") or ("",))[0])
             elif self.public and not reads:
-                receive = await _checked_body(Request(scope, receive), receive)
-            self._arriving += taken
-            try:
-                await self.app(scope, receive, with_policy)
-            finally:
-                self._arriving -= taken
+                receive = await self._checked_body(Request(scope, receive), receive)
+            await self.app(scope, receive, with_policy)
         except HTTPException as error:
             await JSONResponse({"detail": error.detail}, error.status_code)(scope, receive, send)
         except ClientDisconnect:
             pass
+        finally:
+            if self.public and "/heartbeat/" in path:  # open as long as a page is
+                self._end(path.rpartition("/")[2])
 
-    def _count(self, address: str, size: int) -> None:
-        """Refuse an upload beyond what one address may send within `UPLOAD_SECONDS`."""
-        now = time.monotonic()
+    def _admit(self, headers: Headers, address: str) -> None:
+        """Refuse an upload for which there is no room."""
+        length = headers.get("content-length", "")
+        if "transfer-encoding" in headers or not (length.isdecimal() and len(length) < 16):
+            raise HTTPException(411, "an upload to this page says its length")
+        now, size = time.monotonic(), max(int(length), LEAST_UPLOAD)
         self._sent = [sent for sent in self._sent if now - sent[0] < UPLOAD_SECONDS]
-        if sum(own for _, sender, own in self._sent if sender == address) + size > MOST_OF_ADDRESS:
-            raise HTTPException(413, "too many uploads from here: try again in some minutes")
+        for path in _received().rglob("*"):  # Gradio leaves what was broken off
+            if path.is_file() and time.time() - path.stat().st_ctime > UPLOAD_SECONDS:
+                path.unlink(missing_ok=True)
+        self._users = {path: user for path, user in self._users.items() if path.exists()}
+        total = sum(own for *_, own in self._sent)
+        of_address = sum(own for _, sender, own in self._sent if sender == address)
+        if total + size > MOST_UPLOADS or of_address + size > MOST_OF_ADDRESS:
+            raise HTTPException(413, "too many uploads: try again in some minutes")
         self._sent.append((now, address, size))
+
+    async def _checked_body(self, request: Request, receive: Receive) -> Receive:
+        """A `receive` that gives the body again: small JSON, which names no files but uploads."""
+        body, named = bytearray(), set[Path]()
+
+        def check(value: dict[str, Any]) -> dict[str, Any]:
+            if "path" in value and ("meta" in value or "url" in value):
+                named.add(_upload(value))
+            return value
+
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MOST_BODY:
+                raise HTTPException(413, f"a request to this page has at most {MOST_BODY:,} bytes")
+        try:
+            asked = json.loads(body or b"{}", object_hook=check)
+        except (ValueError, RecursionError):
+            raise HTTPException(400, "this page takes JSON") from None
+        if named:
+            session = asked.get("session_hash") if isinstance(asked, dict) else None
+            self._users |= dict.fromkeys(named, hash(str(session)))
+        left: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+        async def replay() -> Message:
+            return left.pop() if left else await receive()
+
+        return replay
+
+    def _end(self, session: str) -> None:
+        """Delete the uploads of a session that is over, unless another has named them since."""
+        for path, user in [*self._users.items()]:
+            if user == hash(session):
+                path.unlink(missing_ok=True)
+                del self._users[path]
 
 
 def _is_foreign(headers: Headers) -> bool:
@@ -92,55 +134,23 @@ def _is_foreign(headers: Headers) -> bool:
     return origin is not None and urlsplit(origin).netloc != headers.get("host")
 
 
-def _checked_length(headers: Headers, arriving: int) -> int:
-    """Bytes of an upload for which there is room, once those that are too old are deleted."""
-    length = headers.get("content-length", "")
-    if "transfer-encoding" in headers or not (length.isdecimal() and len(length) < 16):
-        raise HTTPException(411, "an upload to this page says its length")
-    size = total = max(int(length), LEAST_UPLOAD)
-    for path in Path(os.environ["GRADIO_TEMP_DIR"]).rglob("*"):
-        if path.is_file():
-            if time.time() - path.stat().st_ctime > UPLOAD_SECONDS:
-                path.unlink(missing_ok=True)
-            else:
-                total += max(path.stat().st_size, LEAST_UPLOAD)
-    if total + arriving > MOST_UPLOADS:
-        raise HTTPException(413, "this page keeps no more uploads: try again in some minutes")
-    return size
+def _received() -> Path:
+    """The folder of all uploads."""
+    return Path(os.environ["GRADIO_TEMP_DIR"])
 
 
-async def _checked_body(request: Request, receive: Receive) -> Receive:
-    """A `receive` that gives the body again: small JSON, which names no files but uploads."""
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MOST_BODY:
-            raise HTTPException(413, f"a request to this page has at most {MOST_BODY:,} bytes")
-    try:
-        json.loads(body or b"{}", object_hook=_checked_file)
-    except (ValueError, RecursionError):
-        raise HTTPException(400, "this page takes JSON") from None
-    left: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
-
-    async def replay() -> Message:
-        return left.pop() if left else await receive()
-
-    return replay
-
-
-def _checked_file(value: dict[str, Any]) -> dict[str, Any]:
-    """A JSON object which, if it is a file, was uploaded: Gradio would fetch an address."""
-    if "path" in value and ("meta" in value or "url" in value):
-        path = str(value["path"])
-        url = str(value.get("url") or f"/file={path}")
-        if not (
-            os.path.normpath(path) == path
-            and Path(os.environ["GRADIO_TEMP_DIR"]) in Path(path).parents
-            and Path(path).is_file()
-            and any(form.endswith(f"/file={path}") for form in (url, unquote(url)))
-        ):
-            raise HTTPException(400, "a file must be uploaded to this page before it is used")
-    return value
+def _upload(file: dict[str, Any]) -> Path:
+    """The path of a file that was uploaded; any other is refused, as Gradio would fetch a `url`."""
+    path = Path(named := str(file["path"]))
+    url = str(file.get("url") or f"/file={named}")
+    if not (
+        os.path.normpath(named) == named
+        and _received() in path.parents
+        and path.is_file()
+        and any(form.endswith(f"/file={named}") for form in (url, unquote(url)))
+    ):
+        raise HTTPException(400, "a file must be uploaded to this page before it is used")
+    return path
 
 
 def middleware(server_name: str | None, *, public: bool) -> list[Middleware]:
