@@ -65,6 +65,6 @@ def test_an_export_that_fails_leaves_what_was_there(fillmask, stored, tmp_path, 
     target.write_text("before")
     result = fillmask("runs", "export", RUN, "-o", target)
     assert result.returncode == 1
-    assert "skipped is missing" in result.stderr
+    assert "text: field required" in result.stderr
     assert target.read_text() == "before"
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [target.name]
