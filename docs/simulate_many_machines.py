@@ -84,7 +84,6 @@ class Plan:
     disk_mb: float = given(500.0, "the driver's disk, MB/s written")
     storage_mb: float = given(2000.0, "shared storage, MB/s read by all machines together")
     ray_seconds: float = given(0.002, "that Ray and progress take on the driver for each block")
-    ledger_calls: float = given(5000.0, "that the actor which counts attempts answers a second")
     price: float = given(0.04, "of a core for an hour, any currency")
     base_bytes: float = given(438e6, "files of a BERT-base, 109.5 million weights in float32")
     combine: int = given(32, "blocks that a worker sums up before it sends, where that is tried")

@@ -173,8 +173,6 @@ def saturation_table(plan: Plan, measured: Measured) -> str:
     rows = [
         (name, duration(each), [block / each for block in blocks]) for name, each in parts.items()
     ]
-    calls = [plan.ledger_calls / (2 + 2 / block) for block in blocks]
-    rows.append(("the actor that counts attempts", "2 calls, and 2 a second", calls))
     rows.sort(key=lambda row: row[2])
     return table(
         "part | of a block | workers, embedded | workers, BERT-base",
@@ -250,7 +248,6 @@ def bytes_table(plan: Plan, measured: Measured) -> str:
         "sums, compressed": measured.compressed_bytes / BLOCK_TEXTS,
         f"all sums, of {digits(plan.combine)} blocks at a time":
             measured.whole_bytes / BLOCK_TEXTS / plan.combine,
-        "resumed: id and checksum, to each machine": 12,
     }  # fmt: skip
     return table(
         "what | of a text | in all",

@@ -89,7 +89,7 @@ def test_wrong_options(fillmask, options, said):
 
 
 def test_without_ray_the_extra_is_named(fillmask, monkeypatch, tmp_path):
-    monkeypatch.setattr("fillmask_ui.cluster.opening.ray_installed", lambda: False)
+    monkeypatch.setattr("fillmask_ui.cluster.ray_installed", lambda: False)
     refused = fillmask("eval", *FAST, *TWO)
     assert refused.returncode == 2
     assert 'pip install "fillmask-ui[ray]"' in refused.stderr

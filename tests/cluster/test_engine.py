@@ -5,12 +5,16 @@ transformers in `tests/evaluation`.
 """
 
 import json
+import subprocess
+import sys
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from cluster.conftest import assert_same, measured, rows_of, write_texts
 
+from fillmask_ui.cluster import EngineChoice, open_engine
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.models import load_choice
@@ -28,79 +32,66 @@ def lines(tmp_path):
     return write_texts(tmp_path / "texts.txt", 1300)
 
 
-@pytest.mark.parametrize(
-    ("metric", "samples", "options"),
-    [
-        ("cross-entropy", None, {"shuffle": False}),
-        ("cross-entropy", 700, {}),
-        ("pseudo-perplexity", 60, {}),
-        ("unmasking", 30, {"shuffle": False}),
-    ],
-)
-def test_the_digits_of_one_process(engine, store, tiny_models, lines, metric, samples, options):
-    source = TextSource("file", str(lines), samples=samples, **options)
-    plan = Plan(tiny(tiny_models, "bert"), None, EvaluationConfig(metric), source)
-    assert_same(measured(plan, store, engine), measured(plan, store))
-
-
-@pytest.mark.parametrize("runtime", ["onnx", "torch"])
-def test_two_models(engine, store, tiny_models, lines, runtime):
-    model = tiny(tiny_models, "roberta", runtime)
-    plan = Plan(model, model, source=TextSource("file", str(lines), samples=200))
-    assert_same(measured(plan, store, engine), measured(plan, store))
-
-
-def test_two_tokenizers(engine, store, tiny_models, lines):
-    config = EvaluationConfig("pseudo-perplexity")
-    models = tiny(tiny_models, "bert"), tiny(tiny_models, "xlm-roberta")
-    plan = Plan(*models, config, TextSource("file", str(lines), samples=40))
-    assert_same(measured(plan, store, engine), measured(plan, store))
-
-
-def test_a_model_of_bytes(engine, store, lines):
-    plan = Plan(ModelChoice("embedded:int8"), source=TextSource("file", str(lines), samples=150))
-    assert_same(measured(plan, store, engine), measured(plan, store))
-
-
-@pytest.mark.parametrize(("samples", "layout"), [(None, "txt"), (1100, "parquet")])
-def test_files_of_a_folder(engine, store, tiny_models, tmp_path, samples, layout):
-    folder = tmp_path / "parts"
-    folder.mkdir()
+def folder_of(path, layout):
+    """A folder of four files, one of them empty."""
+    path.mkdir()
     for number, count in enumerate((300, 0, 700, 450)):
-        path = write_texts(folder / f"part-{number}.txt", count, 1000 * number)
+        part = write_texts(path / f"part-{number}.txt", count, 1000 * number)
         if not count:
-            path.write_text("")
+            part.write_text("")
         if layout == "parquet":
-            column = pa.array(path.read_text().splitlines(), pa.string())
-            pq.write_table(pa.table({"text": column}), path.with_suffix(".parquet"))
-            path.unlink()
-    source = TextSource("folder", str(folder), shuffle=False, samples=samples)
-    plan = Plan(tiny(tiny_models, "bert"), source=source)
+            column = pa.array(part.read_text().splitlines(), pa.string())
+            pq.write_table(pa.table({"text": column}), part.with_suffix(".parquet"))
+            part.unlink()
+    return str(path)
+
+
+def test_the_digits_of_one_process(engine, store, tiny_models, lines, tmp_path):
+    """Cells of one model in one pipeline: metrics, orders, kinds of texts, a lone surrogate."""
+    odd = tmp_path / "odd.jsonl"
+    odd.write_text('{"text": "a broken \\ud800 cat"}\n' + '{"text": "the river was cold"}\n' * 20)
+    file = TextSource("file", str(lines))
+    texts, parquet = folder_of(tmp_path / "a", "txt"), folder_of(tmp_path / "b", "parquet")
+    asked = [
+        ("cross-entropy", replace(file, shuffle=False)),
+        ("cross-entropy", replace(file, samples=700)),
+        ("pseudo-perplexity", replace(file, samples=60)),
+        ("unmasking", replace(file, samples=30, shuffle=False)),
+        ("cross-entropy", TextSource("file", str(odd))),
+        ("cross-entropy", TextSource("folder", texts, shuffle=False)),
+        ("cross-entropy", TextSource("folder", parquet, shuffle=False, samples=1100)),
+    ]
+    model = tiny(tiny_models, "bert")
+    plans = [Plan(model, None, EvaluationConfig(metric), source) for metric, source in asked]
+    cells = [Cell(plan, label={"sweep": "s", "key": str(n)}) for n, plan in enumerate(plans)]
+    steps = list(perform_cells(cells, store, load_choice, engine))
+    for number, plan in enumerate(plans):
+        own = [step for step in steps if step.info.cell["key"] == str(number)]
+        run = store.open(own[-1].info.name)
+        assert_same(run, measured(plan, store))
+        assert own[0].through == 0
+        assert own[-1].through == len(rows_of(run))
+        assert own[-1].workers >= 1
+        rows = [row for step in own for row in step.rows]
+        assert sorted(row.id for row in rows) == sorted(rows_of(run))
+        scored = sum(len(row.scores.nll_nats) for row in rows if hasattr(row, "scores"))
+        assert own[-1].tokens == scored
+        (entry,) = json.loads((run.folder / "run.json").read_text())["engines"]
+        assert (entry["name"], entry["workers"], entry["threads_per_worker"]) == ("ray", 2, 1)
+
+
+@pytest.mark.parametrize("kind", ["runtime", "tokenizers", "bytes"])
+def test_two_models(engine, store, tiny_models, lines, kind):
+    source = TextSource("file", str(lines), samples=40)
+    if kind == "runtime":
+        model = tiny(tiny_models, "roberta", "torch")
+        plan = Plan(model, tiny(tiny_models, "roberta"), source=source)
+    elif kind == "tokenizers":
+        models = tiny(tiny_models, "bert"), tiny(tiny_models, "xlm-roberta")
+        plan = Plan(*models, EvaluationConfig("pseudo-perplexity"), source)
+    else:
+        plan = Plan(ModelChoice("embedded:int8"), source=source)
     assert_same(measured(plan, store, engine), measured(plan, store))
-
-
-def test_a_surrogate_in_json_comes_through(engine, store, tiny_models, tmp_path):
-    path = tmp_path / "odd.jsonl"
-    path.write_text('{"text": "a broken \\ud800 cat"}\n' + '{"text": "the river was cold"}\n' * 20)
-    plan = Plan(tiny(tiny_models, "bert"), source=TextSource("file", str(path)))
-    assert_same(measured(plan, store, engine), measured(plan, store))
-
-
-def test_progress_and_engine_of_a_run(engine, store, tiny_models, lines):
-    source = TextSource("file", str(lines))
-    plan = Plan(tiny(tiny_models, "bert"), source=source)
-    steps = list(perform(plan, store, load_choice, engine))
-    assert steps[0].through == 0
-    assert steps[-1].through == steps[-1].expected == 1300
-    assert steps[-1].workers >= 1
-    rows = [row for step in steps for row in step.rows]
-    run = store.open(steps[-1].info.name)
-    assert sorted(row.id for row in rows) == sorted(rows_of(run)) == list(range(1300))
-    scored = sum(len(row.scores.nll_nats) for row in rows if hasattr(row, "scores"))
-    assert steps[-1].tokens == scored
-    (entry,) = json.loads((run.folder / "run.json").read_text())["engines"]
-    assert entry["name"] == "ray"
-    assert (entry["workers"], entry["threads_per_worker"]) == (2, 1)
 
 
 @pytest.mark.parametrize("here_first", [True, False])
@@ -108,14 +99,9 @@ def test_a_run_goes_on_with_another_engine(engine, store, tiny_models, lines, he
     plan = Plan(tiny(tiny_models, "bert"), source=TextSource("file", str(lines)))
     whole = measured(plan, store)
     first, second = (None, engine) if here_first else (engine, None)
-    steps = perform(plan, store, load_choice, first)
-    name = next(steps).info.name
-    while not next(steps).rows:
-        pass
-    steps.close()
-    begun = store.open(name)
-    assert begun.state == "stopped"
-    assert 0 < begun.row_count < 1300
+    name = begun(plan, store, first)
+    assert store.open(name).state == "stopped"
+    assert 0 < store.open(name).row_count < 1300
     list(perform_rest(name, store, load_choice, second))
     run = store.open(name)
     assert_same(run, whole)
@@ -125,41 +111,29 @@ def test_a_run_goes_on_with_another_engine(engine, store, tiny_models, lines, he
     assert [step.info.state for step in perform_rest(name, store, load_choice, engine)] == ["done"]
 
 
-def test_several_runs_of_one_model(engine, store, tiny_models, lines):
-    model = tiny(tiny_models, "bert")
-    plans = [
-        Plan(model, None, EvaluationConfig(seed=seed), TextSource("file", str(lines), samples=600))
-        for seed in (1, 2)
-    ]
-    cells = [Cell(plan, label={"sweep": "s", "key": str(n)}) for n, plan in enumerate(plans)]
-    names = {step.info.name for step in perform_cells(cells, store, load_choice, engine)}
-    runs = sorted((store.open(name) for name in names), key=lambda run: run.info.config.seed)
-    for run, plan in zip(runs, plans, strict=True):
-        assert_same(run, measured(plan, store))
-    assert [run.info.cell["key"] for run in runs] == ["0", "1"]
-
-
-def test_a_broken_cell_leaves_the_others(engine, store, tiny_models, lines, tmp_path):
-    broken = tmp_path / "broken.jsonl"
-    broken.write_text('{"text": "all is well"}\n' * 600 + "no JSON\n")
-    model = tiny(tiny_models, "bert")
-    sources = [TextSource("file", str(path), shuffle=False) for path in (broken, lines)]
-    cells = [Cell(Plan(model, source=source)) for source in sources]
-    with pytest.raises(DataError, match="line 601"):
-        list(perform_cells(cells, store, load_choice, engine))
-    states = {
-        store.open(name).info.texts["where"]: store.open(name).state for name in store.names()
-    }
-    assert states == {str(broken): "failed", str(lines): "done"}
-
-
-def test_texts_that_have_changed_since(engine, store, tiny_models, lines):
-    plan = Plan(tiny(tiny_models, "bert"), source=TextSource("file", str(lines), shuffle=False))
-    steps = perform(plan, store, load_choice)
+def begun(plan, store, engine=None):
+    """The name of a run that was stopped when it had some rows."""
+    steps = perform(plan, store, load_choice, engine)
     name = next(steps).info.name
     while not next(steps).rows:
         pass
     steps.close()
+    return name
+
+
+def test_what_is_wrong_with_texts_is_an_error_of_the_run(
+    engine, store, tiny_models, lines, tmp_path
+):
+    """Of a file that ends badly, and of one that has changed since the run began."""
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text('{"text": "all is well"}\n' * 600 + "no JSON\n")
+    model = tiny(tiny_models, "bert")
+    plan = Plan(model, source=TextSource("file", str(broken), shuffle=False))
+    with pytest.raises(DataError, match="line 601"):
+        measured(plan, store, engine)
+    assert store.open("latest").state == "failed"
+
+    name = begun(Plan(model, source=TextSource("file", str(lines), shuffle=False)), store)
     stored = min(rows_of(store.open(name)))
     texts = lines.read_text().splitlines()
     texts[stored] += " More."
@@ -167,32 +141,50 @@ def test_texts_that_have_changed_since(engine, store, tiny_models, lines):
     with pytest.raises(DataError, match=f"text {stored} is not the one"):
         list(perform_rest(name, store, load_choice, engine))
     assert store.open(name).state == "failed"
-
-
-def test_a_model_that_has_changed_since(engine, store, tiny_models, lines):
-    plan = Plan(tiny(tiny_models, "bert"), source=TextSource("file", str(lines)))
-    steps = perform(plan, store, load_choice)
-    name = next(steps).info.name
-    steps.close()
     other = load_choice(tiny(tiny_models, "roberta"))
     with pytest.raises(DataError, match="the model is not the one that the run has"):
         list(perform_rest(name, store, lambda choice: other, engine))
 
 
-def test_what_processes_cannot_share_is_refused_before_a_run(engine, store, tiny_models, tmp_path):
+def test_what_is_refused_before_a_run(engine, store, tiny_models, tmp_path):
     model = tiny(tiny_models, "bert")
     with pytest.raises(OptionError, match="save the texts to a file"):
-        list(perform(Plan(model, source=TextSource("stdin")), store, load_choice, engine))
+        measured(Plan(model, source=TextSource("stdin")), store, engine)
     config = EvaluationConfig(mask_stream="collator")
     with pytest.raises(OptionError, match="collator"):
-        list(perform(Plan(model, config=config), store, load_choice, engine))
-    source = TextSource("file", str(tmp_path / "none.txt"))
+        measured(Plan(model, config=config), store, engine)
     with pytest.raises(DataError, match=r"none\.txt"):
-        list(perform(Plan(model, source=source), store, load_choice, engine))
-    blank = tmp_path / "blank.txt"
-    blank.write_text(" \n" * 9)
-    with pytest.raises(DataError, match="blank"):
-        list(
-            perform(Plan(model, source=TextSource("file", str(blank))), store, load_choice, engine)
-        )
-    assert store.names() == [] or store.open("latest").state == "failed"
+        measured(Plan(model, source=TextSource("file", str(tmp_path / "none.txt"))), store, engine)
+    with (
+        pytest.raises(DataError, match="another evaluation of this process"),
+        open_engine(EngineChoice("ray")),
+    ):
+        pass
+    assert store.names() == []
+
+
+SCRIPT = """
+from fillmask_ui.cluster import EngineChoice, open_engine
+from fillmask_ui.errors import FillmaskError
+for options in (("here",), ("ray://127.0.0.1:10001",), ("127.0.0.1:9",), (None, 10000, 2)):
+    try:
+        with open_engine(EngineChoice("ray", *options)):
+            pass
+    except FillmaskError as error:
+        print(error)
+import ray
+try:
+    ray.put(1)  # as a thread that is late, after the end
+except Exception as error:
+    print(error)
+"""
+
+
+def test_wrong_addresses_and_sizes_start_no_ray():
+    """Nor does a late call: Ray would start itself, unless told not to before its import."""
+    command = [sys.executable, "-c", SCRIPT]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.count("the address must be HOST:PORT") == 2
+    assert "no cluster answers at 127.0.0.1:9" in done.stdout
+    assert "need 20000 cores, and this machine has" in done.stdout
+    assert "Ray has not been started yet" in done.stdout

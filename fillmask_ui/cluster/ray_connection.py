@@ -16,7 +16,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from fillmask_ui.cluster.choice import EngineChoice
+import ray
+
+from fillmask_ui.cluster.engine_choice import EngineChoice
 from fillmask_ui.errors import DataError, OptionError, first_line
 from fillmask_ui.models.runtime_model import cores
 
@@ -24,18 +26,6 @@ from fillmask_ui.models.runtime_model import cores
 _LOCAL_STORE_BYTES = 512 * 2**20
 _ANSWER_SECONDS = 5.0
 _HEALTH_SECONDS = 15.0
-# Of Ray, where the user has not said otherwise: nothing is reported to its makers, and what it
-# logs of single processes is no concern of who evaluates. A thread that is late at the end of an
-# evaluation must not start Ray anew.
-_ENVIRONMENT = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_BACKEND_LOG_LEVEL": "fatal",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "RAY_TQDM": "0",
-    "RAY_DEDUP_LOGS_SKIP_REGEX": ".*",  # on standard output, where JSON may go
-    "RAY_worker_niceness": "0",  # the evaluation is what is wanted, as in one process
-    "RAY_ENABLE_AUTO_CONNECT": "0",
-}
 # A process has one connection.
 _CONNECTED = threading.Lock()
 
@@ -55,18 +45,12 @@ class Cluster:
         return {"name": "ray", "version": self.version, **own}
 
 
-def set_environment() -> None:
-    """To be called before Ray is imported, which reads some of it then."""
-    for name, value in _ENVIRONMENT.items():
-        os.environ.setdefault(name, value)
-
-
 @contextmanager
 def connect(choice: EngineChoice) -> Iterator[Cluster]:
     """Connect to a cluster or start one here; behind the block it is as before.
 
     Raises:
-        OptionError: if more is asked for than there is, or the address cannot be one.
+        OptionError: if more is asked for than there is, or the address is malformed.
         DataError: if nobody answers, or not as this version of Ray does.
     """
     if not _CONNECTED.acquire(blocking=False):
@@ -74,28 +58,18 @@ def connect(choice: EngineChoice) -> Iterator[Cluster]:
             "another evaluation of this process runs on Ray: wait for its end, or stop it"
         )
     try:
-        import ray
-
-        if ray.is_initialized():
-            raise DataError(
-                "this process is connected to Ray already: call ray.shutdown() first, or evaluate "
-                "in a process of its own"
-            )
-        if choice.address is None:
-            _counted(choice, cores(), "this machine has")  # before anything is started
-        try:
-            _join(choice)
-            have = int(ray.cluster_resources().get("CPU", 0))
-            yield _counted(choice, have, f"the cluster at {choice.address} has")
-        finally:
-            ray.shutdown()
+        here = choice.address is None
+        cluster = _cluster(choice, cores(), "this machine has") if here else None
+        _join(choice)
+        have = int(ray.cluster_resources().get("CPU", 0))
+        yield cluster or _cluster(choice, have, f"the cluster at {choice.address} has")
     finally:
+        ray.shutdown()
         _CONNECTED.release()
 
 
-def _counted(choice: EngineChoice, have: int, who: str) -> Cluster:
-    import ray
-
+def _cluster(choice: EngineChoice, have: int, who: str) -> Cluster:
+    """What is used of so many cores."""
     threads = choice.threads_per_worker or 1
     workers = choice.workers or max(1, have // threads)
     if workers * threads > have:
@@ -107,8 +81,6 @@ def _counted(choice: EngineChoice, have: int, who: str) -> Cluster:
 
 
 def _join(choice: EngineChoice) -> None:
-    import ray
-
     for name in ("ray", "ray.data"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
@@ -166,9 +138,7 @@ def _interrupted_later() -> Iterator[None]:
 
 
 def _check_address(address: str) -> None:
-    """Refuse what is no address, or where nobody listens: Ray itself would try for a minute."""
-    import ray
-
+    """Refuse an address that is malformed or where no Ray answers: Ray itself would wait."""
     if address == "auto":
         return
     host, colon, port = address.rpartition(":")

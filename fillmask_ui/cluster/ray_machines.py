@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import ray
@@ -20,7 +20,6 @@ from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from fillmask_ui import __version__
-from fillmask_ui.cluster.connect import Cluster
 from fillmask_ui.errors import DataError, FillmaskError, first_line
 from fillmask_ui.files import user_folder
 from fillmask_ui.models.load import load_choice
@@ -34,42 +33,27 @@ MOST_SHIPPED_BYTES = 4 * 2**30
 PACKAGES = ("numpy", "onnxruntime", "tokenizers", "transformers")
 
 
-@dataclass(frozen=True, eq=False)
-class Placed:
-    """Where a worker loads a model from."""
-
-    what: str  # `model` or `baseline`, for messages
-    choice: ModelChoice  # as asked for, with the threads of a worker
-    signature: Mapping[str, Any]  # of the model that the driver has loaded
-    # Path in the folder -> ObjectRef of bytes, where workers cannot read the folder; and its hash.
-    files: Mapping[str, Any] | None = None
-    digest: str = ""
-
-
 @dataclass(frozen=True)
 class Machine:
     """What one machine of the cluster says of itself."""
 
     host: str
     versions: Mapping[str, str]  # of Python and of packages; "" for one that is not installed
-    seen: Mapping[str, int | None]  # bytes of each path that was asked about; None for not there
+    seen: Mapping[str, int | None]  # bytes of each path asked about; None if missing
 
 
 def describe(paths: Sequence[str]) -> Machine:
     """This machine."""
     versions = {"python": platform.python_version(), "fillmask-ui": __version__}
-    versions |= {package: _version(package) for package in PACKAGES}
+    versions |= dict.fromkeys(PACKAGES, "")
+    for package in PACKAGES:
+        with suppress(PackageNotFoundError):
+            versions[package] = version(package)
     return Machine(socket.gethostname(), versions, {path: _size(path) for path in paths})
 
 
-def _version(package: str) -> str:
-    with suppress(PackageNotFoundError):
-        return version(package)
-    return ""
-
-
 def _size(path: str) -> int | None:
-    """Bytes of a file, or of all in a folder; None for what is not there."""
+    """Bytes of a file, or of all files in a folder; None if it does not exist."""
     place = Path(path).expanduser()
     try:
         if place.is_dir():
@@ -82,49 +66,46 @@ def _size(path: str) -> int | None:
 def machines(paths: Sequence[str]) -> list[Machine]:
     """All machines of the cluster; a `DataError` if one has no fillmask-ui."""
     asked = ray.remote(num_cpus=0, max_retries=0)(describe)
-    nodes = [node for node in ray.nodes() if node["Alive"]]
-    answers = {
-        node["NodeManagerHostname"]: asked.options(
-            scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-        ).remote(list(paths))
-        for node in nodes
-    }
+    answers = {}
+    for node in ray.nodes():
+        if node["Alive"]:
+            pinned = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+            answer = asked.options(scheduling_strategy=pinned).remote(list(paths))
+            answers[node["NodeManagerHostname"]] = answer
     return [_answer(host, answer) for host, answer in answers.items()]
 
 
 def _answer(host: str, answer: Any) -> Machine:
     try:
-        machine: Machine = ray.get(answer, timeout=60)
+        return cast("Machine", ray.get(answer, timeout=60))
     except RayError as error:
         raise DataError(
             f"the machine {host} of the cluster cannot take part: {first_line(error)}; install "
             'fillmask-ui there as here (pip install "fillmask-ui[ray]")'
         ) from error
-    return machine
 
 
 def check_versions(here: Machine, others: Sequence[Machine]) -> None:
     """Refuse machines whose numbers could differ: a `DataError`."""
     for machine in others:
         for package, ours in here.versions.items():
-            theirs = machine.versions.get(package, "")
-            if theirs != ours:
+            if (theirs := machine.versions[package]) != ours:
                 raise DataError(
                     f"the machine {machine.host} has {package} {theirs or 'not'}, and this one has "
                     f"{ours}: install the same versions on all machines"
                 )
 
 
-def check_texts(paths: Sequence[str], here: Machine, others: Sequence[Machine]) -> None:
-    """Refuse files of texts that a machine lacks or has otherwise: a `DataError`."""
-    for path in paths:
-        for machine in others:
-            if machine.seen[path] != here.seen[path]:
-                state = "does not have" if machine.seen[path] is None else "has another"
-                raise DataError(
-                    f"the machine {machine.host} {state} {path}: every machine reads texts, so put "
-                    "them where all see them under this path"
-                )
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """Where a worker loads a model from."""
+
+    what: str  # `model` or `baseline`, for messages
+    choice: ModelChoice  # as asked for, with the threads of a worker
+    signature: Mapping[str, Any]  # of the model that the driver has loaded
+    # Path in the folder -> ObjectRef of bytes, where workers cannot read the folder; and its hash.
+    files: Mapping[str, Any] | None = None
+    digest: str = ""
 
 
 def paths_of(choice: ModelChoice) -> list[str]:
@@ -141,7 +122,7 @@ def place(
     what: str,
     choice: ModelChoice,
     model: MaskedLM,
-    cluster: Cluster,
+    threads: int,
     here: Machine,
     others: Sequence[Machine],
 ) -> Placed:
@@ -151,7 +132,7 @@ def place(
         what: `model` or `baseline`.
         choice: how it was asked for.
         model: as loaded here.
-        cluster: where it is to be loaded.
+        threads: of each worker.
         here: this machine.
         others: all machines, which were asked about `paths_of` the model.
 
@@ -159,7 +140,7 @@ def place(
         DataError: if some machine cannot read it and it is too large to be sent.
     """
     own = paths_of(choice)
-    resolved = replace(choice, threads=cluster.threads)
+    resolved = replace(choice, threads=threads)
     if own:
         resolved = replace(resolved, reference=own[0])
     placed = Placed(what, resolved, model.signature.to_dict())
@@ -168,8 +149,10 @@ def place(
     ]
     if not blind:
         return placed
-    root = Path(own[0])
-    folder = root if root.is_dir() else _folder(model, root)
+    root, files = Path(own[0]), getattr(model, "files", None)
+    # All files of a model, of which one may have been named.
+    parent = root.parent if files is None else files.folder.absolute()
+    folder = root if root.is_dir() else parent
     total = _size(str(folder)) or 0
     if total > MOST_SHIPPED_BYTES or len(own) > 1:
         why = "its tokenizer lies elsewhere" if len(own) > 1 else f"{total / 2**30:.1f} GB"
@@ -177,22 +160,15 @@ def place(
             f"the machine {blind[0]} cannot read {own[0]}, and it is not sent there ({why}): put "
             "it where all machines see it under this path"
         )
-    files, digest = {}, hashlib.sha256()
+    sent, digest = {}, hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             name, content = path.relative_to(folder).as_posix(), path.read_bytes()
             digest.update(f"{name}\0{len(content)}\0".encode() + content)
-            files[name] = ray.put(np.frombuffer(content, np.uint8))
+            sent[name] = ray.put(np.frombuffer(content, np.uint8))
     entry = root.relative_to(folder).as_posix()
-    return replace(
-        placed, choice=replace(resolved, reference=entry), files=files, digest=digest.hexdigest()
-    )
-
-
-def _folder(model: MaskedLM, file: Path) -> Path:
-    """The root that all files of a model lie in, of which one was named."""
-    files = getattr(model, "files", None)
-    return file.parent if files is None else files.folder.absolute()
+    inside = replace(resolved, reference=entry)
+    return replace(placed, choice=inside, files=sent, digest=digest.hexdigest())
 
 
 def load_placed(placed: Placed) -> MaskedLM:

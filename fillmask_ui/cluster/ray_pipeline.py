@@ -1,0 +1,312 @@
+"""Evaluations through one pipeline of Ray Data: texts in a stream, workers, rows into runs."""
+
+from __future__ import annotations
+
+import pickle
+import queue
+import threading
+import warnings
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import ray
+import ray.data
+from ray.exceptions import RayError, RayTaskError
+from ray.util.annotations import RayDeprecationWarning
+
+from fillmask_ui.cluster.ray_blocks import BlockSource, CellTask, ReadingNews
+from fillmask_ui.cluster.ray_connection import Cluster
+from fillmask_ui.cluster.ray_machines import (
+    Placed,
+    check_versions,
+    describe,
+    machines,
+    paths_of,
+    place,
+)
+from fillmask_ui.cluster.ray_worker import Worker
+from fillmask_ui.errors import DataError, OptionError, first_line
+from fillmask_ui.evaluation import BLOCK_TEXTS, EvaluatedText
+from fillmask_ui.evaluation.measure import DEFAULT_BATCH_TOKENS
+from fillmask_ui.records import SkippedText
+from fillmask_ui.runs import Cell, Progress, Recorder, RunStore, resume
+from fillmask_ui.runs.perform import Load, begin
+from fillmask_ui.runs.rows_file import read_row
+from fillmask_ui.texts import TextSource, open_texts
+from fillmask_ui.texts.files import is_folder
+from fillmask_ui.texts.reading import SourceReport
+from fillmask_ui.texts.source import DATASET, FILE, FOLDER, STDIN
+
+# Units of a block where each token is a reading: some seconds each, not minutes.
+PARTS = 16
+# So many processes may end in a unit before it is given up.
+TRIES = 6
+_POLL_SECONDS = 0.5
+# Finished units that wait for the driver; beyond it, workers wait.
+_MOST_WAITING = 64
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """Rows as they were written, parsed when somebody looks at them."""
+
+    lines: bytes
+
+    def __iter__(self) -> Iterator[EvaluatedText | SkippedText]:
+        for line in self.lines.splitlines(keepends=True):
+            yield read_row(line, "a row of a worker").row
+
+
+@dataclass(eq=False)
+class OpenCell:
+    """A cell whose run is open for writing."""
+
+    recorder: Recorder
+    task: CellTask
+    closing: ExitStack  # ends the run: done, stopped or failed
+    news: ReadingNews = field(default_factory=lambda: ReadingNews(SourceReport(None, None)))
+    delivered: set[tuple[int, int]] = field(default_factory=set)  # block and part
+    tokens: int = 0  # scored since it was opened
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has all its units, or another thread has stopped it."""
+        return self.recorder.closed
+
+    def take(self, unit: dict[str, Any]) -> Iterable[EvaluatedText | SkippedText]:
+        """Store the rows of a unit, or learn what it tells.
+
+        Raises:
+            FillmaskError: if that is an error, if stored texts are gone, or none was measured.
+        """
+        if unit["told"]:
+            told = pickle.loads(unit["told"])  # noqa: S301 - of this evaluation's own processes
+            if isinstance(told, Exception):
+                raise told
+            self.news = told
+            self.recorder.know_available(told.report.available)
+        elif (unit["block"], unit["part"]) not in self.delivered:
+            self.delivered.add((unit["block"], unit["part"]))
+            self.tokens += unit["tokens"]
+            self.recorder.store(unit["lines"], pickle.loads(unit["summary"]))  # noqa: S301
+        units = None if self.news.blocks is None else self.news.blocks * self.task.parts
+        if len(self.delivered) == units:
+            self._finish()
+        return StoredRows(unit["lines"]) if unit["lines"] else ()
+
+    def _finish(self) -> None:
+        self.recorder.check_found(self.news.found)
+        self.recorder.note(self.news.report.notes)
+        self.news.report.check(self.task.source.where or self.task.source.kind)
+        self.closing.close()
+        self.recorder.close()
+
+    def lost(self, why: str) -> DataError:
+        """What to say where units never came."""
+        parts = range(self.task.parts)
+        block = 0
+        while all((block, part) in self.delivered for part in parts):
+            block += 1
+        first, last = block * BLOCK_TEXTS, (block + 1) * BLOCK_TEXTS - 1
+        return DataError(
+            f"Ray gave up at block {block}, texts {first:,} to {last:,} ({why}): is there memory "
+            "for the model as often as there are workers (--workers)? What is stored is kept; go "
+            "on with --resume, without --engine ray if one of these texts is the cause"
+        )
+
+
+@dataclass(frozen=True)
+class RayEngine:
+    """Measures on the workers of a cluster."""
+
+    cluster: Cluster
+
+    def perform(self, cells: Sequence[Cell], store: RunStore, load: Load) -> Generator[Progress]:
+        """As `runs.perform_cells`; the model is loaded once by each worker.
+
+        What goes wrong with one cell ends all.
+        """
+        with ExitStack() as opened:
+            opened_cells, placed = _opened(self.cluster, cells, store, load, opened)
+            pipeline = _Pipeline(self.cluster, opened_cells, placed)
+            opened.callback(pipeline.stopped.set)
+            yield from pipeline.run()
+
+
+class _Pipeline:
+    """The pipeline of cells, drawn by a thread of its own so that the driver can stop at once.
+
+    Args:
+        cluster: that is connected.
+        cells: with runs under way.
+        placed: where workers load the model from, and the baseline if there is one.
+    """
+
+    def __init__(
+        self, cluster: Cluster, cells: Sequence[OpenCell], placed: Sequence[Placed]
+    ) -> None:
+        self._cluster, self._cells, self._placed = cluster, cells, placed
+        self._heard = set[str]()  # actors that have measured something
+        self._queue: queue.Queue[Any] = queue.Queue(_MOST_WAITING)
+        self.stopped = threading.Event()
+
+    def run(self) -> Generator[Progress]:
+        """Store what comes, and say how it goes."""
+        for cell in self._cells:
+            yield self._progress(cell, dropped_bytes=cell.recorder.dropped_bytes)
+        dataset = self._dataset()
+        threading.Thread(target=self._draw, args=(dataset,), daemon=True, name="ray-data").start()
+        item: Any = {}
+        while item is not None and any(not cell.ended for cell in self._cells):
+            try:
+                item = self._queue.get(timeout=_POLL_SECONDS)
+            except queue.Empty:
+                item = {}
+            if not ray.is_initialized():  # the program is being ended: what is stored is kept
+                return
+            if isinstance(item, RayError) and not isinstance(item, RayTaskError):
+                raise self._open()[0].lost(first_line(item)) from item
+            if isinstance(item, BaseException):
+                raise item
+            if item:
+                self._heard.add(item["worker"])
+                cell = self._cells[item["cell"]]
+                if not cell.ended:
+                    yield self._progress(cell, rows=cell.take(item))
+            else:
+                yield from map(self._progress, self._open())
+        for cell in self._open():
+            raise cell.lost(f"its processes ended {TRIES} times")
+        for cell in self._cells:
+            yield self._progress(cell)
+
+    def _open(self) -> list[OpenCell]:
+        return [cell for cell in self._cells if not cell.ended]
+
+    def _dataset(self) -> ray.data.Dataset:
+        context = ray.data.DataContext.get_current()
+        context.enable_progress_bars = False
+        context.target_max_block_size = 1  # each unit is given out by itself, at once
+        # As many as may be under way in the processes that a unit ends; the rest is measured.
+        context.max_errored_blocks = 2 * self._cluster.workers
+        tasks = [cell.task for cell in self._cells]
+        # Texts are read on this machine alone.
+        here = ray.get_runtime_context().get_node_id()
+        units = ray.data.read_datasource(
+            BlockSource(tasks),
+            override_num_blocks=len(tasks),
+            num_cpus=0,
+            concurrency=min(len(tasks), 2),
+            label_selector={"ray.io/node-id": here},
+        )
+        # Two for each worker, so that none waits for the driver and none hoards what others want.
+        pool = ray.data.ActorPoolStrategy(
+            size=self._cluster.workers, max_tasks_in_flight_per_actor=2
+        )
+        with warnings.catch_warnings():
+            # The limit of retries is a remote argument, and has no other name yet (Ray 2.60).
+            warnings.simplefilter("ignore", RayDeprecationWarning)
+            return units.map_batches(
+                Worker,
+                fn_constructor_args=(tasks, self._placed),
+                batch_size=None,
+                batch_format="pyarrow",
+                compute=pool,
+                num_cpus=self._cluster.threads,
+                max_task_retries=TRIES - 1,
+            )
+
+    def _draw(self, dataset: ray.data.Dataset) -> None:
+        """The thread: finished units, then None, or what went wrong."""
+        try:
+            tables: Any = dataset.iter_batches(batch_size=None, batch_format="pyarrow")
+            for table in tables:
+                for unit in table.to_pylist():
+                    self._put(unit)
+                if self.stopped.is_set():
+                    return
+            self._put(None)
+        except BaseException as error:  # noqa: BLE001 - raised where the driver waits
+            self._put(error)
+
+    def _put(self, item: Any) -> None:
+        put = False
+        while not put and not self.stopped.is_set():
+            with suppress(queue.Full):
+                self._queue.put(item, timeout=_POLL_SECONDS)
+                put = True
+
+    def _progress(self, cell: OpenCell, **changes: Any) -> Progress:
+        return Progress(
+            cell.recorder.info,
+            cell.recorder.running,
+            cell.news.report.expected,
+            cell.recorder.running.seen,
+            tokens=cell.tokens,
+            workers=len(self._heard),
+            stop=cell.recorder.close,
+            **changes,
+        )
+
+
+def _opened(
+    cluster: Cluster, cells: Sequence[Cell], store: RunStore, load: Load, opened: ExitStack
+) -> tuple[list[OpenCell], list[Placed]]:
+    """Check all that can be checked, load the models here, open the runs.
+
+    Raises:
+        FillmaskError: if something cannot be had or does not fit; new runs are not made then.
+    """
+    plan = cells[0].plan
+    choices = [choice for choice in (plan.model, plan.baseline) if choice is not None]
+    resumed = [
+        opened.enter_context(resume(store, cell.run)) if cell.run else None for cell in cells
+    ]
+    sources = [_checked(cell) for cell in cells]
+    paths = [path for choice in choices for path in paths_of(choice)]
+    here, others = describe(paths), [] if cluster.local else machines(paths)
+    check_versions(here, others)
+    models = [load(choice) for choice in choices]
+    model, baseline = models[0], models[1] if len(models) > 1 else None
+    placed = [
+        place(what, choice, loaded, cluster.threads, here, others)
+        for what, choice, loaded in zip(("model", "baseline"), choices, models, strict=False)
+    ]
+    found = []
+    for cell, source, old in zip(cells, sources, resumed, strict=True):
+        recorder = old or opened.enter_context(begin(cell, store, model, baseline))
+        recorder.check_models(model, baseline)
+        config = recorder.info.config
+        config = replace(config, batch_tokens=config.batch_tokens or DEFAULT_BATCH_TOKENS)
+        parts = PARTS if config.scheme.covers_the_text else 1
+        task = CellTask(recorder.name, source, config, parts, ray.put(dict(recorder.stored)))
+        found.append(OpenCell(recorder, task, opened.enter_context(ExitStack())))
+    for each in found:
+        each.closing.enter_context(each.recorder.under_way(cluster.to_dict()))
+    return found, placed
+
+
+def _checked(cell: Cell) -> TextSource:
+    """The texts of a cell as another process finds them; the first one is read here.
+
+    A wrong column or a missing file shows before anything is loaded.
+    """
+    source, config = cell.plan.source, cell.plan.config
+    if source.kind == STDIN:
+        raise OptionError(
+            "other processes cannot read standard input: save the texts to a file, or leave out "
+            "--engine ray"
+        )
+    if config.mask_stream == "collator":
+        raise OptionError(
+            "the mask stream 'collator' draws for each text after all texts before it, so it "
+            "cannot be shared out: leave out --engine ray, or take the masks of each text"
+        )
+    with open_texts(replace(source, shuffle=False, samples=1)) as texts:
+        next(texts)
+    if source.kind in (FILE, FOLDER) or (source.kind == DATASET and is_folder(source.where)):
+        return replace(source, where=str(Path(source.where).expanduser().absolute()))
+    return source
