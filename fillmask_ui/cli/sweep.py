@@ -21,7 +21,7 @@ from fillmask_ui.errors import OptionError, unknown
 from fillmask_ui.files import check_target, write_text
 from fillmask_ui.show.sweep import csv_text, notes, page, sections
 from fillmask_ui.sweeps import Step, Sweep, perform_sweep, read_sweep, sweep_table
-from fillmask_ui.sweeps.perform import BEGUN, FAILED, KEPT, MEASURING
+from fillmask_ui.sweeps.sweep_perform import BEGUN, FAILED, KEPT, MEASURING
 
 if TYPE_CHECKING:
     from fillmask_ui.runs import Engine

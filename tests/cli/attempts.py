@@ -347,7 +347,7 @@ def _record(name: str, file: str, content: str, *words: str) -> Attempt:
 
 _FILES = [
     _sweep("models = [", "TOML", code=1),
-    _sweep('modles = ["embedded"]', "unknown key 'modles'; near names: models"),
+    _sweep('modles = ["embedded"]', "unknown key 'modles'; known: baseline, "),
     _sweep('models = "embedded"', "models: input should be", code=1),
     _sweep(f"seeds = [{'9' * 5000}]", "TOML", code=1),
     _record("cut short", "run.json", '{"texts": [', "run.json: invalid JSON"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fillmask_ui.errors import FillmaskError
-from fillmask_ui.evaluation import Summary
+from fillmask_ui.evaluation import Comparison, Summary
 from fillmask_ui.evaluation.catalogue import interval_list
 from fillmask_ui.evaluation.metrics import Metric
 from fillmask_ui.evaluation.running_summary import few_texts_carry, few_texts_note
@@ -20,8 +20,8 @@ from fillmask_ui.intervals import Interval
 from fillmask_ui.records import finite
 from fillmask_ui.runs import Run, RunStore, compare
 from fillmask_ui.runs.info import DONE, FAILED, RunInfo
-from fillmask_ui.sweeps.perform import Step, stored_runs
-from fillmask_ui.sweeps.plan import Sweep, SweepCell
+from fillmask_ui.sweeps.sweep_file import Sweep, SweepCell
+from fillmask_ui.sweeps.sweep_perform import Step, stored_runs
 
 MISSING = "missing"  # a state beside those of runs
 
@@ -56,28 +56,30 @@ class Entry:
         return Interval(ends[0], ends[1], "stored") if ends and None not in ends else None
 
     @property
+    def comparison(self) -> Comparison | None:
+        """With the baseline."""
+        return self.compared.comparison if self.compared else None
+
+    @property
     def change(self) -> float | None:
         """Relative change against the baseline; 0.03 is 3 % worse."""
-        pair = self.compared and self.compared.comparison
-        return pair.relative_change if pair else None
+        return self.comparison.relative_change if self.comparison else None
 
     @property
     def change_interval(self) -> Interval | None:
         """Of the change, paired by text, 95 %."""
-        pair = self.compared and self.compared.comparison
-        return pair.interval if pair else None
+        return self.comparison.interval if self.comparison else None
 
     @property
     def verdict(self) -> str:
         """Blank without a baseline."""
-        pair = self.compared and self.compared.comparison
-        return pair.verdict.label if pair else ""
+        return self.comparison.verdict.label if self.comparison else ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values; None for what is not there, is infinite or undefined."""
-        cell, pair, info = self.cell, self.compared and self.compared.comparison, None
-        if self.run is not None:
-            info = self.run.info
+        """Plain JSON-ready values; None for what is missing, infinite or undefined."""
+        cell, pair = self.cell, self.comparison
+        info = self.run.info if self.run else None
+        result = (info and info.result) or {"texts": None, "tokens": None}
         return finite(
             {
                 "model": cell.model.label,
@@ -91,8 +93,8 @@ class Entry:
                 "unit": self.scheme.unit or None,
                 "value": self.value,
                 "interval_95": interval_list(self.interval),
-                "texts": info.result["texts"] if info and info.result else None,
-                "tokens": info.result["tokens"] if info and info.result else None,
+                "texts": result["texts"],
+                "tokens": result["tokens"],
                 "relative_change": self.change,
                 "relative_change_interval_95": interval_list(self.change_interval),
                 "compared_by": pair.unit if pair else None,

@@ -1,27 +1,31 @@
-"""read_sweep(): a sweep file, in TOML, checked before any work is done.
+"""A sweep: models, texts, metrics and seeds, read from a file in TOML before any work is done.
 
 The keys of its entries are the options of `fillmask-ui eval`, derived from the same declarations.
 """
 
 from __future__ import annotations
 
-import difflib
+import itertools
+import json
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from fillmask_ui.errors import DataError, FillmaskError, OptionError, opening, unknown
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.intervals import Limits
 from fillmask_ui.masking import check_seed
 from fillmask_ui.models.model_choice import ModelChoice, parse_reference
+from fillmask_ui.models.weights import weights_sha256
 from fillmask_ui.options import OwnOption, check_options, configured, kind_of, own_options
+from fillmask_ui.runs import Plan
 from fillmask_ui.schema import from_values
-from fillmask_ui.sweeps.plan import Labelled, Sweep, text_files_of
 from fillmask_ui.texts import TextChoice, TextSource
+from fillmask_ui.texts.files import text_files
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -30,6 +34,103 @@ else:
 
 Value = TypeVar("Value")
 _MOST_BYTES = 10_000_000
+
+
+@dataclass(frozen=True)
+class Labelled(Generic[Value]):
+    """An entry of a sweep file, and what its table calls it."""
+
+    label: str
+    value: Value
+
+
+@dataclass(frozen=True)
+class SweepCell:
+    """One evaluation of a sweep."""
+
+    sweep: str  # name of the sweep
+    model: Labelled[ModelChoice]
+    texts: Labelled[TextSource]
+    metric: Labelled[EvaluationConfig]  # with the seed of this cell
+    seed: int | None  # None for a metric that draws nothing
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        seed = [] if self.seed is None else [f"seed {self.seed}"]
+        return ", ".join([self.model.label, self.texts.label, self.metric.label, *seed])
+
+    @property
+    def plan(self) -> Plan:
+        return Plan(self.model.value, config=self.metric.value, source=self.texts.value)
+
+    @property
+    def key(self) -> str:
+        """Every choice that its numbers depend on, and no label: finds its run among the stored.
+
+        >>> from fillmask_ui.evaluation import EvaluationConfig
+        >>> model, texts = ModelChoice(threads=2), TextSource(samples=9)
+        >>> metric = Labelled("m", EvaluationConfig("suffix", batch_tokens=64))
+        >>> SweepCell("s", Labelled("a", model), Labelled("b", texts), metric, 42).key
+        'model:embedded|{"threads": 2}|texts:embedded|samples:9|...|metric:suffix|...|batch:64'
+        """
+        model, config = self.model.value, self.metric.value
+        parts = [f"model:{model.reference}"]
+        if given := model.given():
+            parts.append(json.dumps(given, sort_keys=True))
+        parts += [str(self.texts.value), config.signature]
+        if config.batch_tokens is not None:
+            parts.append(f"batch:{config.batch_tokens}")
+        return "|".join(parts)
+
+    @property
+    def stored_label(self) -> dict[str, Any]:
+        """`RunInfo.cell` of its run; of files also their hash, by which a change of them shows."""
+        label = {"sweep": self.sweep, "key": self.key}
+        source = self.texts.value
+        # What is gone or locked by now, its evaluation will say.
+        with suppress(OSError, DataError):
+            if files := text_files_of(source):
+                label["texts_sha256"] = weights_sha256(files)
+        return label
+
+
+def text_files_of(source: TextSource) -> list[Path]:
+    """The files that texts come from, if they do; a `DataError` for a folder without any."""
+    if source.kind == "folder":
+        return text_files(source.where)
+    return [Path(source.where)] if source.kind == "file" else []
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Every choice of a sweep."""
+
+    name: str  # stored runs belong to the sweep of this name
+    models: tuple[Labelled[ModelChoice], ...]
+    texts: tuple[Labelled[TextSource], ...]
+    metrics: tuple[Labelled[EvaluationConfig], ...]
+    seeds: tuple[int, ...] = (42,)  # of the masks; a metric that draws nothing is measured once
+    baseline: str | None = None  # label of a model; None without one
+    limits: Limits = field(default_factory=Limits)  # borders of the verdict
+
+    @cached_property
+    def cells(self) -> tuple[SweepCell, ...]:
+        """All evaluations, those of one model in a row."""
+        found = []
+        for model, texts, metric in itertools.product(self.models, self.texts, self.metrics):
+            for seed in self.seeds if metric.value.scheme.seeded else (None,):
+                value = metric.value if seed is None else replace(metric.value, seed=seed)
+                own = Labelled(metric.label, value)
+                found.append(SweepCell(self.name, model, texts, own, seed))
+        return tuple(found)
+
+    def baseline_of(self, cell: SweepCell) -> SweepCell | None:
+        """The cell that it is measured by; None without a baseline, and for its own cells."""
+        if self.baseline is None or cell.model.label == self.baseline:
+            return None
+        (model,) = (model for model in self.models if model.label == self.baseline)
+        return replace(cell, model=model)
 
 
 @dataclass(frozen=True)
@@ -45,12 +146,7 @@ class _SweepFile:
 
 
 def read_sweep(path: Path) -> Sweep:
-    """The sweep of a file.
-
-    Raises:
-        DataError: if the file cannot be read.
-        FillmaskError: for what is wrong with what it says, with its place.
-    """
+    """The sweep of a file; a `FillmaskError` for what is wrong with it, with its place."""
     with opening("a sweep, in TOML", path), path.open("rb") as file:
         values = tomllib.loads(file.read(_MOST_BYTES).decode("utf-8-sig"))
     return sweep_of(values, path.stem, str(path))
@@ -79,17 +175,16 @@ def sweep_of(values: Mapping[str, Any], name: str, place: str = "the sweep") -> 
     with _at(place):
         for seed in file.seeds:
             check_seed(seed)
-    sweep = Sweep(
+    models = _labelled(file.models, "models", "model", _model, place)
+    return Sweep(
         name=file.name or name,
-        models=_labelled(file.models, "models", "model", _model, place),
+        models=models,
         texts=_labelled(file.data, "data", "dataset", _texts, place),
         metrics=_labelled(file.metrics, "metrics", "metric", _metric, place),
         seeds=file.seeds,
+        baseline=None if file.baseline is None else _baseline(models, file.baseline, place),
         limits=_made(Limits, {k: v for k, v in values.items() if _dashed(k) in limits}, place),
     )
-    if file.baseline is None:
-        return sweep
-    return replace(sweep, baseline=_baseline(sweep, file.baseline, place))
 
 
 def _labelled(
@@ -148,10 +243,10 @@ def _metric(values: dict[str, Any], place: str) -> EvaluationConfig:
     return config
 
 
-def _baseline(sweep: Sweep, named: str, place: str) -> str:
+def _baseline(models: Sequence[Labelled[ModelChoice]], named: str, place: str) -> str:
     """The label of the model that is meant, by its label or its reference."""
-    labels = [model.label for model in sweep.models]
-    referred = [model.label for model in sweep.models if model.value.reference == named]
+    labels = [model.label for model in models]
+    referred = [model.label for model in models if model.value.reference == named]
     if named in labels:
         return named
     if len(referred) == 1:
@@ -167,8 +262,6 @@ def _made(kind: Any, values: Mapping[str, Any], place: str) -> Any:
         chosen: dict[str, Any] = {}
         for name, value in values.items():
             own = known[_dashed(name)]
-            if own.name in chosen:
-                raise OptionError(f"{name} is given twice, under two names: leave one out")
             whole = type(value) is int and kind_of(own.kind) is float
             chosen[own.name] = float(value) if whole else value
         made = configured(kind, chosen)
@@ -178,11 +271,8 @@ def _made(kind: Any, values: Mapping[str, Any], place: str) -> Any:
 
 def _check_names(given: Collection[str], known: Collection[str], place: str) -> None:
     for name in given:
-        if _dashed(name) in known:
-            continue
-        near = difflib.get_close_matches(_dashed(name), known, 3)
-        hint = f"near names: {', '.join(near)}" if near else f"known: {', '.join(sorted(known))}"
-        raise OptionError(f"{place}{': ' if place else ''}unknown key {name!r}; {hint}")
+        if _dashed(name) not in known:
+            raise OptionError(f"{place}{': ' if place else ''}{unknown('key', name, known)}")
 
 
 def _names(own: OwnOption) -> list[str]:

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from fillmask_ui.errors import FillmaskError
-from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import ModelSignature
 from fillmask_ui.runs import Cell, Engine, Plan, Progress, Run, RunStore, perform_cells
 from fillmask_ui.runs.info import DONE
 from fillmask_ui.runs.perform import Load
 from fillmask_ui.runs.record import signature_changes
-from fillmask_ui.sweeps.plan import Sweep, SweepCell
+from fillmask_ui.sweeps.sweep_file import Sweep, SweepCell
 
 KEPT, BEGUN, MEASURING, MEASURED, FAILED = "kept", "begun", "measuring", "measured", "failed"
 
@@ -38,35 +36,41 @@ def perform_sweep(
     """Measure what the stored runs of the sweep lack, a model at a time.
 
     Close the generator to stop; the next call goes on. A cell that fails does not stop the others.
-
-    Args:
-        sweep: all choices.
-        store: of the runs.
-        load: makes a model of a choice; called once for each model.
-        engine: as of `perform_cells`, which then has all cells of a model at once.
-
-    Yields:
-        Of each cell `kept` or `failed`; or `begun`, `measuring` many times, and `measured` or
-        `failed`.
+    Each cell is `kept` or `failed`; or `begun`, `measuring` many times, and `measured` or `failed`.
     """
-    loaded = _OneModel(load)
     stored = stored_runs(sweep, store)
     for model in sweep.models:
         cells = [cell for cell in sweep.cells if cell.model == model]
-        jobs = []
+        yield from _perform_model(cells, stored, store, load, engine)
+
+
+def _perform_model(
+    cells: Sequence[SweepCell],
+    stored: Mapping[str, Sequence[Run]],
+    store: RunStore,
+    load: Load,
+    engine: Engine | None,
+) -> Iterator[Step]:
+    """Measure the cells of one model, which is dropped at the end."""
+    try:
+        model = load(cells[0].model.value)
+    except FillmaskError as error:
+        yield from _without_model(cells, stored, str(error))
+        return
+    jobs = [_job(cell, stored.get(cell.key, ()), model.signature) for cell in cells]
+    yield from (Step(job.cell, KEPT, job.run) for job in jobs if job.over)
+    # An engine gets them all, or after an error each alone.
+    batches = [[job] for job in jobs] if engine is None else [jobs]
+    while batches:
+        batch = [job for job in batches.pop(0) if not job.over]
         try:
-            signature = loaded(model.value).signature
+            if batch:
+                yield from _perform_batch(batch, store, lambda _: model, engine)
         except FillmaskError as error:
-            yield from _without_model(cells, stored, str(error))
-            continue
-        for cell in cells:
-            found = _usable(cell, stored.get(cell.key, ()), signature)
-            name = None if found.run is None else found.run.info.name
-            if found.run is not None and found.run.info.state == DONE:
-                yield Step(cell, KEPT, name)
+            if len(batch) > 1:
+                batches += [[job] for job in batch]
             else:
-                jobs.append(_Job(cell, name, found.note))
-        yield from _perform_jobs(jobs, store, loaded, engine)
+                yield Step(batch[0].cell, FAILED, batch[0].run, None, _advice(batch[0].run, error))
 
 
 def stored_runs(sweep: Sweep, store: RunStore) -> dict[str, list[Run]]:
@@ -82,37 +86,32 @@ def stored_runs(sweep: Sweep, store: RunStore) -> dict[str, list[Run]]:
     return found
 
 
-class _OneModel:
-    """`load`, which keeps the model that was asked for last and drops it before the next."""
+@dataclass
+class _Job:
+    """A cell to be measured."""
 
-    def __init__(self, load: Load) -> None:
-        self._load = load
-        self._choice: ModelChoice | None = None
-        self._model: MaskedLM | None = None
+    cell: SweepCell
+    run: str | None = None  # that it goes on with
+    note: str = ""  # why an older run does not count
+    over: bool = False  # measured to its end
 
-    def __call__(self, choice: ModelChoice) -> MaskedLM:
-        if self._model is None or choice != self._choice:
-            self._model = None
-            self._choice, self._model = choice, self._load(choice)
-        return self._model
-
-
-@dataclass(frozen=True, eq=False)
-class _Found:
-    run: Run | None = None  # that counts for a cell
-    note: str = ""  # why an older one does not
+    def to_cell(self, store: RunStore) -> Cell:
+        # A stored run has the choices that were resolved for its model.
+        plan = Plan.of(store.open(self.run).info) if self.run else self.cell.plan
+        return Cell(plan, self.run, self.cell.stored_label)
 
 
-def _usable(cell: SweepCell, runs: Sequence[Run], signature: ModelSignature) -> _Found:
-    """The newest run of a cell on the model and texts of today, one that is done before others."""
+def _job(cell: SweepCell, runs: Sequence[Run], signature: ModelSignature) -> _Job:
+    """The newest run on the model and texts of today counts, one that is done before others."""
     changed = {run.info.name: _changes(run, cell, signature) for run in runs}
     fit = [run for run in runs if not changed[run.info.name]]
     if fit:
-        return _Found(max(fit, key=lambda run: (run.info.state == DONE, run.info.name)))
+        best = max(fit, key=lambda run: (run.info.state == DONE, run.info.name)).info
+        return _Job(cell, best.name, over=best.state == DONE)
     if not runs:
-        return _Found()
+        return _Job(cell)
     name = runs[-1].info.name
-    return _Found(note=f"measured anew, as since run {name} {changed[name]}")
+    return _Job(cell, note=f"measured anew, as since run {name} {changed[name]}")
 
 
 def _changes(run: Run, cell: SweepCell, signature: ModelSignature) -> str:
@@ -139,44 +138,10 @@ def _without_model(
             yield Step(cell, FAILED, message=why)
 
 
-@dataclass
-class _Job:
-    """A cell to be measured."""
-
-    cell: SweepCell
-    run: str | None  # that it goes on with
-    note: str = ""
-    over: bool = False  # measured to its end
-
-    def to_cell(self, store: RunStore) -> Cell:
-        # A stored run has the choices that were resolved for its model.
-        plan = Plan.of(store.open(self.run).info) if self.run else self.cell.plan
-        return Cell(plan, self.run, self.cell.stored_label)
-
-
-def _perform_jobs(
-    jobs: Sequence[_Job], store: RunStore, load: Load, engine: Engine | None
-) -> Iterator[Step]:
-    """Measure cells of one model; an engine gets them all, or after an error each alone."""
-    batches = [[job] for job in jobs] if engine is None else [list(jobs)]
-    while batches:
-        batch = [job for job in batches.pop(0) if not job.over]
-        if not batch:
-            continue
-        try:
-            yield from _perform_batch(batch, store, load, engine)
-        except FillmaskError as error:
-            if len(batch) > 1:
-                batches += [[job] for job in batch]
-            else:
-                (job,) = batch
-                yield Step(job.cell, FAILED, job.run, message=_advice(job.run, str(error)))
-
-
-def _advice(run: str | None, error: str) -> str:
+def _advice(run: str | None, error: FillmaskError) -> str:
     """An error with what to do about it in a sweep, which goes on with stored runs by itself."""
     anew = f"start a new run (fillmask-ui runs delete {run}, then the sweep again)"
-    return error.replace("start a new run", anew) if run else error
+    return str(error).replace("start a new run", anew) if run else str(error)
 
 
 def _perform_batch(
