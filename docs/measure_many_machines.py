@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fillmask_ui import load_model
-from fillmask_ui.bench.flops import EncoderShape
+from fillmask_ui.bench.timing import EncoderShape
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, RunningSummary, evaluate
 from fillmask_ui.evaluation.measure import BLOCK_TEXTS
 from fillmask_ui.files import asset

@@ -45,7 +45,7 @@ HEAVY = {
     "gradio": ("ui/",),
     "plotly": ("show/charts/",),
     "jinja2": ("show/render", "lessons/exercises/generator"),
-    "onnxruntime": ("models/onnx", "onnx_tools/", "bench/products"),
+    "onnxruntime": ("models/onnx", "onnx_tools/", "bench/machine"),
     "torch": ("models/torch", "training/", "onnx_tools/", "runs/collator_masks", "bench/peers"),
     "pydantic": ("schema",),
     "platformdirs": ("files",),

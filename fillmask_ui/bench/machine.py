@@ -1,37 +1,79 @@
-"""What a speed depends on beside the program: processor, system, versions. No name of the host."""
+"""What a speed depends on beside the program: the machine, and how fast it multiplies matrices.
+
+The rate of float32 products bounds every model. Two libraries, as either may be the faster:
+numpy's, and ONNX Runtime's on a graph of a single MatMul with a constant matrix, as the layers of a
+model are. Both use all cores.
+"""
 
 from __future__ import annotations
 
 import platform
 import re
+from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fillmask_ui import __version__
+from fillmask_ui.bench.timing import Timing, timed
 from fillmask_ui.models.runtime_model import cores
 
+# Rows, inner size and columns, as of the feed-forward layers of small and base models.
+SHAPES = ((512, 384, 1536), (512, 768, 3072), (1024, 1024, 4096))
+LIBRARIES = ("numpy", "onnxruntime")
+_CALLS = 5
 _CPUINFO = Path("/proc/cpuinfo")
 _PACKAGES = ("onnxruntime", "numpy", "torch", "transformers")
 
 
 def machine() -> dict[str, Any]:
-    """CPU, the cores that this process may use, system, Python and the versions of libraries."""
+    """CPU, usable cores, system, Python and the versions of libraries; no name of the host."""
+    text = _CPUINFO.read_text("utf-8", "replace") if _CPUINFO.is_file() else ""
+    line = re.search(r"^model name\s*:\s*(.+)", text, re.MULTILINE)
+    installed = {own.name: own.version for own in metadata.distributions()}
+    versions = {package: installed[package] for package in _PACKAGES if package in installed}
     return {
-        "cpu": _cpu(),
+        "cpu": line[1].strip() if line else platform.processor() or platform.machine() or "unknown",
         "cores": cores(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "python": platform.python_version(),
-        "versions": {"fillmask-ui": __version__, **_versions()},
+        "versions": {"fillmask-ui": __version__, **versions},
     }
 
 
-def _cpu() -> str:
-    text = _CPUINFO.read_text("utf-8", "replace") if _CPUINFO.is_file() else ""
-    line = re.search(r"^model name\s*:\s*(.+)", text, re.MULTILINE)
-    return line[1].strip() if line else platform.processor() or platform.machine() or "unknown"
+class MatrixProducts:
+    """A contender that only multiplies."""
+
+    def __init__(self) -> None:
+        self._products: dict[tuple[str, tuple[int, ...]], Callable[[], object]] = {}
+
+    def product(self, library: str, shape: Sequence[int]) -> Timing:
+        """A product [rows, inner] x [inner, columns], several times."""
+        key = (library, tuple(shape))
+        if key not in self._products:
+            self._products[key] = _product(*key)
+        rows, inner, columns = shape
+        return Timing(timed(self._products[key], _CALLS)[0], 2 * rows * inner * columns)
 
 
-def _versions() -> dict[str, str]:
-    installed = {own.name: own.version for own in metadata.distributions()}
-    return {package: installed[package] for package in _PACKAGES if package in installed}
+def _product(library: str, shape: tuple[int, ...]) -> Callable[[], object]:
+    rows, inner, columns = shape
+    random = np.random.default_rng(0)
+    left = random.standard_normal((rows, inner), np.float32)
+    right = random.standard_normal((inner, columns), np.float32)
+    if library == "numpy":
+        return lambda: left @ right
+    import onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
+
+    own = helper.make_tensor_value_info("left", TensorProto.FLOAT, [rows, inner])
+    out = helper.make_tensor_value_info("product", TensorProto.FLOAT, [rows, columns])
+    node = helper.make_node("MatMul", ["left", "right"], ["product"])
+    graph = helper.make_graph([node], "g", [own], [out], [numpy_helper.from_array(right, "right")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    return lambda: session.run(None, {"left": left})

@@ -9,35 +9,42 @@ from __future__ import annotations
 
 import importlib.util
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
 
 from fillmask_ui.batching import pad
-from fillmask_ui.bench.flops import EncoderShape
-from fillmask_ui.bench.texts import prepared, sentence
-from fillmask_ui.bench.timing import Timing, evaluation_timing, timed
+from fillmask_ui.bench.timing import (
+    EncoderShape,
+    Timing,
+    evaluation_timing,
+    prepared,
+    sentence,
+    timed,
+    timed_turn,
+)
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.evaluation.rows import Prepared
 from fillmask_ui.models.loading_progress import quiet_transformers
 from fillmask_ui.models.vocabulary import load_vocabulary
 
+_TRAINER_BATCH = 8
 
-class Peer(ABC):
+
+class Peer:
     """A float32 model of transformers on the CPU, and the tokenizer beside it."""
 
     name: ClassVar[str]  # what rows call it
-    work: ClassVar[str]  # `sentence`, or the metric that it measures
+    work: ClassVar[str] = "cross-entropy"  # or another metric, or `sentence`
 
     def __init__(self, folder: Path, max_tokens: int, shape: EncoderShape | None) -> None:
         """Load the weights of a folder in Hugging Face layout; longer texts are cut."""
-        import torch
-
         with quiet_transformers():
-            from transformers import AutoModelForMaskedLM
+            from transformers import AutoModelForMaskedLM, AutoTokenizer
 
             from fillmask_ui.models.torch_model import plain_config
 
@@ -49,19 +56,12 @@ class Peer(ABC):
                 use_safetensors=True,
                 local_files_only=True,
             ).eval()
+            self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         self._vocabulary = load_vocabulary(folder, str(folder))
         self.max_tokens, self._shape = max_tokens, shape
 
-
-class EvaluatingPeer(Peer):
-    """A peer that measures texts."""
-
-    work = "cross-entropy"
-
     def evaluation(self, texts: Sequence[str], metric: str) -> Timing:
         """One pass over the texts; they are tokenized and hidden before the clock starts."""
-        import torch
-
         config = EvaluationConfig(metric, max_tokens=self.max_tokens)
         ready = prepared(self._vocabulary, texts, config)
         sizes = [(len(item.hidden.ids), len(item.hidden.cols)) for item in ready]
@@ -70,45 +70,38 @@ class EvaluatingPeer(Peer):
         loss = total / sum(asked for _, asked in sizes)
         return evaluation_timing(seconds, loss, sizes, metric, self._shape)
 
-    @abstractmethod
     def _summed_nll(self, texts: Sequence[Prepared]) -> float:
         """Losses of all hidden tokens, summed, in nats."""
+        raise NotImplementedError
 
 
-class PublishedLoop(EvaluatingPeer):
+class PublishedLoop(Peer):
     """The published evaluator: a text at a time, the loss of the full logits [1, T, V]."""
 
     name = "published loop"
 
     def _summed_nll(self, texts: Sequence[Prepared]) -> float:
-        import torch
-        from torch.nn.functional import cross_entropy
-
         total = 0.0
         for text in texts:
             ids = torch.from_numpy(text.hidden.input_ids)
             logits = self._model(input_ids=ids[None]).logits[0]  # [T, V]
-            labels = torch.from_numpy(_labels(text))
-            total += cross_entropy(logits, labels, reduction="sum").item()
+            total += cross_entropy(logits, _labels(text), reduction="sum").item()
         return total
 
 
-class TrainerLoop(EvaluatingPeer):
+class TrainerLoop(Peer):
     """As `Trainer.evaluate`: eight texts in their order, padded; the model's own loss."""
 
     name = "Trainer-style loop"
-    batch_size: ClassVar[int] = 8
 
     def _summed_nll(self, texts: Sequence[Prepared]) -> float:
-        import torch
-
         total = 0.0
-        for start in range(0, len(texts), self.batch_size):
-            group = texts[start : start + self.batch_size]
+        for start in range(0, len(texts), _TRAINER_BATCH):
+            group = texts[start : start + _TRAINER_BATCH]
             batch = pad([text.hidden.input_ids for text in group], self._vocabulary.pad_id)
             labels = torch.full(batch.input_ids.shape, -100)  # [B, T]
             for row, text in zip(labels, group, strict=True):
-                row[: len(text.hidden.ids)] = torch.from_numpy(_labels(text))
+                row[: len(text.hidden.ids)] = _labels(text)
             output = self._model(
                 input_ids=torch.from_numpy(batch.input_ids),
                 attention_mask=torch.from_numpy(batch.attention_mask),
@@ -118,27 +111,24 @@ class TrainerLoop(EvaluatingPeer):
         return total
 
 
-class OnePassPerToken(EvaluatingPeer):
+class OnePassPerToken(Peer):
     """Pseudo-perplexity as it is defined: for each token a forward pass with it alone hidden."""
 
     name = "one pass per token"
     work = "pseudo-perplexity"
 
     def _summed_nll(self, texts: Sequence[Prepared]) -> float:
-        import torch
-
         total = 0.0
         for text in texts:
-            for place, (col, true_id) in enumerate(
-                zip(text.hidden.cols, text.hidden.true_ids, strict=True)
-            ):
+            tokens = zip(text.hidden.cols, text.hidden.true_ids, strict=True)
+            for place, (col, true_id) in enumerate(tokens):
                 ids = torch.from_numpy(text.hidden.view(place))
                 logits = self._model(input_ids=ids[None]).logits[0]  # [T, V]
                 total -= logits[col].log_softmax(-1)[true_id].item()
         return total
 
 
-class Minicons(EvaluatingPeer):
+class Minicons(Peer):
     """The scorer of the library minicons, a text at a time with all its hidden variants."""
 
     name = "minicons"
@@ -148,7 +138,7 @@ class Minicons(EvaluatingPeer):
         super().__init__(folder, max_tokens, shape)
         from minicons.scorer import MaskedLMScorer
 
-        self._scorer = MaskedLMScorer(self._model, "cpu", tokenizer=_tokenizer(folder))
+        self._scorer = MaskedLMScorer(self._model, "cpu", tokenizer=self._tokenizer)
 
     def _summed_nll(self, texts: Sequence[Prepared]) -> float:
         scores = (
@@ -169,17 +159,17 @@ class FillMaskPipeline(Peer):
         with quiet_transformers():
             from transformers import pipeline
 
-            own: Any = _tokenizer(folder)
-            self._ask: Any = pipeline("fill-mask", self._model, tokenizer=own, device="cpu")
+            own = {"model": self._model, "tokenizer": self._tokenizer}
+            self._ask: Any = pipeline("fill-mask", **own, device="cpu")
 
-    def sentence(self, texts: Sequence[str], tokens: int, runs: int) -> Timing | None:
+    def sentence(self, texts: Sequence[str], tokens: int) -> Timing | None:
         """Five candidates for the mask of a sentence; None where there is no such sentence."""
         text = None
         if tokens <= self.max_tokens:
             text = sentence(self._vocabulary, texts, tokens)
         if text is None:
             return None
-        seconds, candidates = timed(lambda: self._ask(text, top_k=5), runs)
+        seconds, candidates = timed_turn(lambda: self._ask(text, top_k=5))
         return Timing(seconds, 1, -math.log(candidates[0]["score"]))
 
 
@@ -195,16 +185,8 @@ def installed_peers() -> list[type[Peer]]:
     return [peer for peer in PEERS.values() if not (missing and peer is Minicons)]
 
 
-def _tokenizer(folder: Path) -> Any:
-    """The tokenizer as transformers loads it."""
-    with quiet_transformers():
-        from transformers import AutoTokenizer
-
-        return AutoTokenizer.from_pretrained(folder, local_files_only=True)
-
-
-def _labels(text: Prepared) -> np.ndarray:
+def _labels(text: Prepared) -> torch.Tensor:
     """int64 [T], the true tokens at hidden positions, elsewhere -100, which torch ignores."""
     labels = np.full(len(text.hidden.ids), -100)
     labels[text.hidden.cols] = text.hidden.true_ids
-    return labels
+    return torch.from_numpy(labels)

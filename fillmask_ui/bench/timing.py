@@ -1,13 +1,95 @@
-"""Runs of one work with the time they took: what a contender answers."""
+"""What is measured on, the time it took, and the operations that it cannot do without.
+
+Definition. Of a text of T tokens with M hidden positions, in an encoder of L layers, width H, inner
+width I, vocabulary V, and embeddings of width E (H where nothing else is said), the necessary
+multiplications are
+
+- in each layer but the last, per token 4 H^2 (query, key, value, output) and 2 H I (feed-forward),
+  and 2 T H per token for attention (scores, then the weighted sum);
+- in the last layer, 2 H^2 per token (key, value), and at hidden positions alone 2 H^2 (query,
+  output), 2 H I and 2 T H;
+- E H per token where E is not H, and H E + E V per hidden position (head, vocabulary projection).
+
+Each is a multiplication and an addition: two operations. Padding, biases, norms, softmax, what a
+runtime computes at other positions, the third matrix of gated feed-forward layers and the products
+of relative positions are not counted: the figure errs on the low side. Where attention is local,
+it is counted as local in all layers.
+
+Rivals: 2 operations per parameter and token, which counts the table of embeddings as if each token
+multiplied by all of it (40 % of a small model) and leaves attention out.
+
+Source: counted as in Kaplan et al., arXiv:2001.08361, section 2.1, for the hidden positions alone.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle, islice
 from typing import Any
 
-from fillmask_ui.bench.flops import EncoderShape
+import numpy as np
+
+from fillmask_ui.evaluation import EvaluationConfig, SeededMasks
+from fillmask_ui.evaluation.measure import prepare
+from fillmask_ui.evaluation.rows import Prepared
+from fillmask_ui.protocol import Vocabulary
+from fillmask_ui.records import Example
+
+# Beginnings that are tried for a sentence of just the wanted length.
+_MOST_STARTS = 50
+# One sentence is timed so often, and so long, before it is the next contender's turn.
+_TURN_CALLS, _TURN_SECONDS = 10, 0.1
+# What it is -> what config.json may call it.
+_NAMES = {
+    "layers": ("num_hidden_layers", "n_layers"),
+    "hidden": ("hidden_size", "dim"),
+    "inner": ("intermediate_size", "hidden_dim"),
+    "vocabulary": ("vocab_size",),
+}
+
+
+@dataclass(frozen=True)
+class EncoderShape:
+    """The sizes that decide how much there is to multiply."""
+
+    layers: int  # L
+    hidden: int  # H
+    inner: int  # I
+    vocabulary: int  # V
+    embedding: int  # E
+    reach: int | None = None  # tokens that a token attends to where attention is local
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> EncoderShape | None:
+        """The shape that a config.json tells; None where it leaves a size out."""
+        sizes = {}
+        for name, keys in _NAMES.items():
+            known = [config[key] for key in keys if isinstance(config.get(key), int)]
+            if not known:
+                return None
+            sizes[name] = known[0]
+        embedding = config.get("embedding_size") or sizes["hidden"]
+        return cls(**sizes, embedding=embedding, reach=config.get("local_attention"))
+
+    def operations(self, texts: Iterable[tuple[int, int]]) -> int:
+        """Of texts given as (T, M): two for each necessary multiplication.
+
+        >>> EncoderShape(2, 4, 8, 10, 4).operations([(3, 1)])
+        1456
+        """
+        total = 0
+        for tokens, asked in texts:
+            seen = min(tokens, self.reach or tokens)
+            matrices = 2 * self.hidden**2 + 2 * self.hidden * self.inner + 2 * seen * self.hidden
+            # Keys and values are those of all tokens in every layer.
+            total += self.layers * tokens * 2 * self.hidden**2
+            total += ((self.layers - 1) * tokens + asked) * matrices
+            if self.embedding != self.hidden:
+                total += tokens * self.embedding * self.hidden
+            total += asked * self.embedding * (self.hidden + self.vocabulary)
+        return 2 * total
 
 
 @dataclass(frozen=True)
@@ -30,6 +112,18 @@ def timed(call: Callable[[], Any], runs: int) -> tuple[tuple[float, ...], Any]:
     return tuple(seconds), value
 
 
+def timed_turn(call: Callable[[], Any]) -> tuple[tuple[float, ...], Any]:
+    """One call before the clock, as the caches hold another model; then calls for a tenth of a s.
+
+    As `timed`: at least one call, at most ten.
+    """
+    value, seconds = call(), list[float]()
+    while len(seconds) < _TURN_CALLS and sum(seconds) < _TURN_SECONDS:
+        (one,), value = timed(call, 1)
+        seconds.append(one)
+    return tuple(seconds), value
+
+
 def evaluation_timing(
     seconds: tuple[float, ...],
     loss: float,
@@ -46,3 +140,46 @@ def evaluation_timing(
     amount = sum(asked if one_by_one else tokens for tokens, asked in sizes)
     known = None if shape is None or one_by_one else shape.operations(sizes)
     return Timing(seconds, amount, loss, known)
+
+
+def sentence(vocabulary: Vocabulary, texts: Sequence[str], tokens: int) -> str | None:
+    """Words of the texts, one of them a mask, that are so many tokens, special tokens included.
+
+    None if no number of words gives that many tokens.
+    """
+    unusable = ("__", vocabulary.mask_token)
+    words = [w for text in texts for w in text.split() if not any(mark in w for mark in unusable)]
+    for start in range(min(_MOST_STARTS, len(words))):
+        ordered = list(islice(cycle(words[start:] + words[:start]), tokens))
+
+        def masked(count: int, ordered: list[str] = ordered) -> str:
+            middle = count // 2
+            return " ".join((*ordered[:middle], vocabulary.mask_token, *ordered[middle:count]))
+
+        low, high = 0, tokens
+        while low < high:  # the fewest words that are enough
+            count = (low + high) // 2
+            enough = len(vocabulary.encode(masked(count))) >= tokens
+            low, high = (low, count) if enough else (count + 1, high)
+        if len(vocabulary.encode(masked(low))) == tokens:
+            return masked(low)
+    return None
+
+
+def prepared(
+    vocabulary: Vocabulary, texts: Sequence[str], config: EvaluationConfig
+) -> list[Prepared]:
+    """The texts with the hidden tokens that `evaluate` chooses; those it skips are left out.
+
+    The config is resolved: it has its `max_tokens`.
+    """
+    masks = SeededMasks(config, vocabulary)
+    examples = (Example(index, text) for index, text in enumerate(texts))
+    made = (prepare(example, vocabulary, config, masks) for example in examples)
+    return [item for item in made if isinstance(item, Prepared)]
+
+
+def mask_place(vocabulary: Vocabulary, text: str) -> tuple[np.ndarray, int]:
+    """Token ids int64 [1, T] of a text with one mask, and the position of the mask."""
+    ids = np.array([vocabulary.encode(text).ids], np.int64)
+    return ids, int(np.flatnonzero(ids[0] == vocabulary.mask_id)[0])

@@ -10,9 +10,8 @@ from typing import Annotated, Any
 
 from rich.progress import TimeElapsedColumn
 
-from fillmask_ui.bench.config import DEFAULT_MODELS, BenchConfig
-from fillmask_ui.bench.measure import Step, run_bench
-from fillmask_ui.bench.report import Report
+from fillmask_ui.bench.contenders import DEFAULT_MODELS, BenchConfig
+from fillmask_ui.bench.rounds import Report, Step, run_bench
 from fillmask_ui.cli.options import OneJson, file_option, option, with_options
 from fillmask_ui.cli.terminal import print_json, print_line, print_table, progress_bar, say, tell
 from fillmask_ui.errors import OptionError

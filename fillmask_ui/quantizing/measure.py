@@ -18,8 +18,7 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from fillmask_ui.bench.texts import sentence
-from fillmask_ui.bench.timing import evaluation_timing, timed
+from fillmask_ui.bench.timing import evaluation_timing, sentence, timed
 from fillmask_ui.evaluation import (
     EvaluatedText,
     EvaluationConfig,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from fillmask_ui.bench.report import Report, Row
+from fillmask_ui.bench.rounds import Report, Row
 from fillmask_ui.files import write_text
 from fillmask_ui.show.numbers import three_digits
 from fillmask_ui.show.table import Column, Table

@@ -8,16 +8,17 @@ import torch
 from tiny_models import SENTENCES, quiet
 from torch.nn.functional import cross_entropy
 
-from fillmask_ui.bench.flops import EncoderShape
-from fillmask_ui.bench.own import OwnModel
+from fillmask_ui.bench.contenders import OwnModel
+from fillmask_ui.bench.machine import LIBRARIES, MatrixProducts
 from fillmask_ui.bench.peers import FillMaskPipeline, OnePassPerToken, PublishedLoop, TrainerLoop
-from fillmask_ui.bench.products import LIBRARIES, MatrixProducts
-from fillmask_ui.bench.texts import mask_place, prepared, sentence
+from fillmask_ui.bench.timing import EncoderShape, mask_place, prepared, sentence, timed_turn
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.models import ModelChoice, load_model
 
 TEXTS = [*SENTENCES[:20], " ".join(SENTENCES[:3])]
 FAMILIES = ("bert", "roberta")
+# Two layers of width 4 with inner width 8, and 10 words.
+TINY = {"num_hidden_layers": 2, "hidden_size": 4, "intermediate_size": 8, "vocab_size": 10}
 
 
 class Contenders:
@@ -61,7 +62,7 @@ def contenders(request, tiny_models):
     return Contenders(tiny_models.folder(request.param))
 
 
-def test_cross_entropy_is_that_of_torch(contenders):
+def test_evaluations_have_the_loss_of_torch(contenders):
     expected, _ = contenders.reference("cross-entropy")
     timings = [
         contender.evaluation(TEXTS, "cross-entropy")
@@ -73,9 +74,6 @@ def test_cross_entropy_is_that_of_torch(contenders):
     assert 0 < timings[0].amount <= tokens
     assert len({(timing.amount, timing.operations) for timing in timings}) == 1
     assert all(len(timing.seconds) == 1 and timing.seconds[0] > 0 for timing in timings)
-
-
-def test_pseudo_perplexity_is_that_of_torch(contenders):
     expected, tokens = contenders.reference("pseudo-perplexity")
     timings = [
         contender.evaluation(TEXTS, "pseudo-perplexity")
@@ -91,20 +89,20 @@ def test_one_sentence_is_answered_alike(contenders):
     with torch.no_grad():
         logits = contenders.model(input_ids=torch.from_numpy(ids)).logits[0, place]
     expected = -logits.log_softmax(-1).max().item()
-    timings = [
-        *(own.sentence(TEXTS, 16, 2) for own in contenders.own),
-        *(own.call_alone(TEXTS, 16, 2) for own in contenders.own),
-        contenders.pipeline.sentence(TEXTS, 16, 2),
+    calls = [
+        *(call for own in contenders.own for call in (own.sentence, own.call_alone)),
+        contenders.pipeline.sentence,
     ]
+    timings = [call(TEXTS, 16) for call in calls]
     assert [timing.loss for timing in timings] == pytest.approx([expected] * 5, abs=1e-4)
-    assert [len(timing.seconds) for timing in timings] == [2] * 5
+    # A sentence that is too long for the model is not measured.
+    assert [call(TEXTS, 512) for call in calls] == [None] * 5
 
 
-def test_a_sentence_that_is_too_long_for_a_model_is_not_measured(contenders):
-    for own in contenders.own:
-        assert own.sentence(TEXTS, 512, 1) is None
-        assert own.call_alone(TEXTS, 512, 1) is None
-    assert contenders.pipeline.sentence(TEXTS, 512, 1) is None
+def test_a_turn_has_a_call_before_the_clock_and_at_most_ten():
+    calls = iter(range(100))
+    seconds, last = timed_turn(lambda: next(calls))
+    assert (len(seconds), last) == (10, 10)
 
 
 @pytest.mark.parametrize("reference", ["embedded", *FAMILIES])
@@ -118,16 +116,44 @@ def test_sentences_have_just_the_length_and_one_mask(reference, tiny_models):
         assert len(ids) == tokens
         assert ids.count(vocabulary.mask_id) == 1
         assert "___" not in text
-
-
-def test_no_sentence_without_words():
-    vocabulary = load_model().vocabulary
-    assert sentence(vocabulary, ["[MASK]", " "], 8) is None
+    assert sentence(vocabulary, [vocabulary.mask_token, " "], 8) is None
     assert sentence(vocabulary, ["a"], 2) is None  # the special tokens alone
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_products_count_a_multiplication_and_an_addition(library):
-    timing = MatrixProducts().product(library, (3, 4, 5), 2)
+    timing = MatrixProducts().product(library, (3, 4, 5))
     assert timing.amount == 2 * 3 * 4 * 5
-    assert len(timing.seconds) == 2
+
+
+def test_a_text_of_three_tokens_with_one_hidden():
+    """Multiplications of matrices [rows, inner] x [inner, columns], one by one."""
+    first = (
+        4 * (3 * 4 * 4)  # query, key, value, output: [3, 4] x [4, 4]
+        + 2 * (3 * 4 * 8)  # feed-forward, in and out
+        + 2 * (3 * 4 * 3)  # scores [3, 4] x [4, 3], weighted sum [3, 3] x [3, 4]
+    )
+    last = (
+        2 * (3 * 4 * 4)  # key, value of all three tokens
+        + 2 * (1 * 4 * 4)  # query, output of the hidden one
+        + 2 * (1 * 4 * 8)
+        + 2 * (1 * 4 * 3)
+    )
+    head = 1 * 4 * 4 + 1 * 4 * 10
+    shape = EncoderShape.of(TINY)
+    one = shape.operations([(3, 1)])
+    assert one == 2 * (first + last + head)
+    assert shape.operations([(3, 1), (7, 2)]) == one + shape.operations([(7, 2)])
+    # As in ALBERT and ELECTRA: [3, 2] x [2, 4] first, a head of width 2 in the end.
+    narrow = EncoderShape.of({**TINY, "embedding_size": 2}).operations([(3, 1)])
+    widened, narrow_head, wide_head = 3 * 2 * 4, 4 * 2 + 2 * 10, 4 * 4 + 4 * 10
+    assert narrow - one == 2 * (widened + narrow_head - wide_head)
+    near = EncoderShape.of({**TINY, "local_attention": 4}).operations([(9, 1)])
+    assert shape.operations([(9, 1)]) - near == 2 * 2 * 10 * 5 * 4
+
+
+@pytest.mark.parametrize("missing", TINY)
+def test_configs_call_sizes_otherwise_or_leave_them_out(missing):
+    assert EncoderShape.of({**TINY, missing: None}) is None
+    other = {"n_layers": 2, "dim": 4, "hidden_dim": 8, "vocab_size": 10}
+    assert EncoderShape.of(other) == EncoderShape.of(TINY)

@@ -6,77 +6,63 @@ import numpy as np
 import pytest
 from tiny_models import SENTENCES
 
-from fillmask_ui.bench.config import BenchConfig
+from fillmask_ui.bench.contender_process import ContenderProcess
+from fillmask_ui.bench.contenders import BenchConfig, Contender, lineup
 from fillmask_ui.bench.peers import PEERS, installed_peers
-from fillmask_ui.bench.process import Worker
-from fillmask_ui.bench.subjects import Subject, lineup
 from fillmask_ui.errors import FillmaskError, ModelError, OptionError
 
 
-@pytest.fixture
-def products():
-    worker = Worker("products", {"kind": "products"})
-    yield worker
-    worker.close()
-
-
-def test_a_process_answers_and_has_a_memory_of_its_own(products):
+def test_a_process_answers_has_a_memory_of_its_own_and_says_why_it_ended():
     ballast = np.ones(400_000_000, np.uint8)
-    fresh = Worker("products", {"kind": "products"})
+    products = ContenderProcess("products", {"kind": "products"})
     try:
-        assert fresh.ask("peak_bytes") < ballast.nbytes
+        assert products.ask("peak_bytes") < ballast.nbytes
+        timing = products.ask("product", library="numpy", shape=(8, 8, 8))
+        assert timing["amount"] == 1024
+        assert products.loaded["seconds"] > 0
+        with pytest.raises(ModelError, match=r"products ended with code 1.*attribute 'nonsense'"):
+            products.ask("nonsense")
+        with pytest.raises(ModelError, match="products ended"):
+            products.ask("peak_bytes")
     finally:
-        fresh.close()
-    timing = products.ask("product", library="numpy", shape=(8, 8, 8), runs=3)
-    assert timing["amount"] == 1024
-    assert len(timing["seconds"]) == 3
-    assert products.loaded["seconds"] > 0
-
-
-def test_a_process_that_ends_is_an_error_with_its_reason(products):
-    with pytest.raises(ModelError, match=r"products ended with code 1.*no attribute 'nonsense'"):
-        products.ask("nonsense")
-    with pytest.raises(ModelError, match="products ended"):
-        products.ask("peak_bytes")
+        products.close()
 
 
 def test_what_loading_says_arrives(tmp_path):
-    subject = Subject("empty", "own", tmp_path, choice=lineup(BenchConfig()).subjects[0].choice)
-    request = subject.request(None)
+    own = lineup(BenchConfig()).contenders[0]
+    request = Contender("empty", "own", tmp_path, choice=own.choice).request(None)
     request["choice"]["reference"] = str(tmp_path)
     with pytest.raises(ModelError, match="holds no weights"):
-        Worker("empty", request)
+        ContenderProcess("empty", request)
 
 
 def test_a_peer_measures_in_its_process(tiny_models):
-    folder = tiny_models.folder("bert")
-    worker = Worker("published loop", Subject("it", "published loop", folder).request(64))
+    request = Contender("it", "published loop", tiny_models.folder("bert")).request(64)
+    process = ContenderProcess("published loop", request)
     try:
-        timing = worker.ask("evaluation", texts=SENTENCES[:10], metric="cross-entropy")
+        timing = process.ask("evaluation", texts=SENTENCES[:10], metric="cross-entropy")
     finally:
-        worker.close()
+        process.close()
     assert timing["loss"] > 0
     assert timing["operations"] > 0
 
 
-def test_without_peers_the_models_asked_for():
-    names = [subject.name for subject in lineup(BenchConfig()).subjects]
-    assert names == ["embedded", "embedded:int8"]
-
-
 def test_peers_share_the_weights_of_the_models():
+    own = ["embedded", "embedded:int8"]
+    assert [one.name for one in lineup(BenchConfig()).contenders] == own
     found = lineup(BenchConfig(peers=True))
-    own = ["embedded", "embedded:int8", "embedded:torch", "embedded:torch bfloat16"]
+    own += ["embedded:torch", "embedded:torch bfloat16"]
     peers = [peer.name for peer in installed_peers()]
-    assert [subject.name for subject in found.subjects] == [*own, *peers]
+    assert [one.name for one in found.contenders] == [*own, *peers]
     assert {"fill-mask pipeline", "published loop", "Trainer-style loop"} <= set(peers)
-    assert len({subject.folder for subject in found.subjects}) == 1
+    assert len({one.folder for one in found.contenders}) == 1
     assert not found.notes
 
 
 def test_several_weights_have_peers_of_their_own(tiny_models):
     folder, other = tiny_models.without_onnx("bert"), tiny_models.folder("roberta")
-    names = [s.name for s in lineup(BenchConfig((str(folder), str(other)), peers=True)).subjects]
+    config = BenchConfig((str(folder), str(other)), peers=True)
+    names = [one.name for one in lineup(config).contenders]
     # The first runs on PyTorch already.
     assert names[:5] == [
         str(folder),
@@ -94,7 +80,7 @@ def test_a_model_without_weights_for_torch_has_no_peers(tiny_models, tmp_path):
         if path.is_file() and path.suffix != ".safetensors":
             (tmp_path / path.name).write_bytes(path.read_bytes())
     found = lineup(BenchConfig((str(tmp_path / "model.onnx"),), peers=True))
-    assert len(found.subjects) == 1
+    assert len(found.contenders) == 1
     assert "model.onnx has no model.safetensors beside it" in found.notes[0]
 
 
@@ -104,20 +90,14 @@ def test_minicons_takes_part_where_it_is(monkeypatch):
     assert "minicons" not in [peer.name for peer in installed_peers()]
 
 
-@pytest.mark.parametrize(
-    ("choices", "message"),
-    [
+def test_wrong_input_is_told(monkeypatch):
+    for choices, message in (
         ({"models": ("no/such/thing",)}, "no such model"),
         ({"models": ("embedded:int3",)}, "unknown variant"),
         ({"samples": 0}, "samples must be at least 1"),
-    ],
-)
-def test_wrong_input(choices, message):
-    with pytest.raises(FillmaskError, match=message):
-        lineup(BenchConfig(**choices))
-
-
-def test_peers_without_torch(monkeypatch):
+    ):
+        with pytest.raises(FillmaskError, match=message):
+            lineup(BenchConfig(**choices))
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(OptionError, match=r"pip install 'fillmask-ui\[torch\]'"):
         BenchConfig(peers=True)

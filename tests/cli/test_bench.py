@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from fillmask_ui.bench import config, measure, process
+from fillmask_ui.bench import contender_process, contenders, rounds
 
 KEYS = {"work", "subject", "median", "unit", "spread", "loss", "ratios"}
 ROOT = Path(__file__).parent.parent.parent
 
 
 def test_json_of_two_models(fillmask, tiny_models, tmp_path, monkeypatch):
-    short = replace(config.QUICK, rounds=2, calls=4, seconds=0.2)
-    monkeypatch.setattr(config, "QUICK", short)
-    monkeypatch.setattr(measure, "SHAPES", ((64, 64, 64), (64, 64, 128)))
+    short = replace(contenders.QUICK, rounds=2, calls=4, seconds=0.2)
+    monkeypatch.setattr(contenders, "QUICK", short)
+    monkeypatch.setattr(rounds, "SHAPES", ((64, 64, 64), (64, 64, 128)))
     texts = tmp_path / "texts.txt"
     texts.write_text("The cat sat on the mat.\n\nThe river runs under the old house.\n" * 8)
     folder = tiny_models.folder("bert")
@@ -55,18 +55,18 @@ def test_json_of_two_models(fillmask, tiny_models, tmp_path, monkeypatch):
 def broken(subject, at_load, monkeypatch):
     """The process of one subject ends with an error, at once or when it is to measure."""
 
-    class Broken(process.Worker):
+    class Broken(contender_process.ContenderProcess):
         def ask(self, task, **arguments):
             ends = self.name.endswith(subject) and (at_load or task != "load")
             return super().ask("nonsense" if ends else task, **arguments)
 
-    monkeypatch.setattr(measure, "Worker", Broken)
+    monkeypatch.setattr(rounds, "ContenderProcess", Broken)
 
 
 def bench_of_broken(fillmask, tiny_models, tmp_path, monkeypatch, at_load, *more):
-    short = replace(config.QUICK, rounds=1, calls=2, seconds=0.1)
-    monkeypatch.setattr(config, "QUICK", short)
-    monkeypatch.setattr(measure, "SHAPES", ((64, 64, 64),))
+    short = replace(contenders.QUICK, rounds=1, calls=2, seconds=0.1)
+    monkeypatch.setattr(contenders, "QUICK", short)
+    monkeypatch.setattr(rounds, "SHAPES", ((64, 64, 64),))
     broken("model.onnx", at_load, monkeypatch)
     texts = tmp_path / "texts.txt"
     texts.write_text("The cat sat on the mat.\nThe river runs under the old house.\n" * 4)

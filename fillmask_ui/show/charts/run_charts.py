@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from fillmask_ui.bench.report import Report, Row
+from fillmask_ui.bench.rounds import Report, Row
 from fillmask_ui.quantizing.frontier import frontier
 from fillmask_ui.quantizing.measure import BASELINE, VariantFigures
 from fillmask_ui.show.charts.chart import ACCENT, MUTED, SECOND, Chart, label, new_figure

@@ -1,9 +1,9 @@
-"""Rows, tables, Markdown and the page of a benchmark."""
+"""Medians, ratios, tables, Markdown and the page of a benchmark."""
 
 import numpy as np
 import pytest
 
-from fillmask_ui.bench.report import Report, Samples, rows_of
+from fillmask_ui.bench.rounds import Report, Samples, rows_of
 from fillmask_ui.show.bench import bench_tables, markdown, write_bench_page
 from fillmask_ui.show.charts.run_charts import bench_charts
 

@@ -1,0 +1,242 @@
+"""Who is measured on what: the models asked for, and with `--peers` other ways to run them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from fillmask_ui.bench.timing import (
+    EncoderShape,
+    Timing,
+    evaluation_timing,
+    mask_place,
+    sentence,
+    timed,
+    timed_turn,
+)
+from fillmask_ui.errors import ModelError, OptionError
+from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate, summarize
+from fillmask_ui.files import asset
+from fillmask_ui.filling import fill
+from fillmask_ui.models import ModelChoice, load_choice
+from fillmask_ui.models.loading_progress import silent
+from fillmask_ui.models.model_choice import Reference, parse_reference
+from fillmask_ui.models.model_files import INDEX, WEIGHTS, has_torch, names_in
+from fillmask_ui.options import check_options, option
+from fillmask_ui.scoring import exponentials
+from fillmask_ui.texts import TextSource
+
+if TYPE_CHECKING:
+    from fillmask_ui.models.runtime_model import RuntimeModel
+
+DEFAULT_MODELS = ("embedded", "embedded:int8")
+OWN = "own"
+_WORKS = ("sentence", "cross-entropy", "pseudo-perplexity")
+# What PyTorch computes in, with `--peers`.
+_DTYPES = ("float32", "bfloat16")
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured."""
+
+    texts: int  # of the cross-entropy, where no number is given
+    share: int  # one text in so many is also measured by pseudo-perplexity
+    rounds: int  # of the evaluations
+    loads: int  # fresh processes of each contender
+    calls: int  # most timed calls of one sentence
+    seconds: float  # after which no further round of one sentence begins
+
+
+QUICK = Effort(texts=60, share=30, rounds=3, loads=1, calls=30, seconds=1.5)
+FULL = Effort(texts=200, share=25, rounds=5, loads=3, calls=100, seconds=18.0)
+
+
+@dataclass(frozen=True)
+class BenchConfig:
+    """Which models are measured on which texts, against what.
+
+    Raises:
+        OptionError: for numbers out of range, or peers without PyTorch.
+    """
+
+    models: tuple[str, ...] = DEFAULT_MODELS  # references
+    peers: bool = option(
+        False, "Also measure what is usually used instead, on the same weights (needs PyTorch)."
+    )
+    quick: bool = option(False, "Fewer texts and rounds: half a minute without peers.")
+    file: str | None = option(None, "Texts to measure on, one per line.", metavar="F")
+    samples: int | None = option(
+        None, "At most so many texts: 200, or 60 with --quick.", metavar="N", least=1
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        if self.peers and not has_torch():
+            raise OptionError(
+                "--peers runs the same weights on PyTorch, which is not installed: "
+                "pip install 'fillmask-ui[torch]', or leave --peers out"
+            )
+
+    @property
+    def effort(self) -> Effort:
+        return QUICK if self.quick else FULL
+
+    def source(self) -> TextSource:
+        """The texts of the cross-entropy."""
+        samples = self.samples or self.effort.texts
+        if self.file is None:
+            return TextSource(samples=samples)
+        return TextSource("file", self.file, samples=samples, format="txt")
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One row of each table of results."""
+
+    name: str
+    kind: str  # `own`, or the name of a peer
+    folder: Path  # of config.json and, for a peer, of the weights
+    choice: ModelChoice | None = None  # of an own model
+    works: tuple[str, ...] = _WORKS  # that it can do
+
+    def request(self, max_tokens: int | None) -> dict[str, Any]:
+        """What its process is asked to load; texts are cut at `max_tokens` by peers alone."""
+        own = {"kind": self.kind, "folder": str(self.folder)}
+        if self.choice is not None:
+            return {**own, "choice": self.choice.to_dict()}
+        return {**own, "max_tokens": max_tokens}
+
+
+@dataclass(frozen=True)
+class Lineup:
+    """All contenders, own models first, and what a reader should know of it."""
+
+    contenders: tuple[Contender, ...]
+    notes: tuple[str, ...] = ()
+
+
+def lineup(config: BenchConfig) -> Lineup:
+    """The contenders of a benchmark.
+
+    Models of the hub are fetched here. With peers, each model with PyTorch's weights beside it also
+    runs on PyTorch in float32 and in bfloat16, and each set of weights has its peers.
+
+    Raises:
+        FillmaskError: for a reference that means no model.
+    """
+    own: dict[object, Contender] = {}
+    on_torch: dict[object, Contender] = {}
+    weights: dict[Path, str] = {}  # folder -> the model that is there
+    notes = []
+    for reference in dict.fromkeys(config.models):
+        parsed = parse_reference(reference)
+        folder = _folder(parsed)
+        has_onnx = parsed.kind == "file" or any(name.endswith(".onnx") for name in names_in(folder))
+        is_torch = parsed.implied.get("runtime") == "torch" or not has_onnx
+        key = (folder, "float32") if is_torch else reference
+        own[key] = Contender(reference, OWN, folder, ModelChoice(reference))
+        if not config.peers:
+            continue
+        if not _has_torch_weights(parsed, folder):
+            notes.append(f"{reference} has no model.safetensors beside it: measured without peers")
+            continue
+        home = {"embedded": "embedded", "hub": reference}.get(parsed.kind, str(folder))
+        weights.setdefault(folder, home)
+        for dtype in _DTYPES:
+            name = f"{home}:torch" + (f" {dtype}" if dtype != "float32" else "")
+            choice = ModelChoice(home, runtime="torch", dtype=dtype)
+            on_torch[folder, dtype] = Contender(name, OWN, folder, choice)
+    # What was asked for keeps its name and comes first.
+    return Lineup((*{**own, **on_torch, **own}.values(), *_peers(weights)), tuple(notes))
+
+
+def _peers(weights: dict[Path, str]) -> Iterator[Contender]:
+    """The peers of each set of weights, which they name where there are several."""
+    for folder, label in weights.items():
+        from fillmask_ui.bench.peers import installed_peers
+
+        for peer in installed_peers():
+            name = f"{peer.name} ({label})" if len(weights) > 1 else peer.name
+            yield Contender(name, peer.name, folder, works=(peer.work,))
+
+
+def _folder(parsed: Reference) -> Path:
+    """Where config.json lies."""
+    if parsed.kind == "hub":
+        from fillmask_ui.models.hub_models import fetch_model
+
+        return fetch_model(parsed, "auto", None, silent).folder
+    folder = parsed.path or asset("model")
+    if parsed.kind != "file":
+        return folder
+    homes = (folder.parent, folder.parent.parent)
+    return next((home for home in homes if (home / "config.json").is_file()), folder.parent)
+
+
+def _has_torch_weights(parsed: Reference, folder: Path) -> bool:
+    if parsed.kind == "hub":
+        from fillmask_ui.models.hub_models import fetch_model
+
+        try:
+            fetch_model(parsed, "torch", None, silent)
+        except ModelError:
+            return False
+    return bool({WEIGHTS, INDEX}.intersection(names_in(folder)))
+
+
+class OwnModel:
+    """What `load_model` returns, under the clock: text in, records out."""
+
+    def __init__(self, choice: ModelChoice, shape: EncoderShape | None) -> None:
+        self._model, self._shape = cast("RuntimeModel", load_choice(choice)), shape
+        self.max_tokens = self._model.max_tokens
+        self.cpu_features = self._model.signature.cpu_features
+
+    def sentence(self, texts: Sequence[str], tokens: int) -> Timing | None:
+        """`fill` of a sentence of so many tokens; None where there is no such sentence."""
+        text = self._sentence(texts, tokens)
+        if text is None:
+            return None
+        seconds, filling = timed_turn(lambda: fill(self._model, text, top_k=5))
+        return Timing(seconds, 1, filling.masks[0].candidates[0].nll_nats)
+
+    def call_alone(self, texts: Sequence[str], tokens: int) -> Timing | None:
+        """The runtime's call behind `sentence` with its inputs ready, and nothing else."""
+        text = self._sentence(texts, tokens)
+        if text is None:
+            return None
+        ids, place = mask_place(self._model.vocabulary, text)
+        asked = (ids, np.ones_like(ids), np.array([0]), np.array([place]))
+        seconds, _ = timed_turn(self._model.prepared_call(*asked))
+        best = exponentials(self._model.logits_at(*asked)).log_probabilities.max()
+        return Timing(seconds, 1, -float(best))
+
+    def evaluation(self, texts: Sequence[str], metric: str) -> Timing:
+        """`evaluate` and `summarize`, masks and all."""
+        config = EvaluationConfig(metric)
+        sizes: list[tuple[int, int]] = []
+
+        def noted(rows: Iterable[Any]) -> Iterator[Any]:
+            for row in rows:
+                if isinstance(row, EvaluatedText):
+                    sizes.append((len(row.ids), len(row.cols)))
+                yield row
+
+        width = self._model.signature.vocabulary_size
+
+        def run() -> float:
+            rows = noted(evaluate(self._model, texts, config))
+            return summarize(rows, config=config, vocabulary_size=width).model.mean_nll_nats
+
+        seconds, loss = timed(run, 1)
+        return evaluation_timing(seconds, loss, sizes, metric, self._shape)
+
+    def _sentence(self, texts: Sequence[str], tokens: int) -> str | None:
+        if tokens > self.max_tokens:
+            return None
+        return sentence(self._model.vocabulary, texts, tokens)
