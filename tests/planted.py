@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import ModelProto, numpy_helper
 
-from fillmask_ui.onnx_tools.parts import Part, find_parts
+from fillmask_ui.onnx_tools.graph_parts import Part, find_parts
 
 FAULTS = ("scale", "2 bits", "sign")
 

@@ -14,11 +14,11 @@ from onnx import ModelProto
 from tiny_models import TinyModels
 
 from fillmask_ui.models.onnx_graph import read_graph
-from fillmask_ui.onnx_tools.quantize import quantize_dynamic
+from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8
+from fillmask_ui.onnx_tools.float32_graph import inline_weights, make_whole
 from fillmask_ui.onnx_tools.schemes import write_variant
-from fillmask_ui.onnx_tools.whole import inline_weights, make_whole
 
-FORMS = ("own-int8", "int8", "int8-channel", "qdq", "int4", "fp16", "fused-int8")
+FORMS = ("dynamic-int8", "int8", "int8-tensor", "qdq", "int4", "fp16", "fused-int8")
 
 
 def whole(path: Path, root: Path) -> ModelProto:
@@ -64,13 +64,13 @@ class Forms:
         return self._made[name]
 
     def _make(self, name: str) -> ModelProto:
-        if name == "own-int8":
-            return quantize_dynamic(self.baseline)
+        if name == "dynamic-int8":
+            return dynamic_int8(self.baseline)
         path = self.folder / f"{name}.onnx"
         if name == "fused-int8":  # DynamicQuantizeMatMul and the like
             settings = ort.SessionOptions()
             settings.optimized_model_filepath = str(path)
-            ort.InferenceSession(self["own-int8"].SerializeToString(), settings)
+            ort.InferenceSession(self["dynamic-int8"].SerializeToString(), settings)
         else:
             with contextlib.redirect_stdout(io.StringIO()):
                 write_variant(name, self.baseline, path, feeds=[feeds(self.baseline)])

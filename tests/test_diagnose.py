@@ -20,8 +20,8 @@ from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.files import asset
 from fillmask_ui.models import ModelChoice, load_choice
-from fillmask_ui.onnx_tools.dequantize import dequantized
-from fillmask_ui.onnx_tools.parts import find_parts
+from fillmask_ui.onnx_tools.float32_graph import dequantized
+from fillmask_ui.onnx_tools.graph_parts import find_parts
 from fillmask_ui.quantizing.diagnose import diagnose
 from fillmask_ui.quantizing.diagnosis import (
     DiagnoseOptions,
@@ -45,7 +45,7 @@ class Home:
     def __init__(self, forms, folder):
         self.folder = folder / "bert"
         shutil.copytree(forms.home, self.folder, ignore=shutil.ignore_patterns("*.safetensors"))
-        self.graph = forms["own-int8"]
+        self.graph = forms["dynamic-int8"]
         self.baseline = ModelChoice(str(self.folder))
         self.int8 = self.write(self.graph, "int8")
         self.fp16 = self.write(forms["fp16"], "fp16")
@@ -125,7 +125,7 @@ def test_noise_of_activations_by_hand(home, forms):
     given = {"input_ids": None, "attention_mask": None, "token_type_ids": None}
 
     def outputs(graph):
-        from fillmask_ui.onnx_tools.surgery import with_outputs
+        from fillmask_ui.onnx_tools.graph_edits import with_outputs
 
         changed = with_outputs(graph, [name])
 

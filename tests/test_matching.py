@@ -6,8 +6,8 @@ import pytest
 from quantized_forms import FORMS, forms
 from tiny_models import FAMILIES
 
-from fillmask_ui.onnx_tools.matching import match_parts
-from fillmask_ui.onnx_tools.parts import find_parts
+from fillmask_ui.onnx_tools.graph_edits import match_parts
+from fillmask_ui.onnx_tools.graph_parts import find_parts
 
 __all__ = ["forms"]
 
@@ -47,7 +47,7 @@ def renamed(model, seed):
     return result, new
 
 
-@pytest.mark.parametrize("form", ["own-int8", "qdq", "int4"])
+@pytest.mark.parametrize("form", ["dynamic-int8", "qdq", "int4"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_graph_whose_names_are_all_others_is_matched(forms, form, seed):
     changed, new = renamed(forms[form], seed)

@@ -14,12 +14,16 @@ from tiny_models import FAMILIES
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.files import asset
-from fillmask_ui.onnx_tools.constants import Constants
-from fillmask_ui.onnx_tools.dequantize import dequantized
-from fillmask_ui.onnx_tools.matching import match_parts
-from fillmask_ui.onnx_tools.parts import choose_parts, find_parts
-from fillmask_ui.onnx_tools.quantize import quantize_dynamic
-from fillmask_ui.onnx_tools.surgery import in_full_precision, stored_bytes, with_outputs
+from fillmask_ui.onnx_tools.constant_folding import Constants
+from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8
+from fillmask_ui.onnx_tools.float32_graph import dequantized
+from fillmask_ui.onnx_tools.graph_edits import (
+    in_full_precision,
+    match_parts,
+    stored_bytes,
+    with_outputs,
+)
+from fillmask_ui.onnx_tools.graph_parts import choose_parts, find_parts
 
 __all__ = ["forms"]
 
@@ -85,12 +89,11 @@ def test_every_form_has_the_parts_of_its_baseline_with_about_their_numbers(forms
         assert np.abs(got - wanted).max() <= tolerance * np.abs(wanted).max(), pair.first.name
 
 
-@pytest.mark.parametrize("form", ["own-int8", "int8", "int8-channel"])
+@pytest.mark.parametrize("form", ["dynamic-int8", "int8", "int8-tensor"])
 def test_dynamic_int8_by_hand(forms, form):
     model = forms[form]
     stored = {own.name: numpy_helper.to_array(own) for own in model.graph.initializer}
-    part = next(p for p in find_parts(model) if p.name.endswith("layer.1.output.dense"))
-    stem = next(n for n in stored if n.endswith("_quantized") and stored[n].shape == part.shape)
+    part = next(p for p in find_parts(model) if p.name.endswith("layer.1.intermediate.dense"))
     stem = part.constant.removesuffix("_quantized")
     values = stored[f"{stem}_quantized"].astype(np.float64) - stored[f"{stem}_zero_point"]
     wanted = values * stored[f"{stem}_scale"]
@@ -142,7 +145,7 @@ def test_qdq_as_the_onnx_reference_dequantizes_it(forms):
     np.testing.assert_array_equal(dequantized(model, part), wanted)
 
 
-@pytest.mark.parametrize("form", ["own-int8", "int8", "int8-channel", "int4", "fused-int8"])
+@pytest.mark.parametrize("form", ["dynamic-int8", "int8", "int8-tensor", "int4", "fused-int8"])
 def test_all_parts_in_full_precision_give_the_logits_of_the_baseline(forms, form):
     model, baseline = forms[form], forms.baseline
     before = model.SerializeToString()
@@ -206,7 +209,7 @@ def test_word_embeddings_that_are_there_anyway_are_not_stored_again():
 
 @pytest.mark.parametrize("per_channel", [True, False])
 def test_tied_int8_embeddings_are_two_parts_of_one_constant(forms, per_channel):
-    model = quantize_dynamic(forms.baseline, per_channel=per_channel)
+    model = dynamic_int8(forms.baseline, per_channel=per_channel)
     parts = {part.kind: part for part in find_parts(model) if "word_emb" in part.constant}
     table, projection = parts["embedding"], parts["projection"]
     assert table.name.endswith("bert.embeddings.word_embeddings")

@@ -17,12 +17,11 @@ from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.files import asset
 from fillmask_ui.models import load_model
 from fillmask_ui.onnx_tools import schemes
-from fillmask_ui.onnx_tools.dequantize import dequantized
-from fillmask_ui.onnx_tools.parts import choose_parts, find_parts
+from fillmask_ui.onnx_tools.float32_graph import dequantized, split_ties
+from fillmask_ui.onnx_tools.graph_parts import choose_parts, find_parts
 from fillmask_ui.onnx_tools.schemes import SCHEMES, write_variant
-from fillmask_ui.onnx_tools.whole import split_ties
 
-EIGHT_BITS = ("int8", "int8-channel", "qdq")
+EIGHT_BITS = ("int8", "int8-tensor", "qdq")
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +95,10 @@ def test_8_bits_are_within_half_a_step(bert, made, scheme):
     whole_, got = matrices(bert), matrices(made(scheme))
     assert len(got) == len(whole_) == 13
     for name, weight in whole_.items():
-        largest = np.abs(weight).max(axis=None if scheme == "int8" else 0)
+        if scheme == "int8" and name.endswith(".output.dense") and weight.shape == (64, 32):
+            assert np.array_equal(got[name], weight.astype(np.float16).astype(np.float32))
+            continue
+        largest = np.abs(weight).max(axis=None if scheme == "int8-tensor" else 0)
         step = largest / 127  # symmetric, by hand
         assert (np.abs(got[name] - weight) <= step * 0.5001 + 1e-7).all(), name
         assert np.abs(got[name] - weight).max() > 0
@@ -149,7 +151,7 @@ def test_what_is_excluded_stays(bert, made, scheme):
     assert {*kept} == {*first, projection}
     assert {*kept} <= {*stays}
     words = next(part for part in find_parts(got) if part.kind == "embedding")
-    assert words.quantized  # though the projection was the same constant
+    assert words.quantized == (scheme != "int8")  # though the projection was the same constant
 
 
 def test_excluded_parts_compute_in_float32(bert, made):

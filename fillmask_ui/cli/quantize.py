@@ -42,9 +42,12 @@ def quantize(
     reference: Source,
     output: Folder,
     scheme: Annotated[
-        list[str],
-        option("int8, int8-channel, qdq, int4, fp16, or all; repeat for several.", metavar="NAME"),
-    ],
+        list[str] | None,
+        option(
+            "int8 (default), int8-channel, int8-tensor, qdq, int4, fp16, or all; repeatable.",
+            metavar="NAME",
+        ),
+    ] = None,
     exclude: Annotated[
         list[str] | None,
         option(
@@ -80,7 +83,7 @@ def quantize(
     steps = variants(
         choice,
         output,
-        scheme,
+        scheme or (),
         exclude=exclude or (),
         calibration=None if calibration is None else _calibration(calibration, texts),
         force=force,

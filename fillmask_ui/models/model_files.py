@@ -20,7 +20,9 @@ TOKENIZER = re.compile(
 )
 TOKENIZER_MARKS = {"tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json"}
 # Variants that `fillmask-ui quantize` writes, nearest to full precision first.
-_VARIANTS = [f"onnx/model_{own}.onnx" for own in ("fp16", "qdq", "int8_channel", "int8", "q4")]
+_VARIANTS = [
+    f"onnx/model_{own}.onnx" for own in ("fp16", "int8", "qdq", "int8_channel", "int8_tensor", "q4")
+]
 _PICKLE = re.compile(r"[^/]+\.(bin|pt|pth|ckpt|pkl|h5|msgpack)")
 
 

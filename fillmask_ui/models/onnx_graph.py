@@ -14,10 +14,9 @@ from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 from fillmask_ui.errors import ModelError, opening
 from fillmask_ui.models.onnx_files import GraphSource, Homes, find_homes, tensors_in
 from fillmask_ui.models.runtime_model import TOLERANCE
-from fillmask_ui.onnx_tools.external import point_into
-from fillmask_ui.onnx_tools.gather import gather_asked
-from fillmask_ui.onnx_tools.states import states_at_asked
-from fillmask_ui.onnx_tools.stored import read_as_stored
+from fillmask_ui.onnx_tools.asked_positions import gather_asked, states_at_asked
+from fillmask_ui.onnx_tools.external_weights import point_into
+from fillmask_ui.onnx_tools.graph_edits import read_as_stored
 
 _FLOATS = {1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"}
 _BYTES = (2, 3, 17, 18, 19, 20)  # (u)int8 and the float8 kinds
@@ -73,11 +72,11 @@ class ParsedGraph:
         return TOLERANCE["float16" if in_half else "float32"]
 
     def cut(self, whole: GraphSource) -> GraphSource | None:
-        """`onnx_tools.gather.gather_asked` of one whose logits are known."""
+        """`onnx_tools.asked_positions.gather_asked` of one whose logits are known."""
         return _rewritten(whole, gather_asked(self.model, whole.logits))
 
     def states(self, known: GraphSource) -> GraphSource | None:
-        """`onnx_tools.states.states_at_asked` of one whose logits are known."""
+        """`onnx_tools.asked_positions.states_at_asked` of one whose logits are known."""
         whole = replace(self.source, logits=known.logits)
         return _rewritten(whole, states_at_asked(self.model, whole.logits))
 

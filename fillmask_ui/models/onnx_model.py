@@ -46,7 +46,7 @@ _ORDER = re.compile(r"seq_relationship|next_sentence|nsp_logits", re.IGNORECASE)
 _CUT_SECONDS = 20.0
 _last_cut = [time.monotonic()]
 
-ASKED = "asked_positions"  # the input of cut graphs, see `onnx_tools.gather`
+ASKED = "asked_positions"  # the input of cut graphs, see `onnx_tools.asked_positions`
 
 # What the inputs are -> what exporters call them.
 _ROLES = {

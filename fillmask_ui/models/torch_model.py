@@ -226,8 +226,8 @@ def read_torch(
 
 
 def export_files(files: ModelFiles) -> "ModelProto":
-    """`onnx_tools.export.export_onnx` of the model in some files; errors as of `read_torch`."""
-    from fillmask_ui.onnx_tools.export import export_onnx
+    """`onnx_export.export_onnx` of the model in some files; errors as of `read_torch`."""
+    from fillmask_ui.onnx_tools.onnx_export import export_onnx
 
     model = read_torch(files, torch.float32, torch.device("cpu"))
     model.set_attn_implementation("eager")

@@ -1,9 +1,9 @@
 """The ways to make a graph smaller or faster, each by ONNX Runtime's own tool.
 
-Every scheme starts from a whole float32 graph (`onnx_tools.whole`) and writes one file. Word
-embeddings that are the vocabulary projection too stay one constant where the tool can live with
-that: half precision and all schemes of 8 bits; blocks of 4 bits are stored in another order for a
-product than for a lookup.
+Every scheme starts from a whole float32 graph (`onnx_tools.float32_graph`) and writes one file.
+Word embeddings that are the vocabulary projection too stay one constant where the tool can live
+with that: half precision and all schemes of 8 bits; blocks of 4 bits are stored in another order
+for a product than for a lookup.
 
 Source:
     onnxruntime.quantization and onnxruntime.transformers.float16,
@@ -12,12 +12,9 @@ Source:
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import importlib.util
-import logging
-import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,12 +22,17 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto, TensorProto, helper
+from onnx.numpy_helper import from_array, to_array
 
 from fillmask_ui.errors import DataError, ModelError, OptionError, first_line, unknown
-from fillmask_ui.onnx_tools.whole import copied, split_ties, turned_constants
+from fillmask_ui.onnx_tools.constant_folding import copied, replace_nodes
+from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8, quiet_tools
+from fillmask_ui.onnx_tools.float32_graph import split_ties, turned_constants
+from fillmask_ui.onnx_tools.graph_parts import Part, find_parts, nodes_of
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_LARGEST_HALF = 65504.0
 
 Feeds = Sequence[Mapping[str, np.ndarray]]  # inputs of a graph by name, a text each
 
@@ -63,7 +65,7 @@ def write_variant(
 
     Args:
         name: of the scheme.
-        model: whole, in float32; it stays as it is.
+        model: whole, in float32; it is not changed.
         path: of the file.
         exclude: names of nodes that stay in float32.
         feeds: texts to calibrate with, where the scheme does.
@@ -75,7 +77,7 @@ def write_variant(
     scheme = find_scheme(name)
     scheme.check()
     start = split_ties(model, exclude)
-    with _quiet():
+    with quiet_tools():
         try:
             scheme.write(start, path, sorted(exclude), feeds)
             result = onnx.load(path)
@@ -100,6 +102,49 @@ def find_scheme(name: str) -> Scheme:
     return SCHEMES[name]
 
 
+def feed_forward_outputs(model: ModelProto) -> list[Part]:
+    """The products that end the feed-forward part of each layer: they have more rows than columns.
+
+    On the embedded model they cost most of the loss for each byte that int8 saves.
+    """
+    return [
+        part
+        for part in find_parts(model)
+        if part.kind == "product" and part.layer is not None and part.shape[0] > part.shape[1]
+    ]
+
+
+def _shipped(model: ModelProto, path: Path, exclude: list[str], _: Feeds) -> None:
+    kept = nodes_of(model, feed_forward_outputs(model))
+    result = dynamic_int8(model, exclude=kept.union(exclude))
+    _store_in_half(result, exclude)
+    onnx.save(result, path)
+
+
+def _store_in_half(model: ModelProto, exclude: Collection[str]) -> None:
+    """Store float matrices in float16 behind a Cast, except those that excluded nodes read."""
+    graph = model.graph
+    exact = {name for node in graph.node if node.name in exclude for name in node.input}
+    matrices = [
+        tensor
+        for tensor in graph.initializer
+        if tensor.data_type == TensorProto.FLOAT
+        and len(tensor.dims) == 2
+        and tensor.name not in exact
+        and np.abs(to_array(tensor)).max() <= _LARGEST_HALF
+    ]
+    names = {tensor.name: f"{tensor.name}.float32" for tensor in matrices}
+    for node in graph.node:
+        node.input[:] = [names.get(name, name) for name in node.input]
+    for tensor in matrices:
+        tensor.CopyFrom(from_array(to_array(tensor).astype(np.float16), tensor.name))
+    casts = [
+        helper.make_node("Cast", [name], [output], to=TensorProto.FLOAT)
+        for name, output in names.items()
+    ]
+    replace_nodes(graph, [*casts, *graph.node])
+
+
 def _dynamic(
     model: ModelProto, path: Path, exclude: list[str], _: Feeds, *, per_channel: bool
 ) -> None:
@@ -114,9 +159,6 @@ def _dynamic(
         nodes_to_exclude=[*exclude, *_attention_products(model)],
         extra_options={"MatMulConstBOnly": False},
     )
-
-
-_QDQ_OPERATORS = ("MatMul", "Gemm", "Gather", "Transpose")
 
 
 def _static(model: ModelProto, path: Path, exclude: list[str], feeds: Feeds) -> None:
@@ -140,7 +182,7 @@ def _static(model: ModelProto, path: Path, exclude: list[str], feeds: Feeds) -> 
         path,
         Texts(),
         quant_format=QuantFormat.QDQ,
-        op_types_to_quantize=list(_QDQ_OPERATORS),
+        op_types_to_quantize=["MatMul", "Gemm", "Gather", "Transpose"],
         per_channel=True,
         activation_type=QuantType.QUInt8,
         weight_type=QuantType.QInt8,
@@ -159,9 +201,8 @@ def _static(model: ModelProto, path: Path, exclude: list[str], feeds: Feeds) -> 
 def _blocks(model: ModelProto, path: Path, exclude: list[str], _: Feeds) -> None:
     from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 
-    apart = split_ties(model)
     quantizer = MatMulNBitsQuantizer(
-        apart,
+        split_ties(model),
         block_size=32,
         is_symmetric=False,
         accuracy_level=4,
@@ -186,20 +227,35 @@ def _half(model: ModelProto, path: Path, exclude: list[str], _: Feeds) -> None:
     onnx.save(half, path)
 
 
+DEFAULT_SCHEME = "int8"  # the recipe of `embedded:int8`
 SCHEMES: dict[str, Scheme] = {
     "int8": Scheme(
-        "int8, one scale a matrix",
-        "Weights in 8 bits with one scale a matrix, activations scaled text by text.",
+        "int8",
+        "Weights in 8 bits with one scale a column, activations scaled text by text; the output "
+        "of each feed-forward part stays in float16.",
         "model_int8.onnx",
-        partial(_dynamic, per_channel=False),
-        {"tool": "quantize_dynamic", "weights": "QInt8 per tensor", "activations": "QUInt8"},
+        _shipped,
+        {
+            "tool": "quantize_dynamic",
+            "weights": "QInt8 per channel",
+            "activations": "QUInt8",
+            "tied embeddings": "QInt8, one scale a row",
+            "in float16": "outputs of feed-forward parts, other embeddings",
+        },
     ),
     "int8-channel": Scheme(
         "int8, one scale a column",
-        "Weights in 8 bits with one scale a column, activations scaled text by text.",
+        "All matrices in 8 bits with one scale a column, activations scaled text by text.",
         "model_int8_channel.onnx",
         partial(_dynamic, per_channel=True),
         {"tool": "quantize_dynamic", "weights": "QInt8 per channel", "activations": "QUInt8"},
+    ),
+    "int8-tensor": Scheme(
+        "int8, one scale a matrix",
+        "All matrices in 8 bits with one scale a matrix, activations scaled text by text.",
+        "model_int8_tensor.onnx",
+        partial(_dynamic, per_channel=False),
+        {"tool": "quantize_dynamic", "weights": "QInt8 per tensor", "activations": "QUInt8"},
     ),
     "qdq": Scheme(
         "int8, static",
@@ -256,19 +312,3 @@ def _float_bytes(model: ModelProto) -> int:
         for tensor in model.graph.initializer
         if tensor.data_type == TensorProto.FLOAT
     )
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Without what the tools tell developers, and without the handler that they install for it."""
-    root, silent = logging.getLogger(), logging.NullHandler()
-    before = logging.root.manager.disable
-    root.addHandler(silent)  # where there is one, `basicConfig` leaves things as they are
-    logging.disable(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)
-        root.removeHandler(silent)

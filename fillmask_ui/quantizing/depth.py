@@ -12,7 +12,7 @@ from fillmask_ui.quantizing.diagnosis import EXACT_DB, LayerNoise, PartNoise
 from fillmask_ui.quantizing.noise import Power
 
 if TYPE_CHECKING:
-    from fillmask_ui.onnx_tools.matching import Pair
+    from fillmask_ui.onnx_tools.graph_edits import Pair
 
 
 def with_usual(parts: Sequence[PartNoise]) -> list[PartNoise]:

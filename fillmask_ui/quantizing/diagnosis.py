@@ -65,7 +65,7 @@ class Restored:
 class PartNoise:
     """One part of the model in both files."""
 
-    name: str  # in the baseline, see `onnx_tools.parts`
+    name: str  # in the baseline, see `onnx_tools.graph_parts`
     kind: str  # embedding, projection, product, bias or norm
     layer: int | None  # of the encoder; None outside
     shape: tuple[int, ...]

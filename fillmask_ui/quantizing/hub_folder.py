@@ -186,7 +186,7 @@ def write_graph(graph: ModelProto, folder: Path, name: str) -> Path:
     """
     from onnx import ModelProto
 
-    from fillmask_ui.onnx_tools.sharing import share_weights
+    from fillmask_ui.onnx_tools.external_weights import share_weights
 
     path = folder / name
     shared = ModelProto()

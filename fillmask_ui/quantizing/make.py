@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fillmask_ui import __version__
-from fillmask_ui.errors import DataError, FillmaskError, ModelError, OptionError
+from fillmask_ui.errors import DataError, FillmaskError, ModelError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.models import ModelChoice, load_choice
@@ -67,7 +67,7 @@ class Variant:
 def quantize(
     source: ModelChoice,
     output: Path,
-    schemes: Sequence[str],
+    schemes: Sequence[str] = (),
     *,
     exclude: Sequence[str] = (),
     calibration: TextSource | None = None,
@@ -82,9 +82,10 @@ def quantize(
     Args:
         source: the model, in full precision.
         output: folder to write; it may hold other variants of the same model.
-        schemes: names of `onnx_tools.schemes.SCHEMES`, or `all`.
+        schemes: names of `onnx_tools.schemes.SCHEMES`, or `all`; none for the recipe of
+            `embedded:int8`.
         exclude: what stays in full precision: names, kinds or layers, as of
-            `onnx_tools.parts.choose_parts`.
+            `onnx_tools.graph_parts.choose_parts`.
         calibration: texts for the schemes that run the model; embedded ones by default.
         force: overwrite variants, and write into a folder that holds other things.
         load: how models are loaded.
@@ -204,22 +205,19 @@ def export(
 
 def _scheme_names(schemes: Iterable[str]) -> list[str]:
     """Each once, in the order given; `all` stands for all."""
-    from fillmask_ui.onnx_tools.schemes import SCHEMES
+    from fillmask_ui.onnx_tools.schemes import DEFAULT_SCHEME, SCHEMES
 
-    names = list(dict.fromkeys(n for s in schemes for n in (SCHEMES if s == "all" else [s])))
-    if not names:
-        raise OptionError(f"no scheme was given; schemes: {', '.join(SCHEMES)}, all")
-    return names
+    chosen = schemes or [DEFAULT_SCHEME]
+    return list(dict.fromkeys(n for s in chosen for n in (SCHEMES if s == "all" else [s])))
 
 
 def _excluded(source: Source, patterns: Sequence[str]) -> set[str]:
     """Names of the nodes of the parts that the patterns mean."""
     if not patterns:
         return set()
-    from fillmask_ui.onnx_tools.parts import choose_parts, find_parts
+    from fillmask_ui.onnx_tools.graph_parts import choose_parts, find_parts, nodes_of
 
-    chosen = {part.node for part in choose_parts(find_parts(source.whole), patterns)}
-    return {node.name for node in source.whole.graph.node if chosen.intersection(node.output)}
+    return nodes_of(source.whole, choose_parts(find_parts(source.whole), patterns))
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
     from fillmask_ui.models.onnx_model import OnnxMaskedLM
-    from fillmask_ui.onnx_tools.matching import Matching, Pair
+    from fillmask_ui.onnx_tools.graph_edits import Matching, Pair
 
 _MATCHED = 0.5  # of the baseline's products, at least, for it to be the same model
 
@@ -52,8 +52,8 @@ class Opened:
         Raises:
             OptionError: for a name that is no part of both.
         """
-        from fillmask_ui.onnx_tools.parts import choose_parts
-        from fillmask_ui.onnx_tools.surgery import in_full_precision
+        from fillmask_ui.onnx_tools.graph_edits import in_full_precision
+        from fillmask_ui.onnx_tools.graph_parts import choose_parts
 
         chosen = choose_parts([pair.second for pair in self.matching.pairs], list(names))
         kept = {part.name for part in chosen}
@@ -83,8 +83,8 @@ def open_both(quantized: ModelChoice, baseline: ModelChoice, load: Loader = load
         ModelError: if one cannot be loaded, runs on PyTorch, or does not fit into memory.
         OptionError: if they are not the same model.
     """
-    from fillmask_ui.onnx_tools.matching import match_parts
-    from fillmask_ui.onnx_tools.parts import find_parts
+    from fillmask_ui.onnx_tools.graph_edits import match_parts
+    from fillmask_ui.onnx_tools.graph_parts import find_parts
 
     first = _side(quantized, load)
     second = first if quantized == baseline else _side(baseline, load)
@@ -115,7 +115,7 @@ def _is_matrix(pair: Pair) -> bool:
 def _side(choice: ModelChoice, load: Loader) -> Side:
     from fillmask_ui.models.onnx_graph import read_graph
     from fillmask_ui.models.onnx_model import OnnxMaskedLM
-    from fillmask_ui.onnx_tools.whole import inline_weights
+    from fillmask_ui.onnx_tools.float32_graph import inline_weights
 
     model = load(choice)
     if not isinstance(model, OnnxMaskedLM):

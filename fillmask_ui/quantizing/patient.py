@@ -39,6 +39,8 @@ from fillmask_ui.records import Example, SkippedText
 if TYPE_CHECKING:
     from onnx import ModelProto
 
+    from fillmask_ui.onnx_tools.constant_folding import Constants
+    from fillmask_ui.onnx_tools.graph_parts import Part
 
 # Texts whose activations are compared: sums over 300 tokens hold to a tenth of a dB.
 _LISTENED = 32
@@ -70,8 +72,8 @@ class Patient:
 
     def weights(self) -> Diagnosis:
         """The noise of all numbers."""
-        from fillmask_ui.onnx_tools.constants import Constants
-        from fillmask_ui.onnx_tools.dequantize import dequantized
+        from fillmask_ui.onnx_tools.constant_folding import Constants
+        from fillmask_ui.onnx_tools.float32_graph import dequantized
 
         opened = self.opened
         quantized, baseline = opened.quantized.graph, opened.baseline.graph
@@ -92,13 +94,8 @@ class Patient:
                     second.layer,
                     second.shape,
                     here.type_name(first.constant),
-                    sum(map(here.size_bytes, here.roots_of(first.node, first.place, first.scales))),
-                    sum(
-                        map(
-                            there.size_bytes,
-                            there.roots_of(second.node, second.place, second.scales),
-                        )
-                    ),
+                    _stored_bytes(here, first),
+                    _stored_bytes(there, second),
                     power.snr_db,
                     0.0,
                 )
@@ -160,7 +157,7 @@ class Patient:
 
     def activations(self, known: Diagnosis) -> Diagnosis:
         """The noise of what parts yield, and of what each layer hands on."""
-        from fillmask_ui.onnx_tools.surgery import with_outputs
+        from fillmask_ui.onnx_tools.graph_edits import with_outputs
 
         outputs = {pair.first.output: pair.second.output for pair in self.pairs.values()}
         hidden = handed_on(list(self.pairs.values()))
@@ -247,7 +244,7 @@ class Patient:
                 yield result()
 
     def _restored(self, names: Collection[str]) -> _Variant:
-        from fillmask_ui.onnx_tools.surgery import stored_bytes
+        from fillmask_ui.onnx_tools.graph_edits import stored_bytes
 
         graph = self.opened.restored(names)
         added = stored_bytes(graph) - stored_bytes(self.opened.quantized.graph)
@@ -277,6 +274,12 @@ class _Variant:
 
     losses: _Losses
     bytes_added: int
+
+
+def _stored_bytes(constants: Constants, part: Part) -> int:
+    """Of the tensors behind a part's numbers and scales."""
+    value = constants.makers[part.node].input[part.place]
+    return constants.size_bytes(*constants.roots(value, *part.scales))
 
 
 def _as_read(row: EvaluatedText) -> np.ndarray:

@@ -29,7 +29,7 @@ class Source:
     reference: str  # as the user wrote it
     signature: ModelSignature  # of the model that was named
     model: OnnxMaskedLM  # the same on ONNX Runtime, exported where it was not
-    whole: ModelProto  # its graph, see `onnx_tools.whole`
+    whole: ModelProto  # its graph, see `onnx_tools.float32_graph`
     parity: float | None = (
         None  # largest difference of a logit from PyTorch's; None if not exported
     )
@@ -70,10 +70,8 @@ def exported(choice: ModelChoice, named: RuntimeModel, load: Loader, drafted: Dr
         ModelError: if torch cannot export it, or the graph gives other logits.
     """
     from fillmask_ui.models.torch_model import check_parity, export_files
-    from fillmask_ui.onnx_tools.whole import make_whole
 
     whole = export_files(named.files)
-    make_whole(whole, {}, choice.reference)
     path = drafted.folder / FULL
     path.write_bytes(whole.SerializeToString(deterministic=True))
     again = load(ModelChoice(str(path), threads=choice.threads))
@@ -85,7 +83,7 @@ def exported(choice: ModelChoice, named: RuntimeModel, load: Loader, drafted: Dr
 
 def _whole(model: RuntimeModel, name: str) -> ModelProto:
     from fillmask_ui.models.onnx_graph import read_graph
-    from fillmask_ui.onnx_tools.whole import make_whole
+    from fillmask_ui.onnx_tools.float32_graph import make_whole
 
     files = model.files
     graph = read_graph(files.weights[0], files.folder, files.name)

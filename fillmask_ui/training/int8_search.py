@@ -12,12 +12,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
 import onnx
 
 from fillmask_ui.models import load_model
-from fillmask_ui.onnx_tools.quantize import find_products, quantize_dynamic
+from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8
+from fillmask_ui.onnx_tools.graph_parts import find_parts, nodes_of
 from fillmask_ui.quantizing.hub_folder import FULL, INT8, write_graph
 from fillmask_ui.training.held_out import measure_text
 
@@ -54,7 +56,8 @@ class SchemeSearch:
 
 def write_int8(graph: onnx.ModelProto, folder: Path, scheme: Int8Scheme) -> Path:
     """Quantize the float32 graph and save it as the folder's int8 model."""
-    quantized = quantize_dynamic(graph, per_channel=scheme.per_channel, keep=scheme.keep)
+    kept = nodes_of(graph, (part for part in find_parts(graph) if part.name in scheme.keep))
+    quantized = dynamic_int8(graph, exclude=kept, per_channel=scheme.per_channel)
     return write_graph(quantized, folder, INT8)
 
 
@@ -65,11 +68,11 @@ def search_scheme(
     report: Callable[[str], None],
 ) -> SchemeSearch:
     """Find the scheme with the fewest full-precision matrices whose loss is within 1 %."""
-    products = find_products(graph)
+    products = [part for part in find_parts(graph) if part.kind in ("product", "projection")]
     layers_of: dict[str, list[str]] = {}  # by role, such as bert.encoder.layer.*.output.dense
     for product in products:
-        role = re.sub(r"\.\d+\.", ".*.", product.layer)
-        layers_of.setdefault(role, []).append(product.layer)
+        role = re.sub(r"\.\d+\.", ".*.", product.name)
+        layers_of.setdefault(role, []).append(product.name)
 
     def keeping(roles: list[str]) -> Int8Scheme:
         return Int8Scheme(keep=tuple(layer for role in roles for layer in layers_of[role]))
@@ -77,7 +80,7 @@ def search_scheme(
     def trial(scheme: Int8Scheme, label: str) -> SchemeTrial:
         path = write_int8(graph, folder, scheme)
         nll_nats = measure_text(load_model(folder, onnx_file=INT8), paragraphs).nll_nats
-        sizes = (product.weight.size for product in products if product.layer not in scheme.keep)
+        sizes = (prod(product.shape) for product in products if product.name not in scheme.keep)
         report(f"int8, {label}: {nll_nats:.4f} nats")
         return SchemeTrial(label, nll_nats, sum(sizes), path.stat().st_size)
 

@@ -22,7 +22,8 @@ from fillmask_ui.files import write_text
 from fillmask_ui.models import load_model
 from fillmask_ui.models.torch_model import check_parity
 from fillmask_ui.models.weights import refuse_missing
-from fillmask_ui.onnx_tools.export import export_onnx
+from fillmask_ui.onnx_tools.onnx_export import export_onnx
+from fillmask_ui.onnx_tools.schemes import feed_forward_outputs
 from fillmask_ui.options import options_of
 from fillmask_ui.quantizing.hub_folder import CARD, FULL, INT8, draft, write_graph
 from fillmask_ui.quantizing.model_card import command, plain_reference, trained_card
@@ -136,7 +137,8 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
         write_weights(model, folder)
         graph = export_onnx(model)
         write_graph(graph, folder, FULL)
-        write_int8(graph, folder, Int8Scheme())
+        kept = tuple(part.name for part in feed_forward_outputs(graph))
+        write_int8(graph, folder, Int8Scheme(keep=kept))
         report("weights and graphs written")
         full = load_model(folder, onnx_file=FULL)
         parity = check_parity(full, load_model(folder, runtime="torch"))

@@ -9,8 +9,8 @@ from planted import part_at, plant
 from quantized_forms import whole
 from tiny_models import SENTENCES
 
-from fillmask_ui.onnx_tools.parts import find_parts
-from fillmask_ui.onnx_tools.quantize import quantize_dynamic
+from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8
+from fillmask_ui.onnx_tools.graph_parts import find_parts
 from fillmask_ui.quantizing.patient import Patient
 
 
@@ -21,7 +21,7 @@ def broken(tiny_models, tmp_path):
     folder = tmp_path / "bert"
     shutil.copytree(home, folder, ignore=shutil.ignore_patterns("*.safetensors"))
     baseline = whole(folder / "onnx" / "model.onnx", folder)
-    small = quantize_dynamic(baseline)
+    small = dynamic_int8(baseline)
     output = plant(small, "scale", 1, seed=4)
     onnx.save(small, folder / "onnx" / "model_int8.onnx")
     texts = tmp_path / "texts.txt"

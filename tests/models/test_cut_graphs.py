@@ -20,7 +20,7 @@ from tiny_models import FAMILIES, batch_of, quiet, texts_for
 from fillmask_ui.models import load_model
 from fillmask_ui.models.onnx_files import read_entry, write_entry
 from fillmask_ui.models.runtime_model import FULL_LOGITS
-from fillmask_ui.onnx_tools.gather import ASKED, gather_asked
+from fillmask_ui.onnx_tools.asked_positions import ASKED, gather_asked
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 

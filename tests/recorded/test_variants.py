@@ -69,9 +69,9 @@ def broken(workshop, tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("broken")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(workshop)
-        made = call("quantize", "table", "-o", root, "--scheme", "int8", "--no-measure")
+        made = call("quantize", "table", "-o", root, "--scheme", "int8-tensor", "--no-measure")
     assert made.code == 0, made.stderr
-    (path,) = root.glob("onnx/*_int8.onnx")
+    (path,) = root.glob("onnx/*_int8_tensor.onnx")
     graph = onnx.load(path)
     (scale,) = (each for each in graph.graph.initializer if each.name == "table_left_scale")
     wrong = numpy_helper.to_array(scale) * 4
@@ -81,14 +81,23 @@ def broken(workshop, tmp_path_factory) -> Path:
 
 
 def test_quantize(tmp_path):
-    schemes = [part for name in ("int8", "int4", "fp16") for part in ("--scheme", name)]
+    schemes = [part for name in ("int8-tensor", "int4", "fp16") for part in ("--scheme", name)]
     measured = ("quantize", "table", "-o", tmp_path / "out", *schemes, *FEW)
     plain = ("quantize", "noisy", "-o", tmp_path / "two", "--scheme", "qdq", "--no-measure")
-    kept = (*plain[:4], "--force", "--scheme", "int8", "--exclude", "table_own", "--no-measure")
+    kept = (
+        *plain[:4],
+        "--force",
+        "--scheme",
+        "int8-tensor",
+        "--exclude",
+        "table_own",
+        "--no-measure",
+    )
     found = {
         name: printed(*arguments, root=tmp_path, also=FILES)
         for name, arguments in {"measured": measured, "plain": plain, "kept": kept}.items()
     }
+    found["default"] = printed(*measured[:3], tmp_path / "three", *FEW, root=tmp_path, also=FILES)
     found["again"] = printed(*plain, root=tmp_path, also=FILES)
     check_shown("quantize", found, close=True)
 

@@ -1,35 +1,150 @@
 """Changed copies of a graph: with further outputs, or with some parts as another graph has them.
 
+Two files of one model name and order things differently. A part is known by the value that it
+yields where those names were kept; else by what stands around it: the order in which the outputs
+need the parts, their kinds, shapes and layers.
+
 A part in full precision is computed as in the baseline: its stored numbers and what they go through
 (Cast, Transpose) are copied from there, and what the graph did instead is dropped.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from fillmask_ui.onnx_tools.by_row import read_by
-from fillmask_ui.onnx_tools.constants import Constants, Kind, attributes_of
-from fillmask_ui.onnx_tools.matching import Pair
-from fillmask_ui.onnx_tools.parts import Part
+from fillmask_ui.onnx_tools.constant_folding import (
+    Constants,
+    Kind,
+    attributes_of,
+    copied,
+    replace_nodes,
+)
+from fillmask_ui.onnx_tools.graph_parts import Part
 
+# Names are trusted where at least this share of the parts agrees in them and in what is around.
+_TRUSTED = 0.5
 _FUSED_BIAS = {"DynamicQuantizeMatMul": 4, "MatMulIntegerToFloat": 6, "MatMulNBits": 5}
 _COPIED = "full_precision/"  # begins the names of what is copied from the baseline
 
 
+@dataclass(frozen=True)
+class Pair:
+    """One part in two graphs."""
+
+    first: Part
+    second: Part
+
+
+@dataclass(frozen=True)
+class Matching:
+    """The parts of two graphs, side by side."""
+
+    pairs: tuple[Pair, ...]  # in the order of the first graph
+    only_first: tuple[Part, ...]  # without a partner
+    only_second: tuple[Part, ...]
+
+
+def match_parts(first: Sequence[Part], second: Sequence[Part]) -> Matching:
+    """Match the parts of two graphs, each in the order of `find_parts`."""
+    known = {key: place for place, key in enumerate(_named(second))}
+    partners = {place: known[key] for place, key in enumerate(_named(first)) if key in known}
+    if len(partners) < _TRUSTED * min(len(first), len(second)):
+        partners = {}
+    left, right = _without(partners, first), _without(partners.values(), second)
+    keys = [_key(first[place]) for place in left], [_key(second[place]) for place in right]
+    for block in SequenceMatcher(None, *keys, autojunk=False).get_matching_blocks():
+        for step in range(block.size):
+            partners[left[block.a + step]] = right[block.b + step]
+    # Terms of a sum may stand in another order: those that nothing else looks like.
+    rest = {_key(second[place]): place for place in _without(partners.values(), second)}
+    counts = Counter(_key(second[place]) for place in _without(partners.values(), second))
+    for place in _without(partners, first):
+        key = _key(first[place])
+        if counts[key] == 1:
+            partners[place] = rest[key]
+            counts[key] = 0
+    return Matching(
+        tuple(Pair(first[a], second[b]) for a, b in sorted(partners.items())),
+        tuple(first[place] for place in _without(partners, first)),
+        tuple(second[place] for place in _without(partners.values(), second)),
+    )
+
+
+def _without(taken: Iterable[int], parts: Sequence[Part]) -> list[int]:
+    """The places that are not taken."""
+    return sorted({*range(len(parts))}.difference(taken))
+
+
+def _key(part: Part) -> tuple[object, ...]:
+    """What equal parts of two graphs have in common."""
+    return part.kind, part.shape, part.layer
+
+
+def _named(parts: Sequence[Part]) -> list[tuple[object, ...]]:
+    """A key of each part with the name of its output; a norm's weight and bias share that."""
+    seen: Counter[tuple[object, ...]] = Counter()
+    keys = []
+    for part in parts:
+        key = (part.output, *_key(part))
+        keys.append((*key, seen[key]))
+        seen[key] += 1
+    return keys
+
+
 def with_outputs(model: ModelProto, values: Iterable[str]) -> ModelProto:
     """A copy of a graph that also gives these values; its own outputs stay first."""
-    result = ModelProto()
-    result.CopyFrom(model)
+    result = copied(model)
     known = {output.name for output in result.graph.output}
     for value in dict.fromkeys(values):
         if value not in known:
             result.graph.output.append(helper.make_empty_tensor_value_info(value))
     return result
+
+
+def read_as_stored(model: ModelProto) -> None:
+    """Let products read their matrices in the order in which they are stored, in place.
+
+        MatMul(A, Transpose(W)) becomes FusedMatMul(A, W, transB=1)
+
+    for a constant W. Exporters write weights of PyTorch, [out, in], with a Transpose; ONNX Runtime
+    works it out when it opens the graph: a third of that time, and a copy of what something else
+    reads too, such as word embeddings that are the vocabulary projection. The product packs its
+    matrix in either order, so it is as fast afterwards. An inner graph of a branch or loop is not
+    changed.
+    """
+    graph, constants = model.graph, Constants(model.graph)
+    turned = {
+        node.output[0]: node
+        for node in graph.node
+        if node.op_type == "Transpose"
+        and node.output[0] in constants.fixed
+        and attributes_of(node).get("perm", [1, 0]) == [1, 0]
+    }
+    read: set[str] = set()
+    for node in graph.node:
+        if (
+            node.op_type == "MatMul"
+            and node.input[1] in turned
+            and node.output[0] not in constants.fixed
+        ):
+            node.op_type, node.domain = "FusedMatMul", "com.microsoft"
+            node.input[1] = turned[node.input[1]].input[0]
+            node.attribute.append(helper.make_attribute("transB", 1))
+        read.update(node.input)
+    # ONNX Runtime would work out a constant that nobody reads any more.
+    for value, node in turned.items():
+        if value not in read:
+            graph.node.remove(node)
+    fused = any(node.domain == "com.microsoft" for node in graph.node)
+    if fused and "com.microsoft" not in {entry.domain for entry in model.opset_import}:
+        model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
 
 
 def in_full_precision(
@@ -45,8 +160,7 @@ def in_full_precision(
     Returns:
         With the same inputs and outputs; what nothing reads any more is left out.
     """
-    result = ModelProto()
-    result.CopyFrom(quantized)
+    result = copied(quantized)
     grafting = _Grafting(result, baseline)
     for pair in pairs:
         grafting.restore(pair)
@@ -57,7 +171,7 @@ def in_full_precision(
 def stored_bytes(model: ModelProto) -> int:
     """Bytes of all stored tensors of a graph."""
     constants = Constants(model.graph)
-    return sum(constants.size_bytes(tensor.name) for tensor in model.graph.initializer)
+    return constants.size_bytes(*(tensor.name for tensor in model.graph.initializer))
 
 
 class _Grafting:
@@ -178,17 +292,7 @@ class _Grafting:
         for node in self.graph.node:
             replaced = [name for name in node.output if name in self.instead]
             nodes += self.instead[replaced[0]] if replaced else [node]
-        read = {output.name for output in self.graph.output}
-        used = []
-        for node in reversed(nodes):  # readers come behind what they read
-            if read.intersection(node.output):
-                used.append(node)
-                read.update(read_by(node))
-        stored = [*self.graph.initializer, *self.added.values()]
-        kept = [tensor for tensor in stored if tensor.name in read]
-        del self.graph.node[:], self.graph.initializer[:]
-        self.graph.node.extend(reversed(used))
-        self.graph.initializer.extend(kept)
+        replace_nodes(self.graph, nodes, self.added.values())
 
 
 def _numbers(tensor: TensorProto) -> bytes:

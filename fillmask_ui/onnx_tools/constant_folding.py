@@ -1,11 +1,11 @@
-"""What of a graph is the same for every text, and what the runtime makes of it.
+"""What of a graph is the same for every text, and the walks that all tools here share.
 
 Weights reach the operator that reads them through others: a Cast of half precision, a Transpose, a
 DequantizeLinear. Types and shapes are told without reading any weight.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,6 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
-
-from fillmask_ui.onnx_tools.by_row import read_by
 
 _HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, *_HALVES)
@@ -46,17 +44,21 @@ class Constants:
     """The constants of one graph."""
 
     def __init__(self, graph: GraphProto) -> None:
-        self.graph = graph
         self.stored = {tensor.name: tensor for tensor in graph.initializer}
-        self.makers = {name: node for node in graph.node for name in node.output if name}
+        self.fixed = set(self.stored)  # values that are the same for every text
+        self.makers: dict[str, NodeProto] = {}
         self.readers: dict[str, list[NodeProto]] = {}
-        for node in graph.node:
-            for name in read_by(node):
+        for node in graph.node:  # each stands behind what it reads
+            self.makers.update((name, node) for name in node.output if name)
+            read = list(read_by(node))
+            for name in read:
                 self.readers.setdefault(name, []).append(node)
+            if self.fixed.issuperset(read):
+                self.fixed.update(node.output)
         self._kinds: dict[str, Kind | None] = {}
 
     def kind(self, name: str) -> Kind | None:
-        """Type and shape of a value; None where it is no constant."""
+        """Type and shape of a value; None if it is not a constant or is not known."""
         if name not in self._kinds:
             self._kinds[name] = self._kind(name)
         return self._kinds[name]
@@ -86,68 +88,55 @@ class Constants:
             return Kind(inputs[1].type if inputs[1] else first.type, first.dims)
         if node.op_type == "DynamicQuantizeLinear":
             place = list(node.output).index(name)
-            return Kind(
-                TensorProto.FLOAT if place == 1 else TensorProto.UINT8, () if place else first.dims
-            )
+            kind = TensorProto.FLOAT if place == 1 else TensorProto.UINT8
+            return Kind(kind, () if place else first.dims)
         if node.op_type == "QuantizeLinear":
             third = inputs[2] if len(inputs) > 2 else None
             return Kind(third.type if third else TensorProto.UINT8, first.dims)
         return None
 
+    def known(self, name: str) -> Kind:
+        """`kind` of what is known to be a constant."""
+        kind = self.kind(name)
+        if kind is None:
+            raise ValueError(f"{name} is not a constant")
+        return kind
+
     def nodes(self, name: str) -> list[NodeProto]:
         """What makes a constant out of stored ones, each behind what it reads."""
-        node = self.makers.get(name)
-        if node is None:
-            return []
-        found: list[NodeProto] = []
-        for value in node.input:
-            found += [own for own in self.nodes(value) if own not in found]
-        return [*found, node]
+        return list(in_order(self.makers.values(), [name]))
 
-    def roots(self, name: str) -> list[str]:
-        """Names of the stored tensors that a constant is made of, its numbers first."""
-        node = self.makers.get(name)
-        if node is None or not node.input:
-            return [name]
-        return list(dict.fromkeys(root for value in node.input for root in self.roots(value)))
+    def roots(self, *names: str) -> list[str]:
+        """Names of the stored tensors that constants are made of, their numbers first."""
+        found: list[str] = []
+        for name in names:
+            node = self.makers.get(name)
+            found += self.roots(*node.input) if node is not None and node.input else [name]
+        return list(dict.fromkeys(found))
 
     def value(self, name: str) -> np.ndarray:
         """The numbers, as ONNX Runtime works them out; their weights must be in the graph."""
         if name in self.stored:
             return onnx.numpy_helper.to_array(self.stored[name])
-        nodes = self.nodes(name)
-        read = {value for node in nodes for value in node.input}
-        stored = [tensor for tensor in self.graph.initializer if tensor.name in read]
+        stored = [self.stored[root] for root in self.roots(name) if root in self.stored]
         output = helper.make_tensor_value_info(name, self.known(name).type, None)
-        return run_nodes(helper.make_graph(nodes, "constant", [], [output], stored), {})[0]
-
-    def known(self, name: str) -> Kind:
-        """`kind` of what is known to be a constant."""
-        kind = self.kind(name)
-        if kind is None:
-            raise ValueError(f"{name} is no constant")
-        return kind
-
-    def roots_of(self, node: str, place: int, others: Sequence[str]) -> list[str]:
-        """The stored tensors behind one input of an operator and behind other constants."""
-        values = [self.makers[node].input[place], *others]
-        return list(dict.fromkeys(root for value in values for root in self.roots(value)))
+        return run_nodes(helper.make_graph(self.nodes(name), "constant", [], [output], stored))
 
     def type_name(self, name: str) -> str:
         """Element type of a stored tensor, such as `int8`."""
         return str(TensorProto.DataType.Name(self.known(name).type)).lower()
 
-    def size_bytes(self, name: str) -> int:
-        """Bytes of a stored tensor."""
-        kind = self.kind(name)
-        if kind is None:
-            return 0
-        bits = _BITS.get(kind.type) or 8 * helper.tensor_dtype_to_np_dtype(kind.type).itemsize
-        return (math.prod(kind.dims) * bits + 7) // 8
+    def size_bytes(self, *names: str) -> int:
+        """Bytes of stored tensors together; those that are not stored count nothing."""
+        total = 0
+        for kind in filter(None, map(self.kind, names)):
+            bits = _BITS.get(kind.type) or 8 * helper.tensor_dtype_to_np_dtype(kind.type).itemsize
+            total += (math.prod(kind.dims) * bits + 7) // 8
+        return total
 
 
-def run_nodes(graph: GraphProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """All outputs of a small graph."""
+def run_nodes(graph: GraphProto, **feeds: np.ndarray) -> np.ndarray:
+    """The first output of a small graph."""
     opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
     settings = ort.SessionOptions()
@@ -156,8 +145,8 @@ def run_nodes(graph: GraphProto, feeds: dict[str, np.ndarray]) -> list[np.ndarra
     session = ort.InferenceSession(
         model.SerializeToString(), settings, providers=["CPUExecutionProvider"]
     )
-    results: list[np.ndarray] = session.run(None, feeds)
-    return results
+    result: np.ndarray = session.run(None, feeds)[0]
+    return result
 
 
 def attributes_of(node: NodeProto) -> dict[str, Any]:
@@ -165,15 +154,32 @@ def attributes_of(node: NodeProto) -> dict[str, Any]:
     return {own.name: helper.get_attribute_value(own) for own in node.attribute}
 
 
-def in_order(model: ModelProto) -> Iterator[NodeProto]:
-    """The nodes that the outputs need, each behind what it reads, by the graph alone.
+def read_by(node: NodeProto) -> Iterator[str]:
+    """All values that a node reads, those of its inner graphs too."""
+    yield from (name for name in node.input if name)
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            for inner in graph.node:
+                yield from read_by(inner)
+            yield from (value.name for value in graph.output)
+
+
+def copied(model: ModelProto) -> ModelProto:
+    """A copy, for what is changed in place."""
+    result = ModelProto()
+    result.CopyFrom(model)
+    return result
+
+
+def in_order(nodes: Iterable[NodeProto], outputs: Iterable[str]) -> Iterator[NodeProto]:
+    """The nodes that outputs need, each behind what it reads, by the graph alone.
 
     Files list the same nodes in different orders; this one follows the inputs of each operator
     from the outputs back, so that two files of one model agree on it.
     """
-    makers = {name: node for node in model.graph.node for name in node.output if name}
+    makers = {name: node for node in nodes for name in node.output if name}
     done: set[int] = set()
-    pending = [(makers[out.name], False) for out in model.graph.output if out.name in makers][::-1]
+    pending = [(makers[name], False) for name in outputs if name in makers][::-1]
     while pending:
         node, ready = pending.pop()
         if ready:
@@ -183,3 +189,16 @@ def in_order(model: ModelProto) -> Iterator[NodeProto]:
             pending.append((node, True))
             needed = [makers[name] for name in read_by(node) if name in makers]
             pending += [(own, False) for own in reversed(needed)]
+
+
+def replace_nodes(
+    graph: GraphProto, nodes: Iterable[NodeProto], added: Iterable[TensorProto] = ()
+) -> None:
+    """Make a graph of those nodes and constants that its outputs need, in place."""
+    outputs = [output.name for output in graph.output]
+    used = list(in_order(nodes, outputs))
+    read = {*outputs, *(name for node in used for name in read_by(node))}
+    stored = [tensor for tensor in (*graph.initializer, *added) if tensor.name in read]
+    del graph.node[:], graph.initializer[:]
+    graph.node.extend(used)
+    graph.initializer.extend(stored)

@@ -2,7 +2,8 @@
 
 The contract of every exported graph: int64 inputs `input_ids`, `attention_mask` and, where the
 model has segment embeddings, `token_type_ids`, all [batch, sequence] with free sizes; float32
-output `logits` [batch, sequence, V].
+output `logits` [batch, sequence, V]. Its constants are worked out and each is stored once, see
+`float32_graph.make_whole`.
 """
 
 import contextlib
@@ -17,7 +18,7 @@ import torch
 from transformers import PreTrainedModel
 
 from fillmask_ui.errors import ModelError, first_line
-from fillmask_ui.onnx_tools.fusible import make_fusible
+from fillmask_ui.onnx_tools.float32_graph import make_whole
 
 OPSET = 18  # the oldest that torch.onnx writes without converting down
 
@@ -85,7 +86,7 @@ def _quiet() -> Iterator[None]:
 
 
 def export_onnx(model: PreTrainedModel) -> onnx.ModelProto:
-    """Trace a model, float32 on the CPU with eager attention; its weights are inside the graph.
+    """Trace a model, float32 on the CPU with eager attention, as a whole graph.
 
     Raises:
         ModelError: if torch cannot trace it or the exporter is not installed.
@@ -135,5 +136,5 @@ def export_onnx(model: PreTrainedModel) -> onnx.ModelProto:
         tensor.name = renamed[tensor.name]
     for node in graph.node:
         node.input[:] = [renamed.get(name, name) for name in node.input]
-    make_fusible(proto)
+    make_whole(proto, {}, model.config.model_type)
     return proto

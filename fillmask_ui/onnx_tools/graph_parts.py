@@ -12,17 +12,18 @@ Source:
 from __future__ import annotations
 
 import difflib
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from onnx import ModelProto, NodeProto
 
 from fillmask_ui.errors import OptionError
-from fillmask_ui.onnx_tools.constants import Constants, attributes_of, in_order
-from fillmask_ui.onnx_tools.part_names import Layers, module_of, tidy
+from fillmask_ui.onnx_tools.constant_folding import Constants, attributes_of, in_order
 
-KINDS = ("embedding", "projection", "product", "bias", "norm")
+MATRICES = ("product", "projection", "embedding")
+KINDS = (*MATRICES, "bias", "norm")
 
 # Operator -> which of its inputs are learned, and as what. Those of Add and Mul are at either side.
 _LEARNED: dict[str, tuple[tuple[int, str], ...]] = {
@@ -54,6 +55,13 @@ _SCALES = {
     "GatherBlockQuantized": (2, 3),
     "DequantizeLinear": (1, 2),
 }
+_ATTENTION = ("Softmax", "Attention", "MultiHeadAttention", "GroupQueryAttention", "QAttention")
+_QUANTIZERS = ("DequantizeLinear", "QuantizeLinear", "DynamicQuantizeLinear")
+_ENDS = ("DynamicQuantizeLinear", "QuantizeLinear", "Shape", "Size")  # hand no activation on
+# What quantizers and exporters put behind the name of a tensor.
+_SUFFIX = re.compile(r"(_quantized|_Q\d+\w*|_scales?|_zero_points?|\.float32|\.shared|_DQ)+$")
+_MODULE = re.compile(r"(?P<module>.+)\.(?P<end>weight|bias|gamma|beta)")
+_LAYER = re.compile(r"(?:^|[./])(?:layers?|h|blocks?)[./](\d+)(?:[./]|$)")
 
 
 @dataclass(frozen=True)
@@ -65,9 +73,7 @@ class Part:
     name: str
     kind: str  # one of `KINDS`
     layer: int | None  # of the encoder, from 0; None outside
-    output: (
-        str  # the float value that it yields: a product, looked-up rows, what a bias is added to
-    )
+    output: str  # the float value that it yields: a product, rows, what a bias is added to
     constant: str  # the stored tensor with its numbers
     shape: tuple[int, ...]  # as it is used: a product reads [K, N], rows times columns
     source: str  # the float value, or for an embedding the ids, that it is applied to
@@ -87,21 +93,21 @@ def find_parts(model: ModelProto) -> tuple[Part, ...]:
 
     Weights need not be in the graph: only their types and shapes are read.
     """
-    found = list(_Search(model).parts())
-    layers = Layers(model, found)
-    shared = Counter(part.constant for part in found)
-    projection = layers.projection
-    named = []
-    for part in found:
-        kind = "projection" if part.node == projection and part.kind == "product" else part.kind
-        merged = shared[part.constant] > 1 and kind in ("bias", "norm")  # equal ones, by exporters
-        named.append(replace(part, kind=kind, layer=layers.of(part, merged)))
+    nodes = list(in_order(model.graph.node, [output.name for output in model.graph.output]))
+    constants = Constants(model.graph)
+    found = list(_Search(nodes, constants).parts())
+    layers = _Layers(model, nodes, constants, found)
+    readers = Counter(part.constant for part in found)
     seen: Counter[str] = Counter()
     parts = []
-    for part in named:
+    for part in found:
+        kind = "projection" if part.node == layers.projection and part.kind == "product" else ""
+        kind = kind or part.kind
+        merged = readers[part.constant] > 1 and kind in ("bias", "norm")  # equal ones, by exporters
         seen[part.name] += 1
         again = f"#{seen[part.name]}" if seen[part.name] > 1 else ""
-        parts.append(replace(part, name=part.name + again))
+        layer = layers.of(part, merged)
+        parts.append(replace(part, name=part.name + again, kind=kind, layer=layer))
     return tuple(parts)
 
 
@@ -131,19 +137,33 @@ def choose_parts(parts: Sequence[Part], patterns: Sequence[str]) -> tuple[Part, 
     return tuple(part for part in parts if any(map(part.is_called, patterns)))
 
 
+def nodes_of(model: ModelProto, parts: Iterable[Part]) -> set[str]:
+    """Names of the nodes that read parts of a whole graph."""
+    outputs = {part.node for part in parts}
+    return {node.name for node in model.graph.node if outputs.intersection(node.output)}
+
+
+@dataclass(frozen=True)
+class _Multiplied:
+    """What an integer product or integer rows become."""
+
+    output: str  # the float value
+    scales: list[str]  # constant factors
+    nodes: set[int]  # id of each operator on the way
+
+
 class _Search:
     """Parts without kind `projection` and layers, in order."""
 
-    def __init__(self, model: ModelProto) -> None:
-        self.nodes = list(in_order(model))
-        self.constants = Constants(model.graph)
+    def __init__(self, nodes: Sequence[NodeProto], constants: Constants) -> None:
+        self.nodes, self.constants = nodes, constants
         self.from_text: set[str] = set()  # values that rows of an embedding went into
 
     def parts(self) -> Iterator[Part]:
-        scales: set[int] = set()  # Mul nodes of integer products
+        scaling: set[int] = set()  # Mul nodes of integer products
         for node in self.nodes:
-            learned = [] if id(node) in scales else list(self._learned(node))
-            if any(name in self.from_text for name in node.input) or (
+            learned = [] if id(node) in scaling else list(self._learned(node))
+            if self.from_text.intersection(node.input) or (
                 learned and node.op_type.startswith("Gather")
             ):
                 self.from_text.update(node.output)
@@ -152,14 +172,12 @@ class _Search:
                 if part is None:
                     continue
                 if node.op_type == "MatMulInteger":
-                    scales |= self._multiplied(node).nodes
+                    scaling |= self._multiplied(node).nodes
                 yield part
 
     def _learned(self, node: NodeProto) -> Iterator[tuple[int, str]]:
         for place, kind in _LEARNED.get(node.op_type, ()):
-            if place >= len(node.input) or not node.input[place]:
-                continue
-            constant = self.constants.kind(node.input[place])
+            constant = self.constants.kind(node.input[place]) if place < len(node.input) else None
             if constant is None:
                 continue
             if kind in ("bias", "norm"):
@@ -191,7 +209,9 @@ class _Search:
             source = node.input[1]
             if node.op_type == "GatherBlockQuantized":
                 half = constants.known(node.input[2]).is_half
-                shape = self._unpacked_shape(node, own.dims)
+                bits = attributes.get("bits", 4)
+                if constants.stored[value].data_type == 2 and bits < 8:  # several in a byte
+                    shape = (*own.dims[:-1], own.dims[-1] * 8 // bits)
             elif not own.is_float:
                 scaled = self._scaled_rows(output, source)
                 if scaled is None:
@@ -203,30 +223,23 @@ class _Search:
             shape = own.dims[::-1]
         if kind == "product" and (attributes.get("transA") or attributes.get("alpha", 1.0) != 1.0):
             return None
-        scales = [name for name in scales if name]
         root = constants.roots(value)[0]
-        stored = constants.kind(root)
         if root not in constants.stored:
-            return None  # written into the code, as the zeros of a norm without a bias
+            return None  # written into the code, such as the zeros of a norm without a bias
         return Part(
-            self._name(node, root, output, kind),
-            kind,
-            None,
-            output,
-            root,
-            tuple(shape),
-            source if kind != "product" else self._unquantized(source),
-            node.output[0],
-            place,
-            tuple(dict.fromkeys(scales)),
-            half,
-            not (stored and stored.is_float) or node.op_type in ("MatMulNBits",),
+            name=self._name(node, root, output, kind),
+            kind=kind,
+            layer=None,
+            output=output,
+            constant=root,
+            shape=tuple(shape),
+            source=source if kind != "product" else self._unquantized(source),
+            node=node.output[0],
+            place=place,
+            scales=tuple(dict.fromkeys(filter(None, scales))),
+            half=half,
+            quantized=not constants.known(root).is_float or node.op_type == "MatMulNBits",
         )
-
-    def _unpacked_shape(self, node: NodeProto, dims: tuple[int, ...]) -> tuple[int, ...]:
-        bits = attributes_of(node).get("bits", 4)
-        packed = self.constants.stored[node.input[0]].data_type == 2 and bits < 8
-        return (*dims[:-1], dims[-1] * 8 // bits) if packed else dims
 
     def _scaled_rows(self, rows: str, ids: str) -> _Multiplied | None:
         """Follow looked-up rows through what makes floats of them."""
@@ -253,13 +266,9 @@ class _Search:
         return scale if self.constants.kind(scale) is not None else ""
 
     def _unquantized(self, value: str) -> str:
-        """What a value was quantized from, the value itself where it was not."""
+        """What a value was quantized from; the value itself if it was not."""
         maker = self.constants.makers.get(value)
-        while maker is not None and maker.op_type in (
-            "DequantizeLinear",
-            "QuantizeLinear",
-            "DynamicQuantizeLinear",
-        ):
+        while maker is not None and maker.op_type in _QUANTIZERS:
             value = maker.input[0]
             maker = self.constants.makers.get(value)
         return value
@@ -294,40 +303,133 @@ class _Search:
         return [n for pair in pairs for n in pair[0]], [n for pair in pairs for n in pair[1]]
 
     def _name(self, node: NodeProto, root: str, output: str, kind: str) -> str:
-        own = module_of(root)
+        module = _module_of(root)
         if kind in ("bias", "norm"):
-            return own.full if own else tidy(root)
-        shared = len(self.constants.readers.get(root, ())) > 1 or self._read_twice(root)
-        if own and not (shared and kind == "product"):
-            return own.module
+            ending = ".bias" if _tidy(root).endswith((".bias", ".beta")) else ""
+            return module + ending if module else _tidy(root)
+        if module and not (kind == "product" and self._is_read_twice(root)):
+            return module
         for reader in self.constants.readers.get(output, []):  # a bias keeps its name
             for place, what in _LEARNED.get(reader.op_type, ()):
                 added = reader.input[place] if what == "bias" and place < len(reader.input) else ""
                 if added and self.constants.kind(added):
-                    behind = module_of(self.constants.roots(added)[0])
+                    behind = _module_of(self.constants.roots(added)[0])
                     if behind:
-                        return behind.module
+                        return behind
         for text in (node.name, output):  # exporters write the module's path: /encoder/query/MatMul
             if text.startswith("/") and text.count("/") > 1:
                 return text.strip("/").rpartition("/")[0].replace("/", ".")
-        return own.module if own else tidy(root)
+        return module or _tidy(root)
 
-    def _read_twice(self, root: str) -> bool:
+    def _is_read_twice(self, root: str) -> bool:
         """Whether several operators read a stored matrix, seen through Cast and Transpose."""
         pending, found = [root], 0
         while pending:
-            for reader in self.constants.readers.get(pending.pop(), []):
-                if reader.output and self.constants.kind(reader.output[0]) is not None:
-                    pending.append(reader.output[0])
-                else:
-                    found += 1
+            readers = self.constants.readers.get(pending.pop(), [])
+            fixed = [own for own in readers if own.output and self.constants.kind(own.output[0])]
+            pending += [own.output[0] for own in fixed]
+            found += len(readers) - len(fixed)
         return found > 1
 
 
-@dataclass(frozen=True)
-class _Multiplied:
-    """What becomes of an integer product."""
+def _tidy(name: str) -> str:
+    """A tensor's name without what quantizers put behind it.
 
-    output: str  # the float value
-    scales: list[str]  # constant factors
-    nodes: set[int]  # id of each operator on the way
+    >>> _tidy("val_57_quantized")
+    'val_57'
+    """
+    return _SUFFIX.sub("", name)
+
+
+def _module_of(name: str) -> str:
+    """The module of a tensor that is called as in the model, "" for any other name.
+
+    >>> _module_of("encoder.layer.0.query.weight_quantized"), _module_of("onnx::MatMul_391")
+    ('encoder.layer.0.query', '')
+    """
+    match = _MODULE.fullmatch(_tidy(name))
+    return match["module"] if match else ""
+
+
+class _Layers:
+    """Which layer each part of a graph belongs to, and which product is the projection.
+
+    Where names do not tell the layer, the attention in front of a part is counted: queries, keys
+    and values belong to the next one, all else to the last.
+    """
+
+    def __init__(
+        self,
+        model: ModelProto,
+        nodes: Sequence[NodeProto],
+        constants: Constants,
+        parts: Sequence[Part],
+    ) -> None:
+        self.constants = constants
+        self.products = {part.node: part for part in parts if part.kind == "product"}
+        self.by_output = {part.output: part for part in self.products.values()}
+        self._attention: dict[str, int] = {}  # value -> bits of the attention that it depends on
+        bit = 1
+        for node in nodes:
+            before = 0
+            for name in node.input:
+                before |= self._attention.get(name, 0)
+            if node.op_type in _ATTENTION:
+                before, bit = before | bit, bit << 1
+            self._attention.update(dict.fromkeys(node.output, before))
+        ends = [self._back(out.name) for out in model.graph.output]
+        alone = [products[0] for products, _ in ends if len(products) == 1]
+        widest = max(alone, key=lambda part: part.shape[-1], default=None)
+        self.projection = widest.node if widest else ""  # node of the vocabulary projection
+        self._head: set[str] = set()  # outputs of nodes from the encoder's end on
+        if widest is not None:
+            self._head = {widest.node}.union(*(seen for own, seen in ends if widest in own))
+            products, seen = self._back(constants.makers[widest.node].input[0])
+            if len(products) == 1:
+                self._head |= {products[0].node, *seen}
+
+    def of(self, part: Part, shared: bool) -> int | None:
+        """The layer of a part; the name of a constant that several share tells nothing."""
+        if part.kind == "embedding" or part.node in self._head:
+            return None
+        match = None if shared else _LAYER.search(part.name)
+        if match:
+            return int(match[1])
+        before = self._attention.get(part.node, 0).bit_count() if part.node else 0
+        layer = before if self._reaches_attention(part.output) else before - 1
+        return None if layer < 0 else layer
+
+    def _back(self, value: str) -> tuple[list[Part], set[str]]:
+        """The products that a value is made of, and what was seen on the way to them."""
+        pending, seen, products = [value], set[str](), list[Part]()
+        while pending:
+            value = pending.pop()
+            node = self.constants.makers.get(value)
+            if node is None or value in seen:
+                continue
+            seen.add(value)
+            part = self.by_output.get(value) or self.products.get(node.output[0])
+            if part is not None:
+                products += [part] if part not in products else []
+            else:
+                pending += [name for name in node.input if name]
+        return products, seen
+
+    def _reaches_attention(self, value: str) -> bool:
+        """Whether attention reads a value before any product with a constant does."""
+        pending, seen = [value], set[str]()
+        while pending:
+            for node in self.constants.readers.get(pending.pop(), []):
+                if node.op_type in _ATTENTION or self._multiplies_activations(node):
+                    return True
+                if node.output[0] in self.products or node.op_type in _ENDS:
+                    continue
+                new = [name for name in node.output if name and name not in seen]
+                seen.update(new)
+                pending += new
+        return False
+
+    def _multiplies_activations(self, node: NodeProto) -> bool:
+        return node.op_type in ("MatMul", "FusedMatMul") and not any(
+            self.constants.kind(name) for name in node.input
+        )

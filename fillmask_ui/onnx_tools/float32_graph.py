@@ -7,11 +7,13 @@ and a Transpose, so that it is stored once: `split_ties` makes two of it.
 
 Rivals: ONNX Runtime writes the graph that it has optimised, but makes a copy of such a matrix,
 refuses weights outside the graph's folder and forgets what the weights are called.
+
+Source:
+    MatMulNBits and GatherBlockQuantized as in docs/ContribOperators.md of onnxruntime.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -22,8 +24,16 @@ from onnx.external_data_helper import ExternalDataInfo
 from onnx.numpy_helper import from_array, to_array
 
 from fillmask_ui.errors import ModelError
-from fillmask_ui.onnx_tools.by_row import read_by
-from fillmask_ui.onnx_tools.sharing import MINIMUM_ELEMENTS
+from fillmask_ui.onnx_tools.constant_folding import (
+    Constants,
+    attributes_of,
+    copied,
+    read_by,
+    replace_nodes,
+    run_nodes,
+)
+from fillmask_ui.onnx_tools.external_weights import MINIMUM_ELEMENTS, content
+from fillmask_ui.onnx_tools.graph_parts import Part
 
 _HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
@@ -41,7 +51,7 @@ def make_whole(model: ModelProto, files: Mapping[str, Path], name: str) -> None:
     """
     inline_weights(model, files)
     _fold(model.graph)
-    _tie(model.graph)
+    _store_once(model.graph)
     _name_nodes(model.graph)
     if any(t.data_type in _HALVES and np.prod(t.dims) > 1 for t in model.graph.initializer):
         raise ModelError(
@@ -51,47 +61,43 @@ def make_whole(model: ModelProto, files: Mapping[str, Path], name: str) -> None:
 
 
 def inline_weights(model: ModelProto, files: Mapping[str, Path]) -> None:
-    """Bring the weights into a graph that is else left as it is, in place; as `make_whole`."""
+    """Bring the weights into a graph that else stays the same, in place; as `make_whole`."""
     for tensor in model.graph.initializer:
-        _inline(tensor, files)
-
-
-def _inline(tensor: TensorProto, files: Mapping[str, Path]) -> None:
-    if tensor.data_location != TensorProto.EXTERNAL:
-        return
-    place = ExternalDataInfo(tensor)
-    with files[place.location].open("rb") as file:
-        file.seek(place.offset or 0)
-        tensor.raw_data = file.read(place.length or -1)
-    tensor.data_location = TensorProto.DEFAULT
-    del tensor.external_data[:]
+        if tensor.data_location == TensorProto.EXTERNAL:
+            place = ExternalDataInfo(tensor)
+            with files[place.location].open("rb") as file:
+                file.seek(place.offset or 0)
+                tensor.raw_data = file.read(place.length or -1)
+            tensor.data_location = TensorProto.DEFAULT
+            del tensor.external_data[:]
 
 
 def _fold(graph: GraphProto) -> None:
     """Work out what only converts, turns or passes on constants."""
-    _take_constants(graph)
     constants = {tensor.name: tensor for tensor in graph.initializer}
     readers = _readers(graph)
     stems: dict[str, str] = {}  # what was worked out -> the constant it was made of
     nodes = []
     for node in graph.node:  # each stands behind what it reads
-        source = constants.get(node.input[0]) if node.input else None
         made = None
-        if source is not None and node.op_type in ("Cast", "Identity", "Transpose"):
-            stem = stems.get(source.name, source.name)
+        if node.op_type == "Constant" and node.attribute[0].name == "value":
+            made = node.attribute[0].t
+            made.name = node.output[0]
+        elif node.op_type in ("Cast", "Identity", "Transpose") and node.input[0] in constants:
+            source = constants[node.input[0]]
             # A matrix that is read in both orders is stored in one.
             if node.op_type != "Transpose" or readers[source.name] == 1:
                 made = from_array(_worked_out(node, to_array(source)), node.output[0])
-        if source is None or made is None:
+                stems[made.name] = stems.get(source.name, source.name)
+        if made is None:
             nodes.append(node)
-            continue
-        constants[made.name] = made
-        stems[made.name] = stem
+        else:
+            constants[made.name] = made
     del graph.node[:], graph.initializer[:]
     graph.node.extend(nodes)
     readers = _readers(graph)
     used = {name: tensor for name, tensor in constants.items() if readers[name]}
-    # A weight keeps the name it had in the file, if it is left alone with it.
+    # A weight keeps the name it had in the file if nothing else was made of it.
     shared = Counter(stems.get(name, name) for name in used)
     renamed = {name: stem for name, stem in stems.items() if name in used and shared[stem] == 1}
     for name, tensor in used.items():
@@ -100,18 +106,8 @@ def _fold(graph: GraphProto) -> None:
     graph.initializer.extend(used.values())
 
 
-def _take_constants(graph: GraphProto) -> None:
-    """Nodes that hold a tensor become constants of the graph."""
-    held = [n for n in graph.node if n.op_type == "Constant" and n.attribute[0].name == "value"]
-    for node in held:
-        tensor = node.attribute[0].t
-        tensor.name = node.output[0]
-        graph.initializer.append(tensor)
-        graph.node.remove(node)
-
-
 def _worked_out(node: NodeProto, values: np.ndarray) -> np.ndarray:
-    attributes = {own.name: helper.get_attribute_value(own) for own in node.attribute}
+    attributes = attributes_of(node)
     if node.op_type == "Cast":
         return values.astype(helper.tensor_dtype_to_np_dtype(attributes["to"]))
     if node.op_type == "Transpose":
@@ -134,8 +130,8 @@ def _rename(graph: GraphProto, names: Mapping[str, str]) -> None:
                 _rename(inner, names)
 
 
-def _tie(graph: GraphProto) -> None:
-    """Store the word embeddings once where the vocabulary projection is a turned copy of them."""
+def _store_once(graph: GraphProto) -> None:
+    """Store equal matrices once, and word embeddings whose turned copy is the projection."""
     looked_up = {node.input[0] for node in graph.node if node.op_type == "Gather"}
     matrices = [
         tensor
@@ -144,28 +140,21 @@ def _tie(graph: GraphProto) -> None:
         and len(tensor.dims) == 2
         and np.prod(tensor.dims) >= MINIMUM_ELEMENTS
     ]
-    tables = {_digest(to_array(t).T): t.name for t in matrices if t.name in looked_up}
-    shapes = {tuple(t.dims)[::-1] for t in matrices if t.name in looked_up}
+    tables = {content(to_array(t).T): t.name for t in matrices if t.name in looked_up}
+    first: dict[bytes, str] = {}
+    same: dict[str, str] = {}
+    turns: dict[str, NodeProto] = {}
     for tensor in matrices:
-        if tensor.name in looked_up or tuple(tensor.dims) not in shapes:
-            continue
-        table = tables.get(_digest(to_array(tensor)))
-        if table is not None:
-            turn = helper.make_node("Transpose", [table], [tensor.name], perm=[1, 0])
-            graph.initializer.remove(tensor)
-            graph.node.insert(0, turn)
-
-
-def _digest(values: np.ndarray) -> bytes:
-    shape = str(values.shape).encode()
-    return hashlib.sha256(shape + np.ascontiguousarray(values).tobytes()).digest()
-
-
-def copied(model: ModelProto) -> ModelProto:
-    """A copy, for tools that change what they are given."""
-    result = ModelProto()
-    result.CopyFrom(model)
-    return result
+        own = content(to_array(tensor))
+        if tensor.name not in looked_up and own in tables:
+            turn = helper.make_node("Transpose", [tables[own]], [tensor.name], perm=[1, 0])
+            turns[tensor.name] = turn
+        elif first.setdefault(own, tensor.name) != tensor.name:
+            same[tensor.name] = first[own]
+    _rename(graph, same)
+    kept = [own for own in graph.initializer if own.name not in same.keys() | turns.keys()]
+    del graph.initializer[:]
+    replace_nodes(graph, [*turns.values(), *graph.node], kept)
 
 
 def turned_constants(model: ModelProto) -> dict[str, NodeProto]:
@@ -210,3 +199,71 @@ def _name_nodes(graph: GraphProto) -> None:
         if not node.name or node.name in taken:
             node.name = f"{node.op_type}:{node.output[0]}"
         taken.add(node.name)
+
+
+def dequantized(model: ModelProto, part: Part) -> np.ndarray:
+    """What the graph computes with, as float32 of `part.shape`; weights must be in the graph."""
+    constants = Constants(model.graph)
+    node = constants.makers[part.node]
+    values = constants.value(node.input[part.place])
+    if node.op_type == "MatMulNBits" and part.place == 1:
+        return _from_blocks(constants, node)
+    if node.op_type == "GatherBlockQuantized":
+        return _all_rows(constants, node)
+    if part.scales and node.op_type != "MatMulNBits":
+        return _scaled(constants, part, values.astype(np.float32))
+    if attributes_of(node).get("transB") and part.place == 1:
+        values = values.T
+    return values.astype(np.float32).reshape(part.shape)
+
+
+def _scaled(constants: Constants, part: Part, values: np.ndarray) -> np.ndarray:
+    """(values - zero point) * scale; both are single numbers or one for each column, or row."""
+    for name in part.scales:
+        kind = constants.kind(name)
+        if kind is not None and not kind.is_float:
+            values = values - constants.value(name).astype(np.float32)
+    for name in part.scales:
+        kind = constants.kind(name)
+        if kind is not None and kind.is_float:
+            scale = constants.value(name).astype(np.float32)
+            by_row = part.kind == "embedding" and scale.shape == values.shape[:1]
+            values = values * (scale[:, None] if by_row else scale)
+    return values
+
+
+def _from_blocks(constants: Constants, node: NodeProto) -> np.ndarray:
+    """The float32 [K, N] of a MatMulNBits, which stores [N, blocks, bytes of a block]."""
+    own = attributes_of(node)
+    rows, columns, bits, size = own["K"], own["N"], own.get("bits", 4), own["block_size"]
+    blocks = (rows + size - 1) // size
+    packed = constants.value(node.input[1]).reshape(columns, -1)
+    values = _unpacked(packed, bits).reshape(columns, blocks, size)
+    scales = constants.value(node.input[2]).astype(np.float32).reshape(columns, blocks, 1)
+    zero_points: np.ndarray | float = 2.0 ** (bits - 1)
+    if len(node.input) > 3 and node.input[3]:
+        stored = constants.value(node.input[3])
+        if stored.dtype == np.uint8:
+            stored = _unpacked(stored.reshape(columns, -1), bits)[:, :blocks]
+        zero_points = stored.astype(np.float32).reshape(columns, blocks, 1)
+    whole = (values.astype(np.float32) - zero_points) * scales
+    return np.ascontiguousarray(whole.reshape(columns, -1)[:, :rows].T)
+
+
+def _unpacked(packed: np.ndarray, bits: int) -> np.ndarray:
+    """Numbers of a few bits out of uint8 [N, bytes], the lowest bits of a byte first."""
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    return ((packed[:, :, None] >> shifts) & (2**bits - 1)).reshape(len(packed), -1)
+
+
+def _all_rows(constants: Constants, node: NodeProto) -> np.ndarray:
+    """What a GatherBlockQuantized gives for every row."""
+    rows = constants.known(node.input[0]).dims[0]
+    stored = [constants.stored[name] for name in node.input if name in constants.stored]
+    copy = type(node)()
+    copy.CopyFrom(node)
+    copy.input[1], copy.output[0] = "every_row", "rows"
+    row = helper.make_tensor_value_info("every_row", 7, [None])
+    output = helper.make_tensor_value_info("rows", constants.known(node.input[2]).type, None)
+    graph = helper.make_graph([copy], "rows", [row], [output], stored)
+    return run_nodes(graph, every_row=np.arange(rows)).astype(np.float32)

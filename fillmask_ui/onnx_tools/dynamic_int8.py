@@ -1,0 +1,150 @@
+"""Dynamic int8: weights quantized once, activations at run time, products in integers.
+
+A product A W becomes
+
+    DynamicQuantizeLinear(A) -> MatMulInteger with int8 W -> Cast -> Mul by both scales
+
+by onnxruntime.quantization, the pattern that ONNX Runtime fuses into one kernel. Weights are
+symmetric, with one scale a column ("per channel") or one a matrix; activations get one scale a
+call.
+
+That tool leaves a matrix behind a Transpose in full precision, such as word embeddings W [V, H]
+that the vocabulary projection reads, too. Here they become one int8 matrix for both. Scales of the
+projection's columns are those of the rows, so a lookup becomes
+
+    Gather(int8 W, ids) -> Cast -> Mul by Unsqueeze(Gather(scale, ids))
+
+Source:
+    Operators as in https://onnx.ai/onnx/operators/ (DynamicQuantizeLinear, MatMulInteger).
+"""
+
+import contextlib
+import logging
+import warnings
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import onnx
+from onnx import ModelProto, NodeProto, TensorProto, helper
+from onnx.numpy_helper import from_array, to_array
+
+from fillmask_ui.onnx_tools.constant_folding import replace_nodes
+from fillmask_ui.onnx_tools.float32_graph import split_ties, turned_constants
+
+
+def dynamic_int8(
+    model: ModelProto, *, exclude: Collection[str] = (), per_channel: bool = True
+) -> ModelProto:
+    """A copy of a graph with its constant products in int8.
+
+    Args:
+        model: whole, see `onnx_tools.float32_graph`.
+        exclude: names of nodes that stay in full precision.
+        per_channel: one scale a column, or one a matrix.
+    """
+    from onnxruntime.quantization import quantize_dynamic
+
+    with quiet_tools(), TemporaryDirectory(prefix="fillmask-ui-") as scratch:
+        path = Path(scratch) / "model.onnx"
+        quantize_dynamic(
+            split_ties(model, exclude),
+            path,
+            op_types_to_quantize=["MatMul"],
+            per_channel=per_channel,
+            nodes_to_exclude=sorted(exclude),
+        )
+        result = onnx.load(path)
+    _quantize_ties(result, exclude, per_channel)
+    return result
+
+
+@contextlib.contextmanager
+def quiet_tools() -> Iterator[None]:
+    """Without what the tools tell developers, and without the handler that they install for it."""
+    root, silent = logging.getLogger(), logging.NullHandler()
+    before = logging.root.manager.disable
+    root.addHandler(silent)  # where there is one, `basicConfig` leaves things as they are
+    logging.disable(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+        root.removeHandler(silent)
+
+
+def _quantize_ties(model: ModelProto, exclude: Collection[str], per_channel: bool) -> None:
+    """Store embeddings that a product reads turned in int8, for both, in place."""
+    graph = model.graph
+    tables = {
+        value: turn.input[0]
+        for value, turn in turned_constants(model).items()
+        if any(
+            node.op_type == "MatMul" and node.input[1] == value and node.name not in exclude
+            for node in graph.node
+        )
+    }
+    stored = {own.name: own for own in graph.initializer if own.name in tables.values()}
+    added: list[TensorProto] = []
+    for name, tensor in stored.items():
+        rows = to_array(tensor)
+        largest = np.abs(rows).max(axis=1 if per_channel else None, keepdims=True)
+        scale = np.where(largest > 0, largest / 127, 1.0).astype(np.float32)
+        values = np.clip(np.rint(rows / scale), -127, 127).astype(np.int8)
+        scale = scale.ravel() if per_channel else scale.reshape(())
+        added += [
+            from_array(values, f"{name}_quantized"),
+            from_array(scale, f"{name}_scale"),
+            from_array(np.zeros(scale.shape, np.int8), f"{name}_zero_point"),
+        ]
+    nodes: list[NodeProto] = []
+    for node in graph.node:
+        if node.op_type == "Gather" and node.input[0] in stored:
+            nodes += _lookup(node, per_channel)
+        elif node.op_type == "MatMul" and node.input[1] in tables:
+            nodes += _product(node, tables[node.input[1]])
+        else:
+            nodes.append(node)
+    for value, name in tables.items():  # ONNX Runtime turns it when it opens the graph
+        given, turned = [f"{name}_quantized"], [f"{value}_quantized"]
+        nodes.append(helper.make_node("Transpose", given, turned, perm=[1, 0]))
+    replace_nodes(graph, nodes, added)
+
+
+def _lookup(gather: NodeProto, per_channel: bool) -> list[NodeProto]:
+    """What stands in for the lookup of rows [..., H] of embeddings that are in int8."""
+    (name, ids), rows = gather.input, gather.output[0]
+    scale = f"{name}_scale"
+    nodes = [
+        helper.make_node("Gather", [f"{name}_quantized", ids], [f"{rows}.integer"]),
+        helper.make_node("Cast", [f"{rows}.integer"], [f"{rows}.float"], to=TensorProto.FLOAT),
+    ]
+    if per_channel:
+        axis = f"{rows}.last_axis"
+        nodes += [
+            helper.make_node("Constant", [], [axis], value_ints=[-1]),
+            helper.make_node("Gather", [scale, ids], [f"{rows}.scales"]),
+            helper.make_node("Unsqueeze", [f"{rows}.scales", axis], [f"{rows}.scale"]),
+        ]
+        scale = f"{rows}.scale"
+    return [*nodes, helper.make_node("Mul", [f"{rows}.float", scale], [rows])]
+
+
+def _product(matmul: NodeProto, table: str) -> list[NodeProto]:
+    """What stands in for the product with embeddings turned."""
+    (source, matrix), output = matmul.input, matmul.output[0]
+    quantized, scale, zero_point = (
+        f"{output}.{part}" for part in ("source", "source_scale", "source_zero_point")
+    )
+    integer, floats, scales = (f"{output}.{part}" for part in ("integer", "float", "scales"))
+    given = [quantized, f"{matrix}_quantized", zero_point, f"{table}_zero_point"]
+    return [
+        helper.make_node("DynamicQuantizeLinear", [source], [quantized, scale, zero_point]),
+        helper.make_node("MatMulInteger", given, [integer]),
+        helper.make_node("Cast", [integer], [floats], to=TensorProto.FLOAT),
+        helper.make_node("Mul", [scale, f"{table}_scale"], [scales]),
+        helper.make_node("Mul", [floats, scales], [output]),
+    ]
