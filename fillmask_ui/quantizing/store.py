@@ -180,7 +180,10 @@ def _variants(folder: Path) -> list[StoredVariant]:
     with contextlib.suppress(FillmaskError, KeyError, TypeError):
         for name, made in ((read_record(folder) or {}).get("files") or {}).items():
             if (folder / name).is_file():
-                own = made["scheme"], folder / name, made["size_bytes"]
+                scheme = made["scheme"]
+                if made["settings"].get("weights") == "QInt8 per tensor":
+                    scheme = "int8-tensor"  # earlier versions called it int8
+                own = scheme, folder / name, made["size_bytes"]
                 found.append(StoredVariant(*own, tuple(made["exclude"]), _figures(made)))
     return found
 

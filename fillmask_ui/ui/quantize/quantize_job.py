@@ -201,6 +201,7 @@ class _Maker:
             [scheme],
             exclude=self._order.exclude,
             calibration=texts,
+            force=True,  # int8 of earlier versions, which was another recipe, has the same name
             load=self._load,
         )
         for step in steps:
