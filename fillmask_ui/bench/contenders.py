@@ -25,7 +25,8 @@ from fillmask_ui.filling import fill
 from fillmask_ui.models import ModelChoice, load_choice
 from fillmask_ui.models.loading_progress import silent
 from fillmask_ui.models.model_choice import Reference, parse_reference
-from fillmask_ui.models.model_files import INDEX, WEIGHTS, has_torch, names_in
+from fillmask_ui.models.model_files import names_in
+from fillmask_ui.models.runtimes import RUNTIMES
 from fillmask_ui.options import check_options, option
 from fillmask_ui.scoring import exponentials
 from fillmask_ui.texts import TextSource
@@ -76,7 +77,7 @@ class BenchConfig:
 
     def __post_init__(self) -> None:
         check_options(self)
-        if self.peers and not has_torch():
+        if self.peers and not RUNTIMES["torch"].is_installed:
             raise OptionError(
                 "--peers runs the same weights on PyTorch, which is not installed: "
                 "pip install 'fillmask-ui[torch]', or leave --peers out"
@@ -136,7 +137,7 @@ def lineup(config: BenchConfig) -> Lineup:
     for reference in dict.fromkeys(config.models):
         parsed = parse_reference(reference)
         folder = _folder(parsed)
-        has_onnx = parsed.kind == "file" or any(name.endswith(".onnx") for name in names_in(folder))
+        has_onnx = parsed.kind == "file" or bool(RUNTIMES["onnx"].among(names_in(folder)))
         is_torch = parsed.implied.get("runtime") == "torch" or not has_onnx
         key = (folder, "float32") if is_torch else reference
         own[key] = Contender(reference, OWN, folder, ModelChoice(reference))
@@ -186,7 +187,7 @@ def _has_torch_weights(parsed: Reference, folder: Path) -> bool:
             fetch_model(parsed, "torch", None, silent)
         except ModelError:
             return False
-    return bool({WEIGHTS, INDEX}.intersection(names_in(folder)))
+    return bool(RUNTIMES["torch"].among(names_in(folder)))
 
 
 class OwnModel:

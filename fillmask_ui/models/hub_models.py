@@ -21,7 +21,7 @@ import fillmask_ui.models.model_files as layout
 from fillmask_ui.errors import ModelError, NetworkError, OptionError, first_line, opening
 from fillmask_ui.models.loading_progress import LoadProgress, ProgressCallback
 from fillmask_ui.models.model_choice import Reference
-from fillmask_ui.models.onnx_graph import external_locations
+from fillmask_ui.models.runtimes import RUNTIMES, Weights, pick_weights
 
 logging.set_verbosity(logging.CRITICAL)  # what fails arrives as an exception too
 
@@ -30,11 +30,9 @@ def fetch_model(
     parsed: Reference, runtime: str, onnx_file: str | None, report: ProgressCallback
 ) -> layout.ModelFiles:
     """The files of a model on the hub, from the cache if they are there."""
-
-    def weights(names: list[str]) -> list[str]:
-        return [layout.pick_weights(parsed.name, names, runtime, onnx_file)]
-
-    folder = _fetch(parsed, weights, report)
+    folder = _fetch(
+        parsed, lambda names: pick_weights(parsed.name, names, runtime, onnx_file), report
+    )
     found = layout.files_in_folder(parsed.name, folder, runtime, onnx_file)
     return replace(found, commit=folder.name)
 
@@ -42,10 +40,9 @@ def fetch_model(
 def fetch_tokenizer(parsed: Reference, report: ProgressCallback) -> Path:
     """Folder with the tokenizer of a model on the hub; its weights are not fetched."""
 
-    def no_weights(names: list[str]) -> list[str]:
+    def no_weights(names: list[str]) -> None:
         if layout.TOKENIZER_MARKS.isdisjoint(names):
             raise ModelError(f"{parsed.name} has no tokenizer")
-        return []
 
     return _fetch(parsed, no_weights, report)
 
@@ -78,9 +75,9 @@ def _is_masked_lm(folder: Path) -> bool:
 
 
 def _fetch(
-    parsed: Reference, needed: Callable[[list[str]], list[str]], report: ProgressCallback
+    parsed: Reference, pick: Callable[[list[str]], Weights | None], report: ProgressCallback
 ) -> Path:
-    """Snapshot folder with config, tokenizer and the files that `needed` picks of all names.
+    """Snapshot folder with config, tokenizer and the weights that `pick` takes of all names.
 
     If the hub does not answer it is the one in the cache, if it has these.
     """
@@ -102,31 +99,29 @@ def _fetch(
                     local_files_only=True,
                     allow_patterns="config.json",
                 )
-                needed(layout.names_in(Path(cached)))
+                pick(layout.names_in(Path(cached)))
                 return Path(cached)
             raise
         sizes = {one.rfilename: one.size or 0 for one in info.siblings or ()}
-        weights = needed(sorted(sizes))
-        if not all(name.endswith(".onnx") for name in weights):
-            layout.need_torch(parsed.name)  # before anything large is fetched for it
-        small = [own for own in sizes if own == "config.json" or layout.TOKENIZER.fullmatch(own)]
-        first = {name: sizes[name] for name in (*small, *weights)}
+        first = {
+            own: size
+            for own, size in sizes.items()
+            if own == "config.json" or layout.TOKENIZER.fullmatch(own)
+        }
+        weights = pick(sorted(sizes))
+        if weights is None:
+            return _download(parsed, revision, first, 0, report)
+        runtime = RUNTIMES[weights.runtime]
+        runtime.need(parsed.name)  # before anything large is fetched for it
+        first[weights.file] = sizes[weights.file]
         folder = _download(parsed, revision, first, 0, report)
-        outside = {name for own in weights for name in _kept_outside(folder, own)} & sizes.keys()
-        if outside:
+        beside = posixpath.dirname(weights.file)
+        names = runtime.needed_beside(folder / weights.file)
+        paths = {posixpath.normpath(posixpath.join(beside, name)) for name in names}
+        if more := {path: sizes[path] for path in paths & sizes.keys()}:
             # By commit, so that both are of one state of the repository.
-            more = {name: sizes[name] for name in outside}
             _download(parsed, folder.name, more, sum(first.values()), report)
         return folder
-
-
-def _kept_outside(folder: Path, name: str) -> set[str]:
-    """Names of the files that hold what an ONNX file or an index of parts does not hold itself."""
-    if name == layout.INDEX:
-        return layout.index_parts(folder / name)
-    locations = external_locations(folder / name) if name.endswith(".onnx") else set()
-    beside = posixpath.dirname(name)
-    return {posixpath.normpath(posixpath.join(beside, location)) for location in locations}
 
 
 def _download(

@@ -9,6 +9,7 @@ from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.files import asset
 from fillmask_ui.models.loading_progress import LoadProgress, ProgressCallback, silent
 from fillmask_ui.models.model_choice import ModelChoice, Reference, parse_reference
+from fillmask_ui.models.runtimes import RUNTIMES, WEIGHTS
 from fillmask_ui.protocol import MaskedLM
 
 
@@ -61,16 +62,13 @@ def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None
     `on_progress` is called before each step, and many times while files are fetched: then from
     other threads too, never from two at a time.
     """
-    from fillmask_ui.models.runtime_model import (
-        check_threads,  # loads numpy, which --help does without
-    )
+    from fillmask_ui.models.runtime_model import check_threads  # loads numpy, --help does without
 
     check_threads(choice.threads)
     report = on_progress or silent
     parsed = parse_reference(choice.reference)
     files = _find(parsed, choice, report)
-    if files.runtime == "torch":
-        layout.need_torch(files.name)
+    RUNTIMES[files.runtime].need(files.name)
     if choice.tokenizer is not None:
         if parsed.kind != "file" and files.tokenizer is not None:
             raise OptionError(
@@ -93,13 +91,8 @@ def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None
     if parsed.kind == "embedded":
         read_vocabulary = partial(load_own_vocabulary, files.tokenizer)
     report(LoadProgress("weights", f"reading the weights of {files.name}"))
-    if files.runtime == "onnx":
-        from fillmask_ui.models.onnx_model import OnnxMaskedLM
-
-        return OnnxMaskedLM(files, read_vocabulary, config, choice)
-    from fillmask_ui.models.torch_model import TorchMaskedLM
-
-    return TorchMaskedLM(files, read_vocabulary, config, choice)
+    model: MaskedLM = RUNTIMES[files.runtime].open(files, read_vocabulary, config, choice)
+    return model
 
 
 def _find(parsed: Reference, choice: ModelChoice, report: ProgressCallback) -> layout.ModelFiles:
@@ -111,8 +104,8 @@ def _find(parsed: Reference, choice: ModelChoice, report: ProgressCallback) -> l
         raise OptionError(
             f"{parsed.name} already names its ONNX file: leave out --onnx-file (onnx_file=)"
         )
-    if choice.onnx_file and runtime == "torch":
-        raise OptionError("an ONNX file was chosen together with the runtime torch: drop one")
+    if choice.onnx_file and runtime not in ("auto", "onnx"):
+        raise OptionError(f"an ONNX file was chosen with the runtime {runtime}: drop one")
     onnx_file = parsed.implied.get("onnx_file", choice.onnx_file)
     if parsed.kind == "hub":
         from fillmask_ui.models.hub_models import fetch_model
@@ -142,7 +135,7 @@ class AvailableModel:
     """A model that loads without network."""
 
     reference: str  # what to give to `load_model`
-    runtimes: tuple[str, ...]  # `onnx`, `torch` or both, the default first
+    runtimes: tuple[str, ...]  # keys of `RUNTIMES`, the default first
     size_bytes: int  # on disk: of the weights that it reads, of a cached one of all its files
     where: str  # `embedded` or `local cache`
     note: str = ""  # what a reader should know; "" for nothing
@@ -153,7 +146,7 @@ _INT8_NOTE = "smaller and faster; its numbers differ a little and may depend on 
 _EMBEDDED = (
     ("embedded", ("onnx", "torch"), "onnx/model.onnx", "float16 weights"),
     ("embedded:int8", ("onnx",), "onnx/model_int8.onnx", _INT8_NOTE),
-    ("embedded:torch", ("torch",), layout.WEIGHTS, "the same weights on PyTorch"),
+    ("embedded:torch", ("torch",), WEIGHTS, "the same weights on PyTorch"),
 )
 
 
@@ -170,14 +163,19 @@ def available_models() -> tuple[AvailableModel, ...]:
         for reference, runtimes, file, note in _EMBEDDED
     ]
     for reference, (folder, size) in cached_models().items():
-        endings = {Path(name).suffix for name in layout.names_in(folder)}
-        kinds = {"onnx": ".onnx", "torch": ".safetensors"}
-        own = tuple(runtime for runtime, ending in kinds.items() if ending in endings)
+        names = layout.names_in(folder)
+        own = tuple(runtime for runtime, row in RUNTIMES.items() if row.among(names))
         models.append(AvailableModel(reference, own, size, "local cache"))
-    if layout.has_torch():
-        return tuple(models)
-    note = "needs PyTorch: pip install 'fillmask-ui[torch]'"
-    return tuple(own if "onnx" in own.runtimes else replace(own, note=note) for own in models)
+    return tuple(map(_with_need, models))
+
+
+def _with_need(model: AvailableModel) -> AvailableModel:
+    """Noted where none of its runtimes is installed."""
+    rows = [RUNTIMES[runtime] for runtime in model.runtimes]
+    if any(row.is_installed for row in rows):
+        return model
+    needed = " or ".join(f"{row.title}: pip install '{row.install}'" for row in rows)
+    return replace(model, note=f"needs {needed}")
 
 
 @cache
@@ -186,6 +184,6 @@ def _embedded_bytes(file: str) -> int:
     from fillmask_ui.models.onnx_graph import read_graph
 
     folder = asset("model")
-    if file == layout.WEIGHTS:
+    if file == WEIGHTS:
         return (folder / file).stat().st_size
     return read_graph(folder / file, folder, "embedded").size_bytes

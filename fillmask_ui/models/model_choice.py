@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fillmask_ui.errors import ModelError, OptionError, unknown
-from fillmask_ui.models.model_files import INDEX, WEIGHTS
+from fillmask_ui.models.runtimes import INDEX, RUNTIMES, WEIGHTS
 from fillmask_ui.options import check_options, option
 
 
@@ -34,8 +34,10 @@ class ModelChoice:
     onnx_file: str | None = option(  # relative to the folder or to its `onnx/`
         None, "Which ONNX file of a folder or hub id.", label="ONNX file", metavar="NAME"
     )
-    # `onnx`, `torch`, or `auto`: ONNX where there is an ONNX file, else PyTorch
-    runtime: str = option("auto", "auto, onnx or torch.", choices=("auto", "onnx", "torch"))
+    # `auto`: the first that there is a file for
+    runtime: str = option(
+        "auto", f"What runs it: auto, {', '.join(RUNTIMES)}.", choices=("auto", *RUNTIMES)
+    )
     provider: str | None = option(None, "ONNX Runtime execution provider, such as CPU or CUDA.")
     device: str | None = option(None, "PyTorch device, such as cpu or cuda:0.")
     dtype: str | None = option(None, "PyTorch weights: float32, float16 or bfloat16.")

@@ -1,29 +1,19 @@
 """Which files make a model, in a folder on disk or on the hub, and what its `config.json` says."""
 
-import importlib.util
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fillmask_ui.errors import ModelError, OptionError, opening, unknown
+from fillmask_ui.errors import ModelError, opening
+from fillmask_ui.models.runtimes import INDEX, pick_weights
 
-# Known layouts. Names are relative to the root of the folder or repository.
-WEIGHTS = "model.safetensors"
-INDEX = "model.safetensors.index.json"
-ONNX = re.compile(r"(onnx/)?[^/]+\.onnx")
 TOKENIZER = re.compile(
     r"(tokenizer\.json|tokenizer_config\.json|special_tokens_map\.json|added_tokens\.json"
     r"|vocab\.(txt|json)|merges\.txt|[^/]+\.model)"
 )
 TOKENIZER_MARKS = {"tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json"}
-# Variants that `fillmask-ui quantize` writes, nearest to full precision first.
-_VARIANTS = [
-    f"onnx/model_{own}.onnx" for own in ("fp16", "int8", "qdq", "int8_channel", "int8_tensor", "q4")
-]
-_PICKLE = re.compile(r"[^/]+\.(bin|pt|pth|ckpt|pkl|h5|msgpack)")
 
 
 @dataclass(frozen=True)
@@ -32,14 +22,10 @@ class ModelFiles:
 
     name: str  # of the model in signatures and messages
     folder: Path  # root that everything lies in; nothing outside is ever read as weights
-    weights: tuple[Path, ...]  # the ONNX file, or the safetensors files that PyTorch loads
+    runtime: str  # what runs these weights, a key of `RUNTIMES`
+    weights: tuple[Path, ...]  # the file, or all that an index names
     tokenizer: Path | None  # folder of the tokenizer, None if it still has to be named
     commit: str = ""  # of the repository, if it came from the hub
-
-    @property
-    def runtime(self) -> str:
-        """What runs these weights: `onnx` or `torch`."""
-        return "onnx" if self.weights[0].suffix == ".onnx" else "torch"
 
 
 def files_in_folder(
@@ -47,15 +33,15 @@ def files_in_folder(
 ) -> ModelFiles:
     """What a folder in Hugging Face layout holds for a runtime; errors as of `pick_weights`."""
     names = names_in(folder)
-    weights = {pick_weights(name, names, runtime, onnx_file)}
-    if INDEX in weights:
-        weights = index_parts(folder / INDEX)
-        if missing := sorted(weights.difference(names)):
-            raise ModelError(
-                f"{folder / INDEX} names parts that are not in its folder: {', '.join(missing)}"
-            )
+    picked = pick_weights(name, names, runtime, onnx_file)
+    weights = index_parts(folder / picked.file) or {picked.file}
+    if missing := sorted(weights.difference(names)):
+        raise ModelError(
+            f"{folder / picked.file} names parts that are not in its folder: {', '.join(missing)}"
+        )
     paths = tuple(folder / weight for weight in sorted(weights))
-    return ModelFiles(name, folder, paths, folder if has_tokenizer(folder) else None)
+    tokenizer = folder if has_tokenizer(folder) else None
+    return ModelFiles(name, folder, picked.runtime, paths, tokenizer)
 
 
 def names_in(folder: Path) -> list[str]:
@@ -69,74 +55,15 @@ def has_tokenizer(folder: Path) -> bool:
     return any((folder / file).is_file() for file in TOKENIZER_MARKS)
 
 
-def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str | None) -> str:
-    """Which of the files to load: an ONNX file, `model.safetensors`, or the index of its parts.
-
-    The runtime `auto` takes the ONNX file if there is one: `onnx_file`, relative to the root or to
-    `onnx/`, else `model.onnx`, the only one, or the nearest to full precision that `fillmask-ui
-    quantize` wrote. A ModelError if there are no weights for the runtime, or only pickles; an
-    OptionError if `onnx_file` is not there, or has to be given.
-
-    >>> names = ["model.safetensors", "onnx/model.onnx", "onnx/model_int8.onnx"]
-    >>> pick_weights("m", names, "auto", None), pick_weights("m", names, "torch", None)
-    ('onnx/model.onnx', 'model.safetensors')
-    >>> pick_weights("m", ["onnx/model_int8.onnx", "onnx/model_qdq.onnx"], "auto", None)
-    'onnx/model_qdq.onnx'
-    """
-    graphs = [file for file in names if ONNX.fullmatch(file)]
-    safetensors = next((file for file in (WEIGHTS, INDEX) if file in names), None)
-    if runtime != "torch" and (graphs or onnx_file is not None):
-        stem = "model" if onnx_file is None else onnx_file.removesuffix(".onnx")
-        for choice in (f"{stem}.onnx", f"onnx/{stem}.onnx"):
-            if choice in graphs:
-                return choice
-        if onnx_file is not None:
-            raise OptionError(unknown(f"ONNX file of {name}", onnx_file, graphs))
-        if len(graphs) == 1:
-            return graphs[0]
-        if {*graphs}.issubset(_VARIANTS):
-            return min(graphs, key=_VARIANTS.index)
-        raise OptionError(
-            f"{name} has several ONNX files and none is called model.onnx; choose one with "
-            f"--onnx-file (onnx_file=): {', '.join(graphs)}"
-        )
-    if safetensors and runtime != "onnx":
-        return safetensors
-    if safetensors or graphs:
-        own, other = ("no ONNX file", "torch") if safetensors else ("ONNX files alone", "onnx")
-        raise ModelError(f"{name} has {own}: use the runtime {other}")
-    if pickles := sorted(file for file in names if _PICKLE.fullmatch(file)):
-        raise ModelError(
-            f"{name} has its weights only in {', '.join(pickles[:3])}: loading such a file can run "
-            "any code, so only .safetensors and .onnx are read; look for a converted revision"
-        )
-    raise ModelError(
-        f"{name} holds no weights: model.safetensors, model.onnx or onnx/model.onnx is wanted "
-        "beside config.json and the tokenizer"
-    )
-
-
-def index_parts(index: Path) -> set[str]:
-    """Names of the safetensors files that an index of parts names, at least one."""
-    parts = _read_object(index).get("weight_map")
+def index_parts(path: Path) -> set[str]:
+    """Names of the safetensors files that an index of parts names; none for any other file."""
+    if path.name != INDEX:
+        return set()
+    parts = _read_object(path).get("weight_map")
     names = [str(part) for part in parts.values()] if isinstance(parts, dict) else []
     if not names or not all(name.endswith(".safetensors") for name in names):
-        raise ModelError(f"{index} names no parts, or others than .safetensors: fetch it again")
+        raise ModelError(f"{path} names no parts, or others than .safetensors: fetch it again")
     return set(names)
-
-
-def has_torch() -> bool:
-    """Whether PyTorch is installed."""
-    return importlib.util.find_spec("torch") is not None
-
-
-def need_torch(name: str) -> None:
-    """A ModelError that says how to install PyTorch, if it is not."""
-    if not has_torch():
-        raise ModelError(
-            f"{name} runs on PyTorch, which is not installed: "
-            "pip install 'fillmask-ui[torch]', or choose a model with an ONNX file"
-        )
 
 
 # Architectures that count positions from pad_token_id + 1, so that many rows of the position

@@ -9,23 +9,22 @@ A graph that was cut down to the asked positions is kept in the user's cache, wi
 which stay where they are; a model that was loaded once loads again without being parsed.
 """
 
-import contextlib
 import hashlib
 import json
 import os
-import zlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fillmask_ui.errors import DataError, ModelError, opening
 from fillmask_ui.files import finished_file, user_folder
-from fillmask_ui.models.weights import tensor_ranges, weights_sha256
+from fillmask_ui.models.weights import weights_sha256
 
 # The hub's client puts a file of this name into the store that repositories of its cache share.
 _STORE_MARK = ".huggingface-shared-blobs"
-_CUT_VERSION = "4"  # raised when graphs are cut or kept in another way
+_CUT_VERSION = "5"  # raised when graphs are cut or kept in another way
 _KEPT = ("precision", "parameters", "scales_by_call", "size_bytes", "logits", "width")
 
 
@@ -61,18 +60,14 @@ class Homes:
         """A file's path in `folder`."""
         return home.resolve().relative_to(self.folder).as_posix()
 
-    def layout(self) -> dict[str, Any]:
-        """Of each file the path in `folder`, bytes, a checksum of where its tensors lie."""
+    def state(self) -> dict[str, list[Any]]:
+        """Of each file the path in `folder`, its size, and when it was last written."""
         homes = {"": self.path, **self.others}
-        sums = {key: zlib.crc32(repr(tensors_in(home)).encode()) for key, home in homes.items()}
+        stats = {key: home.stat() for key, home in homes.items()}
         return {
-            key: [self.target(home), home.stat().st_size, sums[key]] for key, home in homes.items()
+            key: [self.target(homes[key]), own.st_size, own.st_mtime_ns]
+            for key, own in stats.items()
         }
-
-
-def tensors_in(path: Path) -> list[tuple[int, int]]:
-    """First byte and end of each tensor in a safetensors file; nothing of files of other kinds."""
-    return tensor_ranges(path) if path.suffix == ".safetensors" else []
 
 
 def find_homes(path: Path, root: Path, locations: Iterable[str], name: str) -> Homes:
@@ -84,85 +79,63 @@ def find_homes(path: Path, root: Path, locations: Iterable[str], name: str) -> H
 
 
 def read_cut(path: Path, root: Path, name: str, key: tuple[str, ...]) -> GraphSource | None:
-    """The cut graph of an ONNX file from the cache, None if there is none that fits.
+    """The cut graph of an ONNX file from the user's cache, None if there is none that fits.
 
     `key` is what else shapes it: versions and options of the runtime.
     """
-    entry = read_entry(weights_sha256([path]), *key)
-    if entry is None:
+    try:
+        stored = _cut_path(path, key).read_bytes()
+    except (OSError, DataError):
+        return None
+    digest, entry = stored[:32], stored[32:]
+    if hashlib.sha256(entry).digest() != digest:  # half written when the power failed
         return None
     header, _, content = entry.partition(b"\n")
     known = json.loads(header)
-    layout = known.pop("layout")
-    homes = find_homes(path, root, filter(None, layout), name)
-    # The same graph, its weights under other names or at other places.
-    if homes.layout() != layout:
+    state = known.pop("state")
+    homes = find_homes(path, root, filter(None, state), name)
+    if homes.state() != state:  # other weights beside the same graph
         return None
     return GraphSource(homes.files, content, homes.folder, **known)
 
 
 def keep_cut(source: GraphSource, homes: Homes, key: tuple[str, ...]) -> None:
-    """Put a cut graph into the cache."""
-    header = {name: getattr(source, name) for name in _KEPT} | {"layout": homes.layout()}
+    """Put a cut graph into the user's cache, if that can be written."""
+    header = {name: getattr(source, name) for name in _KEPT} | {"state": homes.state()}
     entry = json.dumps(header).encode() + b"\n" + source.content
-    write_entry(entry, weights_sha256([homes.path]), *key)
-
-
-def read_entry(*key: str) -> bytes | None:
-    """What the user's cache holds under a key; None for nothing, or for a torn file."""
-    try:
-        stored = _entry_path(key).read_bytes()
-    except (OSError, DataError):
-        return None
-    digest, content = stored[:32], stored[32:]
-    return content if hashlib.sha256(content).digest() == digest else None
-
-
-def write_entry(content: bytes, *key: str) -> None:
-    """Keep something, if the cache folder can be written."""
-    with contextlib.suppress(OSError, DataError):
-        path = _entry_path(key)
+    with suppress(OSError, DataError):
+        path = _cut_path(homes.path, key)
         path.parent.mkdir(parents=True, exist_ok=True)
         with finished_file(path) as draft:
-            draft.write_bytes(hashlib.sha256(content).digest() + content)
+            draft.write_bytes(hashlib.sha256(entry).digest() + entry)
 
 
-def _entry_path(key: tuple[str, ...]) -> Path:
-    name = hashlib.sha256("\0".join((_CUT_VERSION, *key)).encode()).hexdigest()[:32]
+def _cut_path(graph: Path, key: tuple[str, ...]) -> Path:
+    parts = (_CUT_VERSION, weights_sha256([graph]), *key)
+    name = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
     return user_folder("cache") / "graphs" / name
 
 
 def _inside(path: Path, root: Path, location: str, name: str) -> Path:
-    """Where an external location lies, if that is inside the model's folder."""
+    """Where an external location lies, if that is inside the model's folder.
+
+    In a snapshot of the hub's cache the files are links to where the client keeps their content:
+    `blobs/` beside `snapshots/`, or a marked store that all repositories share.
+    """
     # `..` is taken out by the names alone, before any link is followed.
     base = Path(os.path.normpath(root.absolute()))
     target = Path(os.path.normpath(path.parent.absolute() / location.replace("\\", "/")))
+    allowed = [base]
+    if base.parent.name == "snapshots":
+        repository = base.parent.parent
+        store = repository.parent / "blobs"
+        allowed += [repository / "blobs", *([store] if (store / _STORE_MARK).is_file() else [])]
     if target.is_relative_to(base):
         with opening("a model", target):
-            target.stat()
-            real = target.resolve()
-        if real.is_relative_to(base.resolve()) or _is_hub_blob(target, base):
+            real = target.resolve(strict=True)
+        if any(real.is_relative_to(folder.resolve()) for folder in allowed):
             return root / target.relative_to(base)
     raise ModelError(
         f"{path} takes its weights from {location!r}, outside the folder of {name}: that is "
         "never read; put the weights themselves into the model's folder"
     )
-
-
-def _is_hub_blob(path: Path, folder: Path) -> bool:
-    """Whether a file of a snapshot in the hub's cache is where the client keeps it.
-
-    That is in `blobs/` beside `snapshots/`; what lies there may be a link into a marked store that
-    all repositories share.
-    """
-    if folder.parent.name != "snapshots":
-        return False
-    repository = folder.parent.parent
-    own, store = repository / "blobs", repository.parent / "blobs"
-    real = path.resolve()
-    if real.is_relative_to(own.resolve()):
-        return True
-    if not path.is_symlink() or not (store / _STORE_MARK).is_file():
-        return False
-    first = Path(os.path.normpath(path.parent.absolute() / path.readlink()))
-    return first.parent.resolve() == own.resolve() and real.is_relative_to(store.resolve())

@@ -12,8 +12,9 @@ from onnx import GraphProto, ModelProto, TensorProto
 from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 
 from fillmask_ui.errors import ModelError, opening
-from fillmask_ui.models.onnx_files import GraphSource, Homes, find_homes, tensors_in
+from fillmask_ui.models.onnx_files import GraphSource, Homes, find_homes
 from fillmask_ui.models.runtime_model import TOLERANCE
+from fillmask_ui.models.weights import read_header
 from fillmask_ui.onnx_tools.asked_positions import gather_asked, states_at_asked
 from fillmask_ui.onnx_tools.external_weights import point_into
 from fillmask_ui.onnx_tools.graph_edits import read_as_stored
@@ -97,10 +98,14 @@ def read_graph(path: Path, root: Path, name: str) -> ParsedGraph:
     """
     model = _parse(path)
     homes = find_homes(path, root, _locations(model), name)
-    tensors = {location: tensors_in(home) for location, home in homes.others.items()}
+    tensors = {
+        location: read_header(home)
+        for location, home in homes.others.items()
+        if home.suffix == ".safetensors"
+    }
     for location, offset, length in _pieces(model, homes.others):
-        ranges = tensors[location]
-        if ranges and not any(own <= offset and offset + length <= end for own, end in ranges):
+        end, known = offset + length, tensors.get(location)
+        if known and not any(own.start <= offset and end <= own.end for own in known):
             raise ModelError(
                 f"{homes.others[location]} has no tensor at byte {offset:,}, and {path} takes "
                 "weights from there: the two do not belong together; fetch both again"

@@ -19,11 +19,11 @@ from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.model_files import ModelFiles
 from fillmask_ui.models.runtime_model import FULL_LOGITS, TOLERANCE, RuntimeModel
 from fillmask_ui.models.weights import (
+    read_header,
     refuse_mismatched,
     refuse_missing,
     refuse_more_layers,
     stored_precision,
-    tensor_names,
     total_bytes,
 )
 from fillmask_ui.protocol import MaskedLM, PairLogits
@@ -107,7 +107,8 @@ class TorchMaskedLM(RuntimeModel):
     @cached_property
     def predicts_next(self) -> bool:
         """Whether weights of BERT's head for next sentences are among those on disk."""
-        return any("seq_relationship." in name for name in tensor_names(self.files.weights))
+        tensors = (tensor for path in self.files.weights for tensor in read_header(path))
+        return any("seq_relationship." in tensor.name for tensor in tensors)
 
     @cached_property
     def _pretrained(self) -> Any:

@@ -5,11 +5,10 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
-
-from safetensors import safe_open
+from typing import NamedTuple
 
 from fillmask_ui.errors import ModelError, opening
 
@@ -49,37 +48,37 @@ def total_bytes(paths: Iterable[Path]) -> int:
     return sum(path.stat().st_size for path in paths)
 
 
-def tensor_ranges(path: Path) -> list[tuple[int, int]]:
-    """First byte and end of each tensor in a safetensors file, in order."""
+class Tensor(NamedTuple):
+    """What the header of a safetensors file says of a tensor."""
+
+    start: int  # its first byte in the file
+    end: int
+    name: str
+    kind: str  # `F16`, `I8`, ...
+    shape: tuple[int, ...]
+
+
+def read_header(path: Path) -> list[Tensor]:
+    """The tensors of a safetensors file, in the order of their bytes."""
     with opening("a model", path), path.open("rb") as file:
         content = file.read(min(int.from_bytes(file.read(8), "little"), path.stat().st_size))
-        header, start = json.loads(content), 8 + len(content)
+        header, first = json.loads(content), 8 + len(content)
         header.pop("__metadata__", None)
-        pairs = [own["data_offsets"] for own in header.values()]
-        return sorted((start + first, start + end) for first, end in pairs)
-
-
-def _tensors(paths: Iterable[Path]) -> Iterator[tuple[str, str, int]]:
-    """Name, type and count of numbers of each tensor; a ModelError for a broken file."""
-    for path in paths:
-        with opening("a model", path), safe_open(path, framework="numpy") as file:
-            for name in file.keys():  # noqa: SIM118 - it cannot be iterated over
-                own = file.get_slice(name)
-                yield name, own.get_dtype(), math.prod(own.get_shape())
+        tensors = []
+        for name, own in header.items():
+            start, end = own["data_offsets"]
+            shape = tuple(own["shape"])
+            tensors.append(Tensor(first + start, first + end, name, own["dtype"], shape))
+        return sorted(tensors)
 
 
 def stored_precision(paths: Iterable[Path]) -> str:
     """The type that most weights are stored in; float32 if none is of a known type."""
     sizes = Counter[str]()
-    for _, kind, numbers in _tensors(paths):
-        if kind in _NAMES:
-            sizes[_NAMES[kind]] += numbers
+    for tensor in (own for path in paths for own in read_header(path)):
+        if tensor.kind in _NAMES:
+            sizes[_NAMES[tensor.kind]] += math.prod(tensor.shape)
     return max(sizes, key=lambda kind: sizes[kind], default="float32")
-
-
-def tensor_names(paths: Iterable[Path]) -> list[str]:
-    """Names of all tensors in some safetensors files."""
-    return [name for name, _, _ in _tensors(paths)]
 
 
 def refuse_mismatched(

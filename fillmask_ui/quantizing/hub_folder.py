@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.errors import DataError, OptionError, opening
 from fillmask_ui.files import write_text, writing
-from fillmask_ui.models.model_files import TOKENIZER, WEIGHTS, ModelFiles
+from fillmask_ui.models.model_files import TOKENIZER, ModelFiles
 from fillmask_ui.models.runtime_model import RuntimeModel
+from fillmask_ui.models.runtimes import WEIGHTS
 from fillmask_ui.quantizing.model_card import variants_card
 from fillmask_ui.runs.store import is_locked, lock_file
 

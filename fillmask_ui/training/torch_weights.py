@@ -19,7 +19,8 @@ from fillmask_ui.files import asset, write_text
 from fillmask_ui.models.hub_models import fetch_model
 from fillmask_ui.models.loading_progress import quiet_transformers, silent
 from fillmask_ui.models.model_choice import parse_reference
-from fillmask_ui.models.model_files import WEIGHTS, files_in_folder
+from fillmask_ui.models.model_files import files_in_folder
+from fillmask_ui.models.runtimes import WEIGHTS
 from fillmask_ui.models.torch_model import plain_config
 from fillmask_ui.models.vocabulary import read_tokenizer
 from fillmask_ui.models.weights import refuse_mismatched

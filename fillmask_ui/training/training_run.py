@@ -28,8 +28,9 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation.rows import MOST_VOCABULARY
 from fillmask_ui.files import write_text
 from fillmask_ui.models.loading_progress import quiet_transformers
-from fillmask_ui.models.model_files import INDEX, ONNX, WEIGHTS, ModelConfig, names_in, read_config
+from fillmask_ui.models.model_files import ModelConfig, names_in, read_config
 from fillmask_ui.models.runtime_model import check_threads
+from fillmask_ui.models.runtimes import RUNTIMES
 from fillmask_ui.schema import from_json
 from fillmask_ui.training.corpus import CorpusPart, Paragraphs, read_paragraphs, tokenize
 from fillmask_ui.training.torch_weights import (
@@ -270,12 +271,12 @@ def _refuse_model(folder: Path) -> None:
     """An `OptionError` for a folder with a model that no run has made."""
     if (folder / "run.json").exists() or (folder / "checkpoint.pt").exists():
         return
-    for name in names_in(folder):
-        if name in (WEIGHTS, INDEX) or ONNX.fullmatch(name):
-            raise OptionError(
-                f"{folder} holds a model ({name}), which the training would replace: name another "
-                "folder with --output"
-            )
+    files = names_in(folder)
+    if found := [name for row in RUNTIMES.values() for name in row.among(files)]:
+        raise OptionError(
+            f"{folder} holds a model ({found[0]}), which the training would replace: name another "
+            "folder with --output"
+        )
 
 
 def _refuse_another_start(request: RunRequest, before: StoredRequest) -> None:

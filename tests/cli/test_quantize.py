@@ -100,7 +100,7 @@ def test_wrong_input_is_said(fillmask, bert, tmp_path, arguments, code, message)
 
 def test_a_checkpoint_of_pytorch_needs_it(fillmask, tiny_models, tmp_path, monkeypatch):
     source = tiny_models.without_onnx("bert")
-    monkeypatch.setattr("fillmask_ui.models.model_files.has_torch", lambda: False)
+    monkeypatch.setattr("fillmask_ui.models.runtimes.find_spec", lambda name: None)
     for arguments in (("quantize", "--scheme", "int8", "--no-measure"), ("export",)):
         done = fillmask(*arguments[:1], source, "-o", tmp_path / "out", *arguments[1:])
         assert done.returncode == 1

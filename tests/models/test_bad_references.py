@@ -24,7 +24,7 @@ from fillmask_ui.models import load_model
         ({"provider": "cpu", "runtime": "torch"}, "belongs to the runtime onnx"),
         ({"graph_optimization": "most"}, r"unknown graph optimization .*; known: all, basic"),
         ({"onnx_file": "other"}, r"unknown ONNX file .*; known: onnx/model\.onnx"),
-        ({"onnx_file": "model", "runtime": "torch"}, "together with the runtime torch"),
+        ({"onnx_file": "model", "runtime": "torch"}, "was chosen with the runtime torch"),
     ],
 )
 def test_unknown_options(tiny_models, options, message):
@@ -59,9 +59,9 @@ def test_several_onnx_files_and_none_is_the_obvious_one(copy):
 def test_a_runtime_that_the_folder_lacks(copy, tiny_models):
     folder = copy()
     (folder / "model.safetensors").unlink()
-    with pytest.raises(ModelError, match="has ONNX files alone"):
+    with pytest.raises(ModelError, match="no weights for the runtime torch: use the runtime onnx"):
         load_model(folder, runtime="torch")
-    with pytest.raises(ModelError, match="has no ONNX file"):
+    with pytest.raises(ModelError, match="no weights for the runtime onnx: use the runtime torch"):
         load_model(tiny_models.without_onnx("bert"), runtime="onnx")
 
 

@@ -18,7 +18,6 @@ from onnx import TensorProto, helper, numpy_helper
 from tiny_models import FAMILIES, batch_of, quiet, texts_for
 
 from fillmask_ui.models import load_model
-from fillmask_ui.models.onnx_files import read_entry, write_entry
 from fillmask_ui.models.runtime_model import FULL_LOGITS
 from fillmask_ui.onnx_tools.asked_positions import ASKED, gather_asked
 
@@ -349,28 +348,3 @@ def test_the_cached_graph_follows_the_weights(variant, own_cache):
     data.write_bytes(values.tobytes())
     check(folder)
     assert len(entries(own_cache)) == 1
-
-
-def test_entries_of_two_writers(own_cache):
-    """What is read is whole, whichever of them wrote last."""
-    script = (
-        "import sys; from fillmask_ui.models.onnx_files import write_entry\n"
-        "for n in range(60): write_entry(bytes([n]) * 200_000, 'key')"
-    )
-    writers = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(2)]
-    seen = set()
-    while any(writer.poll() is None for writer in writers):
-        content = read_entry("key")
-        if content is not None:
-            assert len(content) == 200_000
-            assert len(set(content)) == 1
-            seen.add(content[0])
-    assert [writer.wait() for writer in writers] == [0, 0]
-    assert read_entry("key") == bytes([59]) * 200_000
-    assert not [path for path in (own_cache / "graphs").iterdir() if path.name[0] == "."]
-
-
-def test_an_entry_with_another_key_is_another(own_cache):
-    write_entry(b"one", "a", "b")
-    assert read_entry("ab") is None
-    assert read_entry("a", "b") == b"one"

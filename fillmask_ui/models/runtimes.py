@@ -1,0 +1,153 @@
+"""What runs models: a table. A new runtime is a class in a file of its own, and a row here.
+
+The class is a `RuntimeModel`; it is imported when a model needs it.
+"""
+
+import importlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+from fillmask_ui.errors import ModelError, OptionError, unknown
+
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"  # of weights in several files
+_PICKLE = re.compile(r"[^/]+\.(bin|pt|pth|ckpt|pkl|h5|msgpack)")
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """One library that runs models. Names of files are relative to the folder of a model."""
+
+    title: str
+    package: str  # the module that has to be installed
+    model: str  # `module:class` of its `RuntimeModel`
+    reads: str  # what its files are called, a regular expression
+    names: tuple[str, ...]  # the file that is meant where there are several, the first of these
+    variants: tuple[str, ...] = ()  # or else of these, where there are no others
+    beside: str = ""  # `module:function`: the names of what a file needs beside it, given its path
+    install: str = ""  # what to give to pip
+
+    @property
+    def is_installed(self) -> bool:
+        return find_spec(self.package) is not None
+
+    def need(self, name: str) -> None:
+        """A ModelError that says how to install it for the model `name`, if it is missing."""
+        if not self.is_installed:
+            raise ModelError(
+                f"{name} runs on {self.title}, which is not installed: "
+                f"pip install '{self.install}', or choose a model with an ONNX file"
+            )
+
+    def among(self, names: Sequence[str]) -> list[str]:
+        """Those of the files that it reads."""
+        return [name for name in names if re.fullmatch(self.reads, name)]
+
+    def open(self, *arguments: Any) -> Any:
+        """A `RuntimeModel`, of the arguments of its class."""
+        return _imported(self.model)(*arguments)
+
+    def needed_beside(self, file: Any) -> set[str]:
+        """Names of the files that one needs beside it, relative to its own folder."""
+        names: set[str] = _imported(self.beside)(file) if self.beside else set()
+        return names
+
+
+# In the order in which `auto` looks for their files.
+RUNTIMES: dict[str, Runtime] = {
+    "onnx": Runtime(
+        title="ONNX Runtime",
+        package="onnxruntime",
+        model="fillmask_ui.models.onnx_model:OnnxMaskedLM",
+        reads=r"(onnx/)?[^/]+\.onnx",
+        names=("model.onnx", "onnx/model.onnx"),
+        # As `fillmask-ui quantize` writes them, nearest to full precision first.
+        variants=(
+            "onnx/model_fp16.onnx",
+            "onnx/model_int8.onnx",
+            "onnx/model_qdq.onnx",
+            "onnx/model_int8_channel.onnx",
+            "onnx/model_int8_tensor.onnx",
+            "onnx/model_q4.onnx",
+        ),
+        beside="fillmask_ui.models.onnx_graph:external_locations",
+        install="onnxruntime",
+    ),
+    "torch": Runtime(
+        title="PyTorch",
+        package="torch",
+        model="fillmask_ui.models.torch_model:TorchMaskedLM",
+        reads=rf"{re.escape(WEIGHTS)}|{re.escape(INDEX)}",
+        names=(WEIGHTS, INDEX),
+        beside="fillmask_ui.models.model_files:index_parts",
+        install="fillmask-ui[torch]",
+    ),
+}
+
+
+class Weights(NamedTuple):
+    """Which file of a model is loaded, by which runtime."""
+
+    runtime: str
+    file: str
+
+
+def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str | None) -> Weights:
+    """Which of the files `names` of a model to load.
+
+    The runtime `auto` is the first that has a file; `onnx_file` is relative to the root or to
+    `onnx/`.
+
+    Raises:
+        ModelError: if there are no weights for the runtime, or only pickles.
+        OptionError: if `onnx_file` does not exist, or one has to be named.
+
+    >>> pick_weights("m", ["model.safetensors", "onnx/model.onnx"], "auto", None)
+    Weights(runtime='onnx', file='onnx/model.onnx')
+    >>> pick_weights("m", ["onnx/model_int8.onnx", "onnx/model_qdq.onnx"], "auto", None).file
+    'onnx/model_int8.onnx'
+    """
+    if onnx_file is not None:
+        stem, graphs = onnx_file.removesuffix(".onnx"), RUNTIMES["onnx"].among(names)
+        for file in (f"{stem}.onnx", f"onnx/{stem}.onnx"):
+            if file in graphs:
+                return Weights("onnx", file)
+        raise OptionError(unknown(f"ONNX file of {name}", onnx_file, graphs))
+    found = {own: files for own, row in RUNTIMES.items() if (files := row.among(names))}
+    for own in RUNTIMES if runtime == "auto" else (runtime,):
+        if own in found:
+            return Weights(own, _meant(name, RUNTIMES[own], found[own]))
+    if found:
+        raise ModelError(
+            f"{name} has no weights for the runtime {runtime}: use the runtime {' or '.join(found)}"
+        )
+    if pickles := sorted(file for file in names if _PICKLE.fullmatch(file)):
+        raise ModelError(
+            f"{name} has its weights only in {', '.join(pickles[:3])}: loading such a file can run "
+            "any code, so only .safetensors and .onnx are read; look for a converted revision"
+        )
+    raise ModelError(
+        f"{name} holds no weights: model.safetensors, model.onnx or onnx/model.onnx is wanted "
+        "beside config.json and the tokenizer"
+    )
+
+
+def _meant(name: str, runtime: Runtime, files: Sequence[str]) -> str:
+    choices = [own for own in runtime.names if own in files]
+    if not choices and {*files}.issubset(runtime.variants):
+        choices = [own for own in runtime.variants if own in files]
+    if not choices and len(files) > 1:
+        raise OptionError(
+            f"{name} has several files for {runtime.title} and none is called "
+            f"{runtime.names[0]}; choose one with --onnx-file (onnx_file=): {', '.join(files)}"
+        )
+    return (*choices, *files)[0]
+
+
+def _imported(place: str) -> Callable[..., Any]:
+    module, _, name = place.partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return found
