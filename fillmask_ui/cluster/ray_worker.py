@@ -63,6 +63,8 @@ class Worker:
         )
         lines, tokens = [], 0
         for row in evaluate(model, examples, task.config, baseline=baseline, done=done):
+            if isinstance(row, Heartbeat):
+                continue
             running.add(row)
             lines.append(dump_row(row, checksums[row.id]))
             tokens += 0 if isinstance(row, SkippedText) else len(row.scores.nll_nats)
