@@ -69,7 +69,7 @@ def own_options(kind: Any) -> Iterator[OwnOption]:
         if shown is None:
             yield from own_options(own)
         else:
-            yield OwnOption(entry.name, own, entry.default, shown)
+            yield OwnOption(entry.name, str if shown.choices else own, entry.default, shown)
 
 
 def configured(kind: Any, values: dict[str, Any]) -> Any:
@@ -124,7 +124,7 @@ def check_options(configuration: Any) -> None:
         fits = isinstance(value, kind) and not (isinstance(value, bool) and kind is not bool)
         if wanted and not (fits and (not isinstance(value, float) or math.isfinite(value))):
             raise OptionError(f"{words} must be {wanted}; it was {repr(value)[:100]}")
-        if own.choices and value not in own.choices:
+        if own.choices and getattr(value, "name", value) not in own.choices:
             raise OptionError(unknown(words, value, own.choices))
         if own.least is not None and value < own.least:
             raise OptionError(f"{words} must be at least {own.least:g}; it was {value:g}")

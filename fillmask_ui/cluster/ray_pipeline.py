@@ -281,7 +281,7 @@ def _opened(
         recorder.check_models(model, baseline)
         config = recorder.info.config
         config = replace(config, batch_tokens=config.batch_tokens or DEFAULT_BATCH_TOKENS)
-        parts = PARTS if config.scheme.covers_the_text else 1
+        parts = PARTS if config.metric.covers_the_text else 1
         task = CellTask(recorder.name, source, config, parts, ray.put(dict(recorder.stored)))
         found.append(OpenCell(recorder, task, opened.enter_context(ExitStack())))
     for each in found:

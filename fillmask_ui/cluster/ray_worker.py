@@ -12,7 +12,7 @@ import ray
 
 from fillmask_ui.cluster.ray_blocks import CellTask, examples_of, told_error
 from fillmask_ui.cluster.ray_machines import Placed, load_placed
-from fillmask_ui.evaluation import RunningSummary, evaluate
+from fillmask_ui.evaluation import Heartbeat, RunningSummary, evaluate
 from fillmask_ui.evaluation.measure import windows_of
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, SkippedText

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from fillmask_ui.errors import OptionError
@@ -33,11 +34,12 @@ class EvaluationConfig:
     Raises:
         OptionError: for a value outside its range, or an option that the metric does not have.
 
-    >>> EvaluationConfig("suffix", suffix_tokens=3, seed=1).scheme
+    >>> EvaluationConfig("suffix", suffix_tokens=3, seed=1).metric
     Suffix(suffix_tokens=3)
     """
 
-    metric: str = option(
+    # With its own options; given by its name and these, or as it is.
+    metric: Metric = option(  # noqa: RUF009 - it is a field
         "cross-entropy",
         f"{', '.join([*METRICS][:-1])} or {[*METRICS][-1]}.",
         choices=tuple(METRICS),
@@ -50,23 +52,24 @@ class EvaluationConfig:
     batch_tokens: int | None = option(
         None, "Tokens of a padded batch; 512 by default.", metavar="N", least=1
     )
-    scheme: Metric = field(default_factory=CrossEntropy)  # the metric with its own options
     protocol: int = PROTOCOL_VERSION  # by which it is measured; older ones stand in stored runs
 
     def __init__(
         self,
-        metric: str = "cross-entropy",
+        metric: str | Metric = "cross-entropy",
         *,
         seed: int = 42,
         max_tokens: int | None = None,
         batch_tokens: int | None = None,
-        scheme: Metric | None = None,
         protocol: int = PROTOCOL_VERSION,
         **own: Any,
     ) -> None:
+        if "scheme" in own:
+            warnings.warn("scheme= is now metric=", DeprecationWarning, stacklevel=2)
+            metric = own.pop("scheme") or metric
         values = {"seed": seed, "max_tokens": max_tokens, "batch_tokens": batch_tokens}
-        scheme = scheme or make_metric(metric, own)
-        vars(self).update(metric=metric, scheme=scheme, protocol=protocol, **values)
+        made = make_metric(metric, own) if isinstance(metric, str) else replace(metric, **own)
+        vars(self).update(metric=made, protocol=protocol, **values)
         check_options(self)
         check_seed(seed)
 
@@ -78,7 +81,7 @@ class EvaluationConfig:
     @property
     def mask_stream(self) -> str:
         """Whether masks depend on the text alone, or on all texts before it."""
-        return getattr(self.scheme, "mask_stream", "text")
+        return getattr(self.metric, "mask_stream", "text")
 
     def resolved(self, *longest: int) -> EvaluationConfig:
         """With `max_tokens` set to what all the models can take; more is an `OptionError`."""
@@ -98,8 +101,8 @@ class EvaluationConfig:
         >>> print(EvaluationConfig("pseudo-perplexity", max_tokens=512).signature)
         metric:pseudo-perplexity|within-word:no|max:512|v:2
         """
-        parts = [f"metric:{self.metric}", *self.scheme.signature]
-        if self.scheme.seeded:
+        parts = [f"metric:{self.metric.name}", *self.metric.signature]
+        if self.metric.seeded:
             parts.append(f"seed:{self.seed}")
         parts.append(f"max:{self.max_tokens or 'model'}")
         if self.protocol == 1:
@@ -111,8 +114,8 @@ class EvaluationConfig:
 
         The options of the first metrics are always there, with their defaults for any other.
         """
-        values: dict[str, Any] = {"metric": self.metric}
-        for metric in (CrossEntropy(), PseudoPerplexity(), Suffix(), self.scheme):
+        values: dict[str, Any] = {"metric": self.metric.name}
+        for metric in (CrossEntropy(), PseudoPerplexity(), Suffix(), self.metric):
             values |= asdict(metric)
         for name in ("seed", "max_tokens", "batch_tokens"):
             values[name] = getattr(self, name)

@@ -68,7 +68,7 @@ class SeededMasks:
 
     def hide(self, encoding: Encoding, example_id: int) -> HiddenTokens:
         rng = generator(self.config.seed, example_id)
-        return self.config.scheme.hide(encoding, self.vocabulary, rng)
+        return self.config.metric.hide(encoding, self.vocabulary, rng)
 
 
 def evaluate(
@@ -116,7 +116,7 @@ def evaluate(
     batch_tokens = config.batch_tokens or DEFAULT_BATCH_TOKENS
     workers = min(getattr(model, "concurrent_calls", 1) for model in models)
     budget, seed = Budget(LOGIT_BYTES), config.seed
-    scorers = [config.scheme.scorer(lane.models, batch_tokens, budget, seed) for lane in lanes]
+    scorers = [config.metric.scorer(lane.models, batch_tokens, budget, seed) for lane in lanes]
     cut = _windows(_prepare_all(lanes, _numbered(examples), config))
     others: dict[int, EvaluatedText] = {}
     tokens = 0
@@ -130,7 +130,7 @@ def evaluate(
                 if step.waits:
                     others[row.id] = row
                 else:
-                    yield replace(row, other=others.pop(row.id, None), metric=config.metric)
+                    yield replace(row, other=others.pop(row.id, None), metric=config.metric.name)
             tokens += 0 if step.waits else step.what.tokens(known)
             if heartbeat:
                 yield Heartbeat(step.texts, tokens)
@@ -172,7 +172,7 @@ def check_models(
         return config.resolved(model.max_tokens)
     config = config.resolved(model.max_tokens, baseline.max_tokens)
     alike = same_tokenizer(model.vocabulary, baseline.vocabulary)
-    if not alike and not config.scheme.compares_tokenizers:
+    if not alike and not config.metric.compares_tokenizers:
         raise OptionError(
             f"{model.signature.name} and {baseline.signature.name} have different tokenizers, so "
             "their losses per token mean different things; compare them per character: "
@@ -263,7 +263,7 @@ def _prepare_all(
         ready = [item for item in made if isinstance(item, Prepared)]
         if len(ready) < len(made):
             yield next(item for item in made if isinstance(item, SkippedText))
-        elif len(ready) == 1 or config.scheme.covers_same(*(item.row for item in ready)):
+        elif len(ready) == 1 or config.metric.covers_same(*(item.row for item in ready)):
             yield tuple(ready)
         else:
             yield SkippedText(text.id, NOT_COMPARABLE)
@@ -291,7 +291,7 @@ def prepare(
     if not len(hidden.cols):
         return SkippedText(example.id, "no token was chosen")
     spans = [(encoding.spans[col].start, encoding.spans[col].end) for col in hidden.cols]
-    whole = config.scheme.covers_the_text
+    whole = config.metric.covers_the_text
     row = MaskedText(
         id=example.id,
         text=encoding.text,

@@ -22,6 +22,7 @@ from fillmask_ui.evaluation.rows import EvaluatedText
 from fillmask_ui.evaluation.running_sums import (
     BIN_NATS,
     CALIBRATION_BINS,
+    COUNT,
     DIFFERENCE_BINS,
     LOSS_BINS,
     MEANS,
@@ -30,6 +31,7 @@ from fillmask_ui.evaluation.running_sums import (
     PairTally,
     PointSample,
     SplitTally,
+    Tally,
     interval_of,
     loss_difference,
     total,
@@ -89,6 +91,39 @@ def summarize(
     return running.summary()
 
 
+class _Sums(Tally):
+    """All sums over rows; the metric of the rows decides what is summed beside the common ones."""
+
+    def __init__(self, metric: Metric, name: str) -> None:
+        self.name = name  # of the metric of the rows; blank until the first, where not known
+        self.skipped: Counter[str] = Counter()
+        self.ids = array("q")
+        self.model = ModelTally(metric.units)
+        self.baseline = ModelTally(metric.units)  # empty without a second model
+        self.pair = PairTally()  # empty without one of the same tokenizer
+        self.worst = LargestTokens()
+        self.most_different = LargestTokens()
+        self.points = PointSample()
+
+    def add(self, row: EvaluatedText) -> None:
+        if not self.ids:
+            self.name = self.name or row.metric
+            for tally in (self.model, self.baseline):
+                tally.own = METRICS.get(self.name, CrossEntropy)().own_sums()
+        self.ids.append(row.id)
+        self.model.add(row, row.scores)
+        losses = [row.scores.nll_nats]
+        self.worst.add(row, losses[0])
+        if row.other is not None:
+            self.baseline.add(row.other, row.other.scores)
+        elif row.baseline is not None:
+            losses.append(row.baseline.nll_nats)
+            self.baseline.add(row, row.baseline)
+            self.pair.add(row, row.baseline)
+            self.most_different.add(row, np.abs(loss_difference(*losses)))
+        self.points.add(row, *losses)
+
+
 @dataclass(kw_only=True, eq=False)
 class RunningSummary:
     """`summarize` step by step: add rows as they come, merge shards, look at any time."""
@@ -98,89 +133,46 @@ class RunningSummary:
     limits: Limits | None = None  # borders of the verdict
 
     def __post_init__(self) -> None:
-        self.skipped: Counter[str] = Counter()
-        self._ids = array("q")
         # Without a config the figure is the cross-entropy, beside what the rows' metric adds.
-        self._metric: Metric = self.config.scheme if self.config else CrossEntropy()
-        self._metric_of_rows = self.config.metric if self.config else ""
-        self._model = self._tally()
-        self._baseline: ModelTally | None = None
-        self._pair: PairTally | None = None
-        self._worst = LargestTokens()
-        self._most_different = LargestTokens()
-        self._points = PointSample()
+        self._metric: Metric = self.config.metric if self.config else CrossEntropy()
+        self._sums = _Sums(self._metric, self._metric.name if self.config else "")
+
+    @property
+    def skipped(self) -> Counter[str]:
+        """Reason to number of texts."""
+        return self._sums.skipped
 
     @property
     def texts(self) -> int:
-        return len(self._ids)
+        return len(self._sums.ids)
 
     @property
     def seen(self) -> int:
         """Texts measured or skipped so far."""
-        return len(self._ids) + self.skipped.total()
+        return self.texts + self.skipped.total()
 
     @property
     def mean_nll_nats(self) -> float:
         """Token average of the model; a `ZeroDivisionError` before any text was counted."""
-        return self._model.mean_nll_nats
+        return self._sums.model.mean_nll_nats
 
     def add(self, row: EvaluatedText | SkippedText) -> None:
-        """Count one text.
-
-        Raises:
-            ValueError: if some rows have a baseline and others have none.
-            DataError: if it was measured by another metric.
-        """
+        """Count one text; a `DataError` if it was measured by another metric."""
         if isinstance(row, SkippedText):
             self.skipped[row.reason] += 1
             return
-        metric = self._metric_of_rows or row.metric
+        metric = self._sums.name or row.metric
         if row.metric not in ("", metric):
             raise DataError(
                 f"text {row.id} was measured by {row.metric}, and the figures asked for are of "
                 f"{metric}: give the config that it was measured by"
             )
-        paired = row.baseline is not None
-        second = paired or row.other is not None
-        self._expect(f"text {row.id} and those before it", row.metric, second, paired)
-        self._ids.append(row.id)
-        self._model.add(row, row.scores)
-        losses = [row.scores.nll_nats]
-        self._worst.add(row, losses[0])
-        if self._baseline and row.other:
-            self._baseline.add(row.other, row.other.scores)
-        if self._baseline and self._pair and row.baseline:
-            losses.append(row.baseline.nll_nats)
-            self._baseline.add(row, row.baseline)
-            self._pair.add(row, row.baseline)
-            self._most_different.add(row, np.abs(loss_difference(*losses)))
-        self._points.add(row, *losses)
-
-    def _expect(self, what: str, metric: str, second: bool, paired: bool) -> None:
-        """Make the sums for the first text, by the metric of its row, and hold later ones to it."""
-        if not self._ids:
-            self._metric_of_rows = self._metric_of_rows or metric
-            self._model = self._tally()
-            self._baseline = self._tally() if second else None
-            self._pair = PairTally() if paired else None
-        if (self._baseline is not None, self._pair is not None) != (second, paired):
-            raise ValueError(f"{what} have not the same models")
-
-    def _tally(self) -> ModelTally:
-        rows = METRICS.get(self._metric_of_rows, CrossEntropy)
-        return ModelTally(self._metric.units, rows().own_sums())
+        self._sums.add(row)
 
     def merge(self, other: RunningSummary) -> None:
         """Count all texts of another shard; the figures are those of one run over both."""
-        self.skipped += other.skipped
-        if not other._ids:
-            return
-        second, paired = other._baseline is not None, other._pair is not None
-        self._expect("the shards", other._metric_of_rows, second, paired)
-        self._ids += other._ids
-        for name in ("_model", "_baseline", "_pair", "_worst", "_most_different", "_points"):
-            if getattr(self, name) is not None:
-                getattr(self, name).merge(getattr(other, name))
+        self._sums.name = self._sums.name or other._sums.name
+        self._sums.merge(other._sums)
 
     def summary(self, *, quick: bool = False) -> Summary:
         """The figures so far; `quick` has linearised intervals in place of resampling.
@@ -188,16 +180,17 @@ class RunningSummary:
         Raises:
             DataError: if no text was measured, where the message counts the reasons, or if one was
                 counted twice of one config.
+            ValueError: if some rows have a baseline and others have none.
         """
-        own, base, pair = self._model, self._baseline, self._pair
-        if not self._ids:
+        sums = self._sums
+        if not sums.ids:
             reasons = ", ".join(f"{count} {reason}" for reason, count in self.skipped.items())
             raise DataError(
                 f"no text could be measured: {reasons or 'there was none'}; give texts of several "
                 "words, hide more of them (--mask-probability), or check how they are read "
                 "(--column, --by, --encoding)"
             )
-        ids = np.array(self._ids, np.int64)
+        ids = np.array(sums.ids, np.int64)
         order = np.argsort(ids, kind="stable")
         # Without a config the rows may be those of several seeds.
         if self.config and (twice := np.flatnonzero(np.diff(ids[order]) == 0)).size:
@@ -205,12 +198,16 @@ class RunningSummary:
                 f"text {ids[order][twice[0]]} was counted twice: give each row once, and each text "
                 "an id of its own"
             )
-        model = _model_figures(own, self._metric, order, quick)
+        model = _model_figures(sums.model, self._metric, order, quick)
         baseline = comparison = None
-        if base is not None:
-            limits = self.limits
-            baseline = _model_figures(base, self._metric, order, quick)
-            comparison = _comparison(own, base, pair, self._metric, order, quick, limits)
+        if sums.baseline.texts:
+            pair = sums.pair if sums.pair.counts[0] else None
+            if len(sums.baseline.texts) != len(sums.model.texts) or (
+                pair and pair.counts[0] != model.tokens
+            ):
+                raise ValueError("not all rows have the same models: give those of one evaluation")
+            baseline = _model_figures(sums.baseline, self._metric, order, quick)
+            comparison = _comparison(sums, pair, self._metric, order, quick, self.limits)
         return Summary(
             config=self.config,
             texts=self.texts,
@@ -219,9 +216,9 @@ class RunningSummary:
             baseline=baseline,
             comparison=comparison,
             alarms=tuple(self._alarms(model, baseline)),
-            worst=self._worst.examples(),
-            most_different=self._most_different.examples(),
-            points=self._points.columns(),
+            worst=sums.worst.examples(),
+            most_different=sums.most_different.examples(),
+            points=sums.points.columns(),
             provisional=quick,
         )
 
@@ -254,9 +251,8 @@ def _model_figures(
         np.arange(LOSS_BINS + 1) * BIN_NATS,
         {name: tally.histogram[kind].copy() for kind, name in enumerate(KINDS)},
     )
-    means = dict(zip(MEANS, (tally.kinds.sums.sum(axis=0)[1:] / tokens).tolist(), strict=True))
     # Exact, so that shards in any order give the same last digit.
-    means |= {"mean_nll_nats": nll / tokens, "mean_entropy_nats": math.fsum(entropy) / tokens}
+    exact = {"mean_nll_nats": nll / tokens, "mean_entropy_nats": math.fsum(entropy) / tokens}
     mean_interval = interval_of(x, n, quick, least=0.0)
     counted, metric_interval = x, mean_interval
     if not metric.per_token:
@@ -271,12 +267,12 @@ def _model_figures(
         interval=mean_interval,
         nll_per_character_nats=nll / covered if covered else math.nan,
         per_character_interval=interval_of(x, characters, quick, least=0.0) if covered else None,
-        **means,
+        **_means(tally.sums) | exact,
         median_nll_nats=histogram.quantile(0.5),
-        by_kind=_split(tally.kinds),
-        by_part=_split(tally.parts),
-        by_position=_split(tally.positions),
-        by_frequency=_split(tally.by_frequency()),
+        by_kind=_groups(tally.kinds),
+        by_part=_groups(tally.parts),
+        by_position=_groups(tally.positions),
+        by_frequency=_groups(tally.vocabulary.by_frequency()),
         calibration=calibration,
         calibration_error=error / tokens,
         histogram=histogram,
@@ -287,8 +283,7 @@ def _model_figures(
 
 
 def _comparison(
-    own: ModelTally,
-    base: ModelTally,
+    sums: _Sums,
     pair: PairTally | None,
     metric: Metric,
     order: np.ndarray,
@@ -296,8 +291,8 @@ def _comparison(
     limits: Limits | None,
 ) -> Comparison:
     """Of two models; `pair` is None where their tokenizers differ."""
-    x, tokens, own_units, characters, _ = own.text_columns(order)
-    y, _, base_units, _, _ = base.text_columns(order)
+    x, tokens, own_units, characters, _ = sums.model.text_columns(order)
+    y, _, base_units, _, _ = sums.baseline.text_columns(order)
     differences = loss_difference(x, y)
     units = tokens if pair else characters
     if metric.exponential:
@@ -337,11 +332,11 @@ def _pair_figures(pair: PairTally) -> dict[str, Any]:
         "won": won,
         "histogram": Histogram(edges, {"difference": pair.histogram.copy()}),
     }
-    if pair.logit_sums[0]:
+    counted, *logit_sums = pair.logit_sums.sum(axis=0).tolist()
+    if counted:
         names = ("mean_kl_nats", "mean_kl_reverse_nats", "mean_abs_logit_difference")
-        means = (pair.logit_sums[1:] / pair.logit_sums[0]).tolist()
-        figures |= dict(zip(names, means, strict=True))
-        figures["max_abs_logit_difference"] = pair.max_abs
+        figures |= {name: own / counted for name, own in zip(names, logit_sums, strict=True)}
+        figures["max_abs_logit_difference"] = max(pair.largest)
     return figures
 
 
@@ -350,34 +345,36 @@ def _expm1(value: float) -> float:
     return math.inf if value > 700 else math.expm1(value)
 
 
-def _split(tally: SplitTally) -> tuple[GroupFigures, ...]:
+def _means(sums: np.ndarray) -> dict[str, Any]:
+    """Averages over tokens, of their number and what is averaged, float64 [C]."""
+    tokens, *values = sums.tolist()
+    return {name: value / tokens for name, value in zip(MEANS, values, strict=True)}
+
+
+def _groups(tally: SplitTally) -> tuple[GroupFigures, ...]:
     """Figures of the groups that have tokens."""
+    sums = tally.sums.sum(axis=0)  # [G, C]
     groups = []
-    for index, name in enumerate(tally.names):
+    for index in np.flatnonzero(sums[:, COUNT]).tolist():
         moments = tally.ratio_moments(index)
-        tokens, *sums = tally.sums[index].tolist()
-        if not tokens:
-            continue
+        enough = moments.texts >= FEWEST_TEXTS_OF_A_GROUP
         groups.append(
             GroupFigures(
-                name=name,
-                tokens=int(tokens),
+                name=tally.names[index],
+                tokens=int(sums[index, COUNT]),
                 texts=moments.texts or None,
-                interval=moments.interval(positive=True)
-                if moments.texts >= FEWEST_TEXTS_OF_A_GROUP
-                else None,
-                **{mean: value / tokens for mean, value in zip(MEANS, sums, strict=True)},
+                interval=moments.interval(positive=True) if enough else None,
+                **_means(sums[index]),
             )
         )
     return tuple(groups)
 
 
 def _calibration(tally: ModelTally) -> Iterable[CalibrationBin]:
-    for index, (tokens, stated, right, rest) in enumerate(tally.reliability.tolist()):
+    for index, (tokens, stated, right) in enumerate(tally.reliability.sum(axis=0).tolist()):
         low, high = index / CALIBRATION_BINS, (index + 1) / CALIBRATION_BINS
         if tokens:
-            mean = (stated + rest) / tokens
-            yield CalibrationBin(low, high, int(tokens), mean, right / tokens)
+            yield CalibrationBin(low, high, int(tokens), stated / tokens, right / tokens)
 
 
 @dataclass(frozen=True)

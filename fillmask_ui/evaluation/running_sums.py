@@ -1,9 +1,9 @@
-"""Running sums over measured texts, and the single tokens that a summary keeps; both merge.
+"""Running sums over measured texts, and the single tokens that a summary keeps; all merge.
 
-They grow with the vocabulary and, by six numbers per text, with the texts; never with the tokens,
+They grow with the vocabulary and, by a few numbers per text, with the texts; never with the tokens,
 but for the distinct pairs of tokens that unmasking wrote.
 
-Axes: M hidden positions of a text, G groups of a split, N texts, V vocabulary.
+Axes: M hidden positions of a text, G groups of a split, N texts, V vocabulary, C columns.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from array import array
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -23,10 +24,10 @@ from fillmask_ui.evaluation.rows import PARTS, EvaluatedText, MaskedText, TokenS
 from fillmask_ui.intervals import Interval, RatioMoments, ratio_interval
 from fillmask_ui.masking import KINDS
 
-# Columns of every sum: the tokens, then what is averaged over them.
+# Columns of every sum over tokens: their number, then what is averaged over them.
 MEANS = ("mean_nll_nats", "top1_accuracy", "top5_accuracy", "mean_rank", "mean_entropy_nats")
 COLUMNS = 1 + len(MEANS)
-COUNT, NLL, ENTROPY = 0, 1, 5
+COUNT, NLL = 0, 1
 TEXT_COLUMNS = 5
 # Sums are the same to the last digit whatever the order of the texts and shards: a term becomes a
 # multiple of 1 / COARSE and a rest that is a multiple of 1 / FINE, and float64 adds either without
@@ -43,8 +44,6 @@ CALIBRATION_BINS = 10
 # First position or count of each group; the last is open.
 POSITION_EDGES = (0, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 FREQUENCY_EDGES = (1, 2, 4, 10, 30, 100, 300, 1000, 3000)
-# What is added of a token: the columns, then the rests of NLL and entropy; all others are whole.
-TERMS = COLUMNS + 2
 
 
 def loss_difference(own: np.ndarray, base: np.ndarray) -> np.ndarray:
@@ -65,18 +64,19 @@ def _range_names(edges: tuple[int, ...]) -> tuple[str, ...]:
     return (*names, f"{edges[-1]}+")
 
 
-def in_two(
-    values: np.ndarray, coarse: float = COARSE, fine: float = FINE
-) -> tuple[np.ndarray, np.ndarray]:
-    """Values of any shape as two terms that add up without rounding; an infinite one has no rest.
+def in_two(values: Any, coarse: float = COARSE, fine: float = FINE) -> np.ndarray:
+    """Values of any shape as two terms, [2, ...], that add up without rounding.
 
-    >>> high, low = in_two(np.array([0.1]))
-    >>> high.item() * COARSE, round((high + low).item(), 13)
+    An infinite value has no rest.
+
+    >>> high, rest = in_two([0.1])
+    >>> high.item() * COARSE, round((high + rest).item(), 13)
     (6554.0, 0.1)
     """
+    values = np.asarray(values, np.float64)
     high = np.rint(values * coarse) / coarse
-    rest = np.subtract(values, high, out=np.zeros(np.shape(values)), where=np.isfinite(values))
-    return high, np.rint(rest * fine) / fine
+    rest = np.subtract(values, high, out=np.zeros(values.shape), where=np.isfinite(values))
+    return np.stack([high, np.rint(rest * fine) / fine])
 
 
 def total(values: np.ndarray) -> float:
@@ -105,13 +105,15 @@ class Tally:
         """Add those of another shard, of the same class."""
         for name, value in vars(other).items():
             own = getattr(self, name)
-            if isinstance(own, Tally):
+            if own is None:
+                setattr(self, name, value)
+            elif isinstance(own, Tally):
                 own.merge(value)
             elif isinstance(own, array):
                 own.extend(value)
             elif isinstance(own, set):
                 own |= value
-            elif isinstance(own, np.ndarray | int):
+            elif isinstance(own, np.ndarray | int | Counter):
                 setattr(self, name, own + value)
 
 
@@ -135,37 +137,75 @@ class OwnFigures:
 
 
 class SplitTally(Tally):
-    """Sums for each of G groups, and the moments that give each its interval."""
+    """Sums for each of G groups of tokens, and the moments that give each its interval."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
-        self.terms = np.zeros((len(names), TERMS))
-        # Texts, xx, nn, xn; then the rests of xx and xn.
-        self.moments = np.zeros((len(names), 6))
-
-    @property
-    def sums(self) -> np.ndarray:
-        """Float64 [G, COLUMNS], with their rests."""
-        sums = self.terms[:, :COLUMNS].copy()
-        sums[:, [NLL, ENTROPY]] += self.terms[:, COLUMNS:]
-        return sums
+        self.sums = np.zeros((2, len(names), COLUMNS))
+        self.moments = np.zeros((2, len(names), 4))  # texts, xx, nn, xn
 
     def add(self, group: np.ndarray, terms: np.ndarray) -> None:
-        """Count one text: int [M], in [0, G), and float64 [M, TERMS]."""
-        size = len(self.terms)
-        sums = np.stack(
-            [np.bincount(group, weights=column, minlength=size) for column in terms.T], axis=1
-        )  # [G, TERMS]
-        self.terms += sums
-        count, nll = sums[:, COUNT], sums[:, NLL] + sums[:, COLUMNS]
-        high, low = in_two(np.stack([nll * nll, nll * count]), COARSE_MOMENT, FINE_MOMENT)
-        self.moments += np.stack([count > 0, high[0], count * count, high[1], *low], axis=1)
+        """Count one text: int [M], in [0, G), and float64 [2, M, C]."""
+        sums = np.zeros_like(self.sums)  # [2, G, C]
+        for half, own in zip(sums, terms, strict=True):
+            for column in range(COLUMNS):
+                half[:, column] = np.bincount(group, own[:, column], len(self.names))
+        self.sums += sums
+        count, nll = sums.sum(axis=0)[:, [COUNT, NLL]].T  # [G]
+        products = np.stack([count > 0, nll * nll, count * count, nll * count], axis=1)
+        self.moments += in_two(products, COARSE_MOMENT, FINE_MOMENT)
 
     def ratio_moments(self, group: int) -> RatioMoments:
         """NLL a token of one group, with whole texts as the unit."""
-        texts, xx, nn, xn, low_xx, low_xn = self.moments[group].tolist()
-        count, nll = self.sums[group, :2].tolist()
-        return RatioMoments(int(texts), nll, count, xx + low_xx, nn, xn + low_xn)
+        texts, xx, nn, xn = self.moments.sum(axis=0)[group].tolist()
+        count, nll = self.sums.sum(axis=0)[group, [COUNT, NLL]].tolist()
+        return RatioMoments(int(texts), nll, count, xx, nn, xn)
+
+
+class VocabularyTally(Tally):
+    """For each token of the vocabulary: how often it occurs, and the sums where it is hidden."""
+
+    def __init__(self) -> None:
+        self.occurrences = np.zeros(0)  # [V], of as many ids as occurred
+        self.sums = np.zeros((2, 0, COLUMNS))
+
+    def add(self, row: MaskedText, terms: np.ndarray) -> None:
+        """Count one text; float64 [2, M, C]."""
+        largest = int(row.ids.max())
+        if largest >= len(self.occurrences):
+            self._grow(largest + 1 + largest // 2)  # by half more, so that growing is rare
+        np.add.at(self.occurrences, row.ids, 1)
+        for half, own in zip(self.sums, terms, strict=True):
+            np.add.at(half, row.true_ids, own)
+
+    def by_frequency(self) -> SplitTally:
+        """The tokens by their occurrences in the texts; in how many texts is not counted."""
+        split = SplitTally(_range_names(FREQUENCY_EDGES))
+        group = np.searchsorted(FREQUENCY_EDGES, self.occurrences, side="right") - 1  # [V]
+        for index in range(len(FREQUENCY_EDGES)):
+            split.sums[:, index] = self.sums[:, group == index].sum(axis=1)
+        return split
+
+    def merge(self, other: Any) -> None:
+        self._grow(len(other.occurrences))
+        other._grow(len(self.occurrences))
+        super().merge(other)
+
+    def _grow(self, size: int) -> None:
+        more = max(size - len(self.occurrences), 0)
+        self.occurrences = np.pad(self.occurrences, (0, more))
+        self.sums = np.pad(self.sums, ((0, 0), (0, more), (0, 0)))
+
+    def __getstate__(self) -> tuple[np.ndarray, ...]:
+        """Only what occurs, so that a shard of a few texts is small on its way."""
+        seen = np.flatnonzero(self.occurrences)
+        return seen, self.occurrences[seen], self.sums[:, seen]
+
+    def __setstate__(self, state: tuple[np.ndarray, ...]) -> None:
+        VocabularyTally.__init__(self)
+        seen, occurrences, sums = state
+        self._grow(int(seen.max(initial=-1)) + 1)
+        self.occurrences[seen], self.sums[:, seen] = occurrences, sums
 
 
 class ModelTally(Tally):
@@ -173,27 +213,31 @@ class ModelTally(Tally):
 
     Args:
         units: what the loss of a text is divided by.
-        own: further sums of its metric.
     """
 
-    def __init__(self, units: Callable[[MaskedText], float], own: OwnSums | None) -> None:
+    def __init__(self, units: Callable[[MaskedText], float]) -> None:
         self.units = units
-        self.own = own
+        self.own: OwnSums | None = None  # further sums of the metric
         self.texts = array("d")  # TEXT_COLUMNS numbers per text
         self.kinds = SplitTally(KINDS)
         self.parts = SplitTally(PARTS)
         self.positions = SplitTally(_range_names(POSITION_EDGES))
-        self.tokens = np.zeros((0, TERMS + 1))  # [ids seen]; the last column: occurrences
+        self.vocabulary = VocabularyTally()
         self.histogram = np.zeros((len(KINDS), LOSS_BINS), np.int64)
-        # Tokens, stated probability, right, rest of the stated probability.
-        self.reliability = np.zeros((CALIBRATION_BINS, 4))
+        # Of each bin of stated probability: tokens, sum of the probabilities, right ones.
+        self.reliability = np.zeros((2, CALIBRATION_BINS, 3))
         self.truncated = 0
         self.left_out = 0
 
     @property
+    def sums(self) -> np.ndarray:
+        """Float64 [C], over all tokens."""
+        return self.kinds.sums.sum(axis=0).sum(axis=0)
+
+    @property
     def mean_nll_nats(self) -> float:
-        """Token average; a `ZeroDivisionError` before any text was counted."""
-        return math.fsum(self.kinds.sums[:, NLL]) / int(self.kinds.sums[:, COUNT].sum())
+        """Token average so far; a `ZeroDivisionError` before any text."""
+        return math.fsum(self.kinds.sums.sum(axis=0)[:, NLL]) / int(self.sums[COUNT])
 
     def text_columns(self, order: np.ndarray) -> np.ndarray:
         """Float64 [TEXT_COLUMNS, N]: NLL, tokens, the metric's units, characters, entropy."""
@@ -202,57 +246,24 @@ class ModelTally(Tally):
     def add(self, row: EvaluatedText, scores: TokenScores) -> None:
         ranks, losses, entropies = scores.ranks, scores.nll_nats, scores.entropy_nats
         ones, right = np.ones(len(ranks)), ranks == 1
-        (high, entropy), rests = in_two(np.stack([losses, entropies]))
-        terms = np.stack([ones, high, right, ranks <= 5, ranks, entropy, *rests], axis=1)
+        terms = in_two(np.stack([ones, losses, right, ranks <= 5, ranks, entropies], axis=1))
         sizes = len(ranks), self.units(row), row.characters
         self.texts.extend((losses.sum(), *sizes, entropies.sum()))
         self.kinds.add(row.kinds, terms)
         self.parts.add(row.parts, terms)
-        place = np.searchsorted(POSITION_EDGES, row.cols, side="right") - 1
-        self.positions.add(place, terms)
-        largest = int(row.ids.max())
-        if largest >= len(self.tokens):
-            # By half more than needed, so that growing is rare.
-            self._grow(largest + 1 + largest // 2)
-        np.add.at(self.tokens[:, :-1], row.true_ids, terms)
-        np.add.at(self.tokens[:, -1], row.ids, 1)
+        self.positions.add(np.searchsorted(POSITION_EDGES, row.cols, side="right") - 1, terms)
+        self.vocabulary.add(row, terms)
         bins = np.minimum(losses / BIN_NATS, LOSS_BINS - 1).astype(np.int64)
         np.add.at(self.histogram, (row.kinds, bins), 1)
         stated = scores.top_probabilities
         slot = np.minimum(stated * CALIBRATION_BINS, CALIBRATION_BINS - 1).astype(np.int64)
-        high, low = in_two(stated)
-        np.add.at(self.reliability, slot, np.stack([ones, high, right, low], axis=1))
+        reliability = in_two(np.stack([ones, stated, right], axis=1))
+        for half, own in zip(self.reliability, reliability, strict=True):
+            np.add.at(half, slot, own)
         if self.own is not None:
             self.own.add(row, scores)
         self.truncated += row.truncated
         self.left_out += row.left_out
-
-    def by_frequency(self) -> SplitTally:
-        """The tokens by their occurrences in the texts; in how many texts is not counted."""
-        split = SplitTally(_range_names(FREQUENCY_EDGES))
-        group = np.searchsorted(FREQUENCY_EDGES, self.tokens[:, -1], side="right") - 1  # [V]
-        for index in range(len(FREQUENCY_EDGES)):
-            split.terms[index] = self.tokens[group == index].sum(axis=0)[:-1]
-        return split
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Of the vocabulary what occurs, so that a shard of a few texts is small on its way."""
-        seen = np.flatnonzero(self.tokens[:, -1])
-        return vars(self) | {"tokens": (len(self.tokens), seen, self.tokens[seen])}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        size, seen, rows = state["tokens"]
-        tokens = np.zeros((size, TERMS + 1))
-        tokens[seen] = rows
-        vars(self).update(state, tokens=tokens)
-
-    def _grow(self, size: int) -> None:
-        self.tokens = np.pad(self.tokens, ((0, max(size - len(self.tokens), 0)), (0, 0)))
-
-    def merge(self, other: Any) -> None:
-        self._grow(len(other.tokens))
-        other._grow(len(self.tokens))
-        super().merge(other)
 
 
 class PairTally(Tally):
@@ -261,34 +272,23 @@ class PairTally(Tally):
     def __init__(self) -> None:
         self.counts = np.zeros(4, np.int64)  # tokens, agreed, lost, won
         # Tokens with logits (stored runs have none), KL, reverse KL, mean |logit difference|.
-        # Then the rests of the last three.
-        self.logit_terms = np.zeros(7)
-        self.max_abs = 0.0
+        self.logit_sums = np.zeros((2, 4))
+        self.largest = array("d")  # |logit difference| of each text with logits
         self.histogram = np.zeros(DIFFERENCE_BINS, np.int64)
 
     def add(self, row: EvaluatedText, base: TokenScores) -> None:
         own, difference = row.scores, row.difference
-        count = len(own.ranks)
         lost = (own.ranks > 1) & (base.ranks == 1)
         won = (own.ranks == 1) & (base.ranks > 1)
-        self.counts += [count, (own.top_ids == base.top_ids).sum(), lost.sum(), won.sum()]
+        agreed = own.top_ids == base.top_ids
+        self.counts += [len(own.ranks), agreed.sum(), lost.sum(), won.sum()]
         if difference is not None:
             each = (difference.kl_nats, difference.kl_reverse_nats, difference.mean_abs)
-            high, low = in_two(np.array([values.sum() for values in each]))
-            self.logit_terms += [count, *high, *low]
-            self.max_abs = max(self.max_abs, float(difference.max_abs.max()))
+            self.logit_sums += in_two([len(own.ranks), *(values.sum() for values in each)])
+            self.largest.append(difference.max_abs.max())
         losses = loss_difference(own.nll_nats, base.nll_nats)
         bins = np.floor(losses / BIN_NATS + DIFFERENCE_BINS / 2)
         np.add.at(self.histogram, np.clip(bins, 0, DIFFERENCE_BINS - 1).astype(np.int64), 1)
-
-    @property
-    def logit_sums(self) -> np.ndarray:
-        """Float64 [4]: tokens with logits, KL, reverse KL, mean absolute logit difference."""
-        return self.logit_terms[:4] + np.append(0, self.logit_terms[4:])
-
-    def merge(self, other: Any) -> None:
-        super().merge(other)
-        self.max_abs = max(self.max_abs, other.max_abs)
 
 
 @dataclass(frozen=True)
@@ -340,16 +340,14 @@ def token_example(row: EvaluatedText, index: int) -> TokenExample:
     )
 
 
-class _Smallest:
+class _Smallest(Tally):
     """The entries with the smallest keys, the same for any order of the texts, not keeping all."""
 
-    usual_size: int
-
-    def __init__(self, size: int = 0) -> None:
-        self.size = size or self.usual_size
+    def __init__(self, size: int) -> None:
+        self.size = size
         self._entries: list[tuple[Any, ...]] = []  # the key first
 
-    def merge(self, other: _Smallest) -> None:
+    def merge(self, other: Any) -> None:
         self._entries += other._entries
         self._entries = self.first()
 
@@ -360,7 +358,8 @@ class _Smallest:
 class LargestTokens(_Smallest):
     """The tokens with the largest values."""
 
-    usual_size = 200
+    def __init__(self, size: int = 200) -> None:
+        super().__init__(size)
 
     def add(self, row: EvaluatedText, values: np.ndarray) -> None:
         """Consider every token of a text; of `values`, float64 [M], -inf is never shown."""
@@ -381,7 +380,8 @@ class LargestTokens(_Smallest):
 class PointSample(_Smallest):
     """A fair sample of tokens, for scatter plots."""
 
-    usual_size = 3000
+    def __init__(self, size: int = 3000) -> None:
+        super().__init__(size)
 
     def add(self, row: EvaluatedText, *columns: np.ndarray) -> None:
         """Consider every token of a text; `columns` are float64 [M]."""
@@ -391,6 +391,6 @@ class PointSample(_Smallest):
             self._entries = self.first()
 
     def columns(self) -> np.ndarray:
-        """float64 [columns, at most size]."""
+        """Float64 [columns, at most size]."""
         points = [entry[1:] for entry in self.first()]
         return np.array(points).T if points else np.zeros((0, 0))

@@ -192,13 +192,13 @@ class Summary:
     points: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
-    def scheme(self) -> Metric:
-        """The metric; cross-entropy where the rows alone were given."""
-        return self.config.scheme if self.config is not None else CrossEntropy()
+    def metric(self) -> Metric:
+        """Cross-entropy where the rows alone were given."""
+        return self.config.metric if self.config is not None else CrossEntropy()
 
     @property
     def metric_name(self) -> str:
-        return self.scheme.figure_key
+        return self.metric.figure_key
 
     @property
     def metric_figure(self) -> Figure:
@@ -218,15 +218,15 @@ class Summary:
             return name
         return (
             f"{name} over the baseline's tokens"
-            if self.scheme.exponential
+            if self.metric.exponential
             else "loss per character"
         )
 
     def to_dict(self) -> dict[str, Any]:
         """What `fillmask-ui eval --json` prints; None for what is infinite or undefined."""
-        key = self.scheme.figure_key
+        key = self.metric.figure_key
         values = {
-            "metric": self.config.metric if self.config else None,
+            "metric": self.config.metric.name if self.config else None,
             key: self.model.metric,
             **self.model.to_dict(),
             "texts": self.texts,

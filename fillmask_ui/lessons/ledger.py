@@ -98,7 +98,7 @@ def over_seeds(
     config = EvaluationConfig(batch_tokens=DEFAULT_BATCH_TOKENS)
     examples = [Example(seed, text) for seed in seeds]
     rows = []
-    masks = SeedByExample(config.scheme, model.vocabulary)
+    masks = SeedByExample(config.metric, model.vocabulary)
     for row in evaluate(model, examples, config, masks=masks):
         rows.append(row)
         report(len(rows))

@@ -302,7 +302,7 @@ def _rate(model: MaskedLM, texts: Sequence[Example | str], config: EvaluationCon
         return [(len(row.ids), len(row.cols)) for row in rows if isinstance(row, EvaluatedText)]
 
     seconds, sizes = timed(run, 1)
-    timing = evaluation_timing(seconds, 0.0, sizes, config.metric, None)
+    timing = evaluation_timing(seconds, 0.0, sizes, config.metric.name, None)
     return timing.amount / timing.seconds[0]
 
 

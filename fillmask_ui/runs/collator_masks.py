@@ -26,8 +26,8 @@ class CollatorMasks:
     """
 
     def __init__(self, vocabulary: Vocabulary, config: EvaluationConfig) -> None:
-        scheme = config.scheme
-        if not isinstance(scheme, CrossEntropy) or scheme.recipe.whole_word:
+        metric = config.metric
+        if not isinstance(metric, CrossEntropy) or metric.recipe.whole_word:
             raise OptionError(
                 "the published evaluator measures cross-entropy and chooses tokens, not whole "
                 "words: leave out --whole-word or use --mask-stream text"
@@ -44,9 +44,9 @@ class CollatorMasks:
         self._last: int | None = None
         self._collator = DataCollatorForLanguageModeling(
             cast("Any", _CollatorTokenizer(vocabulary)),
-            mlm_probability=scheme.recipe.probability,
-            mask_replace_prob=scheme.recipe.mask_share,
-            random_replace_prob=scheme.recipe.random_share,
+            mlm_probability=metric.recipe.probability,
+            mask_replace_prob=metric.recipe.mask_share,
+            random_replace_prob=metric.recipe.random_share,
             seed=config.seed,
         )
         # Made here and not at the first call, where a worker process would be refused.

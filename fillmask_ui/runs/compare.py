@@ -92,14 +92,14 @@ def _pair(
         if not same or not np.array_equal(row.shown_ids, other.shown_ids):
             raise _not_alike(first, second, row.id)
         return replace(alone, baseline=other.scores)
-    scheme = first.info.config.scheme
-    if not scheme.compares_tokenizers:
+    metric = first.info.config.metric
+    if not metric.compares_tokenizers:
         raise DataError(
             f"{first.info.name} and {second.info.name} have different tokenizers, so their losses "
             "per token mean different things; evaluate both by pseudo-perplexity or whole words, "
             "which compare by character"
         )
-    if not scheme.covers_same(row, other):
+    if not metric.covers_same(row, other):
         return SkippedText(row.id, NOT_COMPARABLE)
     return replace(alone, other=replace(other, baseline=None, difference=None, other=None))
 

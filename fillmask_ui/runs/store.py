@@ -76,7 +76,7 @@ class Run:
         self.folder = folder
         self.rows_path = folder / "rows.jsonl"
         self.info = read_info(folder)
-        key, result = self.info.config.scheme.figure_key, self.info.result
+        key, result = self.info.config.metric.figure_key, self.info.result
         if result is not None and key not in result and not self.lacks_rows:
             # As of older runs by `uniform`, whose figure was the mean over hidden tokens.
             self.info = replace(self.info, result=self.summary().to_dict())
@@ -184,7 +184,7 @@ class RunStore:
     def create(self, info: RunInfo) -> RunInfo:
         """Make the folder of a new run; `name` and `created` are filled in here."""
         now = self._clock()
-        stem = f"{now:%Y%m%d-%H%M%S}-{slug(info.model['name'])}-{info.config.metric}"
+        stem = f"{now:%Y%m%d-%H%M%S}-{slug(info.model['name'])}-{info.config.metric.name}"
         names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
         with writing(self.root, ELSEWHERE):
             self.root.mkdir(parents=True, exist_ok=True)

@@ -90,7 +90,7 @@ def write_text(run: Run, file: TextIO, file_format: str) -> int:
 
 
 def _scores(run: Run) -> tuple[str, ...]:
-    return _SCORES + run.info.config.scheme.token_columns
+    return _SCORES + run.info.config.metric.token_columns
 
 
 def _columns(run: Run) -> list[str]:

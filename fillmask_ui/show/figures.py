@@ -57,7 +57,7 @@ def figures_table(summary: Summary, names: Names = NAMES, metric_label: str = ""
     counts = {"texts": summary.texts}
     counts |= {f"skipped: {reason}": count for reason, count in summary.skipped.items()}
     padding = (None,) * (len(columns) - 1)
-    rows = [(metric_label or summary.scheme.figure_label, *_values(metric, models))]
+    rows = [(metric_label or summary.metric.figure_label, *_values(metric, models))]
     if own := [model.written for model in models if model.written is not None]:
         rows += [(figure.label, *_values(figure, own)) for figure in own[0].catalogue]
     rows += [(figure.label, *_values(figure, models)) for figure in MODEL_FIGURES]

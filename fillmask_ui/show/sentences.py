@@ -157,7 +157,7 @@ def _pair(summary: Summary, labels: tuple[str, ...]) -> str:
     if pair is None or base is None or not math.isfinite(pair.difference_nats):
         return f"{first} and {second} cannot be compared: a mean loss is infinite."
     gap, loss = pair.difference_nats, summary.model.mean_nll_nats
-    if summary.scheme.scaled:  # the verdict is about the metric, not about the mean
+    if summary.metric.scaled:  # the verdict is about the metric, not about the mean
         loss = summary.model.metric
         gap = loss - base.metric
     if gap == 0:

@@ -102,12 +102,12 @@ def sections(table: SweepTable) -> tuple[Section, ...]:
     columns = tuple(texts.label for texts in sweep.texts)
     found = []
     for metric in sweep.metrics:
-        scheme = metric.value.scheme
+        own = metric.value.metric
         entries = [entry for entry in table.entries if entry.cell.metric.label == metric.label]
         spreads = [own for own in table.spreads if own.cell.metric.label == metric.label]
-        key = scheme.figure_key.replace("_", " ")
-        unit = f" ({scheme.unit})" if scheme.unit else ""
-        title = f"{metric.label}{unit}" if metric.label == metric.value.metric else ""
+        key = own.figure_key.replace("_", " ")
+        unit = f" ({own.unit})" if own.unit else ""
+        title = f"{metric.label}{unit}" if metric.label == own.name else ""
         title = title or f"{metric.label}: {key}{unit}"
         rows = tuple(_rows(table, entries, spreads))
         found.append(Section(title, columns, rows))

@@ -119,7 +119,7 @@ class Sweep:
         """All evaluations, those of one model in a row."""
         found = []
         for model, texts, metric in itertools.product(self.models, self.texts, self.metrics):
-            for seed in self.seeds if metric.value.scheme.seeded else (None,):
+            for seed in self.seeds if metric.value.metric.seeded else (None,):
                 value = metric.value if seed is None else replace(metric.value, seed=seed)
                 own = Labelled(metric.label, value)
                 found.append(SweepCell(self.name, model, texts, own, seed))

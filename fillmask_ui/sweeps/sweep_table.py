@@ -38,15 +38,15 @@ class Entry:
     compared: Summary | None = None  # the run with that of the baseline; None where there is none
 
     @property
-    def scheme(self) -> Metric:
-        return self.cell.metric.value.scheme
+    def metric(self) -> Metric:
+        return self.cell.metric.value.metric
 
     @property
     def value(self) -> float | None:
         """The figure that the metric names, in the unit of the metric; None until it is done."""
         if self.run is None or self.run.info.result is None:
             return None
-        value = self.run.info.result[self.scheme.figure_key]
+        value = self.run.info.result[self.metric.figure_key]
         return math.inf if value is None else float(value)  # JSON has no infinity
 
     @property
@@ -89,8 +89,8 @@ class Entry:
                 "state": self.state,
                 "progress": self.progress or None,
                 "run": info.name if info else None,
-                "figure": self.scheme.figure_key,
-                "unit": self.scheme.unit or None,
+                "figure": self.metric.figure_key,
+                "unit": self.metric.unit or None,
                 "value": self.value,
                 "interval_95": interval_list(self.interval),
                 "texts": result["texts"],

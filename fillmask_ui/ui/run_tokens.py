@@ -55,7 +55,7 @@ def replayed(
         model = session.model(token.choice, on_progress)
     except FillmaskError as error:
         raise cannot_be_had(token, error) from error
-    metric = token.info.config.scheme
+    metric = token.info.config.metric
     reading = replay(token.row, metric, model.vocabulary, token.entry, token.scores)
     found = session.fill_at(
         model, tuple(reading.ids.tolist()), reading.position, reading.true_id, top_k=top_k

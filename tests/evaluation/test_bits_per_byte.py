@@ -32,10 +32,10 @@ def test_characters_count_by_their_bytes():
     vocabulary = TableVocabulary((*TableVocabulary().tokens, "ü", "語"))
     model = TableModel(seed=1, vocabulary=vocabulary)
     rows = list(evaluate(model, ["ü 語"], BITS))
-    assert BITS.scheme.units(rows[0]) == 2 + 1 + 3
+    assert BITS.metric.units(rows[0]) == 2 + 1 + 3
     (row,) = evaluate(MODEL, ["the 日本 cat"], BITS)  # what cannot be spelled counts for nothing
     assert row.left_out == 1
-    assert BITS.scheme.units(row) == len(b"the  cat")
+    assert BITS.metric.units(row) == len(b"the  cat")
 
 
 def test_two_tokenizers_compare():

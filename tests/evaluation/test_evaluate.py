@@ -51,9 +51,9 @@ def test_every_loss_equals_torch(config):
     for row in measured(evaluate(MODEL, TEXTS, config)).values():
         for index, col in enumerate(row.cols):
             seen = row.ids.copy()
-            if config.metric == "pseudo-perplexity":
+            if config.metric.name == "pseudo-perplexity":
                 last = col
-                if config.scheme.within_word:
+                if config.metric.within_word:
                     words = MODEL.vocabulary.encode(row.text).word_ids
                     while words[last + 1] == words[col]:
                         last += 1

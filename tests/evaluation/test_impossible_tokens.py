@@ -35,7 +35,7 @@ def compared(model, baseline, config):
     return summary
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.metric)
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.metric.name)
 def test_tokens_that_a_model_calls_impossible_are_judged(config):
     """By the baseline: a regression where only the model does, nothing where both do."""
     summary = compared(ImpossibleModel("cat"), TableModel(seed=1), config)

@@ -61,7 +61,7 @@ def test_a_row_says_every_reading_of_its_text(config):
         for view in range(made.hidden.view_count):
             for entry in made.hidden.scored(view):
                 row = from_disk(rows[index])
-                reading = replay(row, config.scheme, MODEL.vocabulary, entry, row.scores)
+                reading = replay(row, config.metric, MODEL.vocabulary, entry, row.scores)
                 assert reading.ids.tolist() == made.hidden.view(view).tolist()
                 assert reading.asked.tolist() == made.hidden.scored(view).tolist()
                 assert reading.position == made.hidden.cols[entry]
@@ -81,7 +81,7 @@ def test_a_replayed_token_has_the_loss_of_the_run(tiny_models, family, config):
     for row in rows.values():
         for entry in {0, len(row.cols) // 2, len(row.cols) - 1}:
             stored = from_disk(row)
-            reading = replay(stored, config.scheme, model.vocabulary, entry, stored.scores)
+            reading = replay(stored, config.metric, model.vocabulary, entry, stored.scores)
             mask = fill_at(model, reading.ids, reading.position, reading.true_id, top_k=3)
             (true,) = mask.scored
             assert true.nll_nats == pytest.approx(row.scores.nll_nats[entry], abs=1e-5)
@@ -95,14 +95,14 @@ def test_an_int8_model_repeats_its_losses_text_by_text():
     model = load_model("embedded:int8")
     config = EvaluationConfig().resolved(model.max_tokens)
     for row in measured(evaluate(model, SENTENCES, config)).values():
-        reading = replay(row, config.scheme, model.vocabulary, 0, row.scores)
+        reading = replay(row, config.metric, model.vocabulary, 0, row.scores)
         mask = fill_at(model, reading.ids, reading.position, reading.true_id, top_k=1)
         assert mask.scored[0].nll_nats == pytest.approx(row.scores.nll_nats[0], abs=1e-4)
 
 
 def test_stored_figures_stand_in_for_the_replayed_ones():
     row = next(row for row in measured(evaluate(MODEL, TEXTS)).values())
-    reading = replay(row, EvaluationConfig().scheme, MODEL.vocabulary, 0, row.scores)
+    reading = replay(row, EvaluationConfig().metric, MODEL.vocabulary, 0, row.scores)
     mask = fill_at(
         MODEL, reading.ids, reading.position, reading.true_id, top_k=MODEL.vocabulary.size
     )
@@ -125,4 +125,4 @@ def test_another_vocabulary_is_refused():
     row = next(row for row in measured(evaluate(MODEL, TEXTS)).values())
     other = TableModel(2, vocabulary=letter_vocabulary())
     with pytest.raises(DataError, match="replaced since"):
-        replay(row, EvaluationConfig().scheme, other.vocabulary, 0, row.scores)
+        replay(row, EvaluationConfig().metric, other.vocabulary, 0, row.scores)

@@ -85,7 +85,7 @@ def test_other_tokenizers_are_compared_by_character(config):
     own = math.fsum(row.scores.nll_nats.sum() for row in found.values())
     base = math.fsum(row.other.scores.nll_nats.sum() for row in found.values())
     change = own / base - 1
-    if config.metric == "pseudo-perplexity":
+    if config.metric.name == "pseudo-perplexity":
         tokens = sum(len(row.other.ids) for row in found.values())
         tokens -= 2 * len(found)  # [CLS] and [SEP]
         change = math.expm1((own - base) / tokens)

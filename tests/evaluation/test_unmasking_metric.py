@@ -54,7 +54,7 @@ def test_rows_hold_what_the_model_says_at_each_step(order, max_steps):
             if order == "left_to_right":
                 assert scores.steps.tolist() == sorted(scores.steps)
             for entry in range(len(row.cols)):
-                reading = replay(stored, config.scheme, model.vocabulary, entry, scores)
+                reading = replay(stored, config.metric, model.vocabulary, entry, scores)
                 assert (reading.ids[row.cols[reading.asked]] == model.vocabulary.mask_id).all()
                 assert entry in reading.asked
                 said = model.logits_at(
@@ -77,7 +77,7 @@ def test_what_was_read_where_tokens_were_hidden_again_is_not_made_up():
     config = unmasking(decoding=UnmaskingOptions(remask=1))
     row = next(iter(measured(evaluate(MODEL, TEXTS, config)).values()))
     with pytest.raises(DataError, match="cannot be shown"):
-        replay(row, config.scheme, MODEL.vocabulary, 0, row.scores)
+        replay(row, config.metric, MODEL.vocabulary, 0, row.scores)
 
 
 @pytest.mark.parametrize("share", [0.01, 0.15, 0.5, 1.0])

@@ -35,7 +35,7 @@ def test_the_figures_are_those_of_single_evaluations(bench):
     table = bench.table(sweep, bench.perform(sweep))
     for entry in table.entries:
         alone = [*perform(entry.cell.plan, bench.store, bench.load)][-1].info
-        key = alone.config.scheme.figure_key
+        key = alone.config.metric.figure_key
         assert entry.value == alone.result[key]
         assert [entry.interval.low, entry.interval.high] == alone.result["interval_95"]
     beside = table.entries[-1]

@@ -69,10 +69,10 @@ def test_every_choice_of_a_file(tmp_path):
         TextSource("dataset", "org/name", config="small", column="body"),
     ]
     first, second = (own.value for own in sweep.metrics)
-    assert first.scheme.recipe.probability == 0.5
+    assert first.metric.recipe.probability == 0.5
     assert first.max_tokens == 64
-    assert second.scheme.decoding.top_k == 5
-    assert second.scheme.decoding.temperature == 1.0
+    assert second.metric.decoding.top_k == 5
+    assert second.metric.decoding.temperature == 1.0
 
 
 def test_what_is_left_out_has_its_default(tmp_path):

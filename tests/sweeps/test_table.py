@@ -19,7 +19,7 @@ def test_figures_are_the_stored_ones_and_changes_those_of_compare(bench):
     sweep = bench.sweep()
     table = bench.table(sweep, bench.perform(sweep))
     for own, base in zip(table.entries[6:], table.entries[:6], strict=True):
-        assert own.run.info.result[own.scheme.figure_key] == own.value
+        assert own.run.info.result[own.metric.figure_key] == own.value
         expected = compare(own.run, base.run).comparison
         assert (own.change, own.change_interval) == (expected.relative_change, expected.interval)
         assert own.verdict == expected.verdict.label
@@ -127,7 +127,7 @@ def test_csv_has_a_line_per_cell_with_every_digit(bench):
     assert len(rows) == 12
     for row, entry in zip(rows, table.entries, strict=True):
         assert float(row["value (in unit)"]) == entry.value
-        assert row["unit"] == entry.scheme.unit
+        assert row["unit"] == entry.metric.unit
         assert row["seed"] == ("" if entry.cell.seed is None else str(entry.cell.seed))
         change = row["relative change (share of the baseline)"]
         assert change == ("" if entry.change is None else repr(entry.change))

@@ -157,7 +157,7 @@ def test_a_run_made_from_python_leaves_the_controls(tmp_path):
 def test_shares_keep_every_digit(tmp_path):
     config = EvaluationConfig(recipe=MaskRecipe(0.15, 0.1234567891, 0.8765432109, 0.0))
     found = set_by(Plan(config=config), tmp_path)
-    assert plan_of(form(**found.values), tmp_path).config.scheme == config.scheme
+    assert plan_of(form(**found.values), tmp_path).config.metric == config.metric
 
 
 def test_an_opened_run_sets_the_controls_and_two_compared_do_not(tmp_path):

@@ -50,7 +50,7 @@ def test_options_reach_the_config(tmp_path):
         ),
         tmp_path,
     )
-    assert plan.config.scheme.recipe == MaskRecipe(0.3, 1.0, 0.0, 0.0)
+    assert plan.config.metric.recipe == MaskRecipe(0.3, 1.0, 0.0, 0.0)
     assert (plan.config.seed, plan.config.max_tokens) == (7, 64)
     assert (plan.source.samples, plan.source.shuffle) == (None, False)
     assert (plan.limits.pass_below, plan.limits.risk_below) == (0.01, 0.02)
@@ -80,7 +80,7 @@ def test_a_metric_takes_its_own_options_and_leaves_those_of_others(tmp_path, met
 
 def test_whole_words_are_shown_as_masks(tmp_path):
     config = plan_of(form(whole_word=True), tmp_path).config
-    assert config.scheme.recipe == MaskRecipe(whole_word=True)
+    assert config.metric.recipe == MaskRecipe(whole_word=True)
 
 
 def test_an_upload_is_kept_beside_the_runs_under_a_name_of_its_contents(tmp_path):

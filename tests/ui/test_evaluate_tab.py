@@ -153,7 +153,7 @@ def test_a_new_metric_has_its_controls_by_its_row_alone(tmp_path, monkeypatch):
     assert not own.visible
     values = {name: control.value for name, control in made.items()}
     asked = values | {"metric": "middle", "middle_tokens": 6, "probability": 0.5}
-    metric = plan_of(asked, tmp_path).config.scheme
+    metric = plan_of(asked, tmp_path).config.metric
     assert metric == Middle(recipe=MaskRecipe(0.5), middle_tokens=6)
     with pytest.raises(OptionError, match="the tokens in the middle must be a whole number, 2"):
         plan_of(asked | {"middle_tokens": 1}, tmp_path)

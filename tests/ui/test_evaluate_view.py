@@ -141,7 +141,7 @@ def test_the_metric_stands_with_its_unit(metric, unit):
     shown = " ".join(
         Tags(result_view.figures_html(summary, prepare_info(config, model))).text.split()
     )
-    assert f"{config.scheme.figure_label} {summary.model.metric:.4f}{unit} 95 %" in shown
+    assert f"{config.metric.figure_label} {summary.model.metric:.4f}{unit} 95 %" in shown
 
 
 def test_progress_says_how_much_and_how_long():

@@ -101,15 +101,13 @@ def engine_of(values: Values) -> EngineChoice:
 
 
 def _config(values: Values) -> EvaluationConfig:
-    metric = values["metric"]
-    scheme = METRICS.get(metric)
-    if scheme is not None and set(SHARES) <= metric_options(scheme).keys():
+    metric = METRICS.get(values["metric"])
+    if metric is not None and set(SHARES) <= metric_options(metric).keys():
         values = {**values, **_shares(values)}
     return EvaluationConfig(
-        metric,
+        values["metric"] if metric is None else _made(metric, values),
         seed=_whole("the seed", values["seed"]),
         max_tokens=_whole("max tokens", values["max_tokens"]) or None,
-        scheme=None if scheme is None else _made(scheme, values),
     )
 
 
@@ -225,12 +223,12 @@ def _whole(what: str, value: float | None, *, least: int = 0) -> int:
 
 
 def _check_public(samples: int | None, config: EvaluationConfig) -> None:
-    one_by_one = config.scheme.one_by_one
+    one_by_one = config.metric.one_by_one
     most = PUBLIC_TEXTS_ONE_BY_ONE if one_by_one else PUBLIC_TEXTS
     if samples is None or samples > most:
         raise OptionError(
             f"this public page measures at most {most} texts "
-            f"{f'by {config.metric} ' if one_by_one else ''}at a time; "
+            f"{f'by {config.metric.name} ' if one_by_one else ''}at a time; "
             f"{samples or 'all'} were asked for. Run it on your own machine for more"
         )
     if config.max_tokens is None or config.max_tokens > PUBLIC_TOKENS:
@@ -277,10 +275,10 @@ def controls_of_run(
         return SetControls({}, ("this run was made from Python",))
     config, source, missing = plan.config, plan.source, []
     values: dict[str, Any] = {
-        "metric": config.metric,
+        "metric": config.metric.name,
         "seed": config.seed,
         "max_tokens": config.max_tokens or 0,
-        **dict(_own(config.scheme)),
+        **dict(_own(config.metric)),
         "pass_below": round(100 * plan.limits.pass_below, 9),
         "risk_below": round(100 * plan.limits.risk_below, 9),
         "samples": source.samples or 0,
