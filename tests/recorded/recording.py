@@ -41,7 +41,7 @@ _CHANGING = (
         r"\1:@VERSION@",
     ),
     (re.compile(r"(cpu:)[\w,+-]+"), r"\1@CPU@"),
-    (re.compile(r"\bavx2(?:, (?:avx|amx)\w+)*"), "@CPU@"),
+    (re.compile(r"(?<!')\bavx2(?:, (?:avx|amx)\w+)*"), "@CPU@"),
 )
 _DECIMAL = re.compile(r"(\d+(?:\.\d+(?:e[-+]?\d+)?|e-\d+))")
 _WORD = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)*(?:e[-+]?\d+)?|\S")
