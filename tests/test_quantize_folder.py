@@ -13,6 +13,7 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 import yaml
+from quantized_forms import exact_settings
 from tiny_models import batch_of
 
 from fillmask_ui.errors import DataError, ModelError, OptionError
@@ -59,7 +60,7 @@ def test_all_names_load_and_the_folder_is_the_variant_nearest_to_full_precision(
 def test_a_result_is_what_a_plain_session_computes(home):
     model = load_model(home / "onnx" / "model_qdq.onnx")
     batch = batch_of(model.vocabulary, ["The cat sat on the [MASK]."])
-    session = ort.InferenceSession(home / "onnx" / "model_qdq.onnx")
+    session = ort.InferenceSession(home / "onnx" / "model_qdq.onnx", exact_settings())
     given = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
     given["token_type_ids"] = np.zeros_like(batch.input_ids)
     wanted = session.run(["logits"], given)[0][batch.rows, batch.cols]

@@ -10,7 +10,7 @@ import onnx
 import onnxruntime as ort
 import pytest
 from onnx.numpy_helper import to_array
-from quantized_forms import feeds, run, whole
+from quantized_forms import exact_settings, feeds, run, whole
 from tiny_models import batch_of, texts_for
 
 from fillmask_ui.errors import ModelError, OptionError
@@ -177,7 +177,7 @@ def test_results_load_and_give_what_a_plain_session_gives(tiny_models, tmp_path,
     write_variant(scheme, model, path, feeds=[feeds(model)])
     loaded = load_model(path, tokenizer=home, graph_optimization="none")
     batch = batch_of(loaded.vocabulary, texts_for(family, loaded.vocabulary.mask_token)[:1])
-    settings = ort.SessionOptions()
+    settings = exact_settings()
     settings.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = ort.InferenceSession(path, settings)
     given = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}

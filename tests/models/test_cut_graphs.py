@@ -15,6 +15,7 @@ import onnx
 import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from quantized_forms import exact_settings
 from tiny_models import FAMILIES, batch_of, quiet, texts_for
 
 from fillmask_ui.models import load_model
@@ -37,7 +38,7 @@ def entries(cache: Path) -> list[Path]:
 
 def wanted(model, path: Path, batch, *, alone: bool = False) -> np.ndarray:
     """All logits of the file, then the asked ones, float32 [M, V]; `alone`: text by text."""
-    session = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    session = ort.InferenceSession(str(path), exact_settings())
     names = {entry.name for entry in session.get_inputs()}
 
     def run(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:

@@ -60,12 +60,13 @@ def encoder_output(path, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """The reference for quantized files: the last LayerNorm of the encoder, as a second output."""
     import onnx
     import onnxruntime as ort
+    from quantized_forms import exact_settings
 
     graph = onnx.load(path)
     norms = [node for node in graph.graph.node if node.op_type == "LayerNormalization"]
     name = next(own.output[0] for own in reversed(norms) if "encoder" in own.output[0])
     graph.graph.output.append(onnx.helper.make_tensor_value_info(name, 1, None))
-    session = ort.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = ort.InferenceSession(graph.SerializeToString(), exact_settings())
     feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
     return session.run([name], feeds)[0]
 
