@@ -181,7 +181,7 @@ def _config(name: str, *words: str, code: int = 1, **changes: object) -> Attempt
 _LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n"
 _AS_MODEL = "cannot be read as a model: "
 _MODELS = [
-    _model("safetensors cut short", _cut("model.safetensors", 0.9), "model.safetensors", _AS_MODEL),
+    _model("safetensors cut short", _cut("model.safetensors", 0.9), _AS_MODEL, "header"),
     _onnx("ONNX cut short", _cut("onnx/model.onnx", 0.5), "model.onnx"),
     _onnx("git-lfs in place of ONNX", _bytes("onnx/model.onnx", _LFS), "cannot be read as"),
     _onnx("no tokenizer", _without("tokenizer*"), "no tokenizer beside it"),

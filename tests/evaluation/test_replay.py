@@ -11,6 +11,7 @@ from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, SeededMasks, evaluate
 from fillmask_ui.evaluation.measure import prepare
 from fillmask_ui.evaluation.replay import replay, with_stored
+from fillmask_ui.evaluation.rows import nested
 from fillmask_ui.filling import fill_at
 from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.models import load_model
@@ -39,7 +40,7 @@ FILLED = [
 
 
 def from_disk(row):
-    return from_values(EvaluatedText, row.to_dict())
+    return from_values(EvaluatedText, nested(row.to_dict()))
 
 
 def masks_of(config, model):

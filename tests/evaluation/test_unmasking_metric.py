@@ -21,6 +21,7 @@ from fillmask_ui.evaluation import (
 from fillmask_ui.evaluation.catalogue import Figure
 from fillmask_ui.evaluation.metrics import Suffix
 from fillmask_ui.evaluation.replay import replay
+from fillmask_ui.evaluation.rows import nested
 from fillmask_ui.evaluation.running_sums import OwnFigures, OwnSums
 from fillmask_ui.schema import from_values
 from fillmask_ui.show.figures import figures_table
@@ -44,7 +45,7 @@ def test_rows_hold_what_the_model_says_at_each_step(order, max_steps):
     """Of both models, from JSON, against a softmax of what `replay` says that they read."""
     config = unmasking(decoding=UnmaskingOptions(order=order, max_steps=max_steps))
     for row in measured(evaluate(MODEL, TEXTS[:15], config, baseline=NOISY)).values():
-        stored = from_values(EvaluatedText, row.to_dict())
+        stored = from_values(EvaluatedText, nested(row.to_dict()))
         assert stored.to_dict() == row.to_dict()
         for model, scores in ((MODEL, stored.scores), (NOISY, stored.baseline)):
             left = len(row.cols)
