@@ -61,7 +61,6 @@ SLOW_PLACES = (
     "training",
     "ui/test_api.py",
     "ui/test_app.py",
-    "ui/test_browser.py",
     "ui/test_evaluate_browser.py",
     "ui/test_evaluate_job.py",
     "ui/test_evaluate_plots.py",
@@ -102,7 +101,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     keep it waiting too long.
     """
     for item in items:
-        if "browser" in getattr(item, "fixturenames", ()):
+        names = getattr(item, "fixturenames", ())
+        if "browser" in names and "visit" not in names:
             item.add_marker(pytest.mark.flaky(reruns=2))
         if item.path.parent == TESTS / "cluster":
             item.add_marker(pytest.mark.flaky(reruns=1))

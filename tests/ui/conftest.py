@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 from chromium import chromium, faults_of
-from evaluate_page import rows_of
+from evaluate_page import HeldModel, rows_of
 from explore_page import Explorer
 from playwright.sync_api import expect
 from serving import serving
@@ -31,7 +32,7 @@ class Gates:
     asked: threading.Event = field(default_factory=threading.Event)
 
 
-class HeldModel:
+class LateModel:
     """The embedded model, whose first answer waits for the test."""
 
     def __init__(self, model: MaskedLM, gates: Gates) -> None:
@@ -54,23 +55,30 @@ class Page:
     Attributes:
         url: where.
         gates: of its models `held` (answers late) and `far` (loads late).
-        store: its models.
+        store: its models; `table` and `noisy` are small.
+        table: the model that a test can let hang.
+        runs: folder of its runs.
     """
 
     url: str
     gates: Gates
     store: ModelStore
+    table: HeldModel
+    runs: Path
 
 
 @pytest.fixture(scope="session")
-def served() -> Iterator[Page]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     from fillmask_ui.ui.page import build_app
 
-    gates = Gates()
+    gates, table, runs = Gates(), HeldModel(1), tmp_path_factory.mktemp("runs")
+    known = {"table": table, "noisy": TableModel(1, noise=0.3)}
 
     def load(choice: ModelChoice, **options: Any) -> MaskedLM:
+        if choice.reference in known:
+            return known[choice.reference]
         if choice.reference == "held":
-            return HeldModel(load_model("embedded"), gates)
+            return LateModel(load_model("embedded"), gates)
         if choice.reference == "far":
             report = options["on_progress"]
             report(LoadProgress("download", "fetching <b>far</b>", 25, 100))
@@ -79,9 +87,11 @@ def served() -> Iterator[Page]:
         return load_choice(choice, **options)
 
     store = ModelStore(loader=load)
-    demo = build_app(store)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FILLMASK_UI_RUNS", str(runs))
+        demo = build_app(store)
     with serving(demo) as url:
-        yield Page(url, gates, store)
+        yield Page(url, gates, store, table, runs)
 
 
 # Not for the whole session: while it runs, nothing else in this thread may run an event loop.
@@ -105,6 +115,43 @@ def page(browser: Any, served: Page) -> Iterator[Any]:
     context.close()
     assert hosts - {""} == {urlsplit(served.url).netloc}
     assert faults == []
+
+
+@pytest.fixture
+def visit(browser: Any, served: Page) -> Iterator[Callable[..., Any]]:
+    """`visit(parameters, **options of a context)` opens the page of a new visitor.
+
+    No foreign host is asked, and no script error or dialog comes up.
+    """
+    expect.set_options(timeout=60_000)
+    contexts, faults, hosts = [], [], set[str]()
+
+    def opened(
+        parameters: dict[str, str] | None = None,
+        *,
+        url: str = served.url,
+        width: int = 1280,
+        height: int = 900,
+        script: str = "",
+        **options: Any,
+    ) -> Any:
+        context = browser.new_context(viewport={"width": width, "height": height}, **options)
+        context.set_default_timeout(60_000)
+        context.on("request", lambda request: hosts.add(urlsplit(request.url).hostname or ""))
+        if script:
+            context.add_init_script(script)
+        contexts.append(context)
+        context.on("page", lambda page: faults.append(faults_of(page)))
+        page = context.new_page()
+        page.goto(f"{url}?{urlencode(parameters or {})}")
+        page.wait_for_function("window.fillmask?.loaded")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert hosts - {""} <= {"127.0.0.1"}
+    assert not any(faults), faults
 
 
 @pytest.fixture

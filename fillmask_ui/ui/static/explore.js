@@ -315,7 +315,7 @@
     if (zoom) explore.change({ zoom: Number(zoom.dataset.zoom) });
     else if (choice) explore.change({ selected: Number(choice.dataset.key) }, { push: true });
     else if (file) save(file.dataset.download);
-    else if (row && !String(window.getSelection()).trim()) {
+    else if (row && !page.text_marked()) {
       const [version, ...key] = row.dataset.key.split(":");
       explore.click({ do: "fill", version, key: key.join(":") });
     }

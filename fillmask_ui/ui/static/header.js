@@ -1,10 +1,10 @@
-// The button that switches between the light and the dark theme.
+// The button that switches between the light and the dark theme; it says which one it brings.
 const button = element.querySelector("[aria-label='dark theme']");
 
 function show() {
-  const dark = window.fillmask.dark();
-  button.setAttribute("aria-pressed", String(dark));
-  button.querySelector("span").textContent = dark ? "Light" : "Dark";
+  const other = window.fillmask.dark() ? "Light" : "Dark";
+  button.setAttribute("aria-label", `${other.toLowerCase()} theme`);
+  button.querySelector("span").textContent = other;
 }
 
 button.addEventListener("click", () => {

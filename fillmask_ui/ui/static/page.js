@@ -88,6 +88,12 @@
     }
   };
 
+  // Whether text of the page is selected, to be copied; what is selected in a text box does not count.
+  page.text_marked = () => {
+    const selection = window.getSelection();
+    return !selection.isCollapsed && Boolean(String(selection).trim());
+  };
+
   // A line that says what goes on or what went wrong; blank for any other kind of answer.
   page.notice = ({ kind, notice = "", fraction = null }) => {
     const line = document.createElement("div");

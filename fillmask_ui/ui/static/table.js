@@ -2,6 +2,6 @@
 // Chips are rows of their own.
 element.addEventListener("click", (event) => {
   const row = event.target.closest("[data-key]");
-  if (!row || String(window.getSelection()).trim()) return;
+  if (!row || window.fillmask.text_marked()) return;
   trigger("row", { key: row.dataset.key });
 });

@@ -1,0 +1,417 @@
+"""A lecture: the tour before it, a class that guesses first, sentences on the projector."""
+
+import json
+import math
+import re
+
+import pytest
+from accessibility import accessible
+from journey import Explore
+from playwright.sync_api import expect
+
+from fillmask_ui.ui.explore.examples import EXAMPLES
+from fillmask_ui.ui.guide import STEPS
+
+NO_STORAGE = "Object.defineProperty(window, 'localStorage', { get() { throw Error('no'); } })"
+SENTENCES = (
+    "Water freezes when it gets very [MASK].",
+    "The cat sat on the [MASK].",
+    "The opposite of hot is [MASK].",
+)
+CAT = "The [MASK] sat on the [MASK]."
+OWN = ("The nurse said that [MASK] was tired.", "The doctor said that [MASK] was tired.")
+PLAIN = "Nobody in the village had ever asked them whether that was what they wanted to do."
+LONG = f"{PLAIN} {PLAIN} A [MASK] treats patients and a [MASK] teaches children."
+# Whether two boxes of the page share a point.
+MEET = """([a, b]) => {
+    const [one, two] = [a, b].map((s) => document.querySelector(s).getBoundingClientRect());
+    return one.left < two.right && two.left < one.right
+        && one.top < two.bottom && two.top < one.bottom;
+}"""
+
+
+@pytest.mark.parametrize(("width", "height", "dark"), [(1280, 800, False), (390, 844, True)])
+def test_the_tour_of_a_first_visit(visit, width, height, dark):
+    explore = Explore(
+        page := visit(
+            first_visit=True,
+            width=width,
+            height=height,
+            reduced_motion="reduce",
+            color_scheme="dark" if dark else "light",
+        )
+    )
+    card = page.get_by_role("dialog", name="Tour of the page")
+    expect(card).to_be_visible()
+    # It blocks nothing, and the focus stays with the reader.
+    assert page.evaluate("document.activeElement === document.body")
+    explore.write("Paris is in [MASK].")
+    explore.word("Paris").click()
+    explore.see("[MASK] is in [MASK].")
+    target, onward = page.locator(".fm-tour-target"), card.get_by_role("button", name="Next")
+    for number, step in enumerate(STEPS):
+        expect(card.get_by_role("heading")).to_have_text(step.title)
+        expect(card).to_contain_text(f"Step {number + 1} of {len(STEPS)}")
+        expect(target).to_have_count(1)
+        assert target.evaluate("(e, selectors) => e.matches(selectors)", step.target)
+        assert not page.evaluate(MEET, ["#fm-tour", "#sentence"])
+        assert not page.evaluate(MEET, ["#fm-tour", ".fm-tour-target"])
+        for inside in (card, target):
+            box = inside.bounding_box()
+            assert box["x"] >= 0 and box["x"] + box["width"] <= width
+            assert box["y"] >= 0 and box["y"] + box["height"] <= height
+        if number == 0:
+            onward.focus()
+            page.keyboard.press("Enter")
+            expect(onward).to_be_focused()
+            page.keyboard.press("Shift+Tab")
+            page.keyboard.press("Enter")  # back to the first step, where there is no way back
+            expect(card).to_contain_text("Step 1 of")
+            expect(onward).to_be_focused()
+        if number == 1:
+            # Another tab hides it, and Explore brings it back.
+            explore.tab("Guide")
+            expect(card).to_be_hidden()
+            explore.tab("Explore")
+            accessible(page)
+        (card.get_by_role("button", name="Done") if step is STEPS[-1] else onward).click()
+    expect(card).to_be_hidden()
+    expect(target).to_have_count(0)
+    page.reload()
+    explore.ready()
+    expect(explore.strip).to_be_visible()
+    expect(card).to_be_hidden()
+
+
+def test_the_tour_interrupts_no_lecture_and_needs_no_storage(visit):
+    page = visit({"present": "1"}, first_visit=True)
+    card = page.get_by_role("dialog", name="Tour of the page")
+    expect(page.locator(".fm-present-count")).to_be_visible()
+    expect(card).to_be_hidden()
+    page.keyboard.press("Escape")
+    Explore(page).words.first.click()
+    expect(card).to_be_hidden()
+    explore = Explore(other := visit(first_visit=True, script=NO_STORAGE))
+    card = other.get_by_role("dialog", name="Tour of the page")
+    card.get_by_role("button", name="Skip").click()
+    expect(explore.sentence).to_be_focused()
+    # A list of sentences lasts as long as the page.
+    other.get_by_text("Your sentences").click()
+    other.get_by_label("One sentence per line").fill(OWN[0])
+    expect(other.locator("#fm-own-said")).to_contain_text("This browser keeps nothing")
+    other.get_by_label("One sentence per line").blur()
+    other.keyboard.press("p")
+    other.keyboard.press("ArrowRight")
+    explore.see(OWN[0])
+    expect(card).to_be_hidden()
+
+
+class Guessing:
+    """The panel of guesses."""
+
+    def __init__(self, page):
+        self.page, self.explore = page, Explore(page)
+        self.toggle = page.get_by_role("button", name="Guess first")
+        self.panel = page.get_by_role("region", name="Guesses of the class")
+        self.word = self.panel.get_by_role("textbox", name="Word", exact=True)
+        self.reveal = self.panel.get_by_role("button", name="Reveal")
+        self.again = self.panel.get_by_role("button", name="Hide and guess again")
+        self.result = page.locator(".fm-guess-result")
+        self.error = self.panel.get_by_role("alert")
+
+    def add(self, word, many=""):
+        self.word.fill(word)
+        box = self.panel.get_by_role("textbox", name="How many")
+        box.fill(many)
+        box.press("Enter")
+        return self
+
+    def see(self, *chips):
+        """Wait for these chips, each a word and its number."""
+        expect(self.panel.get_by_role("button", name=re.compile("add one$"))).to_have_text(
+            [f"{chip}: add one" for chip in chips]
+        )
+        return self
+
+    def bars(self):
+        """Word -> shares of the class and the model as the bars are drawn, in [0, 1]."""
+        return self.page.evaluate(
+            """() => Object.fromEntries([...document.querySelectorAll(".fm-pair")].map((pair) => {
+                const share = (fill) =>
+                    fill.getBoundingClientRect().width /
+                    fill.parentElement.getBoundingClientRect().width;
+                const fills = [...pair.querySelectorAll(".fm-pair-fill")];
+                return [pair.querySelector("bdi").textContent, fills.map(share)];
+            }))"""
+        )
+
+    def change(self, **state):
+        self.explore.state(f"change({json.dumps(state)})")
+
+
+def test_a_class_guesses_before_the_model(visit):
+    text = SENTENCES[1]
+    page = visit({"text": text, "hidden": '["mat"]'}, reduced_motion="reduce")
+    guessing = Guessing(page)
+    explore = guessing.explore.see(text)
+    expect(explore.curve).to_be_visible()
+    best, truth = explore.state("answer.mask.candidates[0].word"), explore.state("answer.truth")
+    guessing.toggle.click()
+    expect(guessing.toggle).to_have_attribute("aria-pressed", "true")
+    expect(guessing.word).to_be_focused()
+    # Neither the model's words nor the hidden one are anywhere until they are revealed.
+    tree = page.locator("main").first.aria_snapshot()
+    assert best not in tree and '"mat' not in tree
+    for part in (explore.bars, explore.table, explore.stats, explore.curve):
+        expect(part).to_be_hidden()
+    titles = (
+        "[...document.querySelectorAll('#stage [title]')]"
+        ".filter((e) => e.checkVisibility()).map((e) => e.title).join()"
+    )
+    assert "mat" not in page.evaluate(titles)
+    guessing.reveal.click()
+    expect(guessing.error).to_contain_text("Nobody has guessed yet")
+    guessing.add("mat", "2").see("mat 2").add("floor, sofa, Mat").see("mat 3", "floor 1", "sofa 1")
+    guessing.panel.get_by_role("button").filter(has_text="floor 1").click()
+    guessing.see("mat 3", "floor 2", "sofa 1")
+    expect(guessing.panel.get_by_role("status")).to_have_text("6 guesses")
+    guessing.panel.get_by_role("button", name="remove sofa").click()
+    accessible(page, within="#stage")
+    guessing.see("mat 3", "floor 2").reveal.click()
+    expect(guessing.result).to_be_focused()
+    wanted = f"({-math.log(0.6):.3f} nats against {truth['nll_nats']:.3f})"
+    expect(guessing.result).to_contain_text(f"Less surprised: the class {wanted}.")
+    bars = guessing.bars()
+    assert list(bars)[:2] == ["mat", "floor"]
+    assert bars["mat"] == pytest.approx([0.6, truth["probability"]], abs=0.005)
+    assert sum(model for _, model in bars.values()) == pytest.approx(1, abs=0.02)
+    expect(explore.table).to_be_visible()
+    # Another model answers the same guesses; one that cannot be had reveals nothing.
+    drawn = bars["floor"][1]
+    guessing.change(model="embedded:int8")
+    expect(explore.stage).to_have_attribute("data-model", "embedded:int8 · int8")
+    page.wait_for_function(
+        "(width) => document.querySelectorAll('.fm-pair-of-guess .fm-pair-fill')[1]"
+        ".style.getPropertyValue('--p') !== width",
+        arg=f"{drawn:.6f}",
+    )
+    assert guessing.bars()["floor"][0] == pytest.approx(0.4, abs=0.005)
+    guessing.again.click()
+    guessing.change(model="/no/such/model")
+    expect(page.locator("#notice .fm-error")).to_be_visible()
+    expect(explore.bars).to_be_hidden()
+    guessing.see("mat 3", "floor 2")
+    guessing.change(model="")
+
+    # A pasted list of percents, what is wrong with one, and words that are only text.
+    guessing.panel.get_by_role("button", name="remove mat").click()
+    guessing.panel.get_by_role("button", name="remove floor").click()
+    guessing.panel.get_by_text("Paste a list").click()
+    box = guessing.panel.get_by_label("Guesses, with counts or percents")
+    box.fill("mat 60%\nfloor 30")
+    guessing.panel.get_by_role("button", name="Add all").click()
+    expect(guessing.error).to_contain_text("'floor' has no percent")
+    expect(box).to_have_value("mat 60%\nfloor 30")
+    box.fill("mat 60%, <img src=x onerror=alert(1)> 20%, 猫 10%")
+    guessing.panel.get_by_role("button", name="Add all").click()
+    guessing.see("mat 60%", "<img src=x onerror=alert(1)> 20%", "猫 10%")
+    expect(guessing.panel.get_by_role("status")).to_have_text("10% of the class made no guess.")
+    guessing.reveal.click()
+    expect(guessing.result).to_contain_text("The model cannot spell")
+    expect(guessing.result).to_contain_text("no guess, all other words")
+    assert page.locator("#guess img").count() == 0
+    accessible(page)
+
+    # Another sentence has no guesses yet; its word may be told.
+    guessing.change(text=SENTENCES[2], base=SENTENCES[2], hidden=[None])
+    expect(guessing.word).to_be_visible()
+    guessing.see().add("cold").see("cold 1").reveal.click()
+    expect(guessing.result).to_contain_text("The true word is not known")
+    guessing.again.click()
+    guessing.panel.get_by_label("What was the word?").fill("cold")
+    guessing.reveal.click()
+    expect(guessing.result).to_contain_text("Less surprised: the class (0.000 nats")
+    # Each mask has guesses of its own.
+    guessing.change(text=CAT, base=CAT, hidden=["cat", "mat"])
+    choices = page.get_by_role("group", name="Mask shown").get_by_role("button")
+    expect(choices).to_have_text(["1", "2"])
+    guessing.add("dog").see("dog 1")
+    choices.nth(1).click()
+    guessing.see().add("rug").see("rug 1")
+    choices.nth(0).click()
+    guessing.see("dog 1")
+    guessing.toggle.click()
+    expect(choices).to_have_text(["1 cat", "2 mat"])
+
+
+class Lecture(Explore):
+    """The page on a projector, and what of it can be seen."""
+
+    def __init__(self, page):
+        super().__init__(page)
+        self.count = page.locator(".fm-present-count")
+        self.own = page.get_by_label("One sentence per line")
+
+    def presents(self, on=True):
+        pattern = re.compile("fm-presenting")
+        body = expect(self.page.locator("body"))
+        (body.to_have_class if on else body.not_to_have_class)(pattern)
+        return self
+
+    def start(self):
+        self.page.keyboard.press("p")
+        return self.presents()
+
+    def projected(self, text, bars=5):
+        self.see(text)
+        expect(self.bar).to_have_count(bars + 1)
+        return self
+
+    def pixels(self, selector):
+        size = self.page.eval_on_selector(selector, "(e) => getComputedStyle(e).fontSize")
+        return float(size.removesuffix("px"))
+
+    def all_inside(self):
+        """Nothing reaches out of the window, and the page does not scroll."""
+        outside = self.page.evaluate(
+            """() => [...document.querySelectorAll(
+                    "#strip, #bars, #bars .fm-bar-row, #bars .fm-bar-value, .fm-present-count")]
+                .map((e) => [e.className || e.id, e.getBoundingClientRect()])
+                .filter(([, box]) => box.left < 0 || box.top < 0 || box.right > innerWidth + 0.5
+                    || box.bottom > innerHeight + 0.5 || !box.width || !box.height)
+                .map(([name]) => name)
+                .concat(scrollX + scrollY ? ["scrolled"] : [])"""
+        )
+        assert outside == []
+
+
+@pytest.mark.parametrize(("width", "height", "theme"), [(1920, 1080, "light"), (1280, 720, "dark")])
+def test_a_lecture_from_a_link(visit, width, height, theme):
+    asked = {"text": SENTENCES[0], "list": "\n".join(SENTENCES)}
+    lecture = Lecture(page := visit(asked, width=width, height=height, color_scheme=theme))
+    lecture.see(SENTENCES[0])
+    lecture.sentence.press("p")  # a letter where one types
+    lecture.presents(False)
+    lecture.open(**asked).see(SENTENCES[0])
+    lecture.tab("Guide")
+    page.keyboard.press("p")  # a key for what is not in sight does nothing
+    lecture.presents(False)
+    lecture.press("Present")
+    lecture.presents().projected(SENTENCES[0])
+    # A lecture hall can read it, and nothing else is there.
+    box = lecture.stage.bounding_box()
+    assert (box["x"], box["y"], box["width"], box["height"]) == (0, 0, width, height)
+    assert lecture.pixels("#strip .fm-token:not(.fm-special)") >= 48
+    assert lecture.pixels(".fm-bar-word") >= height / 25
+    assert lecture.pixels(".fm-bar-value") >= height / 25
+    lecture.all_inside()
+    for control in ("#sentence textarea", "#present", "#candidates", "[role=tab]"):
+        assert page.evaluate(
+            """(selector) => [...document.querySelectorAll(selector)].every((e) =>
+                !e.checkVisibility() || (e.closest("[inert]")
+                && document.elementFromPoint(innerWidth / 2, 10).closest("#stage")))""",
+            control,
+        ), control
+    accessible(page)
+    # Keys go through the sentences, clicks hide words.
+    expect(lecture.count).to_have_text("1 / 3")
+    page.keyboard.press("ArrowLeft")  # there is none before the first
+    page.keyboard.press("ArrowRight")
+    lecture.projected(SENTENCES[1])
+    page.keyboard.press("PageDown")
+    lecture.projected(SENTENCES[2])
+    page.keyboard.press("PageUp")
+    lecture.projected(SENTENCES[1])
+    lecture.word("cat").click()
+    lecture.projected(CAT)
+    page.keyboard.press("ArrowRight")  # though a word has the focus
+    lecture.projected(SENTENCES[2])
+    page.go_back()
+    lecture.projected(CAT).presents()
+    assert lecture.address()["present"] == "1"
+    # Answers wait for the space bar.
+    answers = page.locator("#bars .fm-bar-word, #bars .fm-bar-fill, #bars .fm-bar-value, .fm-guess")
+    shown = answers.locator("visible=true")
+    expect(shown).not_to_have_count(0)
+    page.keyboard.press("h")
+    expect(shown).to_have_count(0)
+    page.keyboard.press(" ")
+    expect(shown).not_to_have_count(0)
+    lecture.see(CAT)  # and no word that has the focus was pressed
+    page.keyboard.press("ArrowLeft")
+    lecture.projected(SENTENCES[1])
+    page.keyboard.press("ArrowRight")
+    lecture.projected(SENTENCES[2])
+    expect(shown).to_have_count(0)
+    page.locator("#bars .fm-bar").first.click()  # shows it and writes no word
+    expect(shown).not_to_have_count(0)
+    lecture.see(SENTENCES[2])
+    # Long sentences wrap; where they are too long the strip scrolls and the bars stay.
+    for text in (LONG, f"{PLAIN} {PLAIN} {PLAIN} {PLAIN} {LONG}"):
+        lecture.state(f"change({json.dumps({'text': text, 'base': text, 'hidden': []})})")
+        lecture.see(text)
+        assert lecture.pixels(".fm-strip") >= 48
+        lecture.all_inside()
+    page.keyboard.press("Escape")
+    lecture.presents(False)
+    assert "present" not in lecture.address()
+    expect(page.locator("#fm-own-hide")).to_be_checked()
+    expect(page.locator("[inert]")).to_have_count(0)
+    # Full screen ends with the mode, however it ends.
+    lecture.sentence.blur()
+    page.locator("body").press("p")
+    lecture.presents()
+    page.wait_for_function("document.fullscreenElement !== null")
+    page.evaluate("document.exitFullscreen()")
+    lecture.presents(False)
+
+
+def test_a_lecturers_own_sentences(visit, tmp_path):
+    lecture = Lecture(page := visit(width=390, height=844, has_touch=True))
+    examples = [example.text for example in EXAMPLES]
+    # Without a list the examples are shown.
+    page.locator("body").press("p")
+    lecture.presents()
+    expect(lecture.count).to_have_text(re.compile(r"^1 / \d+$"))
+    lecture.press("next sentence")
+    lecture.projected(examples[1])
+    lecture.all_inside()
+    lecture.press("leave presenting")
+    lecture.presents(False)
+
+    page.get_by_text("Your sentences").click()
+    said = page.locator("#fm-own-said")
+    asked = []
+    page.on("request", lambda request: asked.append(f"{request.url} {request.post_data}"))
+    for name, encoding in (("utf8.txt", "utf-8"), ("old.txt", "windows-1252")):
+        (tmp_path / name).write_bytes(f"Über [MASK] ging er.\r\n{OWN[0]}\r\n".encode(encoding))
+        page.get_by_label("From a text file").set_input_files(tmp_path / name)
+        expect(lecture.own).to_have_value(f"Über [MASK] ging er.\n{OWN[0]}")
+        lecture.own.fill("")
+    # It does not leave the browser, whatever else the page may ask for meanwhile.
+    assert not [request for request in asked if "upload" in request or "ging er" in request]
+    lecture.own.fill("\n".join([OWN[0]] * 100))
+    expect(said).to_have_text(re.compile(r"^100 sentences\. +Too long for the link"))
+    assert "list" not in lecture.address()
+    lecture.own.fill("")
+    expect(said).to_have_text("None yet: the examples are shown.")
+    lecture.own.fill(f"  {OWN[0]}\n\n{OWN[1]}  \n")
+    expect(said).to_have_text(re.compile(r"^2 sentences\."))
+    assert lecture.address()["list"] == "\n".join(OWN)
+    accessible(page)
+    lecture.own.blur()
+    lecture.start()
+    expect(lecture.count).to_have_text("– / 2")
+    page.keyboard.press("ArrowRight")
+    lecture.projected(OWN[0])
+    link = lecture.address()
+    page.reload()
+    lecture.presents().projected(OWN[0])
+    expect(lecture.count).to_have_text("1 / 2")
+    # The same browser without the link, then another one with it, which keeps no list of others.
+    lecture.open()
+    expect(lecture.own).to_have_value("\n".join(OWN))
+    other = Lecture(visit(link | {"present": "1"}))
+    other.presents().page.keyboard.press("ArrowRight")
+    other.projected(OWN[1])
+    expect(other.open().own).to_have_value("")
