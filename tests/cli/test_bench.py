@@ -1,5 +1,6 @@
 """`bench` from the shell, on a tiny model in two ways."""
 
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,25 +13,45 @@ KEYS = {"work", "subject", "median", "unit", "spread", "loss", "ratios"}
 ROOT = Path(__file__).parent.parent.parent
 
 
-def test_json_of_two_models(fillmask, tiny_models, tmp_path, monkeypatch):
-    short = replace(contenders.QUICK, rounds=2, calls=4, seconds=0.2)
-    monkeypatch.setattr(contenders, "QUICK", short)
+@pytest.fixture
+def short(tmp_path, monkeypatch):
+    """Options of a benchmark of seconds; files called early.onnx and late.onnx fail in it.
+
+    The process of the former ends when it is to load, that of the latter when it is to measure.
+    """
+
+    class Process(contender_process.ContenderProcess):
+        def ask(self, task, **arguments):
+            ends = self.name.endswith("early.onnx")
+            ends |= self.name.endswith("late.onnx") and task != "load"
+            return super().ask("nonsense" if ends else task, **arguments)
+
+    quick = replace(contenders.QUICK, rounds=2, calls=4, seconds=0.2)
+    monkeypatch.setattr(contenders, "QUICK", quick)
+    monkeypatch.setattr(rounds, "ContenderProcess", Process)
     monkeypatch.setattr(rounds, "SHAPES", ((64, 64, 64), (64, 64, 128)))
     texts = tmp_path / "texts.txt"
     texts.write_text("The cat sat on the mat.\n\nThe river runs under the old house.\n" * 8)
-    folder = tiny_models.folder("bert")
-    names = [str(folder), str(folder / "onnx" / "model.onnx")]
-    plot = tmp_path / "bench.html"
-    done = fillmask(
-        *("bench", "--quick", "--model", names[0], "-m", names[1], "--file", texts),
-        *("--plot", plot, "--json"),
-    )
+    return ["--quick", "--file", texts, "--json"]
+
+
+def test_json_of_two_models_and_of_two_that_fail(fillmask, tiny_models, tmp_path, short):
+    folder, plot = tmp_path / "bert", tmp_path / "bench.html"
+    shutil.copytree(tiny_models.folder("bert"), folder)
+    home = folder / "onnx"
+    for broken in ("early.onnx", "late.onnx"):
+        shutil.copy(home / "model.onnx", home / broken)
+    models = [folder, *(home / name for name in ("model.onnx", "early.onnx", "late.onnx"))]
+    names = [str(model) for model in models[:2]]
+    done = fillmask("bench", *short, *(f"--model={model}" for model in models), "--plot", plot)
     assert done.returncode == 0, done.stderr
     assert set(done.json) == {"machine", "rows"}
     machine = done.json["machine"]
     assert set(machine) == {"cpu", "cores", "features", "system", "python", "versions", "gflops"}
     rows = {(row["work"], row["subject"]): row for row in done.json["rows"]}
     for (work, subject), row in rows.items():
+        if "error" in row:
+            continue
         assert set(row) == KEYS | ({"p95", "p99"} if row["unit"] == "ms" else set())
         assert row["median"] > 0
         for other, ratio in row["ratios"].items():
@@ -44,6 +65,14 @@ def test_json_of_two_models(fillmask, tiny_models, tmp_path, monkeypatch):
     for work in ("cross-entropy", "pseudo-perplexity", "one sentence of 8 tokens"):
         losses = [rows[work, name]["loss"] for name in names]
         assert losses[0] == pytest.approx(losses[1], abs=1e-9)
+        for broken in map(str, models[2:]):
+            failed = rows[work, broken]
+            assert failed["median"] is None
+            assert "ended with code 1" in failed["error"]
+            assert "no attribute 'nonsense'" in failed["error"]
+            assert ("peak memory", broken) not in rows
+    loads = [rows["load time", str(model)]["median"] is None for model in models]
+    assert loads == [False, False, True, False]
     products = [row["median"] for row in rows.values() if row["unit"] == "GFLOP/s"]
     assert machine["gflops"] == max(products)
     assert "cross-entropy" in plot.read_text()
@@ -52,54 +81,10 @@ def test_json_of_two_models(fillmask, tiny_models, tmp_path, monkeypatch):
     assert not [key for key in {*machine, *KEYS, "p95", "p99"} if f'"{key}"' not in own]
 
 
-def broken(subject, at_load, monkeypatch):
-    """The process of one subject ends with an error, at once or when it is to measure."""
-
-    class Broken(contender_process.ContenderProcess):
-        def ask(self, task, **arguments):
-            ends = self.name.endswith(subject) and (at_load or task != "load")
-            return super().ask("nonsense" if ends else task, **arguments)
-
-    monkeypatch.setattr(rounds, "ContenderProcess", Broken)
-
-
-def bench_of_broken(fillmask, tiny_models, tmp_path, monkeypatch, at_load, *more):
-    short = replace(contenders.QUICK, rounds=1, calls=2, seconds=0.1)
-    monkeypatch.setattr(contenders, "QUICK", short)
-    monkeypatch.setattr(rounds, "SHAPES", ((64, 64, 64),))
-    broken("model.onnx", at_load, monkeypatch)
-    texts = tmp_path / "texts.txt"
-    texts.write_text("The cat sat on the mat.\nThe river runs under the old house.\n" * 4)
-    model = tiny_models.folder("bert") / "onnx" / "model.onnx"
-    return fillmask("bench", "--quick", "-m", model, *more, "--file", texts, "--json")
-
-
-@pytest.mark.parametrize("at_load", [False, True])
-def test_a_contender_that_fails_is_a_row_and_the_others_are_measured(
-    fillmask, tiny_models, tmp_path, monkeypatch, at_load
-):
-    folder = tiny_models.folder("bert")
-    done = bench_of_broken(fillmask, tiny_models, tmp_path, monkeypatch, at_load, "-m", folder)
-    assert done.returncode == 0, done.stderr
-    rows = {}
-    for row in done.json["rows"]:
-        rows.setdefault(row["subject"], {})[row["work"]] = row
-    works = {"cross-entropy", "pseudo-perplexity", "one sentence of 8 tokens"}
-    failed = rows[f"{folder}/onnx/model.onnx"]
-    assert (failed["load time"]["median"] is None) == at_load
-    assert "peak memory" not in failed
-    for work in works:
-        assert "ended with code 1" in failed[work]["error"]
-        assert "no attribute 'nonsense'" in failed[work]["error"]
-        assert failed[work]["median"] is None
-        own = rows[str(folder)][work]
-        assert own["median"] > 0
-        assert "error" not in own
-
-
-@pytest.mark.parametrize("at_load", [False, True])
-def test_if_all_fail_the_command_does(fillmask, tiny_models, tmp_path, monkeypatch, at_load):
-    done = bench_of_broken(fillmask, tiny_models, tmp_path, monkeypatch, at_load)
+def test_if_all_fail_the_command_does(fillmask, tiny_models, tmp_path, short):
+    folder = shutil.copytree(tiny_models.folder("bert"), tmp_path / "bert")
+    (folder / "onnx" / "model.onnx").rename(folder / "onnx" / "early.onnx")
+    done = fillmask("bench", *short, "--model", folder / "onnx" / "early.onnx")
     assert (done.returncode, done.stdout) == (1, "")
     assert "no attribute 'nonsense'" in done.stderr
 
