@@ -8,10 +8,9 @@ the numbers to the last digit, in the same order. No batch has texts of two bloc
 """
 
 import itertools
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -80,7 +79,6 @@ def evaluate(
     masks: Masks | None = None,
     done: Collection[int] = (),
     heartbeat: bool = False,
-    begun: Callable[[tuple[int, ...]], None] | None = None,
 ) -> Generator[EvaluatedText | SkippedText | Heartbeat]:
     """Measure a model, and a second one on identical masks, text by text.
 
@@ -94,7 +92,6 @@ def evaluate(
         masks: where hidden tokens come from; needed for the mask stream `collator`.
         done: ids that a stopped run already has; they are not measured again.
         heartbeat: also yield a `Heartbeat` after each batch; a text may take many.
-        begun: called before each batch with the ids of its texts, in the thread that measures it.
 
     Yields:
         One per text, as soon as it is measured: ids come in any order within a window.
@@ -120,8 +117,7 @@ def evaluate(
     cut = _windows(_prepare_all(lanes, _numbered(examples), config))
     others: dict[int, EvaluatedText] = {}
     tokens = 0
-    perform = partial(_Step.perform, begun=begun)
-    with closing(in_order(perform, _steps(cut, scorers, known), workers)) as performed:
+    with closing(in_order(_Step.perform, _steps(cut, scorers, known), workers)) as performed:
         for step, scores in performed:
             if isinstance(step.what, SkippedText):
                 yield step.what
@@ -210,11 +206,9 @@ class _Step:
     waits: bool = False  # whether its rows wait for those of the model
     texts: float = 0.0  # as of `Heartbeat`, after it
 
-    def perform(self, begun: Callable[[tuple[int, ...]], None] | None) -> tuple["_Step", Any]:
+    def perform(self) -> tuple["_Step", Any]:
         if isinstance(self.what, SkippedText):
             return self, None
-        if begun is not None:
-            begun(tuple(sorted({view.text.row.id for view in self.what.views})))
         return self, self.scorer.score(self.what)
 
 

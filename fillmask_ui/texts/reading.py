@@ -140,11 +140,6 @@ def _ordered(source: TextSource, texts: Callable[[], Iterator[str]]) -> OrderedR
     return islice(map(Example, count(), texts()), source.samples), None
 
 
-def shards(source: TextSource) -> tuple[TextSource, ...]:
-    """The files of a folder that is read in its own order, `samples` apart; others as they are."""
-    return files_of(source) if source.kind == FOLDER and not source.shuffle else (source,)
-
-
 def files_of(source: TextSource) -> tuple[TextSource, ...]:
     """The files of a source, in the order of their names: whole, not shuffled, of one layout."""
     paths = [source.where]
@@ -168,8 +163,3 @@ def file_texts(file: TextSource) -> Iterator[str]:
     if file.layout == "parquet":
         return read_parquet(file.where, file.column)
     return read_rows(file, file_bytes(file.where, compressed=file.compressed))
-
-
-def count_texts(file: TextSource) -> int:
-    """Number of texts in a file."""
-    return sum(1 for _ in file_texts(file))

@@ -12,6 +12,7 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.models import load_model
 from fillmask_ui.models.runtime_model import RuntimeModel
 from fillmask_ui.models.runtimes import RUNTIMES, Runtime
+from fillmask_ui.onnx_tools.schemes import SCHEMES
 
 
 class BigramModel(RuntimeModel):
@@ -52,6 +53,11 @@ def test_a_strangers_runtime_is_a_class_and_a_row(copy, monkeypatch):
     assert [own.token_id for own in mask.candidates] == list(np.argsort(-logits)[:3])
     rows = list(evaluate(model, ["The cat sat on the mat.", "A dog ran."], EvaluationConfig()))
     assert np.isfinite(summarize(rows).to_dict()["mean_nll_nats"])
+
+
+def test_variants_are_the_files_of_the_schemes():
+    """`models` names them itself, as the schemes would import onnx whenever a model is chosen."""
+    assert {*RUNTIMES["onnx"].variants} == {f"onnx/{own.file}" for own in SCHEMES.values()}
 
 
 def test_every_provider_of_onnxruntime_is_a_choice(tiny_models):

@@ -13,7 +13,7 @@ from text_files import LAYOUTS, content
 
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.texts import TextChoice, TextSource, open_texts
-from fillmask_ui.texts.reading import count_texts, file_texts, shards
+from fillmask_ui.texts.reading import file_texts, files_of
 
 
 def fill(folder, files, layout):
@@ -51,25 +51,17 @@ def test_a_folder_gives_what_one_file_of_all_its_texts_gives(files, layout, samp
         together.write_bytes(content([text for texts in files for text in texts], layout))
         for choices in ({}, {"shuffle": False}, {"seed": 7, "samples": samples}):
             assert outcome(folder, **choices) == outcome(together, **choices)
-        parts = shards(TextSource("folder", str(folder), shuffle=False, samples=samples))
+        parts = files_of(TextSource("folder", str(folder), shuffle=False, samples=samples))
         assert [list(file_texts(part)) for part in parts] == files
-        assert [count_texts(part) for part in parts] == [len(texts) for texts in files]
 
 
-def test_shards_are_files_in_order_and_all_else_is_whole(tmp_path):
+def test_the_files_of_a_folder_are_whole_and_in_order(tmp_path):
     fill(tmp_path, [["one"], ["two"]], "txt")
     folder = TextSource("folder", str(tmp_path), shuffle=False, samples=1, encoding="latin-1")
-    assert shards(folder) == tuple(
+    assert files_of(folder) == tuple(
         TextSource("file", str(tmp_path / name), shuffle=False, encoding="latin-1")
         for name in ("a.txt", "b.txt")
     )
-    for source in (
-        TextSource("folder", str(tmp_path)),
-        TextSource("file", "a.txt", shuffle=False),
-        TextSource("dataset", "org/name"),
-        TextSource(),
-    ):
-        assert shards(source) == (source,)
 
 
 def test_options_hold_for_every_file(tmp_path):
@@ -103,7 +95,7 @@ def test_texts_in_folders_inside_alone_are_one_stream_in_the_order_of_their_path
     (tmp_path / "a" / "loop").symlink_to(tmp_path)
     wanted = ["a/b.txt", "a/z.txt", "b/c.txt"]
     assert [(e.id, e.text) for e in read(tmp_path, shuffle=False)[0]] == list(enumerate(wanted))
-    parts = shards(TextChoice(str(tmp_path), shuffle=False).source())
+    parts = files_of(TextChoice(str(tmp_path), shuffle=False).source())
     assert [Path(part.where).relative_to(tmp_path).as_posix() for part in parts] == wanted
     assert {e.text for e in read(tmp_path)[0]} == set(wanted)
 
