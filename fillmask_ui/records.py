@@ -10,10 +10,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from typing import Any
-
-import numpy as np
 
 from fillmask_ui.files import visible
 
@@ -33,13 +30,6 @@ class InJson:
             schema["items_schema"] |= self.bounds
         function = {"type": "no-info", "function": self.read}
         return {"type": "function-after", "function": function, "schema": schema}
-
-
-def array_in_json(dtype: str, least: float, most: float = math.inf) -> InJson:
-    """An array that JSON has as a list of numbers between two bounds."""
-    kind: Any = float if dtype.startswith("float") else int
-    bounds = {"ge": kind(least)} | ({"le": kind(most)} if math.isfinite(most) else {})
-    return InJson(partial(np.array, dtype=dtype), list[kind], bounds)
 
 
 @dataclass(frozen=True)

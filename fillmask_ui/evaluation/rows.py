@@ -5,14 +5,16 @@ Axes: T tokens of the text, M hidden positions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
 
 from fillmask_ui.masking import KINDS, HiddenTokens
-from fillmask_ui.records import Encoding, InJson, array_in_json
+from fillmask_ui.records import Encoding, InJson
 
 # What part of its word a token is.
 PARTS = ("whole word", "first sub-token", "later sub-token")
@@ -20,13 +22,21 @@ WHOLE, FIRST, LATER = range(3)
 # Sums are kept for each id up to the largest that occurs.
 MOST_VOCABULARY = 2**24
 
+
+def _array(dtype: str, least: float, most: float = math.inf) -> InJson:
+    """An array that JSON has as a list of numbers between two bounds."""
+    kind: Any = float if dtype.startswith("float") else int
+    bounds = {"ge": kind(least)} | ({"le": kind(most)} if math.isfinite(most) else {})
+    return InJson(partial(np.array, dtype=dtype), list[kind], bounds)
+
+
 # How JSON has arrays. Rounding may bring a number a little out of its bounds.
-_IDS = array_in_json("int64", 0, MOST_VOCABULARY - 1)
-_COUNTS = array_in_json("int64", 1, MOST_VOCABULARY)
-_PLACES = array_in_json("int64", 0)
-_NATS = array_in_json("float64", -1e-6)  # infinite where a token is impossible
-_PROBABILITIES = array_in_json("float64", -1e-6, 1 + 1e-6)
-_PARTS = array_in_json("uint8", 0, LATER)
+_IDS = _array("int64", 0, MOST_VOCABULARY - 1)
+_COUNTS = _array("int64", 1, MOST_VOCABULARY)
+_PLACES = _array("int64", 0)
+_NATS = _array("float64", -1e-6)  # infinite where a token is impossible
+_PROBABILITIES = _array("float64", -1e-6, 1 + 1e-6)
+_PARTS = _array("uint8", 0, LATER)
 _KINDS = InJson(lambda names: np.array([*map(KINDS.index, names)], np.uint8), list[str])
 _SPANS = InJson(lambda pairs: np.array(pairs, np.int64).reshape(-1, 2), list[tuple[int, int]])
 
