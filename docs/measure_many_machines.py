@@ -182,8 +182,10 @@ def _received(sent: bytes) -> RunningSummary:
 def _whole(sent: bytes, size: int) -> bytes:
     """Sums in which each word of the vocabulary occurs."""
     running = _received(sent)
-    tokens = running._model.tokens
-    running._model.tokens = np.ones((size, tokens.shape[1]))
+    vocabulary = running._sums.model.vocabulary
+    vocabulary._grow(size)
+    vocabulary.occurrences += 1
+    vocabulary.sums += 1
     return pickle.dumps(running)
 
 

@@ -343,6 +343,7 @@ def test_the_curve_stands_at_minus_ln_p(visit):
         assert x == pytest.approx(math.exp(-loss), abs=0.004)
         assert y == pytest.approx(loss / size, abs=0.05)
     page.get_by_role("radio", name="nats").check()
+    expect(explore.curve).to_contain_text("nats")
     hide(["souvenir"], text=text)
     expect(explore.curve).to_contain_text("souvenir")
     loss = losses()[0]
