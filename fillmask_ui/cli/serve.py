@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import time
@@ -84,10 +83,18 @@ def start_page(
         store.get(model, on_progress=update)
     demo = build_app(store, model, public=public)
     _pass_proxies_by(host)
+    # A service manager's way to say Ctrl-C; by itself Python would end without tidying up.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _, url, _ = demo.launch(
             server_port=port, prevent_thread_lock=True, **launch_options(public, host)
         )
+        if link is not None:
+            webbrowser.open(f"{url}?{link}" if link else url)
+        while demo.is_running:
+            time.sleep(0.1)
+    except KeyboardInterrupt:
+        pass
     except OSError as error:
         taken = "empty port" in str(error)  # Gradio's words, with advice for programmers
         raise OptionError(
@@ -95,13 +102,6 @@ def start_page(
             f"{f'port {port}' if port else 'any port from 7860'}: "
             f"{'another program does' if taken else error}; choose another with --host or --port"
         ) from error
-    if link is not None:
-        webbrowser.open(f"{url}?{link}" if link else url)
-    # A service manager's way to say Ctrl-C; by itself Python would end without tidying up.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with contextlib.suppress(KeyboardInterrupt):
-        while demo.is_running:
-            time.sleep(0.1)
     demo.close(verbose=False)
 
 
