@@ -7,12 +7,12 @@ from tiny_models import quiet
 
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluatedText, evaluate, summarize
-from fillmask_ui.lessons.near_misses import prediction
-from fillmask_ui.lessons.temperatures import (
+from fillmask_ui.lessons.accuracy_and_loss import (
     BINS,
     TEMPERATURES,
     Tempered,
     loss_histogram,
+    prediction,
     temperature_losses,
 )
 from fillmask_ui.models import load_model

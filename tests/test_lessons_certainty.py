@@ -12,10 +12,17 @@ from table_model import TableModel, sample_texts
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.intervals import Interval, Limits
-from fillmask_ui.lessons.dice import shortest, throw_dice
-from fillmask_ui.lessons.more_texts import TextLosses, means_by_count, text_losses
-from fillmask_ui.lessons.pairing import difference_of, pair
-from fillmask_ui.lessons.published import PUBLISHED, Change
+from fillmask_ui.lessons.mean_uncertainty import (
+    PUBLISHED,
+    Change,
+    TextLosses,
+    difference_of,
+    means_by_count,
+    pair,
+    shortest,
+    text_losses,
+    throw_dice,
+)
 from fillmask_ui.models import load_model
 from fillmask_ui.records import Example
 from fillmask_ui.show.render import render

@@ -12,10 +12,10 @@ from torch.nn.functional import cross_entropy
 from fillmask_ui import load_model
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate, summarize
-from fillmask_ui.lessons.ledger import by_kind, evaluated, ledger, mixed_mean_nats, over_seeds
-from fillmask_ui.lessons.masked import mask_text
+from fillmask_ui.lessons.masked_text import mask_text
+from fillmask_ui.lessons.token_losses import by_kind, evaluated, ledger, mixed_mean_nats, over_seeds
 from fillmask_ui.masking import KINDS
-from fillmask_ui.ui.learn.tokens import SEED, TEXT
+from fillmask_ui.ui.learn.second_model import SEED, TEXT
 
 PROTEIN = "MALWMRLLPLLALLALWGPDPAAAFVNQHLCGSHLVEALYLVCGERGFFYTPKT"
 

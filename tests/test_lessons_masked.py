@@ -9,10 +9,10 @@ from fillmask_ui import load_model
 from fillmask_ui.errors import TextError
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate
 from fillmask_ui.filling import fill_at
-from fillmask_ui.lessons.masked import each_kind, encoded, mask_text, shares
+from fillmask_ui.lessons.masked_text import each_kind, encoded, mask_text, shares
 from fillmask_ui.masking import KINDS, MaskRecipe
-from fillmask_ui.ui.learn.masking import LUNCH
-from fillmask_ui.ui.learn.tokens import SEED, TEXT
+from fillmask_ui.ui.learn.masking_figures import LUNCH
+from fillmask_ui.ui.learn.second_model import SEED, TEXT
 
 PLAIN = MaskRecipe()
 

@@ -11,7 +11,8 @@ from scipy.spatial import distance
 from table_model import TableModel
 
 from fillmask_ui.errors import ModelError, TextError
-from fillmask_ui.lessons.senses import (
+from fillmask_ui.lessons.word_vectors import (
+    TWO_SENSES,
     Background,
     Sentence,
     alikeness,
@@ -23,7 +24,6 @@ from fillmask_ui.lessons.senses import (
     read_sentences,
     word_vectors,
 )
-from fillmask_ui.lessons.two_senses import TWO_SENSES
 from fillmask_ui.models import load_model
 from fillmask_ui.texts import TextSource, open_texts
 

@@ -7,9 +7,8 @@ import pytest
 from fillmask_ui import load_model
 from fillmask_ui.errors import TextError
 from fillmask_ui.filling import score_candidate_at, surprisal
-from fillmask_ui.lessons.side_losses import side_losses
-from fillmask_ui.lessons.sides import MOST_WORDS, Sides, attention
-from fillmask_ui.ui.learn.sides import ALL_WORDS, EXAMPLES
+from fillmask_ui.lessons.context_sides import MOST_GRID_WORDS, Sides, attention, side_losses
+from fillmask_ui.ui.learn.context_figures import ALL_WORDS, EXAMPLES
 
 TEXT = "The [MASK] barked, at the old postman."
 
@@ -119,8 +118,8 @@ def test_a_causal_model_looks_back_and_a_masked_one_all_around():
 def test_a_gap_at_the_start_leaves_a_causal_model_nothing():
     causal, _ = attention(load_model("embedded"), "[MASK] is blue.")
     assert (causal.guesser, causal.clues) == (None, 0)
-    with pytest.raises(TextError, match=f"room for {MOST_WORDS}"):
-        attention(load_model("embedded"), "very " * MOST_WORDS + "[MASK]")
+    with pytest.raises(TextError, match=f"room for {MOST_GRID_WORDS}"):
+        attention(load_model("embedded"), "very " * MOST_GRID_WORDS + "[MASK]")
 
 
 def test_both_sides_are_worth_more_than_twice_either(model):

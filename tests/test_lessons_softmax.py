@@ -8,7 +8,7 @@ from table_model import TableModel
 from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.filling import fill
 from fillmask_ui.filling.words import raw_logits_at
-from fillmask_ui.lessons.gap import one_gap, true_token
+from fillmask_ui.lessons.masked_position import one_gap, true_token
 from fillmask_ui.lessons.softmax import softmax_of, top_tokens
 
 pytestmark = pytest.mark.quick

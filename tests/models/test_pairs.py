@@ -19,7 +19,7 @@ from fillmask_ui.lessons.next_sentence import (
 from fillmask_ui.models import ModelStore, load_model
 from fillmask_ui.ui.background import Waiting
 from fillmask_ui.ui.figure import Asked
-from fillmask_ui.ui.learn import sentences
+from fillmask_ui.ui.learn import context_figures
 from fillmask_ui.ui.session import Session
 
 FIRST, SECOND = "The cat sat on the mat.", "She walked to the river and the café in France."
@@ -163,7 +163,7 @@ def shown(model, name):
     session = Session(ModelStore(loader=lambda choice, **_: model), "pretrained")
     values = {"first": FIRST, "second": SECOND, "probability": "0.7", "seed": str(SEED)}
     asked = Asked(session, values, model)
-    while isinstance(answer := sentences.FIGURES[name].show(asked), Waiting):
+    while isinstance(answer := context_figures.FIGURES[name].show(asked), Waiting):
         pass
     return next(iter(answer.pieces.values()))
 

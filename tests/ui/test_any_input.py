@@ -15,8 +15,8 @@ from fillmask_ui.models.model_choice import parse_reference
 from fillmask_ui.ui.components import answered
 from fillmask_ui.ui.evaluate.view import linked
 from fillmask_ui.ui.explore import explore_modes
-from fillmask_ui.ui.learn import serve as learn
-from fillmask_ui.ui.learn.figures import FIGURES
+from fillmask_ui.ui.learn import learn_figures as learn
+from fillmask_ui.ui.learn.learn_figures import FIGURES
 from fillmask_ui.ui.page import tab_of
 
 some = settings(

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from fillmask_ui.lessons import chapters
 from fillmask_ui.lessons.exercises import exercises_of
-from fillmask_ui.ui.learn.figures import FIGURES
+from fillmask_ui.ui.learn.learn_figures import FIGURES
 
 COURSE = chapters()
 

@@ -11,8 +11,8 @@ from fillmask_ui.errors import FillmaskError, ModelError, OptionError
 from fillmask_ui.lessons import chapters
 from fillmask_ui.models import ModelStore
 from fillmask_ui.ui.figure import Asked, Shown
-from fillmask_ui.ui.learn import accuracy, certainty
-from fillmask_ui.ui.learn.figures import FIGURES
+from fillmask_ui.ui.learn import uncertainty_figures
+from fillmask_ui.ui.learn.learn_figures import FIGURES
 from fillmask_ui.ui.session import Session
 
 
@@ -144,8 +144,8 @@ def test_the_texts_say_how_many_texts_the_figures_read():
         chapter.name: " ".join(f"{step.text} {step.after}" for step in chapter.steps)
         for chapter in chapters()
     }
-    assert f"{accuracy.TEXTS} texts" in said["accuracy"]
-    assert f"{certainty.DICE_TEXTS} short texts" in said["certainty"]
+    assert f"{uncertainty_figures.TEXTS} texts" in said["accuracy"]
+    assert f"{uncertainty_figures.DICE_TEXTS} short texts" in said["certainty"]
 
 
 def test_the_same_hits_in_a_browser(page, served):

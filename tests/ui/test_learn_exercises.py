@@ -10,8 +10,8 @@ from playwright.sync_api import expect
 from fillmask_ui.lessons.exercises import EXERCISES, Choice, Numeric, Ordering, exercises_of
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.components import answered
-from fillmask_ui.ui.learn.exercises import check, exercises, score_html, sheet
-from fillmask_ui.ui.learn.serve import SERVED
+from fillmask_ui.ui.learn.exercise_view import check, exercises, score_html, sheet
+from fillmask_ui.ui.learn.learn_figures import SERVED
 
 ALL = sum(len(exercises_of(chapter, 1)) for chapter in EXERCISES)
 

@@ -9,13 +9,12 @@ from playwright.sync_api import expect
 from table_model import TableModel
 
 from fillmask_ui import load_model
-from fillmask_ui.lessons.ledger import evaluated
-from fillmask_ui.lessons.masked import mask_text
+from fillmask_ui.lessons.masked_text import mask_text
+from fillmask_ui.lessons.token_losses import evaluated
 from fillmask_ui.ui.background import Waiting
 from fillmask_ui.ui.components import answered
 from fillmask_ui.ui.figure import Asked
-from fillmask_ui.ui.learn.figures import FIGURES
-from fillmask_ui.ui.learn.serve import figure
+from fillmask_ui.ui.learn.learn_figures import FIGURES, figure
 
 NAMES = ["masking", "mask_shares", "mask_kinds", "ledger", "ledger_kinds", "ledger_mix"]
 CAT = "the old dog ran to the river and the cat sat on the mat"  # five tokens with seed 4

@@ -14,10 +14,10 @@ from fillmask_ui.filling import score_candidate_at
 from fillmask_ui.models import ModelStore
 from fillmask_ui.ui.background import Waiting
 from fillmask_ui.ui.figure import Asked
-from fillmask_ui.ui.learn import distributions, sides
+from fillmask_ui.ui.learn import context_figures, distributions
 from fillmask_ui.ui.session import Session
 
-FIGURES = {**sides.FIGURES, **distributions.FIGURES}
+FIGURES = {**context_figures.FIGURES, **distributions.FIGURES}
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def cells(source):
 def test_three_sides_show_the_losses_of_the_cut_texts(show, embedded):
     pieces = show("sides").pieces
     texts = ["I put the [MASK].", "[MASK] into the lock and opened the door."]
-    texts.append(sides.EXAMPLES[0].text)
+    texts.append(context_figures.EXAMPLES[0].text)
     for number, text in enumerate(texts, 1):
         said = text_of(pieces[f"view{number}"])
         word = score_candidate_at(embedded[1], text, "key", 0)

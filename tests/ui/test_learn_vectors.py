@@ -11,12 +11,12 @@ from table_model import TableModel
 
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate
-from fillmask_ui.lessons.two_senses import TWO_SENSES
+from fillmask_ui.lessons.word_vectors import TWO_SENSES
 from fillmask_ui.models import ModelStore, load_model
 from fillmask_ui.records import Example
 from fillmask_ui.ui.background import Waiting
 from fillmask_ui.ui.figure import Asked
-from fillmask_ui.ui.learn import senses, sentences
+from fillmask_ui.ui.learn import context_figures, sense_figures
 from fillmask_ui.ui.session import Session
 
 
@@ -29,7 +29,7 @@ def show(request):
     def ask(name: str, **values: str) -> Any:
         if name == "model":
             return model
-        figure = {**senses.FIGURES, **sentences.FIGURES}[name]
+        figure = {**sense_figures.FIGURES, **context_figures.FIGURES}[name]
         shown = figure.show(Asked(session, values, model))
         while isinstance(shown, Waiting):
             shown = figure.show(Asked(session, values, model))
@@ -94,7 +94,7 @@ def test_what_a_reader_can_mend_is_said(show):
 
 def test_a_model_without_vectors_says_so(session):
     with pytest.raises(FillmaskError, match="logits alone"):
-        senses.FIGURES["word_cosines"].show(
+        sense_figures.FIGURES["word_cosines"].show(
             Asked(session, {"sentences": "the cat\nthe cat", "word": "cat"}, TableModel())
         )
 
@@ -131,7 +131,7 @@ def test_the_masked_loss_is_that_of_the_evaluator(show):
     """Of one text that is tokenized alike, since it names the token between the sentences."""
     model = show("model")
     text = "She put the kettle on the fire. [SEP] Soon the water began to boil."
-    (row,) = evaluate(model, [Example(0, text)], EvaluationConfig(seed=sentences.SEED))
+    (row,) = evaluate(model, [Example(0, text)], EvaluationConfig(seed=context_figures.SEED))
     html = show("pretraining_loss").pieces["losses"]
     masked = float(rows_of(html)[-2][0])
     assert masked == pytest.approx(float(row.scores.nll_nats.mean()), abs=6e-4)

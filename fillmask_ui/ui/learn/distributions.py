@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fillmask_ui.filling.prompt import split_words
+from fillmask_ui.lessons.context_sides import MASK
 from fillmask_ui.lessons.distributions import Comparison, adds_up, compare, read_numbers, scaled
-from fillmask_ui.lessons.gap import one_gap, true_token
-from fillmask_ui.lessons.sides import MASK
+from fillmask_ui.lessons.masked_position import one_gap, true_token
 from fillmask_ui.show.drawing import Scale, bars_of
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.components import link_to

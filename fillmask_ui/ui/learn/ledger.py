@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from fillmask_ui.errors import TextError
 from fillmask_ui.evaluation import ModelFigures
 from fillmask_ui.evaluation.metrics import CrossEntropy
-from fillmask_ui.lessons import masked
-from fillmask_ui.lessons.ledger import (
+from fillmask_ui.lessons import masked_text
+from fillmask_ui.lessons.masked_text import MaskedText
+from fillmask_ui.lessons.token_losses import (
     KindLoss,
     by_kind,
     evaluated,
@@ -15,14 +16,13 @@ from fillmask_ui.lessons.ledger import (
     mixed_mean_nats,
     over_seeds,
 )
-from fillmask_ui.lessons.masked import MaskedText
 from fillmask_ui.masking import DEFAULT_SHARES, KINDS, UNCHANGED
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Encoding
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.background import Report, Waiting
 from fillmask_ui.ui.figure import Asked, Figure, Shown
-from fillmask_ui.ui.learn.tokens import MOST_SEED, SEED, TEXT, name_of
+from fillmask_ui.ui.learn.second_model import MOST_SEED, SEED, TEXT, name_of
 
 # A longer text has more tokens in each seed, so fewer seeds do.
 POOLED_SEEDS = 200
@@ -34,7 +34,7 @@ _UNCHANGED = round(100 * DEFAULT_SHARES[UNCHANGED])  # percent
 def _ledger(asked: Asked) -> Shown:
     """The ledger as far as it is revealed, and on demand what the evaluator says."""
     model, seed = asked.model, asked.integer("seed", 0, MOST_SEED, SEED)
-    text = masked.mask_text(model, asked.text("text", TEXT), seed)
+    text = masked_text.mask_text(model, asked.text("text", TEXT), seed)
     lines = ledger(model, text)
     if not lines:
         return _without_lines(model, text, seed)
@@ -74,7 +74,7 @@ def _without_lines(model: MaskedLM, text: MaskedText, seed: int) -> Shown:
     """What to say where a seed chooses no token, and which one does."""
     metric = CrossEntropy()
     other = seed + 1
-    while not len(masked.hide(text.encoding, model.vocabulary, other, metric).cols):
+    while not len(masked_text.hide(text.encoding, model.vocabulary, other, metric).cols):
         other += 1
     values = {
         "seed": seed,
@@ -98,7 +98,7 @@ class _KindRow:
 def _kinds(asked: Asked) -> Shown | Waiting:
     """The evaluator's loss by kind: of this seed and of many."""
     model, seed = asked.model, asked.integer("seed", 0, MOST_SEED, SEED)
-    text = masked.mask_text(model, asked.text("text", TEXT), seed)
+    text = masked_text.mask_text(model, asked.text("text", TEXT), seed)
     pooled = _pooled(asked, text.encoding)
     if isinstance(pooled, Waiting):
         return pooled
@@ -118,7 +118,7 @@ def _by_kind_and_all(figures: ModelFigures | None) -> dict[str, KindLoss]:
 
 def _mix(asked: Asked) -> Shown | Waiting:
     """The mean as it would be with more or fewer unchanged tokens."""
-    pooled = _pooled(asked, masked.encoded(asked.model, asked.text("text", TEXT)))
+    pooled = _pooled(asked, masked_text.encoded(asked.model, asked.text("text", TEXT)))
     if isinstance(pooled, Waiting):
         return pooled
     losses = by_kind(pooled.figures)

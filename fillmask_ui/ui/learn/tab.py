@@ -10,9 +10,8 @@ import gradio as gr
 from fillmask_ui.lessons import Chapter, Step, chapters
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import components
-from fillmask_ui.ui.learn import exercises
-from fillmask_ui.ui.learn.figures import FIGURES
-from fillmask_ui.ui.learn.serve import SERVED
+from fillmask_ui.ui.learn import exercise_view
+from fillmask_ui.ui.learn.learn_figures import FIGURES, SERVED
 from fillmask_ui.ui.session import Session
 
 _DELIMITERS: list[dict[str, str | bool]] = [
@@ -27,7 +26,7 @@ def build(session: Session) -> None:
     with gr.Row(elem_id="learn"):
         with gr.Column(elem_id="learn-side", min_width=200):
             components.html_block(render("page/learn/contents.html", chapters=course))
-            components.html_block(exercises.score_html())
+            components.html_block(exercise_view.score_html())
             model = components.model_picker(session, elem_id="learn-model")
         with gr.Column(elem_id="learn-chapters", min_width=280):
             for chapter in course:
@@ -47,7 +46,7 @@ def _chapter(chapter: Chapter) -> None:
             _step(step, f"step-{chapter.name}-{number}")
         with gr.Column(elem_id=f"step-{chapter.name}-{number + 1}", elem_classes="fm-step"):
             components.html_block(
-                exercises.block_html(chapter.name),
+                exercise_view.block_html(chapter.name),
                 js_on_load="window.fillmask.exercises.show();",
             )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.filling.guesses import Guesses, parse_guesses
-from fillmask_ui.lessons.gap import Gap, one_gap
+from fillmask_ui.lessons.masked_position import Gap, one_gap
 from fillmask_ui.show.drawing import Bar
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.explore.examples import Above, Among, Example, First

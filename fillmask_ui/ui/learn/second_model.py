@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from fillmask_ui.comparing.word_contrast import same_tokenizer
 from fillmask_ui.errors import ModelError
-from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.protocol import MaskedLM, Vocabulary
+from fillmask_ui.show.words import token_name
 from fillmask_ui.ui.background import Report, Waiting
 from fillmask_ui.ui.figure import Asked
 
@@ -35,3 +36,17 @@ def second_model(asked: Asked, reference: str) -> MaskedLM | Waiting:
 def counted(report: Report, total: int, what: str) -> Callable[[int], None]:
     """Reports a number done as `12 of 60 texts`."""
     return lambda done: report(Waiting(f"{done} of {total} {what}", done / total))
+
+
+# With this seed the text has chosen tokens of all three kinds in a vocabulary of whole words.
+TEXT = "The old woman drinks a cup of tea and her cat waits under the table."
+SEED = 4
+MOST_SEED = 9_999  # of the dial
+
+
+def name_of(vocabulary: Vocabulary, token_id: int, position: int) -> str:
+    """A token at a place of a text, as people write it; what begins the text ends no word."""
+    if token_id == vocabulary.mask_id:
+        return "[MASK]"
+    ending = vocabulary.is_continuation(token_id) and position > 1
+    return token_name(vocabulary.token(token_id), vocabulary.word(token_id), ending)

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fillmask_ui.filling.words import characters
-from fillmask_ui.lessons import masked
-from fillmask_ui.lessons.masked import Shares
+from fillmask_ui.lessons import masked_text
+from fillmask_ui.lessons.masked_text import Shares
 from fillmask_ui.masking import KINDS, MaskRecipe
 from fillmask_ui.records import Candidate, ScoredWord
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.background import Waiting
 from fillmask_ui.ui.figure import Asked, Figure, Shown
-from fillmask_ui.ui.learn.tokens import MOST_SEED, SEED, TEXT, name_of
+from fillmask_ui.ui.learn.second_model import MOST_SEED, SEED, TEXT, name_of
 
 MANY_SEEDS = 1_000
 _RATE = 15  # percent
@@ -21,7 +21,9 @@ LUNCH = "Lunch was delicious."
 def _tokens(asked: Asked) -> Shown:
     """Each token of a text: original, shown, label."""
     vocabulary = asked.model.vocabulary
-    text = masked.mask_text(asked.model, asked.text("text", TEXT), _seed(asked), _recipe(asked))
+    text = masked_text.mask_text(
+        asked.model, asked.text("text", TEXT), _seed(asked), _recipe(asked)
+    )
     tokens = [
         {
             "kind": token.kind,
@@ -51,13 +53,13 @@ def _shares(asked: Asked) -> Shown | Waiting:
     """What one seed and a thousand choose, beside the expected shares."""
     recipe, seed = _recipe(asked), _seed(asked)
     vocabulary = asked.model.vocabulary
-    encoding = masked.encoded(asked.model, asked.text("text", TEXT))
-    one = masked.shares(encoding, vocabulary, recipe, [seed])
+    encoding = masked_text.encoded(asked.model, asked.text("text", TEXT))
+    one = masked_text.shares(encoding, vocabulary, recipe, [seed])
     # A busy machine may take a second; turning the dial then costs nothing.
     state = asked.session.slowly(
         asked.model,
         ("shares", encoding.ids, recipe),
-        lambda _: masked.shares(encoding, vocabulary, recipe, range(MANY_SEEDS)),
+        lambda _: masked_text.shares(encoding, vocabulary, recipe, range(MANY_SEEDS)),
     )
     if isinstance(state, Waiting):
         return state
@@ -100,9 +102,9 @@ def _kinds(asked: Asked) -> Shown:
     """One word chosen in three ways, and what the model then expects there."""
     model = asked.model
     vocabulary = model.vocabulary
-    encoding = masked.encoded(model, asked.text("text", LUNCH))
+    encoding = masked_text.encoded(model, asked.text("text", LUNCH))
     ways = []
-    for alone in masked.each_kind(encoding, vocabulary, _seed(asked, 0)):
+    for alone in masked_text.each_kind(encoding, vocabulary, _seed(asked, 0)):
         place, ids = alone.position, tuple(alone.hidden.input_ids.tolist())
         said = asked.session.fill_at(model, ids, place, encoding.ids[place], top_k=1)
         start, end = characters(encoding, place)

@@ -13,7 +13,7 @@ from fillmask_ui.batching import in_order
 from fillmask_ui.evaluation import EvaluationConfig, ModelFigures, evaluate, summarize
 from fillmask_ui.evaluation.measure import DEFAULT_BATCH_TOKENS
 from fillmask_ui.evaluation.metrics import Metric
-from fillmask_ui.lessons.masked import FIRST_TEXT, MaskedText, Token
+from fillmask_ui.lessons.masked_text import FIRST_TEXT, MaskedText, Token
 from fillmask_ui.masking import DEFAULT_SHARES, KINDS, RANDOM, HiddenTokens, generator
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding, Example

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fillmask_ui.filling.candidates import candidates_of
-from fillmask_ui.lessons.gap import Gap, one_gap, true_token
+from fillmask_ui.lessons.masked_position import Gap, one_gap, true_token
 from fillmask_ui.lessons.softmax import Softmax, SoftmaxRow, softmax_of, top_tokens
 from fillmask_ui.show.drawing import Bar
 from fillmask_ui.show.numbers import loss_text, percent

@@ -8,20 +8,22 @@ Rivals: a causal model reads the left side only because it was trained that way,
 of every text; a masked model that is given half a text takes it for a whole one.
 """
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fillmask_ui.errors import TextError
+from fillmask_ui.errors import OptionError, TextError
+from fillmask_ui.filling import score_candidate_at
 from fillmask_ui.filling.words import TextWord, text_words
-from fillmask_ui.lessons.gap import Gap, one_gap
+from fillmask_ui.lessons.masked_position import Gap, one_gap
 from fillmask_ui.protocol import MaskedLM
 
 MASK = "[MASK]"
 # Signs that end a sentence, and what closes behind them.
 _CLOSING = re.compile(r"[^\w\s]+\s*$")
 # Rows of a grid that can still be read.
-MOST_WORDS = 16
+MOST_GRID_WORDS = 16
 
 
 @dataclass(frozen=True)
@@ -137,9 +139,9 @@ def attention(model: MaskedLM, text: str) -> tuple[Attention, Attention]:
     left = [word.text for word in words if word.end <= len(sides.before)]
     right = [word.text for word in words if word.start >= len(sides.before)]
     shown = (*left, MASK, *right)
-    if len(shown) > MOST_WORDS:
+    if len(shown) > MOST_GRID_WORDS:
         raise TextError(
-            f"the sentence has {len(shown)} words and the grids have room for {MOST_WORDS}: "
+            f"the sentence has {len(shown)} words and the grids have room for {MOST_GRID_WORDS}: "
             "shorten it"
         )
     return Attention(shown, len(left), True), Attention(shown, len(left), False)
@@ -148,3 +150,64 @@ def attention(model: MaskedLM, text: str) -> tuple[Attention, Attention]:
 def spoken(words: Sequence[TextWord]) -> list[TextWord]:
     """Words of letters or digits, signs left out."""
     return [word for word in words if any(c.isalnum() for c in word.text)]
+
+
+MOST_MEASURED_WORDS = 20
+
+
+@dataclass(frozen=True)
+class SidedWord:
+    """The loss of one word by what the model may read."""
+
+    word: str
+    left: float  # -ln P(word) in nats; the sign at the end of the text stays
+    right: float
+    both: float
+
+
+@dataclass(frozen=True)
+class SidedText:
+    """The words of one text, from left to right."""
+
+    words: tuple[SidedWord, ...]  # at least one
+    left_out: tuple[str, ...]  # words that the model cannot spell
+
+    def mean(self, side: str) -> float:
+        """Mean loss per word in nats, of `left`, `right` or `both`."""
+        return math.fsum(getattr(word, side) for word in self.words) / len(self.words)
+
+
+def side_losses(model: MaskedLM, text: str, report: Callable[[int, int], None]) -> SidedText:
+    """Three losses of every word of a text without masks.
+
+    Args:
+        model: from `load_model`.
+        text: of at most `MOST_MEASURED_WORDS` words.
+        report: is told how many words of how many are done.
+
+    Raises:
+        TextError: if the text has no word that the model can spell, too many words or a mask.
+    """
+    encoding = model.vocabulary.encode(text)
+    if model.vocabulary.mask_id in encoding.ids or MASK in text:
+        raise TextError(f"the sentence has a gap: write a word for {MASK}, each is hidden in turn")
+    words = spoken(text_words(encoding, model.vocabulary))
+    if len(words) > MOST_MEASURED_WORDS:
+        raise TextError(
+            f"the sentence has {len(words)} words and here at most {MOST_MEASURED_WORDS} "
+            "are measured: shorten it"
+        )
+    whole, measured, left_out = encoding.text, [], []
+    for number, word in enumerate(words, 1):
+        sides = Sides.of(model, f"{whole[: word.start]}{MASK}{whole[word.end :]}")
+        views = (sides.left(), sides.right(), sides.both())
+        try:
+            scored = [score_candidate_at(model, view.text, word.text, view.gap) for view in views]
+        except OptionError:  # it cannot be spelled
+            left_out.append(word.text)
+        else:
+            measured.append(SidedWord(word.text, *(one.nll_nats for one in scored)))
+        report(number, len(words))
+    if not measured:
+        raise TextError("the text has no word that this model can spell: write a sentence")
+    return SidedText(tuple(measured), tuple(left_out))

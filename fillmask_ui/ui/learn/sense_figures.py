@@ -6,7 +6,8 @@ from itertools import combinations
 
 import numpy as np
 
-from fillmask_ui.lessons.senses import (
+from fillmask_ui.lessons.word_vectors import (
+    TWO_SENSES,
     Background,
     Sentence,
     WordVectors,
@@ -19,7 +20,6 @@ from fillmask_ui.lessons.senses import (
     read_sentences,
     word_vectors,
 )
-from fillmask_ui.lessons.two_senses import TWO_SENSES
 from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.render import render
 from fillmask_ui.texts import TextSource, open_texts

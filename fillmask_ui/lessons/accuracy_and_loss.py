@@ -17,10 +17,17 @@ from fillmask_ui.evaluation import EvaluationConfig, SeededMasks
 from fillmask_ui.evaluation.measure import prepare
 from fillmask_ui.evaluation.rows import Prepared
 from fillmask_ui.evaluation.summary import Histogram
-from fillmask_ui.lessons.more_texts import IMPOSSIBLE
+from fillmask_ui.lessons.mean_uncertainty import IMPOSSIBLE
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Example, ModelSignature
-from fillmask_ui.scoring import TargetScores, chunks, exponentials, score_targets
+from fillmask_ui.scoring import (
+    TargetScores,
+    chunks,
+    exponentials,
+    ranks,
+    score_targets,
+    target_nll_nats,
+)
 
 TEMPERATURES = tuple(step / 10 for step in range(5, 21))
 BIN_NATS = 1.0
@@ -163,3 +170,39 @@ def loss_histogram(first: np.ndarray, second: np.ndarray) -> Histogram:
         for name, losses in (("A", first), ("B", second))
     }
     return Histogram(np.arange(BINS + 1) * BIN_NATS, counts)
+
+
+TRUE_WORD = "mat"
+# What the true word leaves is shared out in these parts, whatever it leaves.
+_OTHERS = {"floor": 0.75, "sofa": 0.15, "roof": 0.10}
+
+
+@dataclass(frozen=True)
+class SmallPrediction:
+    """A distribution over four words, the true one first."""
+
+    probabilities: dict[str, float]  # by word; they add up to 1
+    nll_nats: float  # of the true word
+    rank: int  # of the true word, 1 for the best guess
+
+    @property
+    def best_guess(self) -> str:
+        return max(self.probabilities, key=lambda word: self.probabilities[word])
+
+
+def prediction(true_probability: float) -> SmallPrediction:
+    """The prediction that gives the true word a probability in (0, 1), and the others the rest.
+
+    >>> found = prediction(0.4)
+    >>> found.best_guess, found.rank, round(found.nll_nats, 3)
+    ('floor', 2, 0.916)
+    """
+    rest = {word: part * (1 - true_probability) for word, part in _OTHERS.items()}
+    probabilities = {TRUE_WORD: true_probability, **rest}
+    log_probs = np.log([[*probabilities.values()]])  # [1, 4]
+    target = np.array([0])
+    return SmallPrediction(
+        probabilities,
+        float(target_nll_nats(log_probs, target)[0]),
+        int(ranks(log_probs, target)[0]),
+    )

@@ -1,0 +1,318 @@
+"""The interval of a mean loss as the number of texts grows."""
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fillmask_ui.errors import DataError
+from fillmask_ui.evaluation import (
+    Comparison,
+    EvaluatedText,
+    EvaluationConfig,
+    GroupFigures,
+    ModelFigures,
+    evaluate,
+    summarize,
+)
+from fillmask_ui.evaluation.metrics.metric import exp
+from fillmask_ui.intervals import Interval, Limits, ratio_interval
+from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.records import Example
+
+IMPOSSIBLE = (
+    "the model calls a token impossible, so that its mean loss is infinite and has no interval: "
+    "choose another model"
+)
+COUNTS = (5, 10, 20, 40, 80, 160)  # of texts
+
+
+@dataclass(frozen=True, eq=False)
+class TextLosses:
+    """What a model lost on each of N texts."""
+
+    nll_nats: np.ndarray  # float64 [N], summed over the hidden tokens of a text
+    tokens: np.ndarray  # float64 [N], how many these are
+
+
+def text_losses(
+    model: MaskedLM,
+    texts: Sequence[Example],
+    *,
+    on_text: Callable[[int], None] = lambda _: None,
+) -> TextLosses:
+    """Measure texts with the evaluator's defaults; skipped ones are left out.
+
+    Returns:
+        The first 160 that could be measured, in the order of `texts`.
+
+    Raises:
+        DataError: if fewer than five can be measured.
+    """
+    rows = []
+    for done, row in enumerate(evaluate(model, texts), 1):
+        if isinstance(row, EvaluatedText):
+            rows.append(row)
+        on_text(done)
+    if len(rows) < min(COUNTS):
+        raise DataError(
+            f"{model.signature.name} could measure {len(rows)} of {len(texts)} texts and at least "
+            f"{min(COUNTS)} are wanted: choose another model"
+        )
+    place = {text.id: index for index, text in enumerate(texts)}
+    rows = sorted(rows, key=lambda row: place[row.id])[: COUNTS[-1]]
+    return TextLosses(
+        np.array([row.scores.nll_nats.sum() for row in rows]),
+        np.array([float(len(row.cols)) for row in rows]),
+    )
+
+
+@dataclass(frozen=True)
+class MeanOfTexts:
+    """The mean loss of the first N texts and its 95 % interval."""
+
+    texts: int  # N
+    tokens: int
+    mean_nll_nats: float
+    interval: Interval
+    expected_half_nats: float  # half the width if the interval shrank as 1 / sqrt(N)
+
+    @property
+    def half_nats(self) -> float:
+        """Half the width of the interval."""
+        return (self.interval.high - self.interval.low) / 2
+
+
+def means_by_count(losses: TextLosses, order: int = 0) -> tuple[MeanOfTexts, ...]:
+    """Means of the first 5, 10, 20, ... texts, and of all.
+
+    Args:
+        losses: of at least five texts.
+        order: seed of the order of the texts; 0 leaves them as they are.
+
+    Returns:
+        By number of texts; the expected widths go back from that of all texts.
+
+    Raises:
+        DataError: if a loss is infinite.
+    """
+    total = len(losses.tokens)
+    places = np.random.default_rng(order).permutation(total) if order else np.arange(total)
+    x, n = losses.nll_nats[places], losses.tokens[places]
+    whole = _interval(x, n)
+    found = []
+    for count in [*(count for count in COUNTS if count < total), total]:
+        interval = _interval(x[:count], n[:count])
+        found.append(
+            MeanOfTexts(
+                count,
+                int(n[:count].sum()),
+                math.fsum(x[:count]) / n[:count].sum(),
+                interval,
+                (whole.high - whole.low) / 2 * math.sqrt(total / count),
+            )
+        )
+    return tuple(found)
+
+
+def _interval(x: np.ndarray, n: np.ndarray) -> Interval:
+    """As the evaluator makes it."""
+    found = ratio_interval(x, n)
+    if found is None:
+        raise DataError(IMPOSSIBLE)
+    return found.not_below(0.0)
+
+
+SEEDS = tuple(range(1, 21))
+
+
+def shortest(texts: Sequence[Example], count: int) -> list[Example]:
+    """The texts with the fewest characters, which are measured the quickest."""
+    return sorted(texts, key=lambda text: (len(text.text), text.id))[:count]
+
+
+@dataclass(frozen=True)
+class SeedMean:
+    """The evaluator's answer for one seed."""
+
+    seed: int
+    tokens: int  # chosen
+    mean_nll_nats: float
+
+
+@dataclass(frozen=True)
+class Dice:
+    """One model on the same texts: masks drawn S times, and every token hidden once."""
+
+    seeds: tuple[SeedMean, ...]  # S, at least two
+    shown_as: dict[str, float]  # mean loss in nats by what the model saw, all seeds together
+    pseudo_nll_nats: float  # mean loss of every token, each hidden alone
+    pseudo_tokens: int
+
+    @property
+    def mean_nats(self) -> float:
+        """Of the S answers."""
+        return statistics.fmean(one.mean_nll_nats for one in self.seeds)
+
+    @property
+    def spread_nats(self) -> float:
+        """Standard deviation of the S answers."""
+        return statistics.stdev(one.mean_nll_nats for one in self.seeds)
+
+
+def throw_dice(
+    model: MaskedLM,
+    texts: Sequence[Example],
+    *,
+    seeds: Sequence[int] = SEEDS,
+    on_pass: Callable[[int], None] = lambda _: None,
+) -> Dice:
+    """Evaluate the texts once for every seed, and by pseudo-perplexity.
+
+    Args:
+        model: what is measured.
+        texts: the same for all passes.
+        seeds: at least two.
+        on_pass: called with the number of passes done, of `len(seeds) + 1`.
+
+    Raises:
+        DataError: if a seed chooses no token at all, or the model calls one impossible.
+    """
+    means: list[SeedMean] = []
+    groups: list[GroupFigures] = []
+    for done, seed in enumerate(seeds, 1):
+        figures = summarize(evaluate(model, texts, EvaluationConfig(seed=seed))).model
+        means.append(SeedMean(seed, figures.tokens, figures.mean_nll_nats))
+        groups += figures.by_kind
+        on_pass(done)
+    pseudo = summarize(evaluate(model, texts, EvaluationConfig("pseudo-perplexity"))).model
+    on_pass(len(seeds) + 1)
+    if not all(map(math.isfinite, [pseudo.mean_nll_nats, *(one.mean_nll_nats for one in means)])):
+        raise DataError(IMPOSSIBLE)
+    sums: dict[str, list[float]] = {}
+    for group in groups:
+        tokens, total = sums.get(group.name, [0, 0.0])
+        sums[group.name] = [
+            tokens + group.tokens,
+            total + group.tokens * group.mean_nll_nats,
+        ]
+    return Dice(
+        tuple(means),
+        {name: total / tokens for name, (tokens, total) in sums.items()},
+        pseudo.mean_nll_nats,
+        pseudo.tokens,
+    )
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Two models on identical masks: what is known of their difference, with and without it."""
+
+    own: ModelFigures  # of the first model
+    base: ModelFigures  # of the second
+    comparison: Comparison  # of the first against the second, text by text
+    paired: Interval  # of the difference of the means, from the differences text by text
+    separate: Interval  # of it, from the two means and their intervals alone
+
+    @property
+    def times_narrower(self) -> float:
+        """Width of the separate interval over that of the paired one."""
+        width = self.paired.high - self.paired.low
+        return (self.separate.high - self.separate.low) / width if width else math.inf
+
+
+def pair(
+    model: MaskedLM,
+    second: MaskedLM,
+    texts: Sequence[Example],
+    *,
+    on_text: Callable[[int], None] = lambda _: None,
+) -> Pairing:
+    """Measure two models with one tokenizer on the same masks.
+
+    Raises:
+        OptionError: if the tokenizers differ.
+        DataError: if no text can be measured, or a loss is infinite.
+    """
+    rows = []
+    for done, row in enumerate(evaluate(model, texts, baseline=second), 1):
+        rows.append(row)
+        on_text(done)
+    summary = summarize(rows)
+    comparison, own, base = summary.comparison, summary.model, summary.baseline
+    if (
+        comparison is None
+        or base is None
+        or comparison.difference_interval is None
+        or own.interval is None
+        or base.interval is None
+    ):
+        raise DataError(IMPOSSIBLE)
+    separate = difference_of((own.mean_nll_nats, base.mean_nll_nats), (own.interval, base.interval))
+    return Pairing(own, base, comparison, comparison.difference_interval, separate)
+
+
+def difference_of(means: tuple[float, float], intervals: tuple[Interval, Interval]) -> Interval:
+    """Interval of the first mean less the second, as if each had been measured by itself.
+
+    Source:
+        Zou and Donner 2008, Statistics in Medicine 27:1693: distances from each mean to the ends
+        of its interval add up as squares, as standard errors of independent means do.
+    """
+    (first, second), (own, base) = means, intervals
+    below = math.hypot(first - own.low, base.high - second)
+    above = math.hypot(own.high - first, second - base.low)
+    return Interval(first - second - below, first - second + above, own.method)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A loss beside the baseline's, in nats."""
+
+    nll_nats: float
+    baseline_nll_nats: float
+
+    @property
+    def relative_change(self) -> float:
+        """0.03 is 3 % worse."""
+        return self.nll_nats / self.baseline_nll_nats - 1
+
+    @property
+    def difference_nats(self) -> float:
+        return self.nll_nats - self.baseline_nll_nats
+
+    @property
+    def perplexity_factor(self) -> float:
+        """Perplexity over that of the baseline: e^ of the difference."""
+        return exp(self.difference_nats)
+
+    def verdict(self, limits: Limits) -> str:
+        """The band of the change as it stands; one figure alone has no interval."""
+        return limits.band(self.relative_change)
+
+
+@dataclass(frozen=True)
+class PublishedRow(Change):
+    """One line of the table."""
+
+    model: str
+    printed_percent: float  # relative change, as printed: to one digit
+
+    @property
+    def as_printed(self) -> bool:
+        """Whether the two losses give the printed change, to its last digit."""
+        return math.isclose(round(100 * self.relative_change, 1), self.printed_percent)
+
+
+PUBLISHED = (
+    PublishedRow(2.1625, 2.1032, "bert-base-uncased", 2.8),
+    PublishedRow(1.5680, 1.5272, "xlm-roberta-base", 2.7),
+    PublishedRow(1.2023, 1.1999, "xlm-roberta-large", 0.2),
+    PublishedRow(1.9361, 1.9061, "roberta-base", 1.6),
+    PublishedRow(1.9178, 1.9265, "roberta-large", -0.5),
+    PublishedRow(1.8312, 1.8057, "bert-base-multilingual-uncased", 1.4),
+    PublishedRow(1.9570, 1.8814, "bert-base-multilingual-cased", 4.0),
+    PublishedRow(8.5174, 2.3718, "distilbert-base-uncased", 259.1),
+)

@@ -1,0 +1,50 @@
+"""The figures of all chapters, by the names that the texts use."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fillmask_ui.errors import OptionError, unknown
+from fillmask_ui.schema import from_values
+from fillmask_ui.ui.figure import Figure, Request, answer
+from fillmask_ui.ui.learn import (
+    context_figures,
+    distributions,
+    exercise_view,
+    guess_figures,
+    ledger,
+    loss_figures,
+    masking_figures,
+    sense_figures,
+    uncertainty_figures,
+)
+from fillmask_ui.ui.session import Session
+
+FIGURES: Mapping[str, Figure] = {
+    **guess_figures.FIGURES,
+    **loss_figures.FIGURES,
+    **context_figures.FIGURES,
+    **masking_figures.FIGURES,
+    **ledger.FIGURES,
+    **distributions.FIGURES,
+    **uncertainty_figures.FIGURES,
+    **sense_figures.FIGURES,
+}
+
+Json = dict[str, Any]
+
+
+def figure(session: Session, request: Mapping[str, Any]) -> Json:
+    """The pieces of the figure called `name`, as `ui/figure.py: answer` gives them."""
+    asked = from_values(Request, request)
+    if asked.name not in FIGURES:
+        raise OptionError(unknown("figure", asked.name, FIGURES))
+    return answer(session, FIGURES[asked.name], asked)
+
+
+# By the name under which the browser calls them; each takes the session and JSON values.
+SERVED = {
+    "figure": figure,
+    "exercises": exercise_view.exercises,
+    "check": exercise_view.check,
+    "sheet": exercise_view.sheet,
+}
