@@ -1,13 +1,51 @@
 """The course: its chapters are complete, and every number that they state is right."""
 
+import math
+import re
+
+import numpy as np
 import pytest
 
 from fillmask_ui.lessons import chapters
-from fillmask_ui.lessons.numbers import computed, stated, value_of
+from fillmask_ui.scoring import nll_nats
 
 pytestmark = pytest.mark.quick
 
 CHAPTERS = chapters()
+# What an expression of the front matter may use. Losses are those of the evaluator's code.
+NAMES = {
+    "ln": math.log,
+    "log2": math.log2,
+    "exp": math.exp,
+    "sqrt": math.sqrt,
+    "nll": lambda target, *logits: nll_nats(np.array([logits], np.float32), np.array([target]))[0],
+}
+# A decimal, a percentage, or a whole number of two digits or more; smaller ones count things.
+STATED = re.compile(r"(?<![\w.])\d(?:[\d,]*\d)?(?:\.\d+)?(?![\w])(?:\s?\\?%)?")
+
+
+def computed(expression):
+    return float(eval(expression, {"__builtins__": {}, **NAMES}))
+
+
+def value_of(written):
+    """A number as it is written: its value and its digits after the point."""
+    digits = re.sub(r"[,\\%\s]", "", written)
+    return float(digits), len(digits.partition(".")[2])
+
+
+def stated(text):
+    r"""The numbers that a text states, as it writes them, but for small whole ones."""
+    found = STATED.findall(text.replace("\\,", " ").replace("\\%", "%"))
+    return [number.strip() for number in found if not re.fullmatch(r"\d", number.strip())]
+
+
+def test_numbers_are_found_in_a_text():
+    text = r"At 0.7 the loss is $0.357$; 15\,% of 1,000 words in 2 texts, and 3 %."
+    assert stated(text) == ["0.7", "0.357", "15 %", "1,000", "3 %"]
+    assert [value_of(written) for written in ("1,000", "80 %", "0.357")] == [
+        *((1000.0, 0), (80.0, 0), (0.357, 3))
+    ]
 
 
 def test_there_are_ten_chapters_in_order():

@@ -22,12 +22,9 @@ from fillmask_ui.lessons.exercises import (
     COURSE_SEED,
     EXERCISES,
     MOST_SEED,
-    Choice,
-    Numeric,
-    Ordering,
     exercises_of,
 )
-from fillmask_ui.lessons.exercises.exercise import Item, Option, Slip
+from fillmask_ui.lessons.exercises.exercise import Choice, Item, Numeric, Option, Ordering, Slip
 
 SEEDS = range(1, 101)
 drawn_once = cache(exercises_of)

@@ -13,9 +13,15 @@ from fillmask_ui import load_model
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate, summarize
 from fillmask_ui.lessons.masked_text import mask_text
-from fillmask_ui.lessons.token_losses import by_kind, evaluated, ledger, mixed_mean_nats, over_seeds
+from fillmask_ui.lessons.token_losses import (
+    by_kind,
+    evaluated,
+    mixed_mean_nats,
+    over_seeds,
+    token_losses,
+)
 from fillmask_ui.masking import KINDS
-from fillmask_ui.ui.learn.second_model import SEED, TEXT
+from fillmask_ui.ui.learn.masking_figures import SEED, TEXT
 
 PROTEIN = "MALWMRLLPLLALLALWGPDPAAAFVNQHLCGSHLVEALYLVCGERGFFYTPKT"
 
@@ -28,7 +34,7 @@ def embedded(request):
 def ledger_equals_evaluator(model, text, seeds):
     lines_seen = 0
     for seed in seeds:
-        lines = ledger(model, mask_text(model, text, seed))
+        lines = token_losses(model, mask_text(model, text, seed))
         if not lines:
             with pytest.raises(DataError, match="no token was chosen"):
                 evaluated(model, text, seed)
@@ -61,7 +67,7 @@ def test_the_mean_is_that_of_torchs_cross_entropy_over_labels(tiny_models):
         model = AutoModelForMaskedLM.from_pretrained(folder).eval()
     for seed in (1, 2, 3):
         text = mask_text(ours, " ".join(SENTENCES)[:100], seed)
-        lines = ledger(ours, text)
+        lines = token_losses(ours, text)
         labels = [token.token_id if token.kind else -100 for token in text.tokens]
         shown = torch.tensor([[token.shown_id for token in text.tokens]])
         with torch.no_grad():
@@ -73,7 +79,7 @@ def test_the_mean_is_that_of_torchs_cross_entropy_over_labels(tiny_models):
 def test_the_sum_grows_line_by_line():
     model = TableModel()
     text = mask_text(model, "the old dog ran to the river and the cat sat on the mat", 4)
-    lines = ledger(model, text)
+    lines = token_losses(model, text)
     losses = [line.nll_nats for line in lines]
     assert len(lines) == len(text.chosen) > 2
     for count, line in enumerate(lines, 1):
@@ -120,17 +126,17 @@ def test_the_losses_of_the_kinds_make_up_the_mean():
 def test_unchanged_tokens_flatter_the_mean(embedded):
     """What the chapter says, of its own text."""
     figures = over_seeds(embedded, TEXT, range(200))
-    losses = {kind: loss.mean_nll_nats for kind, loss in by_kind(figures).items()}
+    losses = {kind: group.mean_nll_nats for kind, group in by_kind(figures).items()}
     assert losses["unchanged"] < 0.1
     assert losses["random"] > losses["mask"] > figures.mean_nll_nats + 0.1
-    mixes = [mixed_mean_nats(by_kind(figures), share / 100) for share in (0, 10, 50, 90)]
+    mixes = [mixed_mean_nats(losses, share / 100) for share in (0, 10, 50, 90)]
     assert mixes == sorted(mixes, reverse=True)
     assert mixes[0] > losses["mask"] > mixes[1]
     assert mixes[1] == pytest.approx(figures.mean_nll_nats, abs=0.1)
 
 
 def test_the_text_of_the_chapter_has_cheap_and_dear_lines(embedded):
-    lines = ledger(embedded, mask_text(embedded, TEXT, SEED))
+    lines = token_losses(embedded, mask_text(embedded, TEXT, SEED))
     losses = {line.token.kind: line.nll_nats for line in lines}
     assert losses["unchanged"] < 0.01
     assert losses["random"] == max(line.nll_nats for line in lines) > 3

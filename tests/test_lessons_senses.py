@@ -15,10 +15,10 @@ from fillmask_ui.lessons.word_vectors import (
     TWO_SENSES,
     Background,
     Sentence,
-    alikeness,
     background,
     cosines,
     find_word,
+    mean_cosine,
     nearest_senses,
     plane,
     read_sentences,
@@ -55,10 +55,10 @@ def test_cosines_are_those_of_scipy(vectors):
 
 @pytest.mark.quick
 def test_the_mean_cosine_is_split_into_its_dimensions(vectors):
-    found = alikeness(vectors, most=6)
+    found = mean_cosine(vectors, most=6)
     pairs = list(combinations(range(30), 2))
     wanted = np.mean([1 - distance.cosine(vectors[a], vectors[b]) for a, b in pairs])
-    assert found.mean_cosine == pytest.approx(wanted)
+    assert found.cosine == pytest.approx(wanted)
     assert sum(own.share for own in found.dimensions) == pytest.approx(1)
     assert found.dimensions[0].index == 4
     assert found.dimensions[0].share > 0.9
@@ -102,7 +102,7 @@ def test_a_model_without_vectors_says_so():
 def test_vectors_are_means_over_the_tokens_of_the_word(model):
     sentences = read_sentences("The toothaches came.\n\nNo Toothaches, he said.")
     found = word_vectors(model, sentences, "toothaches")
-    for usage, vector in zip(found.usages, found.vectors, strict=True):
+    for usage, vector in zip(found.uses, found.vectors, strict=True):
         assert len(usage.tokens) > 1
         text = usage.encoding.text[usage.start : usage.end]
         assert text.lower() == "toothaches"
@@ -160,6 +160,6 @@ def test_any_tokenizer_and_architecture(tiny_models, family):
         known = background(model, (own.text for own in texts))
     assert known.vectors.shape[1] == 32
     found = word_vectors(model, read_sentences("The café is cold.\n\nA café!"), "Café", known)
-    assert [own.encoding.text[own.start : own.end] for own in found.usages] == ["café"] * 2
+    assert [own.encoding.text[own.start : own.end] for own in found.uses] == ["café"] * 2
     similarity = cosines(*[found.z_scored(found.vectors)] * 2)
     assert -1 <= similarity[0, 1] < 0.999

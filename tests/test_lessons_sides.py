@@ -24,7 +24,7 @@ def tiny(request, tiny_models):
 
 
 def probability(model, view, word):
-    return score_candidate_at(model, view.text, word, view.gap).probability
+    return score_candidate_at(model, view.text, word, view.mask).probability
 
 
 @pytest.mark.parametrize(
@@ -75,14 +75,14 @@ def test_a_sentence_without_words_on_one_side_is_its_own_view():
 def test_masks_hide_one_token_each_in_any_vocabulary(tiny):
     sides = Sides.of(tiny, TEXT)
     mask, token = tiny.vocabulary.mask_id, tiny.vocabulary.mask_token
-    place = sides.gap.encoding.ids.index(mask)
-    for side, hidden in (("left", place - 1), ("right", len(sides.gap.encoding) - place - 3)):
+    place = sides.masked.encoding.ids.index(mask)
+    for side, hidden in (("left", place - 1), ("right", len(sides.masked.encoding) - place - 3)):
         ids = tiny.vocabulary.encode(sides.hidden(side).text.replace("[MASK]", token)).ids
         start = 1 if side == "left" else place
         assert ids.count(mask) == hidden + 1
         assert ids[start : start + hidden + 1] == (mask,) * (hidden + 1)
         if side == "left":  # what stays keeps its positions
-            assert ids[place:] == sides.gap.encoding.ids[place:]
+            assert ids[place:] == sides.masked.encoding.ids[place:]
 
 
 def test_a_view_is_scored_as_the_pipeline_of_transformers_scores_its_text(tiny_models):

@@ -8,7 +8,7 @@ from table_model import TableModel
 from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.filling import fill
 from fillmask_ui.filling.words import raw_logits_at
-from fillmask_ui.lessons.masked_position import one_gap, true_token
+from fillmask_ui.lessons.masked_position import find_masked_position, true_token
 from fillmask_ui.lessons.softmax import softmax_of, top_tokens
 
 pytestmark = pytest.mark.quick
@@ -73,7 +73,7 @@ def test_the_true_token_is_shown_wherever_it_ranks():
 
 def test_the_logits_of_a_gap_are_what_explore_is_made_of():
     model = TableModel()
-    gap = one_gap(model, TEXT)
+    gap = find_masked_position(model, TEXT)
     logits = raw_logits_at(model, [gap.encoding.ids], [gap.position])[0]
     left, right = gap.encoding.ids[1], gap.encoding.ids[3]
     assert logits == pytest.approx(
@@ -101,5 +101,5 @@ def test_the_logits_of_a_gap_are_what_explore_is_made_of():
 def test_what_is_wrong_with_a_gap_is_said(text, word, kind, part):
     model = TableModel()
     with pytest.raises(kind) as wrong:
-        true_token(model, one_gap(model, text), word)
+        true_token(model, find_masked_position(model, text), word)
     assert part in str(wrong.value)

@@ -1,4 +1,4 @@
-"""Losses of one model at many temperatures, from one pass over the texts.
+"""What the loss sees that accuracy does not: two small predictions, one model at many temperatures.
 
 A temperature divides the logits before the softmax. It moves no token past another, so the best
 guesses stay; how much probability they get, and with it the loss, does not.
@@ -19,7 +19,7 @@ from fillmask_ui.evaluation.rows import Prepared
 from fillmask_ui.evaluation.summary import Histogram
 from fillmask_ui.lessons.mean_uncertainty import IMPOSSIBLE
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.records import Example, ModelSignature
+from fillmask_ui.records import Example
 from fillmask_ui.scoring import (
     TargetScores,
     chunks,
@@ -29,22 +29,51 @@ from fillmask_ui.scoring import (
     target_nll_nats,
 )
 
+TRUE_WORD = "mat"
+# What the true word leaves is shared out in these parts.
+_OTHERS = {"floor": 0.75, "sofa": 0.15, "roof": 0.10}
 TEMPERATURES = tuple(step / 10 for step in range(5, 21))
 BIN_NATS = 1.0
 BINS = 15  # 0 to 15 nats; the last takes what lies beyond
 
 
-class Tempered:
-    """A model whose logits are divided by a temperature.
+@dataclass(frozen=True)
+class SmallPrediction:
+    """A distribution over four words, the true one first."""
 
-    Args:
-        model: the model itself, at temperature 1.
-        temperature: above 0.
+    probabilities: dict[str, float]  # by word
+    nll_nats: float  # of the true word
+    rank: int  # of the true word, 1 for the best guess
+
+    @property
+    def best_guess(self) -> str:
+        return max(self.probabilities, key=lambda word: self.probabilities[word])
+
+
+def prediction(true_probability: float) -> SmallPrediction:
+    """The prediction that gives the true word a probability in (0, 1), and the others the rest.
+
+    >>> found = prediction(0.4)
+    >>> found.best_guess, found.rank, round(found.nll_nats, 3)
+    ('floor', 2, 0.916)
     """
+    rest = {word: part * (1 - true_probability) for word, part in _OTHERS.items()}
+    probabilities = {TRUE_WORD: true_probability, **rest}
+    log_probs = np.log([[*probabilities.values()]])  # [1, 4]
+    target = np.array([0])
+    return SmallPrediction(
+        probabilities,
+        float(target_nll_nats(log_probs, target)[0]),
+        int(ranks(log_probs, target)[0]),
+    )
+
+
+class Tempered:
+    """A model whose logits are divided by a temperature above 0."""
 
     def __init__(self, model: MaskedLM, temperature: float) -> None:
         self.vocabulary, self.max_tokens = model.vocabulary, model.max_tokens
-        self.signature: ModelSignature = model.signature
+        self.signature = model.signature
         self._model, self._temperature = model, temperature
 
     def logits_at(
@@ -89,12 +118,12 @@ class AtTemperature:
 
 @dataclass(frozen=True, eq=False)
 class TemperatureLosses:
-    """One model's scores of the same hidden tokens at every one of `TEMPERATURES`."""
+    """One model's scores of the same hidden tokens at each of `TEMPERATURES`."""
 
     every: tuple[AtTemperature, ...]  # G, by temperature
 
     def at(self, temperature: float) -> AtTemperature:
-        """The scores at the temperature of the grid that is nearest."""
+        """The scores at the nearest temperature of the grid."""
         return min(self.every, key=lambda one: abs(one.temperature - temperature))
 
     @property
@@ -107,22 +136,17 @@ def temperature_losses(
     model: MaskedLM,
     texts: Sequence[Example],
     *,
-    seed: int = 42,
     on_text: Callable[[int], None] = lambda _: None,
 ) -> TemperatureLosses:
-    """Score what the evaluator hides with its default recipe, at every temperature.
+    """Score what the evaluator hides by default, at each temperature, in one pass over the texts.
 
-    Args:
-        model: what is measured; it reads each text once.
-        texts: those that the evaluator would skip are skipped.
-        seed: of the masks.
-        on_text: called with the number of texts done.
+    `on_text` is called with the number of texts done; texts that the evaluator skips are skipped.
 
     Raises:
         ModelOutputError: if the model returns NaN.
         DataError: if it can read none of the texts, or calls a token impossible.
     """
-    config = EvaluationConfig(seed=seed).resolved(model.max_tokens)
+    config = EvaluationConfig().resolved(model.max_tokens)
     masks = SeededMasks(config, model.vocabulary)
     found: list[list[TargetScores]] = [[] for _ in TEMPERATURES]
     for done, text in enumerate(texts, 1):
@@ -170,39 +194,3 @@ def loss_histogram(first: np.ndarray, second: np.ndarray) -> Histogram:
         for name, losses in (("A", first), ("B", second))
     }
     return Histogram(np.arange(BINS + 1) * BIN_NATS, counts)
-
-
-TRUE_WORD = "mat"
-# What the true word leaves is shared out in these parts, whatever it leaves.
-_OTHERS = {"floor": 0.75, "sofa": 0.15, "roof": 0.10}
-
-
-@dataclass(frozen=True)
-class SmallPrediction:
-    """A distribution over four words, the true one first."""
-
-    probabilities: dict[str, float]  # by word; they add up to 1
-    nll_nats: float  # of the true word
-    rank: int  # of the true word, 1 for the best guess
-
-    @property
-    def best_guess(self) -> str:
-        return max(self.probabilities, key=lambda word: self.probabilities[word])
-
-
-def prediction(true_probability: float) -> SmallPrediction:
-    """The prediction that gives the true word a probability in (0, 1), and the others the rest.
-
-    >>> found = prediction(0.4)
-    >>> found.best_guess, found.rank, round(found.nll_nats, 3)
-    ('floor', 2, 0.916)
-    """
-    rest = {word: part * (1 - true_probability) for word, part in _OTHERS.items()}
-    probabilities = {TRUE_WORD: true_probability, **rest}
-    log_probs = np.log([[*probabilities.values()]])  # [1, 4]
-    target = np.array([0])
-    return SmallPrediction(
-        probabilities,
-        float(target_nll_nats(log_probs, target)[0]),
-        int(ranks(log_probs, target)[0]),
-    )

@@ -20,7 +20,7 @@ Every number of a text is either computed, in `numbers`, or comes from a source,
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -31,11 +31,11 @@ _FIGURE = re.compile(r"^\[figure: ([a-z_]+)\]$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Step:
-    """A heading, some text, and at most one figure: what a projector shows at once."""
+    """What a projector shows at once: a heading, some text, and at most one figure."""
 
     title: str
     text: str  # Markdown, above the figure
-    figure: str = ""  # its name; blank for none
+    figure: str = ""  # its name
     after: str = ""  # Markdown, below the figure
 
 
@@ -48,9 +48,8 @@ class Chapter:
     title: str
     question: str  # that it answers
     steps: tuple[Step, ...]
-    # Number as the text writes it -> the expression it comes from; see `lessons/numbers.py`.
-    numbers: Mapping[str, str] = field(default_factory=dict)
-    given: Mapping[str, str] = field(default_factory=dict)  # number as written -> its source
+    numbers: Mapping[str, str]  # number as the text writes it -> the expression that gives it
+    given: Mapping[str, str]  # number as written -> its source
 
 
 @cache

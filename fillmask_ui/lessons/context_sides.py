@@ -1,8 +1,8 @@
-"""One gap seen from the left, from the right and from both sides; who may look at whom.
+"""One masked word seen from the left, from the right and from both sides; who may look at whom.
 
-Definition. The text left of the gap is kept and the other side is cut off, or the other way round;
-what remains is a text of its own to the model, with its marks of beginning and end around it. The
-other side may instead be hidden, one mask per token: then the model still knows how long it is.
+Definition. The text left of the mask is kept and the other side is cut off, or the other way round;
+what remains is a text of its own to the model, with its special tokens around it. The other side
+may instead be hidden, one mask per token: then the model still knows how long it is.
 
 Rivals: a causal model reads the left side only because it was trained that way, on every beginning
 of every text; a masked model that is given half a text takes it for a whole one.
@@ -16,51 +16,50 @@ from dataclasses import dataclass
 from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.filling import score_candidate_at
 from fillmask_ui.filling.words import TextWord, text_words
-from fillmask_ui.lessons.masked_position import Gap, one_gap
+from fillmask_ui.lessons.masked_position import MaskedPosition, find_masked_position
 from fillmask_ui.protocol import MaskedLM
 
 MASK = "[MASK]"
-# Signs that end a sentence, and what closes behind them.
-_CLOSING = re.compile(r"[^\w\s]+\s*$")
-# Rows of a grid that can still be read.
-MOST_GRID_WORDS = 16
+_CLOSING = re.compile(r"[^\w\s]+\s*$")  # signs that end a sentence
+MOST_GRID_WORDS = 16  # that can still be read
+MOST_MEASURED_WORDS = 20
 
 
 @dataclass(frozen=True)
 class View:
-    """What a model is given of a sentence with a gap."""
+    """What a model is given of a sentence with a mask."""
 
     key: str  # `left`, `right`, `both`, `bare` or `hidden`
-    text: str  # with a mask at the gap
-    gap: int  # number of the gap among the masks of the text, from 0
+    text: str
+    mask: int  # number of the mask that is asked about among those of the text, from 0
 
     @property
     def pieces(self) -> tuple[str, str]:
-        """The text to the left and to the right of the gap, its masks as people write them."""
+        """The text to the left and to the right of the mask."""
         pieces = self.text.split(MASK)
-        return MASK.join(pieces[: self.gap + 1]), MASK.join(pieces[self.gap + 1 :])
+        return MASK.join(pieces[: self.mask + 1]), MASK.join(pieces[self.mask + 1 :])
 
 
 @dataclass(frozen=True)
 class Sides:
-    """A sentence with one gap, to be cut or hidden on either side of it."""
+    """A sentence with one mask, to be cut or hidden on either side of it."""
 
-    gap: Gap
+    masked: MaskedPosition
     words: tuple[TextWord, ...]  # all others, signs too
 
     @classmethod
     def of(cls, model: MaskedLM, text: str) -> "Sides":
-        """The sides of a sentence; a `TextError` unless it has exactly one gap."""
-        gap = one_gap(model, text)
-        return cls(gap, text_words(gap.encoding, model.vocabulary))
+        """The sides of a sentence; a `TextError` unless it has exactly one mask."""
+        masked = find_masked_position(model, text)
+        return cls(masked, text_words(masked.encoding, model.vocabulary))
 
     @property
     def before(self) -> str:
-        return self.gap.before
+        return self.masked.before
 
     @property
     def after(self) -> str:
-        return self.gap.after
+        return self.masked.after
 
     @property
     def sign(self) -> str:
@@ -76,7 +75,7 @@ class Sides:
         return View("left", f"{self.before}{MASK}{self.sign}", 0)
 
     def bare(self) -> View:
-        """Without anything behind the gap."""
+        """Without anything behind the mask."""
         return View("bare", f"{self.before}{MASK}", 0)
 
     def right(self) -> View:
@@ -91,12 +90,12 @@ class Sides:
         if side == "left":
             masks = self._tokens(0, len(self.before))
             return View("hidden", " ".join([MASK] * (masks + 1)) + self.after, masks)
-        text = self.gap.encoding.text
+        text = self.masked.encoding.text
         masks = self._tokens(len(text) - len(self.after), len(text.rstrip()) - len(self.sign))
         return View("hidden", self.before + " ".join([MASK] * (masks + 1)) + self.sign, 0)
 
     def _tokens(self, start: int, end: int) -> int:
-        """Of the words between two characters of the text."""
+        """Tokens of the words between two characters of the text."""
         return sum(len(own.tokens) for own in self.words if start <= own.start and own.end <= end)
 
 
@@ -105,7 +104,7 @@ class Attention:
     """Which words a model may look at while it reads each word of a sentence."""
 
     words: tuple[str, ...]  # in the order of the text
-    gap: int  # index of the gap among them
+    mask: int  # its index among them
     causal: bool  # each word sees itself and those before it; else each sees all
 
     def sees(self, reader: int, read: int) -> bool:
@@ -114,28 +113,28 @@ class Attention:
 
     @property
     def guesser(self) -> int | None:
-        """The word at which the gap is guessed; None where nothing stands before it.
+        """The word at which the masked one is guessed.
 
-        A causal model guesses it at the word before, since it predicts the next one.
+        A causal model predicts the next word, so it guesses at the word before; None without one.
         """
         if not self.causal:
-            return self.gap
-        return self.gap - 1 if self.gap else None
+            return self.mask
+        return self.mask - 1 if self.mask else None
 
     @property
     def clues(self) -> int:
-        """How many words the guess can use, the gap itself left out."""
-        return self.gap if self.causal else len(self.words) - 1
+        """How many words the guess can use."""
+        return self.mask if self.causal else len(self.words) - 1
 
 
 def attention(model: MaskedLM, text: str) -> tuple[Attention, Attention]:
-    """A causal and a bidirectional model before a sentence with one gap.
+    """A causal and a bidirectional model before a sentence with one mask.
 
     Raises:
-        TextError: if it has no gap, several, or more words than a grid can show.
+        TextError: if it has no mask, several, or more words than a grid can show.
     """
     sides = Sides.of(model, text)
-    words = spoken(sides.words)
+    words = _spoken(sides.words)
     left = [word.text for word in words if word.end <= len(sides.before)]
     right = [word.text for word in words if word.start >= len(sides.before)]
     shown = (*left, MASK, *right)
@@ -147,20 +146,17 @@ def attention(model: MaskedLM, text: str) -> tuple[Attention, Attention]:
     return Attention(shown, len(left), True), Attention(shown, len(left), False)
 
 
-def spoken(words: Sequence[TextWord]) -> list[TextWord]:
+def _spoken(words: Sequence[TextWord]) -> list[TextWord]:
     """Words of letters or digits, signs left out."""
     return [word for word in words if any(c.isalnum() for c in word.text)]
 
 
-MOST_MEASURED_WORDS = 20
-
-
 @dataclass(frozen=True)
 class SidedWord:
-    """The loss of one word by what the model may read."""
+    """The loss of one word by what the model may read, -ln P(word) in nats."""
 
     word: str
-    left: float  # -ln P(word) in nats; the sign at the end of the text stays
+    left: float  # the sign at the end of the text stays
     right: float
     both: float
 
@@ -178,12 +174,12 @@ class SidedText:
 
 
 def side_losses(model: MaskedLM, text: str, report: Callable[[int, int], None]) -> SidedText:
-    """Three losses of every word of a text without masks.
+    """Three losses of every word of a text, each hidden in turn, whole.
 
     Args:
         model: from `load_model`.
-        text: of at most `MOST_MEASURED_WORDS` words.
-        report: is told how many words of how many are done.
+        text: without masks, of at most `MOST_MEASURED_WORDS` words.
+        report: called with the numbers of words done and of all.
 
     Raises:
         TextError: if the text has no word that the model can spell, too many words or a mask.
@@ -191,7 +187,7 @@ def side_losses(model: MaskedLM, text: str, report: Callable[[int, int], None]) 
     encoding = model.vocabulary.encode(text)
     if model.vocabulary.mask_id in encoding.ids or MASK in text:
         raise TextError(f"the sentence has a gap: write a word for {MASK}, each is hidden in turn")
-    words = spoken(text_words(encoding, model.vocabulary))
+    words = _spoken(text_words(encoding, model.vocabulary))
     if len(words) > MOST_MEASURED_WORDS:
         raise TextError(
             f"the sentence has {len(words)} words and here at most {MOST_MEASURED_WORDS} "
@@ -202,7 +198,7 @@ def side_losses(model: MaskedLM, text: str, report: Callable[[int, int], None]) 
         sides = Sides.of(model, f"{whole[: word.start]}{MASK}{whole[word.end :]}")
         views = (sides.left(), sides.right(), sides.both())
         try:
-            scored = [score_candidate_at(model, view.text, word.text, view.gap) for view in views]
+            scored = [score_candidate_at(model, view.text, word.text, view.mask) for view in views]
         except OptionError:  # it cannot be spelled
             left_out.append(word.text)
         else:

@@ -65,14 +65,11 @@ class Comparison:
 
 
 def read_numbers(typed: str, name: str) -> tuple[float, ...]:
-    """Numbers of 0 or more as people type them, in any sum.
-
-    Args:
-        typed: decimals, fractions or percents, separated by commas, semicolons or blanks.
-        name: of the field, for messages.
+    """Numbers of 0 or more, in any sum: decimals, fractions or percents with anything between.
 
     Raises:
-        OptionError: if a piece is no number or negative, or there are none or too many.
+        OptionError: if a piece cannot be read or is negative, or there are none or too many; the
+            message has the `name` of the field.
 
     >>> read_numbers("1/4, 25 %; 0.5", "q")
     (0.25, 0.25, 0.5)

@@ -1,4 +1,4 @@
-"""A sentence with one gap, and the word that is true there."""
+"""A sentence with one masked word, and the word that is true there."""
 
 from dataclasses import dataclass
 
@@ -10,8 +10,8 @@ from fillmask_ui.records import Encoding
 
 
 @dataclass(frozen=True)
-class Gap:
-    """A sentence whose only mask is its gap."""
+class MaskedPosition:
+    """A sentence with exactly one mask."""
 
     encoding: Encoding
     position: int  # of the mask, among the tokens
@@ -19,8 +19,8 @@ class Gap:
     after: str  # and to its right
 
 
-def one_gap(model: MaskedLM, text: str) -> Gap:
-    """The gap of a text, in any spelling of the mask.
+def find_masked_position(model: MaskedLM, text: str) -> MaskedPosition:
+    """The mask of a text, in any spelling.
 
     Raises:
         TextError: if the text is blank or too long for the model, or has no mask or several.
@@ -33,11 +33,11 @@ def one_gap(model: MaskedLM, text: str) -> Gap:
             "[MASK] and write words for the others"
         )
     start, end = mask_range(encoding, vocabulary, 0)
-    return Gap(encoding, positions[0], encoding.text[:start], encoding.text[end:])
+    return MaskedPosition(encoding, positions[0], encoding.text[:start], encoding.text[end:])
 
 
-def true_token(model: MaskedLM, gap: Gap, word: str) -> int:
-    """Id of the one token that a word is at the gap.
+def true_token(model: MaskedLM, masked: MaskedPosition, word: str) -> int:
+    """Id of the one token that a word is at the mask.
 
     Raises:
         OptionError: if the word is blank, cannot be spelled or is several tokens: then no single
@@ -45,7 +45,7 @@ def true_token(model: MaskedLM, gap: Gap, word: str) -> int:
     """
     if not word.strip():
         raise OptionError("the hidden word is missing: write the word that stands in the gap")
-    (pieces,) = split_into_tokens(model, gap.encoding, gap.position, [word])
+    (pieces,) = split_into_tokens(model, masked.encoding, masked.position, [word])
     if len(pieces.ids) > 1:
         tokens = ", ".join(model.vocabulary.token(token_id) for token_id in pieces.ids)
         raise OptionError(

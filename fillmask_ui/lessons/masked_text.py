@@ -3,20 +3,18 @@
 Axes: T tokens of the text, M chosen tokens.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from fillmask_ui.errors import TextError
-from fillmask_ui.evaluation.metrics import CrossEntropy
 from fillmask_ui.filling.prompt import check_length, encode_text
-from fillmask_ui.masking import KINDS, HiddenTokens, MaskRecipe, generator, hideable
+from fillmask_ui.masking import KINDS, HiddenTokens, MaskRecipe, generator, hide_random, hideable
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding
 
-# Of the first text of a run; masks depend on (seed, id, tokens).
-FIRST_TEXT = 0
+FIRST_TEXT = 0  # id of the first text of a run; masks depend on (seed, id, tokens)
 # With more tokens it takes too many seeds until one chooses a certain token and no other.
 MOST_ALONE = 12
 _SEEDS_TRIED = 5_000
@@ -27,10 +25,10 @@ class Token:
     """One token of a masked text."""
 
     position: int  # in the text, special tokens counted, from 0
-    token_id: int  # as it stands in the text
+    token_id: int  # original
     shown_id: int  # what the model reads there
     kind: str  # of `KINDS`; blank for a token that is not chosen
-    fixed: bool  # whether it can never be chosen, as special tokens
+    fixed: bool  # can never be chosen, as special tokens
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +41,7 @@ class MaskedText:
 
     @property
     def chosen(self) -> tuple[Token, ...]:
-        """The M tokens that the loss asks for."""
+        """The M tokens that have a loss."""
         return tuple(token for token in self.tokens if token.kind)
 
     @property
@@ -53,7 +51,7 @@ class MaskedText:
 
 
 def encoded(model: MaskedLM, text: str) -> Encoding:
-    """A text as tokens, nothing cut.
+    """All tokens of a text.
 
     Raises:
         TextError: if it is empty, longer than the model takes, or has no token that can be chosen.
@@ -72,22 +70,18 @@ def encoded(model: MaskedLM, text: str) -> Encoding:
 
 
 def hide(
-    encoding: Encoding, vocabulary: Vocabulary, seed: int, metric: CrossEntropy
+    encoding: Encoding, vocabulary: Vocabulary, seed: int, recipe: MaskRecipe | None = None
 ) -> HiddenTokens:
-    """What the evaluator hides of its first text."""
-    return metric.hide(encoding, vocabulary, generator(seed, FIRST_TEXT))
+    """What the evaluator hides of its first text, by default with its default recipe."""
+    return hide_random(encoding, vocabulary, recipe or MaskRecipe(), generator(seed, FIRST_TEXT))
 
 
 def mask_text(
     model: MaskedLM, text: str, seed: int, recipe: MaskRecipe | None = None
 ) -> MaskedText:
-    """A text as the model would read it under a seed; M may be 0.
-
-    Raises:
-        TextError: as `encoded`.
-    """
+    """A text as the model would read it under a seed; M may be 0. Errors as of `encoded`."""
     encoding = encoded(model, text)
-    hidden = hide(encoding, model.vocabulary, seed, CrossEntropy(recipe=recipe or MaskRecipe()))
+    hidden = hide(encoding, model.vocabulary, seed, recipe)
     kinds = dict(zip(hidden.cols.tolist(), (KINDS[kind] for kind in hidden.kinds), strict=True))
     can_hide = hideable(hidden.ids, model.vocabulary.special_ids)
     columns = zip(hidden.ids.tolist(), hidden.input_ids.tolist(), can_hide.tolist(), strict=True)
@@ -102,7 +96,6 @@ def mask_text(
 class Shares:
     """How often tokens of one text were chosen, over one seed or many."""
 
-    seeds: int
     tokens: int  # that could be chosen, in all seeds together
     kinds: tuple[int, ...]  # chosen tokens by `KINDS`
     empty: int  # seeds that choose no token
@@ -118,13 +111,12 @@ def shares(
     """Count what some seeds choose of a text."""
     kinds = np.zeros(len(KINDS), np.int64)
     empty = 0
-    metric = CrossEntropy(recipe=recipe)
     for seed in seeds:
-        hidden = hide(encoding, vocabulary, seed, metric)
+        hidden = hide(encoding, vocabulary, seed, recipe)
         kinds += np.bincount(hidden.kinds, minlength=len(KINDS))
         empty += not len(hidden.cols)
     free = int(hideable(encoding.ids, vocabulary.special_ids).sum())
-    return Shares(len(seeds), len(seeds) * free, tuple(kinds.tolist()), empty)
+    return Shares(len(seeds) * free, tuple(kinds.tolist()), empty)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,21 +146,14 @@ def each_kind(encoding: Encoding, vocabulary: Vocabulary, first_seed: int) -> tu
         )
     wanted = next((place for place in reversed(free) if _is_word(encoding, place)), free[-1])
     found: dict[str, Alone] = {}
-    for alone in _alone(encoding, vocabulary, wanted, first_seed):
-        found.setdefault(alone.kind, alone)
+    for seed in range(first_seed, first_seed + _SEEDS_TRIED):
+        hidden = hide(encoding, vocabulary, seed)
+        if hidden.cols.tolist() == [wanted]:
+            kind = KINDS[hidden.kinds[0]]
+            found.setdefault(kind, Alone(seed, kind, hidden))
         if len(found) == len(KINDS):
             break
     return tuple(found[kind] for kind in KINDS if kind in found)
-
-
-def _alone(
-    encoding: Encoding, vocabulary: Vocabulary, wanted: int, first_seed: int
-) -> Iterator[Alone]:
-    metric = CrossEntropy()
-    for seed in range(first_seed, first_seed + _SEEDS_TRIED):
-        hidden = hide(encoding, vocabulary, seed, metric)
-        if hidden.cols.tolist() == [wanted]:
-            yield Alone(seed, KINDS[hidden.kinds[0]], hidden)
 
 
 def _is_word(encoding: Encoding, place: int) -> bool:

@@ -13,7 +13,8 @@ import numpy as np
 
 from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.filling.prompt import check_length
-from fillmask_ui.masking import HiddenTokens, MaskRecipe, generator, hide_random
+from fillmask_ui.lessons.masked_text import hide
+from fillmask_ui.masking import HiddenTokens
 from fillmask_ui.protocol import MaskedLM, PairLogits, PairPretraining, Vocabulary
 from fillmask_ui.records import Encoding, Span
 from fillmask_ui.scoring import nll_nats
@@ -23,7 +24,7 @@ FOLLOWS, RANDOM = 0, 1  # the two classes, numbered as BERT does
 
 @dataclass(frozen=True)
 class SentencePair:
-    """[CLS] A [SEP] B [SEP], or what the model's own special tokens are."""
+    """[CLS] A [SEP] B [SEP], or with the model's own special tokens."""
 
     encoding: Encoding
     segments: tuple[int, ...]  # T, 0 for the first sentence and its end, 1 for the second
@@ -33,7 +34,6 @@ class SentencePair:
 class HiddenToken:
     """One token that the masked-LM loss counts."""
 
-    position: int
     original: str
     shown: str
     nll_nats: float
@@ -44,12 +44,12 @@ class PairLoss:
     """Both losses of a pair, in nats."""
 
     hidden: tuple[HiddenToken, ...]  # M of them, ascending
-    probability: float  # that the second sentence follows, as the head (or the reader) says
+    probability: float  # that the second sentence follows, by the head or by the reader
     order_nats: float  # -ln of the probability of the true class
 
     @property
     def masked_nats(self) -> float | None:
-        """Mean over the hidden tokens; None where there are none."""
+        """Mean over the hidden tokens; None without any."""
         losses = [own.nll_nats for own in self.hidden]
         return float(np.mean(losses)) if losses else None
 
@@ -74,12 +74,11 @@ def sentence_pair(model: MaskedLM, first: str, second: str) -> SentencePair:
         raise TextError("one of the two sentences is empty: write two")
     vocabulary = model.vocabulary
     one, two = vocabulary.encode(first.strip()), _without_start(vocabulary, second.strip())
-    text = f"{one.text} {two.text}"
     moved = len(one.text) + 1
     words = 1 + max((word for word in one.word_ids if word is not None), default=0)
     values = {own.name: getattr(one, own.name) + getattr(two, own.name) for own in fields(one)}
     values |= {
-        "text": text,
+        "text": f"{one.text} {two.text}",
         "spans": one.spans + tuple(Span(s.start + moved, s.end + moved) for s in two.spans),
         "word_ids": one.word_ids + tuple(w if w is None else w + words for w in two.word_ids),
     }
@@ -104,20 +103,15 @@ def next_probability(model: MaskedLM, pair: SentencePair) -> float:
 
 def hide_in_pair(model: MaskedLM, pair: SentencePair, seed: int) -> HiddenTokens:
     """Hidden tokens as the evaluator draws them for its first text."""
-    return hide_random(pair.encoding, model.vocabulary, MaskRecipe(), generator(seed, 0))
+    return hide(pair.encoding, model.vocabulary, seed)
 
 
 def order_loss(probability: float, truth: int) -> float:
-    """Loss in nats of a probability that the second sentence follows; `truth` is the class.
-
-    Raises:
-        OptionError: for what is no probability above 0 and below 1.
+    """Loss in nats of a probability in (0, 1) that the second sentence follows.
 
     >>> round(order_loss(0.7, FOLLOWS), 3), round(order_loss(0.7, RANDOM), 3)
     (0.357, 1.204)
     """
-    if not 0 < probability < 1:
-        raise OptionError(f"the probability must lie between 0 and 1; it was {probability:g}")
     logits = np.log([[probability, 1 - probability]])
     return float(nll_nats(logits, np.array([truth]))[0])
 
@@ -132,7 +126,7 @@ def pair_loss(
         pair: of `sentence_pair`.
         seed: of the hidden tokens.
         truth: `FOLLOWS` or `RANDOM`.
-        probability: that the second follows, where the model cannot say; else unused.
+        probability: that the second follows, for a model without the head.
     """
     hidden = hide_in_pair(model, pair, seed)
     ids, cols = hidden.input_ids, hidden.cols
@@ -145,14 +139,10 @@ def pair_loss(
             tokens = model.logits_at(ids[None], np.ones_like(ids)[None], np.zeros_like(cols), cols)
         order = np.log([[probability, 1 - probability]])
     losses = nll_nats(tokens, hidden.true_ids).tolist() if len(cols) else []
+    token = model.vocabulary.token
     return PairLoss(
         tuple(
-            HiddenToken(
-                int(col),
-                model.vocabulary.token(int(hidden.ids[col])),
-                model.vocabulary.token(int(ids[col])),
-                own,
-            )
+            HiddenToken(token(int(hidden.ids[col])), token(int(ids[col])), own)
             for col, own in zip(cols, losses, strict=True)
         ),
         float(np.exp(-nll_nats(order, np.array([FOLLOWS]))[0])),

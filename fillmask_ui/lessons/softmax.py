@@ -23,14 +23,14 @@ class SoftmaxRow:
     tokens: int  # how many it stands for
     logit: float  # with what was added; of all other tokens the largest
     exponential: float  # e^logit; the sum over all other tokens
-    probability: float  # their share of the sum
+    probability: float
 
 
 @dataclass(frozen=True)
 class Softmax:
     """A softmax over V tokens, of which some have a row."""
 
-    rows: tuple[SoftmaxRow, ...]  # in the order asked for; the last one is all other tokens
+    rows: tuple[SoftmaxRow, ...]  # the last one is all other tokens
     total: float  # sum of all V exponentials
     nll_nats: float  # loss of the true token
     entropy_nats: float  # of the distribution, between 0 and ln V
@@ -42,12 +42,7 @@ class Softmax:
 
 
 def top_tokens(logits: np.ndarray, target: int, most: int) -> tuple[int, ...]:
-    """Ids of the tokens to show: the best ones, and the true one last if it is not among them.
-
-    Args:
-        logits: float [V].
-        target: id of the true token.
-        most: how many of the best.
+    """Ids of the best tokens, and of the true one if it is not among them.
 
     >>> top_tokens(np.array([0.0, 3.0, 1.0, 2.0]), 0, 2)
     (1, 3, 0)
@@ -68,7 +63,7 @@ def softmax_of(
     """The softmax of one mask with what it is made of.
 
     Args:
-        logits: float [V], as the model gives them.
+        logits: float [V], from the model.
         target: id of the true token.
         shown: ids of tokens that have a row, the true one among them.
         temperature: that logits are divided by, above 0.
@@ -87,22 +82,21 @@ def softmax_of(
     probabilities = np.exp(log_probs[0])
     with np.errstate(over="ignore"):  # too large a number is infinite
         weights = np.exp(changed[0])
-
-    def row(token_id: int | None, chosen: np.ndarray) -> SoftmaxRow:
-        return SoftmaxRow(
+    others = np.delete(np.arange(len(logits)), list(shown))
+    groups: list[tuple[int | None, np.ndarray]] = [(own, np.array([own])) for own in shown]
+    rows = tuple(
+        SoftmaxRow(
             token_id,
             len(chosen),
             float(changed[0, chosen].max()),
             float(weights[chosen].sum()),
             float(probabilities[chosen].sum()),
         )
-
-    rows = [row(token_id, np.array([token_id])) for token_id in shown]
-    others = np.delete(np.arange(len(logits)), list(shown))
-    if len(others):
-        rows.append(row(None, others))
+        for token_id, chosen in [*groups, (None, others)]
+        if len(chosen)
+    )
     return Softmax(
-        tuple(rows),
+        rows,
         float(weights.sum()),
         float(scoring.target_nll_nats(log_probs, np.array([target]))[0]),
         float(values.entropy_nats[0]),

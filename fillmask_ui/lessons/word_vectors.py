@@ -13,8 +13,10 @@ Source:
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 
 import numpy as np
+import yaml
 
 from fillmask_ui.batching import pad, plan_batches
 from fillmask_ui.errors import ModelError, TextError
@@ -29,6 +31,27 @@ _GROUP = re.compile(r"(\d+)\s*:\s*(.*)")
 
 
 @dataclass(frozen=True)
+class TwoSenses:
+    """A word, and sentences for each of its senses."""
+
+    word: str
+    first: list[str]
+    second: list[str]
+    fresh: list[str]  # one more sentence of each sense, whose sense is to be found
+
+    @property
+    def lines(self) -> str:
+        """The sentences as a reader would type them."""
+        return "\n".join((*self.first, "", *self.second))
+
+
+TWO_SENSES = tuple(
+    TwoSenses(**entry)
+    for entry in yaml.safe_load(Path(__file__).with_name("two_senses.yaml").read_text("utf-8"))
+)
+
+
+@dataclass(frozen=True)
 class Sentence:
     """A sentence and the sense that its reader gave it."""
 
@@ -37,7 +60,7 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class Usage:
+class WordUse:
     """Where a word stands in a sentence."""
 
     sentence: Sentence
@@ -59,20 +82,20 @@ class Background:
 class WordVectors:
     """One word in several sentences, and what vectors of this model are like at all."""
 
-    usages: tuple[Usage, ...]
+    uses: tuple[WordUse, ...]
     vectors: np.ndarray  # float32 [S, H]
     background: Background  # the tokens of these sentences among them
 
     @property
     def senses(self) -> np.ndarray:
         """int64 [S]."""
-        return np.array([usage.sentence.sense for usage in self.usages])
+        return np.array([use.sentence.sense for use in self.uses])
 
     def z_scored(self, vectors: np.ndarray) -> np.ndarray:
         """Float64 [S, H]: each dimension less its mean over the background, by its deviation."""
         known = self.background.vectors.astype(np.float64)
         deviation = known.std(axis=0)
-        deviation[deviation == 0] = 1  # such a dimension says nothing, and is 0 afterwards
+        deviation[deviation == 0] = 1  # a constant dimension is 0 afterwards
         return (vectors - known.mean(axis=0)) / deviation
 
 
@@ -87,10 +110,10 @@ class DimensionShare:
 
 
 @dataclass(frozen=True)
-class Alikeness:
+class MeanCosine:
     """The mean cosine of two tokens, and the dimensions that it comes from."""
 
-    mean_cosine: float  # over all pairs of tokens of the background
+    cosine: float  # over all pairs of tokens
     dimensions: tuple[DimensionShare, ...]  # that add most, the largest first
 
 
@@ -148,11 +171,11 @@ def read_sentences(text: str) -> tuple[Sentence, ...]:
     return tuple(sentences)
 
 
-def find_word(model: MaskedLM, sentence: Sentence, word: str) -> Usage:
+def find_word(model: MaskedLM, sentence: Sentence, word: str) -> WordUse:
     """The first place of a word in a sentence, whatever its case.
 
-    A word that stands for itself wins over a part of another; that part counts where scripts
-    write no blanks, or where endings follow.
+    A whole word wins over a part of another; that part counts where scripts write no blanks, or
+    where endings follow.
 
     Raises:
         TextError: if it does not occur, or the sentence is longer than the model takes.
@@ -161,7 +184,7 @@ def find_word(model: MaskedLM, sentence: Sentence, word: str) -> Usage:
     check_length(model, encoding)
     for own in text_words(encoding, model.vocabulary):
         if own.text.casefold() == word.casefold():
-            return Usage(sentence, encoding, own.tokens, own.start, own.end)
+            return WordUse(sentence, encoding, own.tokens, own.start, own.end)
     found = re.search(re.escape(word), encoding.text, re.IGNORECASE) if word else None
     if found is None:
         raise TextError(
@@ -173,15 +196,15 @@ def find_word(model: MaskedLM, sentence: Sentence, word: str) -> Usage:
         for index, span in enumerate(encoding.spans)
         if span.start < found.end() and found.start() < span.end and not encoding.special[index]
     )
-    return Usage(sentence, encoding, tokens, found.start(), found.end())
+    return WordUse(sentence, encoding, tokens, found.start(), found.end())
 
 
 def background(
     model: MaskedLM, texts: Iterable[str], report: Callable[[float], None] = lambda _: None
 ) -> Background:
-    """Vectors of all tokens of some texts, as far as the model reads them.
+    """Vectors of all tokens of some texts, each cut to what the model reads.
 
-    `report` hears the part that is done, in [0, 1].
+    `report` is called with the part that is done, in [0, 1].
     """
     encodings = [_beginning(model.vocabulary.encode(text), model.max_tokens) for text in texts]
     parts: list[np.ndarray] = []
@@ -199,19 +222,16 @@ def _beginning(encoding: Encoding, most: int) -> Encoding:
 def word_vectors(
     model: MaskedLM, sentences: Sequence[Sentence], word: str, known: Background | None = None
 ) -> WordVectors:
-    """A word in each of some sentences; errors as of `find_word`.
-
-    `known` is what the background is to hold beside these sentences.
-    """
-    usages = tuple(find_word(model, sentence, word.strip()) for sentence in sentences)
-    states = _token_states(model, [usage.encoding for usage in usages])
+    """A word in each of some sentences, over a known background; errors as of `find_word`."""
+    uses = tuple(find_word(model, sentence, word.strip()) for sentence in sentences)
+    states = _token_states(model, [use.encoding for use in uses])
     vectors = []
-    for usage, own in zip(usages, states, strict=True):
-        place = np.cumsum(~np.array(usage.encoding.special)) - 1  # row of each token in `own`
-        vectors.append(own[place[list(usage.tokens)]].mean(axis=0))
+    for use, own in zip(uses, states, strict=True):
+        place = np.cumsum(~np.array(use.encoding.special)) - 1  # row of each token in `own`
+        vectors.append(own[place[list(use.tokens)]].mean(axis=0))
     others = [known.vectors] if known else []
     together = Background(np.concatenate([*others, *states]), known.texts if known else 0)
-    return WordVectors(usages, np.array(vectors), together)
+    return WordVectors(uses, np.array(vectors), together)
 
 
 def _token_states(model: MaskedLM, encodings: Sequence[Encoding]) -> list[np.ndarray]:
@@ -242,12 +262,12 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
-def alikeness(vectors: np.ndarray, most: int = 3) -> Alikeness:
+def mean_cosine(vectors: np.ndarray, most: int = 3) -> MeanCosine:
     """Mean cosine of all pairs of tokens [N, H], N at least 2, and where it comes from.
 
     The cosine of two vectors is a sum over dimensions, and so is the mean of many.
 
-    >>> found = alikeness(np.array([[9.0, 1.0], [9.0, -1.0]]))
+    >>> found = mean_cosine(np.array([[9.0, 1.0], [9.0, -1.0]]))
     >>> found.dimensions[0].index, found.dimensions[0].share > 1
     (0, True)
     """
@@ -257,15 +277,11 @@ def alikeness(vectors: np.ndarray, most: int = 3) -> Alikeness:
     parts = (unit.sum(axis=0) ** 2 - (unit**2).sum(axis=0)) / pairs  # [H]
     mean, deviation = vectors.mean(axis=0), vectors.std(axis=0)
     total = float(parts.sum())
-    return Alikeness(
-        total,
-        tuple(
-            DimensionShare(
-                int(index), float(parts[index]) / total, float(mean[index]), float(deviation[index])
-            )
-            for index in np.argsort(-parts, kind="stable")[:most]
-        ),
+    dimensions = (
+        DimensionShare(int(i), float(parts[i]) / total, float(mean[i]), float(deviation[i]))
+        for i in np.argsort(-parts, kind="stable")[:most]
     )
+    return MeanCosine(total, tuple(dimensions))
 
 
 def plane(vectors: np.ndarray) -> Plane:
@@ -289,78 +305,3 @@ def nearest_senses(
         cosine = float(cosines(vector[None], own.mean(axis=0)[None])[0, 0])
         found.append(SenseCosine(int(sense), cosine, len(own)))
     return tuple(sorted(found, key=lambda own: -own.cosine))
-
-
-@dataclass(frozen=True)
-class TwoSenses:
-    """A word, and sentences for each of its senses."""
-
-    word: str
-    first: tuple[str, ...]
-    second: tuple[str, ...]
-    fresh: tuple[str, str]  # one more sentence of each sense, whose sense is to be found
-
-    @property
-    def lines(self) -> str:
-        """The sentences as a reader would type them."""
-        return "\n".join((*self.first, "", *self.second))
-
-
-TWO_SENSES = (
-    TwoSenses(
-        "bank",
-        (
-            "She put her money in the bank.",
-            "The bank lent him money to buy a house.",
-            "He works at a bank in the city.",
-        ),
-        (
-            "They sat on the bank of the river.",
-            "The boat came to the bank of the stream.",
-            "Trees grow on the bank of the river.",
-        ),
-        ("The bank opens an account for her money.", "We fished from the bank of the lake."),
-    ),
-    TwoSenses(
-        "match",
-        (
-            "Our team won the match.",
-            "They watched the football match on television.",
-            "The match ended without a goal.",
-        ),
-        (
-            "He lit the fire with a match.",
-            "She struck a match to light the candle.",
-            "A match burns for a few seconds.",
-        ),
-        ("The players came late to the match.", "He needed a match to light the lamp."),
-    ),
-    TwoSenses(
-        "light",
-        (
-            "She turned on the light in the room.",
-            "The light of the sun came through the window.",
-            "The light of the lamp was bright.",
-        ),
-        (
-            "The bag is very light and easy to carry.",
-            "A feather is light.",
-            "The box was light, so he carried it alone.",
-        ),
-        ("The lamp gives a warm light.", "Her suitcase was light because it was empty."),
-    ),
-    TwoSenses(
-        "park",
-        (
-            "The children play in the park.",
-            "We walked through the park.",
-            "There is a lake in the park.",
-        ),
-        (
-            "You can park the car here.",
-            "Do not park in front of the door.",
-            "She could not park her car.",
-        ),
-        ("The park has many trees.", "He tried to park the bus."),
-    ),
-)

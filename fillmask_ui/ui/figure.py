@@ -6,11 +6,27 @@ The browser sends what the controls of a figure hold and gets its pieces of HTML
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.ui.background import Waiting
+from fillmask_ui.ui.background import Done, Report, Waiting
 from fillmask_ui.ui.session import Session
+
+Result = TypeVar("Result")
+
+
+class Unfinished(Exception):  # noqa: N818 - no error: the browser asks again
+    """What a figure needs is still being computed."""
+
+    def __init__(self, state: Waiting) -> None:
+        self.state = state
+
+
+def finished(state: Waiting | Done[Result]) -> Result:
+    """The result of slow work; `Unfinished` while it goes on."""
+    if isinstance(state, Waiting):
+        raise Unfinished(state)
+    return state.result
 
 
 @dataclass(frozen=True)
@@ -36,6 +52,10 @@ class Asked:
         if self.loaded is None:
             raise RuntimeError("a figure without a model asks for one: set needs_model")
         return self.loaded
+
+    def slowly(self, question: tuple[Any, ...], work: Callable[[Report], Result]) -> Result:
+        """As `Session.slowly` of the model chosen; `Unfinished` while the work goes on."""
+        return finished(self.session.slowly(self.model, question, work))
 
     def text(self, name: str, plain: str = "", most_characters: int = 2_000) -> str:
         """What a control holds, `plain` where there is none; longer texts are cut."""
@@ -79,7 +99,7 @@ class Figure:
     """One figure: what a screen reader calls it, and what makes its pieces."""
 
     title: str  # what a screen reader calls it
-    # Raises a FillmaskError for what the reader can mend; Waiting asks to be asked again.
+    # A FillmaskError is for the reader; Unfinished or Waiting has the browser ask again.
     show: Callable[[Asked], Shown | Waiting]
     controls: Mapping[str, Any] = field(default_factory=dict)  # values of `page/learn/NAME.html`
     needs_model: bool = True
@@ -97,7 +117,10 @@ def answer(session: Session, figure: Figure, request: Request) -> dict[str, Any]
         if isinstance(state, Waiting):
             return _busy(state, "Loading the model…")
         asked = Asked(session, request.values, state.result)
-    shown = figure.show(asked)
+    try:
+        shown = figure.show(asked)
+    except Unfinished as work:
+        shown = work.state
     if isinstance(shown, Waiting):
         return _busy(shown, "Computing…")
     told = {"pieces": shown.pieces, "set": shown.set}

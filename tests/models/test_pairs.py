@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from lesson_figures import show_figure
 from tiny_models import quiet
 
 from fillmask_ui.errors import ModelError
@@ -17,9 +18,6 @@ from fillmask_ui.lessons.next_sentence import (
     sentence_pair,
 )
 from fillmask_ui.models import ModelStore, load_model
-from fillmask_ui.ui.background import Waiting
-from fillmask_ui.ui.figure import Asked
-from fillmask_ui.ui.learn import context_figures
 from fillmask_ui.ui.session import Session
 
 FIRST, SECOND = "The cat sat on the mat.", "She walked to the river and the café in France."
@@ -162,10 +160,7 @@ def shown(model, name):
     """The first piece of a figure of the chapter."""
     session = Session(ModelStore(loader=lambda choice, **_: model), "pretrained")
     values = {"first": FIRST, "second": SECOND, "probability": "0.7", "seed": str(SEED)}
-    asked = Asked(session, values, model)
-    while isinstance(answer := context_figures.FIGURES[name].show(asked), Waiting):
-        pass
-    return next(iter(answer.pieces.values()))
+    return next(iter(show_figure(session, model, name, **values).pieces.values()))
 
 
 def test_the_chapter_shows_what_the_head_says(pretrained):

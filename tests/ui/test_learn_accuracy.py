@@ -1,18 +1,16 @@
 """Figures of chapters 7 and 8: what they show, and one chapter in a browser."""
 
 import re
-import time
 
 import pytest
+from lesson_figures import show_figure
 from playwright.sync_api import expect
 from table_model import TableModel, letter_vocabulary
 
 from fillmask_ui.errors import FillmaskError, ModelError, OptionError
 from fillmask_ui.lessons import chapters
 from fillmask_ui.models import ModelStore
-from fillmask_ui.ui.figure import Asked, Shown
 from fillmask_ui.ui.learn import uncertainty_figures
-from fillmask_ui.ui.learn.learn_figures import FIGURES
 from fillmask_ui.ui.session import Session
 
 
@@ -28,14 +26,8 @@ def two_tokenizers():
 
 
 def show(session, name, **values):
-    """The pieces of a figure, asked for until they are there, as the browser does."""
-    model = session.model("table")
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        shown = FIGURES[name].show(Asked(session, values, model))
-        if isinstance(shown, Shown):
-            return shown.pieces
-    raise AssertionError(f"{name} went on for a minute")
+    """The pieces of a figure."""
+    return show_figure(session, session.model("table"), name, **values).pieces
 
 
 def cells(html, row):
@@ -144,8 +136,8 @@ def test_the_texts_say_how_many_texts_the_figures_read():
         chapter.name: " ".join(f"{step.text} {step.after}" for step in chapter.steps)
         for chapter in chapters()
     }
-    assert f"{uncertainty_figures.TEXTS} texts" in said["accuracy"]
-    assert f"{uncertainty_figures.DICE_TEXTS} short texts" in said["certainty"]
+    assert f"{uncertainty_figures.TEMPERATURE_TEXTS} texts" in said["accuracy"]
+    assert f"{uncertainty_figures.SEED_TEXTS} short texts" in said["certainty"]
 
 
 def test_the_same_hits_in_a_browser(page, served):

@@ -7,7 +7,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from fillmask_ui.lessons.exercises import EXERCISES, Choice, Numeric, Ordering, exercises_of
+from fillmask_ui.lessons.exercises import EXERCISES, exercises_of
+from fillmask_ui.lessons.exercises.exercise import Choice, Numeric, Ordering
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.components import answered
 from fillmask_ui.ui.learn.exercise_view import check, exercises, score_html, sheet

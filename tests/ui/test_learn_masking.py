@@ -1,9 +1,10 @@
 """The figures of the chapters on masking and on the ledger, and both in a browser."""
 
 import re
-import time
+from functools import partial
 
 import pytest
+from lesson_figures import show_figure
 from page_tags import Tags
 from playwright.sync_api import expect
 from table_model import TableModel
@@ -11,10 +12,8 @@ from table_model import TableModel
 from fillmask_ui import load_model
 from fillmask_ui.lessons.masked_text import mask_text
 from fillmask_ui.lessons.token_losses import evaluated
-from fillmask_ui.ui.background import Waiting
 from fillmask_ui.ui.components import answered
-from fillmask_ui.ui.figure import Asked
-from fillmask_ui.ui.learn.learn_figures import FIGURES, figure
+from fillmask_ui.ui.learn.learn_figures import figure
 
 NAMES = ["masking", "mask_shares", "mask_kinds", "ledger", "ledger_kinds", "ledger_mix"]
 CAT = "the old dog ran to the river and the cat sat on the mat"  # five tokens with seed 4
@@ -23,15 +22,7 @@ CAT = "the old dog ran to the river and the cat sat on the mat"  # five tokens w
 @pytest.fixture
 def show(session):
     """What a figure shows of some values, as soon as it is known."""
-    model = TableModel()
-
-    def shown(name, **values):
-        asked = Asked(session, {key: str(value) for key, value in values.items()}, model)
-        while isinstance(answer := FIGURES[name].show(asked), Waiting):
-            time.sleep(0.01)
-        return answer
-
-    return shown
+    return partial(show_figure, session, TableModel())
 
 
 def rows(source):
@@ -59,11 +50,11 @@ def test_tokens_of_any_tokenizer_are_words(session, tiny_models, family):
     """No marks of the tokenizer, and masks as everybody writes them."""
     model = load_model(tiny_models.without_onnx(family), runtime="torch")
     text = "The cat ___ on the mat."
-    source = FIGURES["masking"].show(Asked(session, {"text": text}, model)).pieces["tokens"]
+    source = show_figure(session, model, "masking", text=text).pieces["tokens"]
     words = Tags(source).text.split()
     assert {"on", "the", "[MASK]"} <= set(words)
     assert not set("Ġ▁") & set("".join(words))
-    shown = FIGURES["ledger"].show(Asked(session, {"text": text, "seed": "3"}, model))
+    shown = show_figure(session, model, "ledger", text=text, seed=3)
     assert shown.pieces["lines"]
 
 

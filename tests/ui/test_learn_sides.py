@@ -3,8 +3,10 @@
 import html
 import math
 import re
+from functools import partial
 
 import pytest
+from lesson_figures import show_figure
 from page_tags import Tags
 from playwright.sync_api import expect
 
@@ -12,12 +14,8 @@ from fillmask_ui import fill, load_model
 from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.filling import score_candidate_at
 from fillmask_ui.models import ModelStore
-from fillmask_ui.ui.background import Waiting
-from fillmask_ui.ui.figure import Asked
-from fillmask_ui.ui.learn import context_figures, distributions
+from fillmask_ui.ui.learn import context_figures, loss_figures
 from fillmask_ui.ui.session import Session
-
-FIGURES = {**context_figures.FIGURES, **distributions.FIGURES}
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +28,7 @@ def embedded():
 def show(embedded):
     """What a figure answers to values of its controls."""
 
-    def shown(name, **values):
-        return FIGURES[name].show(Asked(embedded[0], values, embedded[1]))
-
-    return shown
+    return partial(show_figure, *embedded)
 
 
 def text_of(source):
@@ -108,8 +103,6 @@ def test_the_grids_say_how_many_words_a_guess_can_use(show):
 
 def test_every_word_is_measured_from_three_sides(show, embedded):
     shown = show("side_losses", text="The dog barked.")
-    while isinstance(shown, Waiting):
-        shown = show("side_losses", text="The dog barked.")
     rows = cells(shown.pieces["losses"])
     assert [row[0] for row in rows] == ["The", "dog", "barked"]
     views = ("The [MASK].", "[MASK] barked.", "The [MASK] barked.")
@@ -160,7 +153,7 @@ def test_the_cross_entropy_is_lowest_at_the_truth(show):
 
 def test_the_models_cross_entropy_is_the_loss_that_explore_shows(show, embedded):
     shown = show("model_truth")
-    word = score_candidate_at(embedded[1], distributions.SENTENCE, "cold", 0)
+    word = score_candidate_at(embedded[1], loss_figures.SENTENCE, "cold", 0)
     assert f"cross-entropy H(p, q) {word.nll_nats:.3f} nats" in text_of(shown.pieces["result"])
     assert f"“cold”: {word.nll_nats:.3f} nats" in text_of(shown.pieces["model"])
     rows = cells(shown.pieces["result"])
@@ -172,7 +165,7 @@ def test_the_models_cross_entropy_is_the_loss_that_explore_shows(show, embedded)
 @pytest.mark.parametrize("reference", ["embedded", "embedded:int8"])
 def test_the_word_of_the_real_gap_is_likely_but_not_certain(reference):
     model = load_model(reference)
-    word = score_candidate_at(model, distributions.SENTENCE, distributions.WORD, 0)
+    word = score_candidate_at(model, loss_figures.SENTENCE, loss_figures.WORD, 0)
     assert 0.2 < word.probability < 0.9
 
 

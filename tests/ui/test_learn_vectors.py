@@ -7,6 +7,7 @@ from html import unescape
 from typing import Any
 
 import pytest
+from lesson_figures import show_figure
 from table_model import TableModel
 
 from fillmask_ui.errors import FillmaskError
@@ -14,9 +15,7 @@ from fillmask_ui.evaluation import EvaluationConfig, evaluate
 from fillmask_ui.lessons.word_vectors import TWO_SENSES
 from fillmask_ui.models import ModelStore, load_model
 from fillmask_ui.records import Example
-from fillmask_ui.ui.background import Waiting
-from fillmask_ui.ui.figure import Asked
-from fillmask_ui.ui.learn import context_figures, sense_figures
+from fillmask_ui.ui.learn import context_figures
 from fillmask_ui.ui.session import Session
 
 
@@ -29,11 +28,7 @@ def show(request):
     def ask(name: str, **values: str) -> Any:
         if name == "model":
             return model
-        figure = {**sense_figures.FIGURES, **context_figures.FIGURES}[name]
-        shown = figure.show(Asked(session, values, model))
-        while isinstance(shown, Waiting):
-            shown = figure.show(Asked(session, values, model))
-        return shown
+        return show_figure(session, model, name, **values)
 
     return ask
 
@@ -94,9 +89,7 @@ def test_what_a_reader_can_mend_is_said(show):
 
 def test_a_model_without_vectors_says_so(session):
     with pytest.raises(FillmaskError, match="logits alone"):
-        sense_figures.FIGURES["word_cosines"].show(
-            Asked(session, {"sentences": "the cat\nthe cat", "word": "cat"}, TableModel())
-        )
+        show_figure(session, TableModel(), "word_cosines", sentences="the cat\nthe cat", word="cat")
 
 
 def test_a_pair_stands_in_two_segments(show):

@@ -1,9 +1,11 @@
 """What the tasks in `texts/*.yaml` draw: a number, or with a function of its own all of a task."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from fillmask_ui.intervals import Interval, Limits, judge
 from fillmask_ui.lessons.distributions import compare
@@ -13,34 +15,13 @@ from fillmask_ui.scoring import nll_nats
 Drawn = dict[str, Any]
 Rng = np.random.Generator
 
-# Any of the four words may be the true one.
-_MASKED = (
-    ("The cat sat on the [MASK].", ("mat", "sofa", "floor", "chair")),
-    ("The quick brown [MASK] ran away.", ("fox", "cat", "dog", "bear")),
-    ("She drank a cup of [MASK].", ("tea", "coffee", "water", "milk")),
-    ("They sailed down the [MASK].", ("river", "stream", "coast", "bay")),
-    ("He opened the [MASK] and went in.", ("door", "gate", "house", "shop")),
-    ("We met in the [MASK] at noon.", ("park", "city", "hall", "office")),
-)
-# The last word of each stands in for a random token.
-_SENTENCES = (
-    ("Lunch", "was", "delicious", ".", "gasp"),
-    ("The", "train", "was", "late", ".", "seven"),
-    ("My", "aunt", "plays", "chess", ".", "rivers"),
-    ("It", "rained", "all", "week", ".", "formal"),
-    ("Birds", "sing", "at", "dawn", ".", "budget"),
-)
-_SENSES = {
-    "spring": ("season", "water", "coil"),
-    "bass": ("fish", "voice", "guitar"),
-    "pitch": ("throw", "sound", "field"),
-    "bank": ("money", "river", "bench"),
-}
+_WORDS = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"))
+_SENSES: dict[str, list[str]] = _WORDS["senses"]
 
 
 def masked_sentence(rng: Rng) -> Drawn:
     """A sentence with a mask, and four words for it, the true one first."""
-    sentence, words = _MASKED[rng.integers(len(_MASKED))]
+    sentence, words = choice(rng, _WORDS["masked"])
     return {"sentence": sentence, "words": rng.permutation(words).tolist()}
 
 
@@ -130,7 +111,7 @@ def logits_at_a_temperature(rng: Rng) -> Drawn:
 
 def kind_of_a_token(rng: Rng) -> Drawn:
     """A masked sentence, and what happened to one of its words."""
-    *words, stranger = _SENTENCES[rng.integers(len(_SENTENCES))]
+    *words, stranger = choice(rng, _WORDS["sentences"])
     place = int(rng.integers(len(words) - 1))
     word = words[place]
     kinds = {
@@ -139,7 +120,7 @@ def kind_of_a_token(rng: Rng) -> Drawn:
         "It is chosen and shown unchanged": word,
         "It is not chosen": word,
     }
-    right = [*kinds][rng.integers(len(kinds))]
+    right = choice(rng, [*kinds])
     shown, chosen = kinds[right], right != "It is not chosen"
     has = "a label, so it is chosen" if chosen else "no label, so it is not chosen"
     reason = f"“{word}” has {has}, and the model sees “{shown}” in its place."

@@ -1,4 +1,4 @@
-"""Exercises as they are asked: each checks a response and explains its answer.
+"""Exercises with their numbers: each checks a response and explains its answer.
 
 A response is text, as the page sends it: for `Numeric` a number with a decimal point or comma, for
 `Choice` the index of an option, for `Ordering` the indexes of all items in the reader's order, with
@@ -42,8 +42,7 @@ class Exercise(ABC):
 
     @property
     @abstractmethod
-    def right_response(self) -> str:
-        """A response that is right."""
+    def right_response(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -86,12 +85,12 @@ class Numeric(Exercise):
     def check(self, response: str) -> Feedback:
         number = read_number(response)
         if number is None:
-            return Feedback(
-                None,
+            if not response.strip():
+                return Feedback(None, "Type a number such as 1.25 or 1,25.")
+            said = (
                 f"“{response[:40]}” is no number that can be read: type one such as 1.25 or 1,25."
-                if response.strip()
-                else "Type a number such as 1.25 or 1,25.",
             )
+            return Feedback(None, said)
         if self._meets(number, self.answer):
             return Feedback(True, f"Right: {self.solution}.")
         for slip in self.slips:
@@ -144,7 +143,7 @@ class Item:
     name: str
     text: str  # what is known of it
     value: float  # decides the order; no two items share one
-    note: str  # that value in words, for the explanation of a mistake
+    note: str  # that value in words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,7 +192,7 @@ def read_number(response: str) -> float | None:
 
 
 def written(number: float, decimals: int | None = None) -> str:
-    """A number with a true minus, with as many decimals as it needs or as are asked for.
+    """A number with a true minus, by default with as many decimals as it needs.
 
     >>> written(-0.25), written(-0.0001, 3), written(20.0)
     ('−0.25', '0.000', '20')

@@ -5,7 +5,7 @@ Texts name what is drawn in braces and expressions compute with it, both in the 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -88,23 +88,26 @@ class Task:
         )
 
 
+def read_tasks(source: str) -> tuple[Task, ...]:
+    """Tasks from YAML, a list of their fields."""
+    return tuple(Task(**task) for task in yaml.safe_load(source))
+
+
 @cache
-def tasks() -> Mapping[str, tuple[Task, ...]]:
+def course_tasks() -> Mapping[str, tuple[Task, ...]]:
     """The tasks of each chapter, by its name, in the order of the course."""
     files = sorted((Path(__file__).parents[1] / "texts").glob("*.yaml"))
-    read = {file.stem: yaml.safe_load(file.read_text(encoding="utf-8")) for file in files}
-    return {
-        stem.partition("-")[2]: tuple(Task(**task) for task in found)
-        for stem, found in read.items()
-    }
+    return {file.stem.partition("-")[2]: read_tasks(file.read_text("utf-8")) for file in files}
 
 
-def ask(chapter: str, rng: np.random.Generator, in_course: bool) -> tuple[Exercise, ...]:
+def ask(
+    tasks: Sequence[Task], rng: np.random.Generator, in_course: bool = False
+) -> tuple[Exercise, ...]:
     """Draw the numbers of a chapter, again until no slip passes for an answer."""
     while True:
         shared: dict[str, Any] = {}
         asked = []
-        for task in tasks()[chapter]:
+        for task in tasks:
             drawn = shared | _draw(task, rng, shared, task.course if in_course else {})
             if task.text:
                 asked.append(task.write(drawn, rng))
@@ -135,7 +138,7 @@ def _general(value: Any) -> Any:
     return written(float(value)) if isinstance(value, int | float | np.number) else value
 
 
-def _each(function: Any) -> Any:
+def _each(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of one number, for lists too."""
 
     def of(value: Any, *more: Any) -> Any:

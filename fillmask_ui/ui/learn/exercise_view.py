@@ -14,11 +14,11 @@ from fillmask_ui.schema import from_values
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.session import Session
 
-Json = dict[str, Any]
+_MOST_CHARACTERS = 200  # of a response
 
 
 @dataclass(frozen=True)
-class Request:
+class _Request:
     """What the browser asks about the exercises of a chapter, or of all."""
 
     chapter: str = ""
@@ -28,9 +28,6 @@ class Request:
     solutions: bool = False  # whether the sheet has them
 
 
-_MOST_CHARACTERS = 200  # of a response
-
-
 def block_html(chapter: str) -> str:
     """The last step of a chapter: where its exercises go, and the choice of their numbers."""
     values = {"chapter": chapter, "seed": COURSE_SEED, "most": MOST_SEED}
@@ -38,25 +35,25 @@ def block_html(chapter: str) -> str:
 
 
 def score_html() -> str:
-    """What stands beside the chapters: the score, and the sheet."""
+    """The score and the links to the sheet, beside the chapters."""
     count = sum(len(exercises_of(chapter, COURSE_SEED)) for chapter in EXERCISES)
     return render("page/learn/exercises_score.html", count=count)
 
 
-def exercises(_session: Session, request: Mapping[str, Any]) -> Json:
+def exercises(_session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
     """The forms of a `chapter` for a `seed`, as `html`."""
-    asked = from_values(Request, request)
+    asked = from_values(_Request, request)
     found = exercises_of(asked.chapter, asked.seed)
     values = {"chapter": asked.chapter, "exercises": found}
     return {"html": render("page/learn/exercises_forms.html", **values)}
 
 
-def check(_session: Session, request: Mapping[str, Any]) -> Json:
+def check(_session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
     """What is said of a `response` to exercise `number`, from 1, of a `chapter` for a `seed`.
 
     The answer has `right`, which is null for a response that cannot be read, and `html`.
     """
-    asked = from_values(Request, request)
+    asked = from_values(_Request, request)
     found = exercises_of(asked.chapter, asked.seed)
     if not 1 <= asked.number <= len(found):
         raise OptionError(f"there is no exercise {asked.number}: there are {len(found)}")
@@ -66,16 +63,16 @@ def check(_session: Session, request: Mapping[str, Any]) -> Json:
     return {"right": feedback.right, "html": html}
 
 
-def sheet(_session: Session, request: Mapping[str, Any]) -> Json:
+def sheet(_session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
     """All exercises for a `seed` as one page to print, `html`, and the `name` of its file.
 
     With `solutions` each is followed by its answer and how it is found.
     """
-    asked = from_values(Request, request)
-    seed, solutions = asked.seed, asked.solutions
+    asked = from_values(_Request, request)
+    values = {"seed": asked.seed, "solutions": asked.solutions}
     parts = [
-        {"chapter": chapter, "exercises": exercises_of(chapter.name, seed)}
+        {"chapter": chapter, "exercises": exercises_of(chapter.name, asked.seed)}
         for chapter in chapters()
     ]
-    html = render("page/learn/sheet.html", parts=parts, seed=seed, solutions=solutions)
-    return {"name": f"exercises-{seed}{'-solutions' if solutions else ''}.html", "html": html}
+    name = f"exercises-{asked.seed}{'-solutions' if asked.solutions else ''}.html"
+    return {"name": name, "html": render("page/learn/sheet.html", parts=parts, **values)}

@@ -2,11 +2,10 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.filling.guesses import Guesses, parse_guesses
-from fillmask_ui.lessons.masked_position import Gap, one_gap
+from fillmask_ui.lessons.masked_position import MaskedPosition, find_masked_position
 from fillmask_ui.show.drawing import Bar
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.explore.examples import Above, Among, Example, First
@@ -17,7 +16,6 @@ from fillmask_ui.ui.session import check_text
 ROWS = 4  # for guesses of the class
 # Words with bars, so few that a projector shows all; the model has at least two of its own.
 WORDS = 4
-OWN = "own"
 # A test puts the claims to the model that ships.
 READY = (
     Example(
@@ -42,15 +40,10 @@ READY = (
         hidden=("tree",),
     ),
 )
+HORSE = "The farmer gave the horse some [MASK]."
 ROUNDS = (
     Example("bees", "Bees make [MASK].", "", (First("honey"),), hidden=("honey",)),
-    Example(
-        "a horse",
-        "The farmer gave the horse some [MASK].",
-        "",
-        (Among(("hay",), 3),),
-        hidden=("hay",),
-    ),
+    Example("a horse", HORSE, "", (Among(("hay",), 3),), hidden=("hay",)),
     Example("a swim", "We swam in the [MASK].", "", (Among(("sea",), 5),), hidden=("sea",)),
 )
 
@@ -59,76 +52,67 @@ def guess(asked: Asked) -> Shown:
     """The class's distribution; beside it the model's, once it is revealed for this sentence."""
     text, truth = _sentence(asked)
     check_text(text, [truth])
-    gap = one_gap(asked.model, text)
+    masked = find_masked_position(asked.model, text)
     said = _split(asked)
     shown_before = asked.text("revealed") == text and not asked.pressed("hide")
     if not (asked.pressed("reveal") or shown_before):
         bars = [Bar(one.word, one.amount / 100, "class") for one in said.guesses]
         left = Bar("no guess", said.no_guess, "rest")
         html = render("page/learn/lesson_bars.html", bars=[*bars, left], who="The class")
-        return Shown({"sentence": _gap_html(gap), "result": html}, {"revealed": ""})
+        return Shown({"sentence": _sentence_html(masked), "result": html}, {"revealed": ""})
     if not said.guesses:
         raise OptionError("nobody has guessed yet: write a word and its percent first")
     own = max(2, WORDS - len(said.guesses))
     found = compare(asked.session, asked.model, text, said, truth, model_words=own)
-    pieces = {"sentence": _gap_html(gap, truth), "result": comparison_html(found, "nats")}
+    pieces = {"sentence": _sentence_html(masked, truth), "result": comparison_html(found, "nats")}
     return Shown(pieces, {"revealed": text})
 
 
 def _sentence(asked: Asked) -> tuple[str, str]:
-    """The text with its gap, and the word that stood there."""
+    """The text with its mask, and the word that stood there."""
     chosen = next((e for e in READY if e.name == asked.text("which", READY[0].name)), None)
     if chosen is not None:
-        return chosen.text, chosen.hidden[0] or ""
+        return chosen.text, chosen.hidden[0]
     return asked.text("sentence"), asked.text("truth", most_characters=100).strip()
 
 
 def _split(asked: Asked) -> Guesses:
-    """What stands in the rows; one without a word or without a percent is not there yet."""
+    """The rows that have both a word and a percent."""
     rows = [(asked.text(f"word_{i}"), asked.number(f"percent_{i}", 0, 100, 0)) for i in range(ROWS)]
     typed = [f"{' '.join(word.split())} {percent:g}%" for word, percent in rows if word and percent]
     return parse_guesses("\n".join(typed)) if typed else Guesses(percent=True)
 
 
-def _gap_html(gap: Gap, truth: str = "") -> str:
-    return render("page/learn/gap.html", gap=gap, truth=truth)
-
-
-@dataclass(frozen=True)
-class Round:
-    """Both losses on one hidden word, in nats."""
-
-    text: str
-    truth: str
-    people: float  # infinite where nobody guessed it
-    model: float
-
-
-def _round(asked: Asked, number: int, example: Example) -> Round:
-    typed, truth = asked.text(f"guesses_{number}"), example.hidden[0] or ""
-    said = parse_guesses(typed) if typed.strip() else Guesses(percent=True)
-    model = asked.session.score_at(asked.model, example.text, truth, 0).nll_nats
-    return Round(example.text, truth, said.nll_nats(truth), model)
+def _sentence_html(masked: MaskedPosition, truth: str = "") -> str:
+    return render("page/learn/masked_sentence.html", masked=masked, truth=truth)
 
 
 def rounds(asked: Asked) -> Shown:
     """Losses of both on each sentence and their means, once they are asked for."""
     if not (asked.pressed("score") or asked.pressed("scored")):
         return Shown({"result": ""})
-    played = [_round(asked, number, example) for number, example in enumerate(ROUNDS)]
-    people = math.fsum(one.people for one in played) / len(played)
-    model = math.fsum(one.model for one in played) / len(played)
-    means = Round("", "", people, model)
-    template = "page/learn/guess_rounds_result.html"
-    html = render(template, rows=played, means=means, infinite=math.inf)
+    people, model = [], []
+    for number, example in enumerate(ROUNDS):
+        typed, truth = asked.text(f"guesses_{number}"), example.hidden[0]
+        said = parse_guesses(typed) if typed.strip() else Guesses(percent=True)
+        people.append(said.nll_nats(truth))  # infinite where nobody guessed it
+        model.append(asked.session.score_at(asked.model, example.text, truth, 0).nll_nats)
+    means = {"people": math.fsum(people) / len(ROUNDS), "model": math.fsum(model) / len(ROUNDS)}
+    html = render(
+        "page/learn/guess_rounds_result.html",
+        rounds=list(zip(ROUNDS, people, model, strict=True)),
+        means=means,
+        infinite=math.inf,
+    )
     return Shown({"result": html}, {"scored": "1"})
 
 
+_READY_NAMES = [(example.name, example.name) for example in READY]
 FIGURES: Mapping[str, Figure] = {
     "guess": Figure(
         "Guesses of the class beside those of the model",
         guess,
-        {"ready": [(example.name, example.name) for example in READY], "own": OWN, "rows": ROWS},
+        {"ready": _READY_NAMES, "rows": ROWS},
     ),
     "guess_rounds": Figure("Three gaps, one score", rounds, {"rounds": ROUNDS}),
 }

@@ -1,4 +1,4 @@
-"""The figures of all chapters, by the names that the texts use."""
+"""The figures of all chapters, by the names that the texts use, and what the browser calls."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,10 +8,8 @@ from fillmask_ui.schema import from_values
 from fillmask_ui.ui.figure import Figure, Request, answer
 from fillmask_ui.ui.learn import (
     context_figures,
-    distributions,
     exercise_view,
     guess_figures,
-    ledger,
     loss_figures,
     masking_figures,
     sense_figures,
@@ -24,16 +22,12 @@ FIGURES: Mapping[str, Figure] = {
     **loss_figures.FIGURES,
     **context_figures.FIGURES,
     **masking_figures.FIGURES,
-    **ledger.FIGURES,
-    **distributions.FIGURES,
     **uncertainty_figures.FIGURES,
     **sense_figures.FIGURES,
 }
 
-Json = dict[str, Any]
 
-
-def figure(session: Session, request: Mapping[str, Any]) -> Json:
+def figure(session: Session, request: Mapping[str, Any]) -> dict[str, Any]:
     """The pieces of the figure called `name`, as `ui/figure.py: answer` gives them."""
     asked = from_values(Request, request)
     if asked.name not in FIGURES:

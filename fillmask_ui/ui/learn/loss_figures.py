@@ -1,19 +1,23 @@
-"""Figures of the chapter `loss`: logits, softmax, -ln p, temperature, and three names of a loss."""
+"""Figures of the chapters on the loss and on cross-entropy: one softmax, and two distributions."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from fillmask_ui.filling.candidates import candidates_of
-from fillmask_ui.lessons.masked_position import Gap, one_gap, true_token
+from fillmask_ui.filling.prompt import split_words
+from fillmask_ui.lessons.context_sides import MASK
+from fillmask_ui.lessons.distributions import Comparison, adds_up, compare, read_numbers, scaled
+from fillmask_ui.lessons.masked_position import find_masked_position, true_token
 from fillmask_ui.lessons.softmax import Softmax, SoftmaxRow, softmax_of, top_tokens
-from fillmask_ui.show.drawing import Bar
+from fillmask_ui.show.drawing import Bar, Scale, bars_of
 from fillmask_ui.show.numbers import loss_text, percent
 from fillmask_ui.show.render import render
 from fillmask_ui.show.sentences import as_unsure
 from fillmask_ui.show.words import candidate_names
+from fillmask_ui.ui.components import link_to
 from fillmask_ui.ui.explore.examples import Above, Among, Example, First
 from fillmask_ui.ui.explore.prediction_view import LossPoint, points_json
 from fillmask_ui.ui.figure import Asked, Figure, Shown
@@ -34,29 +38,31 @@ ADDED = (("", "as given"), ("5", "+ 5"), ("largest", "− largest"))
 
 
 @dataclass(frozen=True)
-class OneMask:
-    """The logits at the gap of a reader's sentence."""
+class _OneMask:
+    """The logits at the mask of a reader's sentence."""
 
-    gap: Gap
     word: str  # the true one
     target: int  # its id
     logits: np.ndarray  # float32 [V]
     shown: tuple[int, ...]  # ids of the words that are shown
     names: Mapping[int | None, str]  # theirs, and of all others
 
+    def softmax(self, **changed: float) -> Softmax:
+        return softmax_of(self.logits, self.target, self.shown, **changed)
 
-def _asked_mask(asked: Asked) -> OneMask:
+
+def _asked_mask(asked: Asked) -> _OneMask:
     """The mask that the controls `sentence` and `truth` ask about."""
     text, word = asked.text("sentence"), asked.text("truth", most_characters=100).strip()
     check_text(text, [word])
     model, vocabulary = asked.model, asked.model.vocabulary
-    gap = one_gap(model, text)
-    target = true_token(model, gap, word)
-    logits = asked.session.logits_at(model, gap.encoding.ids, gap.position)
+    masked = find_masked_position(model, text)
+    target = true_token(model, masked, word)
+    logits = asked.session.logits_at(model, masked.encoding.ids, masked.position)
     shown = top_tokens(logits, target, MOST_WORDS)
     candidates = candidates_of(vocabulary, np.array(shown), np.zeros(len(shown)))
     names = dict(zip(shown, candidate_names(candidates, vocabulary), strict=True))
-    return OneMask(gap, word, target, logits, shown, names | {None: "all other words"})
+    return _OneMask(word, target, logits, shown, names | {None: "all other words"})
 
 
 def table(asked: Asked) -> Shown:
@@ -64,9 +70,8 @@ def table(asked: Asked) -> Shown:
     mask = _asked_mask(asked)
     added = asked.text("added")
     number = {"5": 5.0, "largest": -float(mask.logits.max())}.get(added, 0.0)
-    made = softmax_of(mask.logits, mask.target, mask.shown, added=number)
     values = {
-        "made": made,
+        "made": mask.softmax(added=number),
         "names": mask.names,
         "target": mask.target,
         "columns": asked.integer("columns", 1, len(COLUMNS), 1),
@@ -91,19 +96,16 @@ def _point(word: str, probability: float, nll_nats: float) -> LossPoint:
 def temperature(asked: Asked) -> Shown:
     """The distribution of logits / T as bars, the loss on its curve, and the entropy."""
     mask = _asked_mask(asked)
-    heat = asked.number("temperature", 0.1, 5, 1)
-    made, plain = (
-        softmax_of(mask.logits, mask.target, mask.shown, temperature=t) for t in (heat, 1.0)
-    )
-    bars = [_bar(row, mask) for row in made.rows]
+    made = mask.softmax(temperature=asked.number("temperature", 0.1, 5, 1))
     values = {
         "made": made,
-        "plain": plain,
+        "plain": mask.softmax(),
         "word": mask.word,
         "uniform": math.log(len(mask.logits)),
         "vocabulary_size": len(mask.logits),
         "points": points_json([_point(mask.word, made.probability, made.nll_nats)]),
     }
+    bars = [_bar(row, mask) for row in made.rows]
     return Shown(
         {
             "bars": render("page/learn/lesson_bars.html", bars=bars, who=""),
@@ -112,57 +114,150 @@ def temperature(asked: Asked) -> Shown:
     )
 
 
-def _bar(row: SoftmaxRow, mask: OneMask) -> Bar:
-    bar = Bar(mask.names[row.token_id], row.probability)
+def _bar(row: SoftmaxRow, mask: _OneMask) -> Bar:
+    kind, note = "", ""
     if row.token_id == mask.target:
-        return replace(bar, kind="hidden", note="the hidden word")
-    return (
-        bar
-        if row.token_id is not None
-        else replace(bar, kind="rest", note=f"{row.tokens:,} of them")
-    )
-
-
-@dataclass(frozen=True)
-class Named:
-    """One loss with its three names, and as so many equal words."""
-
-    about: str
-    equal_words: str  # what its perplexity means
-    nats: float
-
-    @property
-    def perplexity(self) -> float:
-        return math.exp(self.nats)
-
-    @property
-    def boxes(self) -> int:
-        """As many as can be drawn."""
-        return min(MOST_BOXES, round(self.perplexity))
+        kind, note = "hidden", "the hidden word"
+    elif row.token_id is None:
+        kind, note = "rest", f"{row.tokens:,} of them"
+    return Bar(mask.names[row.token_id], row.probability, kind, note=note)
 
 
 def units(asked: Asked) -> Shown:
     """Loss and entropy of the reader's mask in nats, bits and as perplexity."""
     mask = _asked_mask(asked)
-    made: Softmax = softmax_of(mask.logits, mask.target, mask.shown)
+    made = mask.softmax()
     equal = math.exp(made.nll_nats)
     surprise = f"as surprising as one of {equal:,.0f} equal words" if equal >= 1.5 else "expected"
     unsure = as_unsure(math.exp(made.entropy_nats))
     rows = (
-        Named(f"loss of “{mask.word}”", surprise, made.nll_nats),
-        Named("entropy: the loss that the model expects", unsure, made.entropy_nats),
+        (f"loss of “{mask.word}”", surprise, made.nll_nats),
+        ("entropy: the loss that the model expects", unsure, made.entropy_nats),
     )
-    return Shown({"units": render("page/learn/loss_units_result.html", rows=rows)})
+    html = render("page/learn/loss_units_result.html", rows=rows, most=MOST_BOXES)
+    return Shown({"units": html})
+
+
+# ---- Cross-entropy
+
+_WORDS = 4  # of the model, beside the true one and all others
+SENTENCE, WORD = "Water freezes when it gets very [MASK].", "cold"
+_HIGHEST_NATS = 3.0  # of the drawing
+
+
+@dataclass(frozen=True)
+class TwoDistributions:
+    """Two distributions to begin with, as typed."""
+
+    key: str
+    label: str
+    names: str
+    p: str
+    q: str
+
+
+ONE_HOT = (
+    TwoDistributions("four", "4 classes", "1, 2, 3, 4", "0, 1, 0, 0", "0.1, 0.7, 0.1, 0.1"),
+    TwoDistributions("three", "3 classes", "A, B, C", "0, 1, 0", "0.2, 0.5, 0.3"),
+    TwoDistributions("animals", "animals", "fox, cat, dog", "1, 0, 0", "0.7, 0.2, 0.1"),
+)
+_DRINKS, _TRUTH = "tea, coffee, milk", "0.6, 0.3, 0.1"
+SOFT = (
+    TwoDistributions("unsure", "drinks", _DRINKS, _TRUTH, "0.3, 0.3, 0.4"),
+    TwoDistributions("equal", "q = p", _DRINKS, _TRUTH, _TRUTH),
+    TwoDistributions("zero", "zero in q", _DRINKS, _TRUTH, "0.6, 0.4, 0"),
+)
+
+
+def _show_one_hot(asked: Asked) -> Shown:
+    """One class that is true, and a prediction."""
+    example = next((one for one in ONE_HOT if one.key == asked.text("example")), ONE_HOT[0])
+    names, q = split_words(example.names), read_numbers(example.q, "q")
+    # Each example has a choice of its own, since they differ in their classes.
+    usual = read_numbers(example.p, "p").index(1.0)
+    true = asked.integer(f"true_{example.key}", 0, len(q) - 1, usual)
+    p = [float(number == true) for number in range(len(q))]
+    choice = {"example": example.key, "names": names, "true": true}
+    return Shown(
+        {
+            "true": render("page/learn/one_hot_true.html", **choice),
+            "result": _result(compare(p, q, names)),
+        }
+    )
+
+
+def _show_compare(asked: Asked) -> Shown:
+    """Two distributions of the reader's own."""
+    begun = next((one for one in (*ONE_HOT, *SOFT) if asked.pressed(one.key)), None)
+    if begun:
+        typed = {"names": begun.names, "p": begun.p, "q": begun.q}
+    else:
+        typed = {name: asked.text(name, getattr(SOFT[0], name)) for name in ("names", "p", "q")}
+    p, q = (read_numbers(typed[name], name) for name in ("p", "q"))
+    if asked.pressed("scale"):
+        p, q = (n if adds_up(n) else scaled(n, name) for name, n in (("p", p), ("q", q)))
+        typed |= {"p": _written(p), "q": _written(q)}
+    unit = "bits" if asked.text("unit") == "bits" else "nats"
+    found = compare(p, q, split_words(typed["names"]))
+    changed = typed if begun or asked.pressed("scale") else {}
+    return Shown({"result": _result(found, unit)}, changed)
+
+
+def _written(numbers: Sequence[float]) -> str:
+    return ", ".join(f"{number:.6g}" for number in numbers)
+
+
+def _result(found: Comparison, unit: str = "nats") -> str:
+    return render("page/learn/distributions_result.html", found=found, unit=unit)
+
+
+def _show_soft_truth(asked: Asked) -> Shown:
+    """The cross-entropy of a truth over two classes with every prediction."""
+    p, q = asked.number("p", 0, 1, 0.7), asked.number("q", 0.01, 0.99, 0.4)
+    across, up = Scale(0, 1, 44, 690), Scale(0, _HIGHEST_NATS, 230, 10)
+    points = []
+    for share in (step / 200 for step in range(1, 200)):
+        loss = compare((p, 1 - p), (share, 1 - share)).cross_entropy_nats
+        if loss <= _HIGHEST_NATS:
+            points.append(f"{across(share):.1f},{up(loss):.1f}")
+    found = compare((p, 1 - p), (q, 1 - q), ("tea", "coffee"))
+    values = {"found": found, "p": p, "q": q, "across": across, "up": up, "curve": " ".join(points)}
+    return Shown({"result": render("page/learn/soft_truth_result.html", **values)})
+
+
+def _show_model_truth(asked: Asked) -> Shown:
+    """The true word as a one-hot truth, and the model's prediction."""
+    text, word = asked.text("text", SENTENCE), asked.text("word", WORD).strip()
+    check_text(text)
+    model, session = asked.model, asked.session
+    masked = find_masked_position(model, text)
+    true_token(model, masked, word)  # a softmax is over single tokens
+    text = f"{masked.before}{MASK}{masked.after}"
+    filling = session.fill(model, text, top_k=_WORDS, joint=0)
+    scored = session.score_at(model, text, word, 0)
+    size = filling.signature.vocabulary_size
+    bars = bars_of(filling.masks[0], 0, model.vocabulary, size, scored)
+    # All other words share one row: with p = 0 it adds nothing, whatever they are.
+    p = [float(bar.kind == "hidden") for bar in bars]
+    found = compare(p, [bar.probability for bar in bars], [bar.word for bar in bars])
+    link = "?" + link_to("explore", text=text, words=word)
+    values = {"scored": scored, "size": size, "link": link}
+    said = render("page/learn/model_truth_result.html", **values)
+    return Shown({"result": _result(found), "model": said})
 
 
 _SENTENCE = {"sentence": EXAMPLE.text, "truth": EXAMPLE.hidden[0]}
+_TABLE = {**_SENTENCE, "columns": COLUMNS, "added": ADDED}
+_OWN = {"examples": (*ONE_HOT, *SOFT), "begun": SOFT[0]}
+_ONE_HOT = {"examples": ONE_HOT}
+_TRUE_WORD = {"text": SENTENCE, "word": WORD}
 FIGURES: Mapping[str, Figure] = {
-    "softmax_table": Figure(
-        "From logits to the loss of one word",
-        table,
-        {**_SENTENCE, "columns": COLUMNS, "added": ADDED},
-    ),
-    "loss_curve": Figure("The loss over the probability", curve, needs_model=False),
+    "softmax_table": Figure("From logits to the loss of one word", table, _TABLE),
+    "loss_curve": Figure("The loss over the probability", curve, {}, False),
     "loss_temperature": Figure("One distribution at many temperatures", temperature, _SENTENCE),
     "loss_units": Figure("Nats, bits, perplexity", units, _SENTENCE),
+    "one_hot": Figure("A one-hot truth beside a prediction", _show_one_hot, _ONE_HOT, False),
+    "compare_distributions": Figure("Two distributions of your own", _show_compare, _OWN, False),
+    "soft_truth": Figure("Cross-entropy for every prediction", _show_soft_truth, {}, False),
+    "model_truth": Figure("The truth and the model's prediction", _show_model_truth, _TRUE_WORD),
 }

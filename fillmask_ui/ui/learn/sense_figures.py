@@ -1,8 +1,9 @@
 """Figures of the chapter on words with two meanings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -11,10 +12,10 @@ from fillmask_ui.lessons.word_vectors import (
     Background,
     Sentence,
     WordVectors,
-    alikeness,
     background,
     cosines,
     find_word,
+    mean_cosine,
     nearest_senses,
     plane,
     read_sentences,
@@ -32,36 +33,7 @@ _SIGNS = "●■▲◆"
 _WIDTH, _HEIGHT, _MARGIN = 460, 300, 26
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One similarity of a matrix."""
-
-    cosine: float
-    shade: float  # how dark, in [0, 1]
-    same: bool  # whether both sentences have one sense
-
-
-@dataclass(frozen=True)
-class Point:
-    """One sentence on the map."""
-
-    x: float
-    y: float
-    label: str
-    sense: int  # -1 for a sentence whose sense is asked for
-
-
-@dataclass(frozen=True)
-class Contrast:
-    """Mean cosines of one kind of vectors."""
-
-    name: str
-    same: float | None  # of two sentences with one sense; None where there are none
-    other: float | None  # of two sentences with different senses
-    tokens: float  # of any two tokens of the background
-
-
-def _background(asked: Asked) -> Background | Waiting:
+def _background(asked: Asked) -> Background:
     def work(report: Report) -> Background:
         with open_texts(TextSource(samples=_BACKGROUND_TEXTS)) as texts:
             said = "Reading some texts to compare with…"
@@ -69,8 +41,7 @@ def _background(asked: Asked) -> Background | Waiting:
                 asked.model, (own.text for own in texts), lambda part: report(Waiting(said, part))
             )
 
-    state = asked.session.slowly(asked.model, ("token vectors",), work)
-    return state if isinstance(state, Waiting) else state.result
+    return asked.slowly(("token vectors",), work)
 
 
 @dataclass(frozen=True)
@@ -80,6 +51,9 @@ class _Form:
     word: str
     sentences: tuple[Sentence, ...]
     set: Mapping[str, str]  # of an example that was asked for
+
+    def vectors(self, asked: Asked, known: Background | None = None) -> WordVectors:
+        return word_vectors(asked.model, self.sentences, self.word, known)
 
 
 def _form(asked: Asked) -> _Form:
@@ -92,80 +66,75 @@ def _form(asked: Asked) -> _Form:
     return _Form(word, read_sentences(asked.text("sentences", plain.lines)), {})
 
 
+def show_cosines(asked: Asked) -> Shown:
+    """The cosines of a word's vectors."""
+    form = _form(asked)
+    vectors = form.vectors(asked)
+    similarity = cosines(vectors.vectors, vectors.vectors)
+    caption = f"Cosines of “{form.word}” in each two sentences"
+    means = _mean_cosines(similarity, vectors.senses)
+    summary = render("page/learn/senses_summary.html", contrast=means)
+    return Shown(
+        {"matrix": _matrix(vectors, similarity, caption, listed=True), "summary": summary}, form.set
+    )
+
+
 def _matrix(
     vectors: WordVectors, similarity: np.ndarray, caption: str, *, listed: bool = False
 ) -> str:
-    senses = vectors.senses
-    cells = [
-        [
-            Cell(float(value), min(max(float(value), 0.0), 1.0) ** 3, bool(one == other))
-            for value, other in zip(row, senses, strict=True)
-        ]
-        for row, one in zip(similarity, senses, strict=True)
-    ]
-    values = {"usages": vectors.usages if listed else (), "caption": caption, "signs": _SIGNS}
-    return render("page/learn/senses_matrix.html", cells=cells, senses=senses.tolist(), **values)
+    return render(
+        "page/learn/senses_matrix.html",
+        similarity=similarity.tolist(),
+        senses=vectors.senses.tolist(),
+        uses=vectors.uses if listed else (),
+        caption=caption,
+        signs=_SIGNS,
+    )
 
 
-def show_cosines(asked: Asked) -> Shown:
-    """The cosines of a word's vectors as they are."""
-    form = _form(asked)
-    vectors = word_vectors(asked.model, form.sentences, form.word)
-    similarity = cosines(vectors.vectors, vectors.vectors)
-    caption = f"Cosines of \u201c{form.word}\u201d in each two sentences"
-    contrast = _contrast("", similarity, vectors.senses, 0.0)
-    pieces = {
-        "matrix": _matrix(vectors, similarity, caption, listed=True),
-        "summary": render("page/learn/senses_summary.html", contrast=contrast),
-    }
-    return Shown(pieces, form.set)
-
-
-def _contrast(
-    name: str, similarity: np.ndarray, senses: Sequence[int] | np.ndarray, tokens: float
-) -> Contrast:
+def _mean_cosines(similarity: np.ndarray, senses: np.ndarray) -> dict[str, Any]:
+    """Mean cosine of two sentences with one sense, and with different ones; None without any."""
     pairs = list(combinations(range(len(senses)), 2))
-    same = [float(similarity[one, two]) for one, two in pairs if senses[one] == senses[two]]
-    other = [float(similarity[one, two]) for one, two in pairs if senses[one] != senses[two]]
-    means = [float(np.mean(own)) if own else None for own in (same, other)]
-    return Contrast(name, means[0], means[1], tokens)
+    same = [similarity[pair] for pair in pairs if senses[pair[0]] == senses[pair[1]]]
+    other = [similarity[pair] for pair in pairs if senses[pair[0]] != senses[pair[1]]]
+    return {
+        name: float(np.mean(own)) if own else None
+        for name, own in (("same", same), ("other", other))
+    }
 
 
-def show_rogue(asked: Asked) -> Shown | Waiting:
+def show_rogue(asked: Asked) -> Shown:
     """Which dimensions the mean cosine comes from, and all cosines after z-scoring.
 
     The reader may push one dimension of all vectors: raw cosines rise, z-scored ones stay.
     """
-    known = _background(asked)
-    if isinstance(known, Waiting):
-        return known
-    form = _form(asked)
-    found = word_vectors(asked.model, form.sentences, form.word, known)
+    known, form = _background(asked), _form(asked)
+    found = form.vectors(asked, known)
+    texts = found.background.vectors
     pushed = asked.number("push", 0, 3, 0)
-    index = alikeness(found.background.vectors).dimensions[0].index
-    length = float(np.linalg.norm(found.background.vectors, axis=1).mean())
-    push = np.zeros(found.vectors.shape[1], dtype=np.float32)
-    push[index] = pushed * length
+    index = mean_cosine(texts).dimensions[0].index
+    push = np.zeros(texts.shape[1], dtype=np.float32)
+    push[index] = pushed * float(np.linalg.norm(texts, axis=1).mean())
     vectors = WordVectors(
-        found.usages,
-        found.vectors + push,
-        Background(found.background.vectors + push, known.texts),
+        found.uses, found.vectors + push, Background(texts + push, found.background.texts)
     )
-    raw = cosines(vectors.vectors, vectors.vectors)
+    everything = mean_cosine(vectors.background.vectors)
+    scored_texts = vectors.z_scored(vectors.background.vectors)
     scored_vectors = vectors.z_scored(vectors.vectors)
+    raw = cosines(vectors.vectors, vectors.vectors)
     scored = cosines(scored_vectors, scored_vectors)
-    everything = alikeness(vectors.background.vectors)
-    scored_everything = alikeness(vectors.z_scored(vectors.background.vectors))
     contrasts = [
-        _contrast("as they are", raw, vectors.senses, everything.mean_cosine),
-        _contrast("z-scored", scored, vectors.senses, scored_everything.mean_cosine),
+        {"name": name, "tokens": tokens.cosine, **_mean_cosines(similarity, vectors.senses)}
+        for name, similarity, tokens in (
+            ("as they are", raw, everything),
+            ("z-scored", scored, mean_cosine(scored_texts)),
+        )
     ]
     values = {
-        "alikeness": everything,
+        "mean_cosine": everything,
         "background": vectors.background,
         "pushed": pushed,
         "index": index,
-        "size": vectors.vectors.shape[1],
     }
     pieces = {
         "dimensions": render("page/learn/rogue_dimensions_bars.html", **values),
@@ -177,36 +146,28 @@ def show_rogue(asked: Asked) -> Shown | Waiting:
     return Shown(pieces, form.set)
 
 
-def show_map(asked: Asked) -> Shown | Waiting:
+def show_map(asked: Asked) -> Shown:
     """The z-scored vectors in the plane in which they differ most."""
-    known = _background(asked)
-    if isinstance(known, Waiting):
-        return known
-    form = _form(asked)
-    vectors = word_vectors(asked.model, form.sentences, form.word, known)
-    return Shown({"map": _map(vectors, form.word)}, form.set)
+    known, form = _background(asked), _form(asked)
+    return Shown({"map": _map(form.vectors(asked, known), form.word)}, form.set)
 
 
 def _map(vectors: WordVectors, word: str, fresh: np.ndarray | None = None) -> str:
     found = plane(vectors.z_scored(vectors.vectors))
     places = found.points if fresh is None else np.vstack([found.points, found.place(fresh)])
     across, up = _axes(places)
-    senses = [*vectors.senses.tolist(), -1]
-    labels = [*map(str, range(1, len(vectors.usages) + 1)), "new"]
-    points = [
-        Point(across(float(x)), up(float(y)), labels[i], senses[i])
-        for i, (x, y) in enumerate(places)
-    ]
     return render(
         "page/learn/senses_map.html",
-        points=points,
-        usages=vectors.usages if fresh is None else (),
+        places=places.tolist(),
+        senses=[*vectors.senses.tolist(), -1],  # -1: the sense is asked for
+        across=across,
+        up=up,
+        uses=vectors.uses if fresh is None else (),
         shares=found.shares,
         word=word,
         signs=_SIGNS,
         width=_WIDTH,
         height=_HEIGHT,
-        coordinates=places.tolist(),
     )
 
 
@@ -222,22 +183,17 @@ def _axes(places: np.ndarray) -> tuple[Scale, Scale]:
     )
 
 
-def show_nearest(asked: Asked) -> Shown | Waiting:
+def show_nearest(asked: Asked) -> Shown:
     """The sense whose centroid is nearest to the word in a new sentence."""
-    known = _background(asked)
-    if isinstance(known, Waiting):
-        return known
-    form = _form(asked)
+    known, form = _background(asked), _form(asked)
     text = form.set.get("fresh") or asked.text("fresh", TWO_SENSES[0].fresh[1], 500).strip()
-    vectors = word_vectors(asked.model, form.sentences, form.word, known)
+    vectors = form.vectors(asked, known)
     # Its own tokens are not of the background, so that nothing else changes while one types.
-    usage = find_word(asked.model, Sentence(text, -1), form.word)
-    own = word_vectors(asked.model, [usage.sentence], form.word, known).vectors
+    use = find_word(asked.model, Sentence(text, -1), form.word)
+    own = word_vectors(asked.model, [use.sentence], form.word, known).vectors
     fresh = vectors.z_scored(own)  # [1, H]
     found = nearest_senses(fresh[0], vectors.z_scored(vectors.vectors), vectors.senses)
-    result = render(
-        "page/learn/nearest_sense_result.html", found=found, usage=usage, signs=_SIGNS, form=form
-    )
+    result = render("page/learn/nearest_sense_result.html", found=found, use=use, signs=_SIGNS)
     return Shown({"nearest": result, "map": _map(vectors, form.word, fresh)}, form.set)
 
 

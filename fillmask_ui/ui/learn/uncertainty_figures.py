@@ -1,9 +1,10 @@
-"""Figures of "Better than accuracy": equal hits, another loss."""
+"""Figures of "Better than accuracy" and of "How sure is the number?"."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from fillmask_ui.errors import OptionError
+from fillmask_ui.comparing.word_contrast import same_tokenizer
+from fillmask_ui.errors import ModelError, OptionError
 from fillmask_ui.intervals import Limits
 from fillmask_ui.lessons.accuracy_and_loss import (
     BIN_NATS,
@@ -20,14 +21,14 @@ from fillmask_ui.lessons.mean_uncertainty import (
     PUBLISHED,
     SEEDS,
     Change,
-    Dice,
-    Pairing,
+    PairedModels,
+    SeedMeans,
     TextLosses,
+    compare_paired,
     means_by_count,
-    pair,
+    means_over_seeds,
     shortest,
     text_losses,
-    throw_dice,
 )
 from fillmask_ui.models import available_models
 from fillmask_ui.protocol import MaskedLM
@@ -35,12 +36,39 @@ from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.numbers import interval_text, signed_percent
 from fillmask_ui.show.render import render
 from fillmask_ui.texts import TextSource, open_texts
-from fillmask_ui.ui.background import Done, Report, Waiting
-from fillmask_ui.ui.figure import Asked, Figure, Shown
-from fillmask_ui.ui.learn.second_model import SAME, counted, second_model
+from fillmask_ui.ui.background import Report, Waiting
+from fillmask_ui.ui.figure import Asked, Figure, Shown, finished
 
-TEXTS = 40
+TEMPERATURE_TEXTS = 40
+SEED_TEXTS = 20
+_SPARE = 15  # texts, as the masks leave out one of a hundred or so
+_PAIRED_TEXTS = 80
+_TEMPERATURE = 1.1  # of the second model where it is the first one again
 _COLDEST, _HOTTEST = TEMPERATURES[0], TEMPERATURES[-1]
+_SAME = "same"  # in the control of the second model: the first one again
+
+
+def _second_model(asked: Asked, reference: str) -> MaskedLM:
+    """The model of a reference, or the first one for `_SAME`.
+
+    Raises:
+        ModelError: if it cannot be loaded, or has another tokenizer than the first.
+    """
+    if reference == _SAME:
+        return asked.model
+    second = finished(asked.session.model_soon(reference))
+    if not same_tokenizer(asked.model.vocabulary, second.vocabulary):
+        raise ModelError(
+            f"{second.signature.name} cuts texts into other tokens than "
+            f"{asked.model.signature.name}, so that their losses per token do not compare: choose "
+            "a second model with the same tokenizer"
+        )
+    return second
+
+
+def _counted(report: Report, total: int, what: str) -> Callable[[int], None]:
+    """Reports a number done as `12 of 60 texts`."""
+    return lambda done: report(Waiting(f"{done} of {total} {what}", done / total))
 
 
 def near_misses(asked: Asked) -> Shown:
@@ -50,19 +78,14 @@ def near_misses(asked: Asked) -> Shown:
     return Shown({"result": render("page/learn/near_misses_result.html", models=models)})
 
 
-def two_temperatures(asked: Asked) -> Shown | Waiting:
+def two_temperatures(asked: Asked) -> Shown:
     """One model at two temperatures, beside the one with the lowest loss."""
-    state = _losses(asked, asked.model)
-    if isinstance(state, Waiting):
-        return state
-    losses = state.result
-    first = losses.at(asked.number("a", _COLDEST, _HOTTEST, 1.0))
-    second = losses.at(asked.number("b", _COLDEST, _HOTTEST, 2.0))
+    losses = _temperature_losses(asked, asked.model)
     means = [one.mean_nll_nats for one in losses.every]
     html = render(
         "page/learn/two_temperatures_result.html",
-        first=first,
-        second=second,
+        first=losses.at(asked.number("a", _COLDEST, _HOTTEST, 1.0)),
+        second=losses.at(asked.number("b", _COLDEST, _HOTTEST, 2.0)),
         losses=losses,
         x=Scale(_COLDEST, _HOTTEST, 40, 415),
         y=Scale(min(means) - 0.1, max(means), 200, 24),
@@ -70,26 +93,19 @@ def two_temperatures(asked: Asked) -> Shown | Waiting:
     return Shown({"result": html})
 
 
-def token_losses(asked: Asked) -> Shown | Waiting:
+def token_losses(asked: Asked) -> Shown:
     """The losses of the tokens of two models, or of one at two temperatures, as a histogram."""
-    second = second_model(asked, asked.text("second", SAME))
-    if isinstance(second, Waiting):
-        return second
-    states = _losses(asked, asked.model), _losses(asked, second)
-    for state in states:
-        if isinstance(state, Waiting):
-            return state
-    losses = [state.result for state in states if isinstance(state, Done)]
-    wanted = [
-        asked.number("a", _COLDEST, _HOTTEST, 1.0),
-        asked.number("b", _COLDEST, _HOTTEST, 0.5),
-    ]
-    sides = [own.at(temperature) for own, temperature in zip(losses, wanted, strict=True)]
-    histogram = loss_histogram(*(side.nll_nats for side in sides))
+    second = _second_model(asked, asked.text("second", _SAME))
+    a, b = _temperature_losses(asked, asked.model), _temperature_losses(asked, second)
+    sides = {
+        "A": a.at(asked.number("a", _COLDEST, _HOTTEST, 1.0)),
+        "B": b.at(asked.number("b", _COLDEST, _HOTTEST, 0.5)),
+    }
+    histogram = loss_histogram(*(side.nll_nats for side in sides.values()))
     most = max(int(counts.max()) for counts in histogram.counts.values())
     html = render(
         "page/learn/token_losses_result.html",
-        sides=dict(zip("AB", sides, strict=True)),
+        sides=sides,
         names={"A": asked.model.signature.name, "B": second.signature.name},
         histogram=histogram,
         x=Scale(0, BINS * BIN_NATS, 40, 424),
@@ -98,59 +114,49 @@ def token_losses(asked: Asked) -> Shown | Waiting:
     return Shown({"result": html})
 
 
-def _losses(asked: Asked, model: MaskedLM) -> Waiting | Done[TemperatureLosses]:
+def _temperature_losses(asked: Asked, model: MaskedLM) -> TemperatureLosses:
     def work(report: Report) -> TemperatureLosses:
-        texts = list(open_texts(TextSource(samples=TEXTS)))
-        return temperature_losses(model, texts, on_text=counted(report, len(texts), "texts"))
+        texts = list(open_texts(TextSource(samples=TEMPERATURE_TEXTS)))
+        return temperature_losses(model, texts, on_text=_counted(report, len(texts), "texts"))
 
-    return asked.session.slowly(model, ("temperature losses",), work)
-
-
-_RANGE = {"coldest": _COLDEST, "hottest": _HOTTEST}
-
-DICE_TEXTS = 20
-_SPARE = 15  # texts, as the masks leave out one of a hundred or so
-_PAIRED_TEXTS = 80
-_TEMPERATURE = 1.1  # of the second model where it is the first one again
+    return finished(asked.session.slowly(model, ("temperature losses",), work))
 
 
-def twenty_seeds(asked: Asked) -> Shown | Waiting:
+# ---- How sure is the number?
+
+
+def twenty_seeds(asked: Asked) -> Shown:
     """The evaluator's mean by seed, beside pseudo-perplexity."""
 
-    def work(report: Report) -> Dice:
-        texts = shortest(list(open_texts(TextSource())), DICE_TEXTS)
-        passes = counted(report, len(SEEDS) + 1, "passes over the texts")
-        return throw_dice(asked.model, texts, on_pass=passes)
+    def work(report: Report) -> SeedMeans:
+        texts = shortest(list(open_texts(TextSource())), SEED_TEXTS)
+        on_pass = _counted(report, len(SEEDS) + 1, "passes over the texts")
+        return means_over_seeds(asked.model, texts, on_pass=on_pass)
 
-    state = asked.session.slowly(asked.model, ("twenty seeds",), work)
-    if isinstance(state, Waiting):
-        return state
-    dice = state.result
+    means = asked.slowly(("twenty seeds",), work)
     seed = asked.integer("seed", SEEDS[0], SEEDS[-1], SEEDS[0])
-    means = [one.mean_nll_nats for one in dice.seeds]
-    chosen = next(one for one in dice.seeds if one.seed == seed)
+    chosen = next(one for one in means.seeds if one.seed == seed)
+    highest = max(means.pseudo_nll_nats, *(one.mean_nll_nats for one in means.seeds))
     html = render(
         "page/learn/twenty_seeds_result.html",
-        dice=dice,
+        means=means,
         chosen=chosen,
         x=Scale(0, len(SEEDS), 34, 424),
-        y=Scale(0, max(*means, dice.pseudo_nll_nats) + 0.2, 210, 24),
+        y=Scale(0, highest + 0.2, 210, 24),
     )
     answer = render("page/learn/twenty_seeds_answer.html", chosen=chosen)
     return Shown({"result": html, "answer": answer})
 
 
-def more_texts(asked: Asked) -> Shown | Waiting:
+def more_texts(asked: Asked) -> Shown:
     """The interval of the mean of the first 5, 10, 20, ... texts, in an order of the reader's."""
 
     def work(report: Report) -> TextLosses:
         texts = list(open_texts(TextSource(samples=COUNTS[-1] + _SPARE)))
-        return text_losses(asked.model, texts, on_text=counted(report, len(texts), "texts"))
+        return text_losses(asked.model, texts, on_text=_counted(report, len(texts), "texts"))
 
-    state = asked.session.slowly(asked.model, ("more texts",), work)
-    if isinstance(state, Waiting):
-        return state
-    means = means_by_count(state.result, asked.integer("order", 0, 9999, 0))
+    losses = asked.slowly(("more texts",), work)
+    means = means_by_count(losses, asked.integer("order", 0, 9999, 0))
     low = min(one.interval.low for one in means)
     high = max(one.interval.high for one in means)
     html = render(
@@ -196,36 +202,29 @@ def _typed(asked: Asked, name: str, what: str, plain: float) -> float:
     return value
 
 
-def paired_difference(asked: Asked) -> Shown | Waiting:
+def paired_difference(asked: Asked) -> Shown:
     """Two models on identical masks: their means, and two intervals of the difference."""
     reference = asked.text("second") or _other_variant(asked.model)
-    second = second_model(asked, reference)
-    if isinstance(second, Waiting):
-        return second
+    second = _second_model(asked, reference)
     name = second.signature.name
-    if reference == SAME:
+    if reference == _SAME:
         second, name = Tempered(second, _TEMPERATURE), f"{name} at temperature {_TEMPERATURE:g}"
-    base = second
 
-    def work(report: Report) -> Pairing:
+    def work(report: Report) -> PairedModels:
         texts = list(open_texts(TextSource(samples=_PAIRED_TEXTS)))
-        on_text = counted(report, len(texts), "texts")
-        return pair(base, asked.model, texts, on_text=on_text)
+        on_text = _counted(report, len(texts), "texts")
+        return compare_paired(second, asked.model, texts, on_text=on_text)
 
-    state = asked.session.slowly(asked.model, ("paired", reference), work)
-    if isinstance(state, Waiting):
-        return state
-    pairing = state.result
-    figures = {asked.model.signature.name: pairing.base, name: pairing.own}
-    far = max(abs(pairing.separate.low), abs(pairing.separate.high), 0.01)
-    lows = [one.interval.low for one in figures.values() if one.interval]
-    highs = [one.interval.high for one in figures.values() if one.interval]
+    pair = asked.slowly(("paired", reference), work)
+    figures = {asked.model.signature.name: pair.base, name: pair.own}
+    far = max(abs(pair.separate.low), abs(pair.separate.high), 0.01)
+    intervals = [one.interval for one in figures.values() if one.interval]
     html = render(
         "page/learn/paired_difference_result.html",
-        pairing=pairing,
+        pairing=pair,
         figures=figures,
-        change=interval_text(pairing.comparison.interval, signed_percent),
-        means=Scale(min(lows), max(highs), 14, 416),
+        change=interval_text(pair.comparison.interval, signed_percent),
+        means=Scale(min(one.low for one in intervals), max(one.high for one in intervals), 14, 416),
         differences=Scale(-far, far, 14, 416),
     )
     return Shown({"result": html})
@@ -234,23 +233,18 @@ def paired_difference(asked: Asked) -> Shown | Waiting:
 def _other_variant(model: MaskedLM) -> str:
     """The embedded model in the other precision; of others, the model itself."""
     others = {"embedded": "embedded:int8", "embedded:int8": "embedded"}
-    return others.get(model.signature.name, SAME)
+    return others.get(model.signature.name, _SAME)
 
 
+_RANGE = {"coldest": _COLDEST, "hottest": _HOTTEST}
+_SECOND = {"models": available_models}
+_RELATIVE = {**_SECOND, "temperature": _TEMPERATURE}
 FIGURES: Mapping[str, Figure] = {
     "near_misses": Figure("Two wrong guesses", near_misses, needs_model=False),
     "two_temperatures": Figure("One model at two temperatures", two_temperatures, _RANGE),
-    "token_losses": Figure(
-        "Losses of single tokens", token_losses, {**_RANGE, "models": available_models}
-    ),
+    "token_losses": Figure("Losses of single tokens", token_losses, {**_RANGE, **_SECOND}),
     "twenty_seeds": Figure("The mean loss for twenty seeds", twenty_seeds),
     "more_texts": Figure("The interval by the number of texts", more_texts),
-    "published_changes": Figure(
-        "Published losses and their changes", published_changes, needs_model=False
-    ),
-    "paired_difference": Figure(
-        "Two models on identical masks",
-        paired_difference,
-        {"models": available_models, "temperature": _TEMPERATURE},
-    ),
+    "published_changes": Figure("Published losses and their changes", published_changes, {}, False),
+    "paired_difference": Figure("Two models on identical masks", paired_difference, _RELATIVE),
 }
