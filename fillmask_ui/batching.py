@@ -1,9 +1,7 @@
 """Token sequences of many lengths as padded batches of about equal cost, and threads for them.
 
-Sequences of similar length share a batch, so little is padding. What a bounded window of them holds
-depends only on the sequences before it, so that a resumed run forms the same batches.
-
-Axes: B sequences in a batch, T tokens of the longest, M asked positions, V vocabulary.
+Sequences of similar length share a batch, so little is padding. Axes: B sequences in a batch, T
+tokens of the longest, M asked positions, V vocabulary.
 """
 
 import threading
@@ -22,7 +20,7 @@ from fillmask_ui.protocol import MaskedLM
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# Calls of a model at a time: more gain nothing and hold more logits.
+# Calls of a model at a time: more are no faster and hold more logits.
 MOST_CALLS = 4
 
 _OWN = threading.local()
@@ -72,6 +70,8 @@ def windows(
 ) -> Iterator[list[Item]]:
     """Cut a stream into lists of bounded size; an item above `max_size` is alone in its list.
 
+    A list depends only on the items before it, so that a resumed run forms the same batches.
+
     >>> list(windows([3, 4, 9, 1], lambda size: size, max_size=8, max_items=10))
     [[3, 4], [9], [1]]
     """
@@ -97,9 +97,8 @@ def plan_batches(
 ) -> list[list[int]]:
     """Group sequences of similar length: indices into `lengths`, each once, shortest first.
 
-    B * T of a batch, padding counted, is at most `max_tokens`, and the sum of its `targets`, the
-    positions of each sequence that the model is asked about, at most `max_targets`; a sequence
-    above one of them is alone.
+    A batch has at most `max_tokens` tokens, padding counted, and `max_targets` asked positions
+    (`targets` of each sequence); a longer sequence is alone.
 
     >>> plan_batches([3, 8, 4, 8], max_tokens=16)
     [[0, 2], [1, 3]]
@@ -121,17 +120,17 @@ def plan_batches(
 
 
 def sharing() -> int:
-    """How many threads share the machine with this one, itself counted; 1 outside of `in_order`."""
+    """How many threads of `in_order` share the machine with this one; 1 outside of it."""
     return getattr(_OWN, "sharing", 1)
 
 
 def in_order(
     function: Callable[[Item], Result], items: Iterable[Item], workers: int
 ) -> Generator[Result]:
-    """`map` on `workers` threads, a few items ahead of the caller, in whose thread they are read.
+    """`map` on `workers` threads, a few items ahead of the caller; with one, in its own thread.
 
-    With one worker the caller's thread does all the work. Closing the generator drops what waits
-    and returns when the calls under way have ended. Errors come after the results before them.
+    Items are read in the caller's thread. Errors come after the results before them. Closing the
+    generator drops what waits and returns when the calls under way have ended.
     """
     if workers <= 1:
         yield from map(function, items)
@@ -158,7 +157,7 @@ def in_order(
 
 
 class Budget:
-    """Threads take a part each of what is there, and wait while it is not: a bound on memory."""
+    """A bound on memory: threads take parts of it, and wait until there is enough."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -167,7 +166,7 @@ class Budget:
 
     @contextmanager
     def part(self, amount: int) -> Iterator[None]:
-        """Hold `amount`, at most `total`, while inside; take one part at a time."""
+        """Hold `amount`, at most `total`, while inside; one part a thread."""
         if amount > self.total:
             raise ValueError(f"{amount} of {self.total} can never be had")
         with self._changed:

@@ -10,11 +10,11 @@ class FillmaskError(Exception):
 
 
 class TextError(FillmaskError):
-    """The text cannot be used as it is: empty, no mask, too long, broken Unicode."""
+    """A text cannot be used: empty, without a mask, too long, broken Unicode."""
 
 
 class OptionError(FillmaskError):
-    """An option has a value outside its range or that is not known."""
+    """An option has an unknown value, or one out of range."""
 
 
 class ModelError(FillmaskError):
@@ -26,15 +26,15 @@ class ModelOutputError(ModelError):
 
 
 class NetworkError(FillmaskError):
-    """Something has to be fetched and the network does not give it."""
+    """Something has to be fetched and cannot be."""
 
 
 class DataError(FillmaskError):
-    """A data set, file or stored run cannot be read as asked."""
+    """A data set, file or stored run cannot be read or written."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:
-    """The message for a name that is not known, with the names that are.
+    """The message for an unknown name, with the known ones.
 
     >>> unknown("provider", "Cuda", ["CPUExecutionProvider"])
     "unknown provider 'Cuda'; known: CPUExecutionProvider"
@@ -55,20 +55,9 @@ def first_line(error: BaseException, most: int = 300) -> str:
     return said[:most]
 
 
-# Kinds of things that come from outside, and what each fails as.
-_OPENED: dict[str, type[FillmaskError]] = {
-    "a model": ModelError,
-    "a tokenizer": ModelError,
-    "ONNX": ModelError,
-    "texts": DataError,
-    "a run": DataError,
-    "a sweep, in TOML": DataError,
-    "a training checkpoint": DataError,
-    "a record of variants": DataError,
-}
-
-
-# What reads things from outside: top-level modules, of the standard library too.
+# What fails as a `ModelError` if it cannot be opened; anything else from outside is data.
+_MODELS = ("a model", "a tokenizer", "ONNX")
+# Top-level modules that read things from outside, those of the standard library too.
 _READERS = {
     *("json", "gzip", "zlib", "tomllib", "pickle", "pathlib"),
     *("onnx", "onnxruntime", "google", "tokenizers", "sentencepiece", "pyo3_runtime"),
@@ -92,9 +81,7 @@ def _is_readers(error: BaseException) -> bool:
 
 @contextmanager
 def opening(kind: str, name: object) -> Iterator[None]:
-    """What a library raises while it opens something from outside becomes one line.
-
-    Panics of libraries in Rust, which are not `Exception`s, are caught too.
+    """An error of a library that reads something from outside becomes one line, panics of Rust too.
 
     >>> with opening("texts", "a.json"):
     ...     open("/none/a.json")
@@ -108,7 +95,8 @@ def opening(kind: str, name: object) -> Iterator[None]:
             raise
         said = error.strerror if isinstance(error, OSError) and error.strerror else None
         why = said or first_line(error)
-        raise _OPENED[kind](f"{name} cannot be read as {kind}: {why}") from error
+        failed = ModelError if kind in _MODELS else DataError
+        raise failed(f"{name} cannot be read as {kind}: {why}") from error
 
 
 BUG = 70  # exit code of a mistake of this program, EX_SOFTWARE of sysexits.h

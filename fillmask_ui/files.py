@@ -37,7 +37,7 @@ def asset(name: str) -> Path:
 
 
 def expanded(path: str) -> Path:
-    """A path with a home in place of `~` or `~name`; unchanged if there is no such home."""
+    """A path with a home in place of `~` or `~name`, if there is such a home."""
     return Path(os.path.expanduser(path))  # noqa: PTH111 - `Path.expanduser` raises then
 
 
@@ -54,9 +54,9 @@ def user_folder(kind: str) -> Path:
 
 
 def check_target(target: Path | None, *read: Path, folder: str | Path | None = None) -> None:
-    """An `OptionError` for a file that cannot be written or would replace one that is in use.
+    """An `OptionError` for a file that cannot be written, or would replace one that is in use.
 
-    `read` are files that are read or written too; `folder` is one of texts.
+    `read` are other files of the command; `folder` is one of texts.
     """
     if target is None:
         return

@@ -1,9 +1,9 @@
-"""Intervals that respect texts, differences of two models, and a verdict that holds.
+"""Confidence intervals over texts, and the verdict on a change of a metric.
 
 The mean over tokens is a ratio of two sums over texts, X / N: tokens of one text are not
 independent, whole texts are, so texts are the unit. With 15 to 60 texts of skewed losses the
 percentile bootstrap and BCa cover 88 % to 92 % of the time instead of 95 %, the studentised one
-93 % to 94 %; intervals over tokens cover less still. tests/simulate_coverage.py measures them.
+93 % to 94 % (tests/simulate_coverage.py).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 _RESAMPLES, _SEED = 2000, 42
 SETTLED = 0.8  # probability with which the further texts that are named settle a verdict
 MOST_TIMES_THE_TEXTS = 1e6  # named as further texts
-# Below this the studentised bootstrap meets too many resamples of one repeated text; above the
-# other it equals the linearised interval to three digits, at a thousand times the cost.
+# With fewer, too many resamples repeat one text; with more, the bootstrap equals the linearised
+# interval to three digits at a thousand times the cost.
 FEWEST_TEXTS_TO_RESAMPLE = 10
 MOST_TEXTS_TO_RESAMPLE = 20_000
-_CELLS_AT_ONCE = 500_000
+_CELLS_AT_ONCE = 500_000  # of resamples x texts
 # Where the variance rests on fewer texts than this, residuals are corrected for their leverage.
 FEWEST_BEHIND_VARIANCE = 30
 # Where it rests on less than this share of the texts, Student's t has as little freedom.
@@ -61,9 +61,9 @@ class RatioMoments:
     texts: int = 0  # number of texts with anything to count
     x: float = 0.0  # sum of the numerators (NLL of a text's tokens)
     n: float = 0.0  # sum of the denominators (number of a text's tokens)
-    xx: float = 0.0  # sum of x * x over texts
-    nn: float = 0.0  # sum of n * n
-    xn: float = 0.0  # sum of x * n
+    xx: float = 0.0  # sums of their products
+    nn: float = 0.0
+    xn: float = 0.0
 
     def add(self, x: float, n: float) -> None:
         self.texts += 1
@@ -79,7 +79,7 @@ class RatioMoments:
         return self.x / self.n
 
     def interval(self, *, positive: bool = False) -> Interval | None:
-        """The linearised ratio, Cochran 1977, section 6.4, with Student's t; None below two texts.
+        """Of the ratio, linearised (Cochran 1977, section 6.4); None below two texts.
 
         For a `positive` quantity it is the interval of its logarithm, carried back.
         """
@@ -111,8 +111,7 @@ def ratio_interval(x: np.ndarray, n: np.ndarray) -> Interval | None:
         return interval_of_scores(x, n, None)
     rng = np.random.default_rng(_SEED)
     products = np.stack([x, n, x * x, n * n, x * n])  # [5, N]
-    scores = []
-    at_once = max(1, _CELLS_AT_ONCE // count)
+    scores, at_once = [], max(1, _CELLS_AT_ONCE // count)
     for start in range(0, _RESAMPLES, at_once):
         drawn = rng.integers(0, count, size=(min(at_once, _RESAMPLES - start), count))
         sums = np.stack([product[drawn].sum(axis=1) for product in products])  # [5, R]
@@ -121,23 +120,21 @@ def ratio_interval(x: np.ndarray, n: np.ndarray) -> Interval | None:
         errors = _standard_error(squares, sums[1], count)
         usable = errors > 1e-9 * error
         scores.append((own[usable] - ratio) / errors[usable])
-    usable_scores = np.concatenate(scores)  # none where texts are alike but for rounding
+    all_scores = np.concatenate(scores)  # empty if the texts differ by rounding alone
     tails = [(1 - LEVEL) / 2, 1 - (1 - LEVEL) / 2]
-    found = np.quantile(usable_scores, tails) if len(usable_scores) else None
-    return interval_of_scores(x, n, found)
+    return interval_of_scores(x, n, np.quantile(all_scores, tails) if len(all_scores) else None)
 
 
 def interval_of_scores(x: np.ndarray, n: np.ndarray, quantiles: np.ndarray | None) -> Interval:
     """The last step of `ratio_interval`.
 
-    Where the variance rests on few texts, each residual is divided by 1 - h, h being the text's
-    share of all n (HC3 of MacKinnon and White 1985): a text that weighs much draws the ratio to
-    itself. Where it rests on a small share of the texts, each side is the wider of the bootstrap's
-    and of Student's t with that number of texts less one as its freedom (Satterthwaite 1946, for
-    residuals whose variances grow as n^2).
+    If the variance rests on few texts, each residual is divided by 1 - h, h being the text's share
+    of all n (HC3 of MacKinnon and White 1985): a long text draws the ratio to itself. If it rests
+    on a small share of them, each side is the wider of the bootstrap's and of Student's t with that
+    number of texts less one as its freedom (Satterthwaite 1946, for variances that grow as n^2).
 
-    `quantiles`, float64 [2], are of (resampled ratio - ratio) / its standard error; None stands for
-    Student's t in their place.
+    `quantiles`, float64 [2], are of (resampled ratio - ratio) / its standard error; Student's t
+    takes their place if they are None.
     """
     count, total = len(x), n.sum()
     ratio = x.sum() / total
@@ -160,9 +157,9 @@ def interval_of_scores(x: np.ndarray, n: np.ndarray, quantiles: np.ndarray | Non
 
 
 def share_interval(count: int, total: int) -> Interval:
-    """Interval of the share of independent texts that have a property: `count` of `total`.
+    """Interval of the share of independent texts that have a property, `count` of `total`.
 
-    The score interval of Wilson 1927: unlike the ones above it holds where all texts agree.
+    The score interval of Wilson 1927, which holds even if all texts agree.
 
     >>> share_interval(0, 20).high.__round__(3)
     0.161
@@ -170,9 +167,9 @@ def share_interval(count: int, total: int) -> Interval:
     share, weight = count / total, _Z * _Z / total
     half = _Z * math.sqrt((share * (1 - share) + weight / 4) / total)
     low, high = ((share + weight / 2 + side) / (1 + weight) for side in (-half, half))
-    # Exactly 0 or 1 where the share is, which rounding may miss by 1e-17.
-    ends = (0.0 if share <= 0 else max(low, 0.0)), (1.0 if share >= 1 else min(high, 1.0))
-    return Interval(*ends, "wilson")
+    # Rounding may miss an exact 0 or 1 by 1e-17.
+    low, high = max(low, 0.0) if count else 0.0, min(high, 1.0) if count < total else 1.0
+    return Interval(low, high, "wilson")
 
 
 def _standard_error(squares: Any, total: Any, count: int) -> Any:
@@ -181,10 +178,9 @@ def _standard_error(squares: Any, total: Any, count: int) -> Any:
 
 
 def effective_number(weights: np.ndarray) -> float:
-    """How many equal weights are as unequal in sum as these: (sum w)^2 / sum w^2.
+    """Kish's effective sample size, (sum w)^2 / sum w^2 (1965, Survey Sampling, section 11.7).
 
-    Of w = n it says how many texts a ratio rests on, of w = n^2 how many its variance rests on.
-    Source: Kish 1965, Survey Sampling, section 11.7.
+    For w = n it says how many texts a ratio rests on, for w = n^2 how many its variance rests on.
 
     >>> effective_number(np.array([1.0, 1.0, 1.0, 1.0])), effective_number(np.array([98.0, 1, 1]))
     (4.0, 1.0410...)
@@ -193,46 +189,38 @@ def effective_number(weights: np.ndarray) -> float:
     return float(weights.sum() ** 2 / (weights * weights).sum())
 
 
+# Two-sided 95 % quantiles of Student's t for 1 to 30 degrees of freedom.
+_STUDENT_T = (
+    *(12.706204736174676, 4.302652729749459, 3.1824463052837064, 2.7764451051977908),
+    *(2.5705818356363146, 2.446911851144966, 2.364624251592783, 2.306004135204166),
+    *(2.2621571627982044, 2.228138851986274, 2.200985160091639, 2.1788128296672262),
+    *(2.160368656462789, 2.1447866879178026, 2.131449545559774, 2.119905299221254),
+    *(2.1098155778333165, 2.100922040241036, 2.093024054408307, 2.085963447265865),
+    *(2.079613844727679, 2.0738730679040227, 2.0686576104190486, 2.063898561628024),
+    *(2.059538552753298, 2.0555294386428695, 2.051830516480285, 2.0484071417952485),
+    *(2.0452296421327043, 2.042272456301238),
+)
+
+
 def student_t_quantile(freedom: int) -> float:
     """Two-sided quantile of Student's t: |t| stays below it with probability 95 %.
 
-    Abramowitz and Stegun 1964: 26.7.3 and 26.7.4 by bisection up to 30 degrees of freedom, then
-    26.7.5.
+    Above 30 degrees of freedom by the series 26.7.5 of Abramowitz and Stegun 1964.
 
-    >>> round(student_t_quantile(9), 4)
-    2.2622
+    >>> round(student_t_quantile(100), 4)
+    1.984
     """
-    if freedom > 30:
-        z, z2 = _Z, _Z * _Z
-        terms = (
-            z,
-            z * (z2 + 1) / 4,
-            z * ((5 * z2 + 16) * z2 + 3) / 96,
-            z * (((3 * z2 + 19) * z2 + 17) * z2 - 15) / 384,
-            z * ((((79 * z2 + 776) * z2 + 1482) * z2 - 1920) * z2 - 945) / 92160,
-        )
-        return sum(term / freedom**power for power, term in enumerate(terms))
-    low, high = 0.0, 1e6
-    for _ in range(200):
-        middle = (low + high) / 2
-        if _student_t_probability(middle, freedom) < LEVEL:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
-
-
-def _student_t_probability(t: float, freedom: int) -> float:
-    """P(|T| < t) as a finite series in the angle."""
-    angle = math.atan(t / math.sqrt(freedom))
-    sine, cosine = math.sin(angle), math.cos(angle)
-    odd = freedom % 2
-    term = cosine if odd else 1.0
-    total = term if freedom > 1 else 0.0
-    for k in range(2 + odd, freedom - 1, 2):
-        term *= cosine * cosine * (k - 1) / k
-        total += term
-    return (angle + sine * total) * 2 / math.pi if odd else sine * total
+    if freedom <= len(_STUDENT_T):
+        return _STUDENT_T[freedom - 1]
+    z, z2 = _Z, _Z * _Z
+    terms = (
+        z,
+        z * (z2 + 1) / 4,
+        z * ((5 * z2 + 16) * z2 + 3) / 96,
+        z * (((3 * z2 + 19) * z2 + 17) * z2 - 15) / 384,
+        z * ((((79 * z2 + 776) * z2 + 1482) * z2 - 1920) * z2 - 945) / 92160,
+    )
+    return sum(term / freedom**power for power, term in enumerate(terms))
 
 
 @dataclass(frozen=True)
@@ -261,7 +249,7 @@ class Verdict:
     """Whether a model still does its job, beside another."""
 
     label: str  # PASS, AT_RISK, REGRESSION or INCONCLUSIVE
-    further_texts: int | None = None  # that settle what is inconclusive, if that can be said
+    further_texts: int | None = None  # that would probably settle an inconclusive one
 
 
 def judge(
@@ -291,10 +279,10 @@ def judge(
 
 
 def _settled_probability(change: float, interval: Interval, growth: float, limits: Limits) -> float:
-    """That the interval of `growth` times the texts lies within one band.
+    """The probability that the interval of `growth` times the texts lies within one band.
 
-    The change that all texts will show is Normal around the measured one; its variance is that of
-    the measured one times the share of the texts that are yet to come.
+    The change over all texts is Normal around the measured one; its variance is that of the
+    measured one times the share of the texts that are yet to come.
     """
     error = (interval.high - interval.low) / 2 / _Z
     later = NormalDist(change, error * math.sqrt(1 - 1 / growth))

@@ -1,7 +1,7 @@
 """Which tokens of a text are hidden, and what the model sees in their place.
 
-Special tokens (also the unknown token and masks that stand in the text) are never hidden. What is
-hidden depends on (seed, id of the text, its tokens) alone: never on batch, order or padding.
+Special tokens (also unknown tokens, and masks in the text) are never hidden. What is hidden depends
+on (seed, id of the text, its tokens) alone: never on batch, order or padding.
 
 Axes: T tokens of one text, M hidden positions.
 """
@@ -25,9 +25,9 @@ DEFAULT_SHARES = (0.8, 0.1, 0.1)
 
 @dataclass(frozen=True)
 class MaskRecipe:
-    """How `hide_random` chooses and shows tokens; an `OptionError` for values out of range."""
+    """How `hide_random` chooses tokens and what it shows in their place."""
 
-    # of a token (or word) to be chosen, in (0, 1]
+    # that a token (or word) is chosen, in (0, 1]
     probability: float = option(
         0.15,
         "Share of tokens chosen; 0.15.",
@@ -35,12 +35,10 @@ class MaskRecipe:
         flags=("--mask-probability",),
         metavar="P",
     )
-    # shares of the chosen that are shown as the mask token, as a random token and as they are;
-    # they add up to 1
+    # of the chosen tokens; they add up to 1
     mask_share: float = option(None, "Of these, shown as the mask token; 0.8.", metavar="S")
     random_share: float = option(None, "Of these, shown as a random token; 0.1.", metavar="S")
     unchanged_share: float = option(None, "Of these, shown unchanged; 0.1.", metavar="S")
-    # choose words, not tokens; all of the chosen then show the mask token
     whole_word: bool = option(False, "Choose words, shown as mask tokens.", label="Whole words")
 
     def __post_init__(self) -> None:
@@ -57,19 +55,16 @@ class MaskRecipe:
             default if share is None else share
             for share, default in zip(shares, defaults, strict=True)
         ]
-        # Past the frozen attributes, which are not in use yet.
         vars(self).update(mask_share=shares[0], random_share=shares[1], unchanged_share=shares[2])
         listed = " + ".join(f"{share:g}" for share in shares)
-        if min(shares) < 0:
-            raise OptionError(f"shares must lie in [0, 1]; mask + random + unchanged were {listed}")
-        if not math.isclose(sum(shares), 1, abs_tol=1e-9):
+        if min(shares) < 0 or not math.isclose(sum(shares), 1, abs_tol=1e-9):
             raise OptionError(
-                f"the shares mask + random + unchanged must add up to 1; {listed} = {sum(shares):g}"
+                "the shares mask + random + unchanged must lie in [0, 1] and add up to 1; they "
+                f"were {listed} = {sum(shares):g}"
             )
         if self.whole_word and self.mask_share != 1:
             raise OptionError(
-                "whole words are always shown as mask tokens: leave the shares out, or give "
-                f"mask 1, random 0, unchanged 0; they were {listed}"
+                f"whole words are always shown as mask tokens: leave the shares {listed} out"
             )
 
 
@@ -77,13 +72,13 @@ class MaskRecipe:
 class HiddenTokens:
     """One text with hidden positions, seen by the model in one view or several."""
 
-    ids: np.ndarray  # int64 [T], the text as it is
-    input_ids: np.ndarray  # int64 [T], with what the model sees at all hidden positions
+    ids: np.ndarray  # int64 [T], the true tokens
+    input_ids: np.ndarray  # int64 [T], what the model sees
     cols: np.ndarray  # int64 [M], hidden positions, ascending
     kinds: np.ndarray  # uint8 [M], index into `KINDS`
     mask_id: int
-    # int64 [M] where each position has a view of its own: view j shows mask tokens at `cols[j]` up
-    # to `hidden_until[j]`, without the latter. None: one view.
+    # int64 [M] if each position has a view of its own, which shows mask tokens from `cols[j]` on
+    # and before `hidden_until[j]`; None for a single view
     hidden_until: np.ndarray | None = None
 
     @property
@@ -105,7 +100,7 @@ class HiddenTokens:
         return seen
 
     def scored(self, index: int) -> np.ndarray:
-        """int64, the entries of `cols` that are scored in one view."""
+        """int64, indices into `cols` of the positions that are scored in one view."""
         return np.arange(len(self.cols)) if self.hidden_until is None else np.array([index])
 
 
@@ -131,13 +126,12 @@ def hideable(ids: ArrayLike, special_ids: frozenset[int]) -> np.ndarray:
 
 
 def word_starts(encoding: Encoding, special_ids: frozenset[int]) -> np.ndarray:
-    """Where a word, what stands between blanks, begins: bool [T], false for special tokens.
+    """Where words, separated by blanks, begin: bool [T], false for special tokens.
 
     Source:
-        The rule of transformers' `DataCollatorForLanguageModeling` with `whole_word_mask`, but
-        for two cases: a blank that begins a token's span counts as a gap (else some SentencePiece
-        tokenizers run all words of a text together), and two tokens that share a character, as
-        byte-level ones do for `é`, have no gap between them.
+        The rule of transformers' `DataCollatorForLanguageModeling` with `whole_word_mask`, but for
+        two cases: a blank that begins a token's span counts as a gap (else some SentencePiece
+        tokenizers join all words), and two byte-level tokens of one character have none.
     """
     real = hideable(encoding.ids, special_ids)
     starts = real.copy()
@@ -151,7 +145,7 @@ def word_starts(encoding: Encoding, special_ids: frozenset[int]) -> np.ndarray:
 def hide_random(
     encoding: Encoding, vocabulary: Vocabulary, recipe: MaskRecipe, rng: np.random.Generator
 ) -> HiddenTokens:
-    """Choose tokens (or words) at random and show them by the recipe; M may be 0 in a short text.
+    """Choose tokens (or words) at random and show them by the recipe; M may be 0.
 
     Source:
         BERT, arXiv:1810.04805, section 3.1, by the draws of transformers'
@@ -186,7 +180,7 @@ def hide_as_masks(
     cols: np.ndarray,
     hidden_until: np.ndarray | None = None,
 ) -> HiddenTokens:
-    """The tokens at `cols`, all shown as mask tokens; the arguments are those of `HiddenTokens`."""
+    """The tokens at `cols`, all shown as mask tokens; arguments as of `HiddenTokens`."""
     ids = np.array(encoding.ids, dtype=np.int64)
     input_ids = ids.copy()
     input_ids[cols] = vocabulary.mask_id

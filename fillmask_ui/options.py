@@ -35,16 +35,10 @@ class Option:
     choices: tuple[str, ...] = ()  # the values that are known; any if empty
     least: float | None = None  # smallest value
     most: float | None = None  # largest value
-
-
-@dataclass(frozen=True)
-class OwnOption:
-    """One option of a configuration, wherever within it."""
-
-    name: str  # of the field
-    kind: Any  # its type
-    default: Any  # `dataclasses.MISSING` without one
-    option: Option
+    # Of the field, filled in by `options_of`.
+    name: str = ""
+    kind: Any = None  # its type, of `int | None` too that is `int`
+    default: Any = None  # `dataclasses.MISSING` if it has none
 
 
 def option(default: Any, description: str, **shown: Any) -> Any:
@@ -53,31 +47,35 @@ def option(default: Any, description: str, **shown: Any) -> Any:
 
 
 def options_of(configuration: Any) -> dict[str, Option]:
-    """Field name to option, label and flags filled in, of a dataclass or an instance of one."""
-    found = {}
-    for entry in fields(configuration):
-        if own := entry.metadata.get("option"):
-            label = own.label or entry.name.replace("_", " ").capitalize()
-            flags = own.flags or (f"--{entry.name.replace('_', '-')}",)
-            found[entry.name] = replace(own, label=label, flags=flags)
-    return found
+    """The options of a dataclass, or of an instance of one, by the names of their fields."""
+    owner = configuration if isinstance(configuration, type) else type(configuration)
+    hints = get_type_hints(owner)
+    return {
+        entry.name: replace(
+            own,
+            label=own.label or entry.name.replace("_", " ").capitalize(),
+            flags=own.flags or (f"--{entry.name.replace('_', '-')}",),
+            name=entry.name,
+            kind=(*get_args(hints[entry.name]), hints[entry.name])[0],
+            default=entry.default,
+        )
+        for entry in fields(owner)
+        if (own := entry.metadata.get("option"))
+    }
 
 
-def own_options(kind: Any) -> Iterator[OwnOption]:
+def own_options(kind: Any) -> Iterator[Option]:
     """All options of a configuration, in order, those of dataclasses within it included."""
-    for entry, own, shown in _fields(kind):
-        if shown is None:
-            yield from own_options(own)
-        else:
-            yield OwnOption(entry.name, str if shown.choices else own, entry.default, shown)
+    for _, hint, own in _fields(kind):
+        yield from own_options(hint) if own is None else (own,)
 
 
 def configured(kind: Any, values: dict[str, Any]) -> Any:
     """A configuration of the values of its options, by name, which are taken out of `values`."""
     chosen = {
-        entry.name: values.pop(entry.name, entry.default) if shown else configured(own, values)
-        for entry, own, shown in _fields(kind)
-        if shown or any(own_options(own))
+        entry.name: values.pop(entry.name, entry.default) if own else configured(hint, values)
+        for entry, hint, own in _fields(kind)
+        if own or any(own_options(hint))
     }
     return kind(**chosen)
 
@@ -90,11 +88,11 @@ def _fields(kind: Any) -> Iterator[tuple[Field[Any], Any, Option | None]]:
     owners = getattr(kind, "option_owners", lambda: (kind,))() if is_dataclass(kind) else ()
     seen = set()
     for owner in owners:
-        options, kinds = options_of(owner), get_type_hints(owner)
+        options, hints = options_of(owner), get_type_hints(owner)
         for entry in fields(owner):
             if entry.name not in seen:  # a subclass has the options of its parent too
                 seen.add(entry.name)
-                yield entry, kinds[entry.name], options.get(entry.name)
+                yield entry, hints[entry.name], options.get(entry.name)
 
 
 # What counts as a value of a type, numbers of numpy included, and what to call it.
@@ -107,20 +105,14 @@ _KINDS: dict[type, tuple[Any, str]] = {
 _MOST = 2**63 - 1  # what JSON holds for other programs
 
 
-def kind_of(hint: Any) -> type:
-    """The type of an option by its annotation: bool, int, float or str, also if it may be None."""
-    return (*get_args(hint), hint)[0]
-
-
 def check_options(configuration: Any) -> None:
     """An `OptionError` for a value of another type or out of bounds; None counts as not given."""
-    hints = get_type_hints(type(configuration))
     for name, own in options_of(configuration).items():
         value: Any = getattr(configuration, name)
         if value is None:
             continue
         words = name.replace("_", " ")
-        kind, wanted = _KINDS.get(kind_of(hints[name]), (object, ""))
+        kind, wanted = _KINDS.get(own.kind, (object, ""))
         fits = isinstance(value, kind) and not (isinstance(value, bool) and kind is not bool)
         if wanted and not (fits and (not isinstance(value, float) or math.isfinite(value))):
             raise OptionError(f"{words} must be {wanted}; it was {repr(value)[:100]}")

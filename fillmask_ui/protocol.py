@@ -30,10 +30,10 @@ class Vocabulary(Protocol):
         """Token ids with special tokens, uncut; a `TextError` for lone surrogates."""
 
     def encode_word(self, word: str, before: str = " ") -> tuple[int, ...]:
-        """Sub-token ids of a word, without blanks around it, where a mask stands; may be empty.
+        """Sub-token ids of a word in place of a mask; may be empty.
 
-        `before`, the character to the left of the mask, "" at the start, decides between `Ġword`
-        and `word` in byte-level and Unigram vocabularies.
+        `before`, the character to the left of the mask ("" at the start), decides between `Ġword`
+        and `word`.
         """
 
     def token(self, token_id: int) -> str:
@@ -57,9 +57,9 @@ class MaskedLM(Protocol):
     def logits_at(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> np.ndarray:
-        """Logits at the asked positions alone, float32 [M, V]; called from many threads.
+        """Logits at the asked positions alone, float32 [M, V], V at least the vocabulary's size.
 
-        V is at least the vocabulary's size. The array is the caller's own.
+        Called from many threads; the array is the caller's own.
 
         Args:
             input_ids: [B, T], padded with `vocabulary.pad_id`.
@@ -76,15 +76,12 @@ class EncoderStates(Protocol):
     def states_at(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> np.ndarray:
-        """Last hidden state, before any head, float32 [M, H], or a `ModelError` that says why not.
-
-        The arguments are those of `logits_at`, M > 0.
-        """
+        """Last hidden state, float32 [M, H], as `logits_at` with M > 0; may be a `ModelError`."""
 
 
 @dataclass(frozen=True, eq=False)
 class PairLogits:
-    """What a model with both heads of BERT's pre-training says of a pair of sentences."""
+    """Logits of both heads of BERT's pre-training for a pair of sentences."""
 
     tokens: np.ndarray  # float32 [M, V], at the asked positions
     order: np.ndarray  # float32 [2]: the second sentence follows the first, or is any other

@@ -1,8 +1,8 @@
-"""The frozen dataclasses that pass between rooms.
+"""The frozen dataclasses that pass between rooms; nothing in them is rounded.
 
 Axes: T tokens of one text, V vocabulary, K candidates. Probabilities are normalised over the whole
-vocabulary. `tokens` are the vocabulary's own strings (`##ing`, `Ġthe`, `▁der`), `word` the same
-without the tokenizer's marks, `text` is raw. Nothing here is rounded.
+vocabulary. A `token` is the vocabulary's own string (`##ing`, `Ġthe`, `▁der`), a `word` the same
+without the tokenizer's marks.
 """
 
 import html
@@ -74,19 +74,18 @@ class ModelSignature:
     notes: tuple[str, ...] = ()  # what a reader should know (size mismatch, ...)
 
     def __str__(self) -> str:
-        parts = [
-            f"model:{visible(self.name)}",
-            f"arch:{self.architecture}",
-            f"runtime:{self.runtime}",
-            f"device:{self.device}",
-            f"precision:{self.precision}",
-            f"sha256:{self.sha256[:12]}",
-            f"V:{self.vocabulary_size}",
-        ]
-        parts += [f"{name}:{version}" for name, version in sorted(self.versions.items())]
-        if self.cpu_features:
-            parts.append("cpu:" + "+".join(self.cpu_features))
-        return "|".join(parts)
+        parts = {
+            "model": visible(self.name),
+            "arch": self.architecture,
+            "runtime": self.runtime,
+            "device": self.device,
+            "precision": self.precision,
+            "sha256": self.sha256[:12],
+            "V": self.vocabulary_size,
+            **dict(sorted(self.versions.items())),
+            "cpu": "+".join(self.cpu_features),
+        }
+        return "|".join(f"{name}:{part}" for name, part in parts.items() if part != "")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values."""
@@ -199,15 +198,7 @@ class Filling:
             "text": self.encoding.text,
             "model": self.signature.name,
             "signature": str(self.signature),
-            "masks": [
-                {
-                    "position": mask.position,
-                    "entropy_nats": mask.entropy_nats,
-                    "candidates": [asdict(candidate) for candidate in mask.candidates],
-                    "scored": [asdict(word) for word in mask.scored],
-                }
-                for mask in self.masks
-            ],
+            "masks": [asdict(mask) for mask in self.masks],
             "joint": [
                 {**asdict(joint), "log_probability_nats": joint.log_probability_nats}
                 for joint in self.joint
@@ -220,8 +211,11 @@ class Filling:
 
     def _repr_html_(self) -> str:
         """A table per mask, for notebooks."""
+        heads = ("rank", "word", "token", "probability", "NLL (nats)")
+        head = "".join(f"<th>{name}</th>" for name in heads)
         tables = []
         for number, mask in enumerate(self.masks, start=1):
+            title = f"Mask {number} of {html.escape(self.encoding.text)}"
             rows = "".join(
                 f"<tr><td>{c.rank}</td><td>{html.escape(c.word)}</td>"
                 f"<td><code>{html.escape(c.token)}</code></td>"
@@ -229,10 +223,8 @@ class Filling:
                 for c in mask.candidates
             )
             tables.append(
-                f"<table><caption>Mask {number} of {html.escape(self.encoding.text)}"
-                f" · entropy {mask.entropy_nats:.3f} nats</caption>"
-                "<thead><tr><th>rank</th><th>word</th><th>token</th>"
-                f"<th>probability</th><th>NLL (nats)</th></tr></thead><tbody>{rows}</tbody></table>"
+                f"<table><caption>{title} · entropy {mask.entropy_nats:.3f} nats</caption>"
+                f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
             )
         return "".join(tables)
 

@@ -1,9 +1,9 @@
 """Logits to probability, negative log-likelihood, rank, entropy and top-k.
 
-Axes: M hidden positions, V vocabulary, K candidates. Everything is normalised over the whole
-vocabulary, in float64: the sum over 250,000 float32 exponentials is otherwise off in the fifth
-digit. Logits are [M, V], unnormalised, -inf for an impossible token. Targets are int64 [M], token
-ids in [0, V), else a `ValueError` is raised. Losses are in nats; divided by ln 2 they are bits.
+Axes: M hidden positions, V vocabulary, K candidates. Logits are [M, V], unnormalised, -inf for an
+impossible token. Targets are int64 [M], token ids in [0, V), else a `ValueError`. Losses are in
+nats; divide by ln 2 for bits. Sums are float64: over 250,000 float32 exponentials they would be off
+in the fifth digit.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ class TopK:
 
 @dataclass(frozen=True, eq=False)
 class Exponentials:
-    """A softmax before it is divided by its sum: what all else is made of."""
+    """A softmax before it is divided by its sum."""
 
     best_ids: np.ndarray  # int64 [M], the most probable token, the lower id of a tie
     shifted: np.ndarray  # float64 [M, V], logits less the largest of their position
@@ -41,13 +41,13 @@ class Exponentials:
     @property
     def entropy_nats(self) -> np.ndarray:
         means = _weighted_sums(self.weights, self.shifted) / self.totals
-        # Rounding may leave a distribution without doubt a little below zero.
+        # Rounding may leave a certain distribution a little below zero.
         return np.maximum(np.log(self.totals) - means, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class TargetScores:
-    """What a model says of the true token at each hidden position, and of its own best guess."""
+    """The true token at each hidden position, and the model's best guess."""
 
     nll_nats: np.ndarray  # float64 [M], of the true token
     ranks: np.ndarray  # int64 [M], of the true token, 1 for the best
@@ -57,7 +57,7 @@ class TargetScores:
 
 
 def exponentials(logits: np.ndarray, out: np.ndarray | None = None) -> Exponentials:
-    """The softmax before it is divided by its sum, in `out`, float64 [2, at least M, V], if given.
+    """The softmax in parts; `out`, float64 [2, at least M, V], is memory to use.
 
     Raises:
         ModelOutputError: if a position has NaN or +inf, or nothing but -inf.
@@ -77,7 +77,7 @@ def exponentials(logits: np.ndarray, out: np.ndarray | None = None) -> Exponenti
     if out is None:
         out = np.empty((2, *logits.shape))
     shifted, weights = out[:, : len(logits)]  # each [M, V]
-    np.copyto(shifted, logits)  # then subtracting in place is twice as fast as from float32
+    np.copyto(shifted, logits)  # subtracting in place is twice as fast as from float32
     shifted -= best[:, None]
     np.exp(shifted, out=weights)
     return Exponentials(best_ids, shifted, weights, weights.sum(axis=1))
@@ -99,7 +99,7 @@ def _chunk_rows(logits: np.ndarray) -> int:
 
 
 def score_targets(values: Exponentials, logits: np.ndarray, targets: np.ndarray) -> TargetScores:
-    """All that an evaluation asks of each hidden position; `values` are those of the logits."""
+    """Scores of each hidden position; `values` are the `exponentials` of the logits."""
     return TargetScores(
         nll_nats=np.log(values.totals) - _picked(values.shifted, np.asarray(targets)),
         ranks=ranks(logits, targets),
@@ -133,7 +133,7 @@ def nll_nats(logits: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 
 def target_nll_nats(log_probs: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """`nll_nats` for callers that already hold log-probabilities, float64 [M, V]."""
+    """`nll_nats` of log-probabilities, float64 [M, V]."""
     return -_picked(log_probs, np.asarray(targets)) + 0.0  # + 0.0 turns -0.0 into 0.0
 
 
@@ -152,15 +152,6 @@ def ranks(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
         for row, target, value in zip(scores, targets.tolist(), own, strict=True)
     ]
     return np.array(better, dtype=np.int64) + 1
-
-
-def entropy_nats(log_probs: np.ndarray) -> np.ndarray:
-    """Entropy of distributions, float64 [M], of their logarithms, [M, V].
-
-    >>> entropy_nats(np.log([[0.5, 0.5]]))  # a fair coin: ln 2
-    array([0.69314718])
-    """
-    return -_weighted_sums(np.exp(log_probs), log_probs)
 
 
 def kl_nats(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -192,34 +183,23 @@ def log_ratio(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 def expectation(values: Exponentials, amounts: np.ndarray) -> np.ndarray:
     """Mean of amounts, [M, V], under each distribution: float64 [M], not negative.
 
-    Of the `log_ratio` of the distribution to another it is their KL divergence, in nats.
-
-    >>> coin, sure = exponentials(np.zeros((1, 2))), exponentials(np.array([[0.0, -np.inf]]))
-    >>> expectation(sure, log_ratio(sure.log_probabilities, coin.log_probabilities))  # ln 2
-    array([0.69314718])
+    The mean of the `log_ratio` to another distribution is the KL divergence from it, in nats.
     """
     return np.maximum(_weighted_sums(values.weights, amounts) / values.totals, 0.0)
 
 
-def jensen_shannon_nats(first: Exponentials, second: Exponentials, ratio: np.ndarray) -> np.ndarray:
-    """Half the KL divergence of either from the mean of both, float64 [M], from 0 to ln 2 nats.
-
-    `ratio` is the `log_ratio` of the two. Source: Lin 1991, doi:10.1109/18.61115.
-    """
-    # ln p - ln (p + q)/2, for p of either.
-    own, other = (np.log(2) - np.logaddexp(0, -way) for way in (ratio, -ratio))
-    return (expectation(first, own) + expectation(second, other)) / 2
-
-
 def divergences(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
-    """KL(first || second) and Jensen-Shannon in nats of two arrays of logits, each [1, V].
+    """KL(first || second) and Jensen-Shannon divergence in nats, of two arrays of logits [1, V].
 
-    Of vocabularies of two widths (one may be padded) over the tokens that both have.
+    If their vocabularies have two widths (one may be padded), over the tokens that both have.
+    Jensen-Shannon is the mean KL of either from the mean of both (Lin 1991, doi:10.1109/18.61115).
     """
     width = min(first.shape[1], second.shape[1])
     own, other = (exponentials(values[:, :width]) for values in (first, second))
     ratio = log_ratio(own.log_probabilities, other.log_probabilities)
-    js_nats = jensen_shannon_nats(own, other, ratio)
+    # ln p - ln (p + q)/2, for p of either.
+    from_own, from_other = (np.log(2) - np.logaddexp(0, -way) for way in (ratio, -ratio))
+    js_nats = (expectation(own, from_own) + expectation(other, from_other)) / 2
     return float(expectation(own, ratio)[0]), float(js_nats[0])
 
 

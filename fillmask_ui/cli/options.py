@@ -125,12 +125,13 @@ def typer_option(own: Option, *, on: bool = False) -> Any:
 def _derived(kind: Any) -> Iterator[Parameter]:
     """A parameter of typer per option of a configuration; none for any other type."""
     for own in own_options(kind):
-        default, choice = own.default, typer_option(own.option, on=own.default is True)
+        default, choice = own.default, typer_option(own, on=own.default is True)
+        kind = str if own.choices else own.kind
         yield Parameter(
             own.name,
             Parameter.KEYWORD_ONLY,
             default=Parameter.empty if default is MISSING else default,
-            annotation=Annotated[own.kind | None if default is None else own.kind, choice],
+            annotation=Annotated[kind | None if default is None else kind, choice],
         )
 
 

@@ -156,7 +156,7 @@ def compare(p: Sequence[float], q: Sequence[float], names: Sequence[str] = ()) -
     )
     return Comparison(
         terms,
-        float(scoring.entropy_nats(log_p)[0]) + 0.0,  # + 0.0 turns -0.0 into 0.0
+        float(scoring.exponentials(log_p).entropy_nats[0]),
         math.fsum(term.nats for term in terms),
         float(scoring.kl_nats(log_p, log_q)[0]),
     )

@@ -58,7 +58,7 @@ class RunInfo:
 
     @property
     def config_now(self) -> EvaluationConfig:
-        """The config of today that gives the numbers of this run; its own where none does."""
+        """The config of today that gives the numbers of this run, else its own."""
         models = [model for model in (self.model, self.baseline) if model]
         if any(str(model["precision"]).startswith("int") for model in models):
             return self.config
@@ -102,7 +102,7 @@ class Plan:
 
     @classmethod
     def of(cls, info: RunInfo) -> Plan:
-        """The plan of a stored run; a `DataError` where only a Python program knows it."""
+        """The plan of a stored run; a `DataError` if it was made from Python."""
         if "model" not in info.choices or "kind" not in info.texts:
             raise DataError(
                 f"run {info.name} does not say how its model and texts were asked for (it was made "

@@ -46,7 +46,6 @@ class Recorder(AbstractContextManager["Recorder"]):
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed, from whatever thread."""
         return self._file.closed
 
     def measure(
@@ -58,7 +57,7 @@ class Recorder(AbstractContextManager["Recorder"]):
         masks: Masks | None = None,
         heartbeat: bool = False,
     ) -> Generator[EvaluatedText | SkippedText | Heartbeat]:
-        """Measure what is missing, as `evaluate`; each row is on disk before it is yielded.
+        """Measure the missing texts, as `evaluate`; each row is on disk before it is yielded.
 
         To stop, close the generator, or `close` from another thread. A `DataError` if the models or
         texts are not those of the run, or the disk is full.
@@ -110,15 +109,14 @@ class Recorder(AbstractContextManager["Recorder"]):
             raise
 
     def check_models(self, model: MaskedLM, baseline: MaskedLM | None) -> None:
-        """Refuse models other than those that the run began with."""
+        """A `DataError` for models other than those that the run began with."""
         check_same("model", self.info.model, model.signature)
         check_same("baseline", self.info.baseline, baseline.signature if baseline else None)
 
     def know_available(self, available: int | None) -> None:
         """Note how many rows the data has; a `DataError` if the run began with another number.
 
-        One row more or less makes another permutation, in which the texts that are missing come
-        before the stored ones whose absence would show.
+        One row more or less makes another permutation.
         """
         then = self.info.texts.get("available")
         if available in (None, then):
@@ -135,7 +133,7 @@ class Recorder(AbstractContextManager["Recorder"]):
         self._set(notes=tuple(notes))
 
     def _checked(self, examples: Iterable[Example | str]) -> Iterator[Example]:
-        """The texts, each with its checksum noted or compared with the one of the stored row."""
+        """The texts, each with its checksum noted, or compared with that of its stored row."""
         seen = 0
         for index, text in enumerate(examples):
             example = text if isinstance(text, Example) else Example(index, text)
@@ -150,7 +148,7 @@ class Recorder(AbstractContextManager["Recorder"]):
         self.check_found(seen)
 
     def check_found(self, found: int) -> None:
-        """Refuse data that has only so many of the stored texts."""
+        """A `DataError` for data that has fewer than all stored texts."""
         if found < len(self.stored):
             raise DataError(
                 f"run {self.name} has {len(self.stored)} texts, of which only {found} are still "
@@ -158,7 +156,7 @@ class Recorder(AbstractContextManager["Recorder"]):
             )
 
     def store(self, lines: bytes, measured: EvaluatedText | SkippedText | RunningSummary) -> None:
-        """Add whole lines of the rows file, and what they hold to the figures, unless closed."""
+        """Add whole lines to the rows file, and their rows to the figures, unless closed."""
         with self._writing:
             if self.closed:
                 return
@@ -173,14 +171,14 @@ class Recorder(AbstractContextManager["Recorder"]):
     def _set(self, **changes: Any) -> None:
         with self._writing:
             if self.closed:
-                # A generator that is dropped late must not touch what is another's by now.
+                # A generator that is dropped late must not touch another writer's run.
                 return
             self.info = replace(self.info, **changes)
             try:
                 with self._writes():
                     write_info(self.folder, self.info)
             except DataError:
-                # A run that cannot be said to have stopped is seen so, as nobody holds its lock.
+                # A run whose lock is free counts as stopped, whatever its file says.
                 if changes.get("state") in (RUNNING, DONE):
                     raise
 
@@ -196,7 +194,7 @@ class Recorder(AbstractContextManager["Recorder"]):
         with self._writing:
             if self.info.state == RUNNING:
                 self._set(state=STOPPED)
-            # What could not be flushed was already reported by the write.
+            # A failed flush was already reported by the write.
             with suppress(OSError):
                 self._opened.close()
 
@@ -205,10 +203,7 @@ class Recorder(AbstractContextManager["Recorder"]):
 
 
 def start(store: RunStore, info: RunInfo) -> Recorder:
-    """A new run, open for writing, of an `info` whose config is resolved.
-
-    Its name and time are filled in. A `DataError` if it cannot be written.
-    """
+    """A new run, open for writing, of an `info` whose config is resolved; its name is made here."""
     folder = store.root / store.create(info).name
     try:
         return _open(Run(folder))
@@ -253,7 +248,7 @@ def _open(run: Run) -> Recorder:
 
 
 def other_text(name: str, index: int) -> DataError:
-    """For a text that is not the one of the stored row."""
+    """The error for a text that differs from the stored one."""
     return DataError(
         f"text {index} is not the one that run {name} measured: the texts have changed since; "
         "start a new run"
@@ -261,7 +256,7 @@ def other_text(name: str, index: int) -> DataError:
 
 
 def signature_changes(stored: Mapping[str, Any], now: ModelSignature) -> list[str]:
-    """What a model differs in from the stored signature of one, in words; empty for the same."""
+    """In what a model differs from a stored signature, in words."""
     then, current = (json.loads(json.dumps(dict(each))) for each in (stored, now.to_dict()))
     return [
         f"{name} was {then.get(name)!r} and is {value!r}"
@@ -271,7 +266,7 @@ def signature_changes(stored: Mapping[str, Any], now: ModelSignature) -> list[st
 
 
 def check_same(what: str, stored: Mapping[str, Any] | None, now: ModelSignature | None) -> None:
-    """A resumed run ends with the same numbers only on the same model and versions."""
+    """A `DataError` unless model and versions are those that the run began with."""
     if (stored is None) != (now is None):
         raise DataError(f"the run has {'no' if stored is None else 'a'} {what}")
     if stored and now and (changed := signature_changes(stored, now)):

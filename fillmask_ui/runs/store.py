@@ -33,8 +33,8 @@ ELSEWHERE = "; name another folder with the environment variable FILLMASK_UI_RUN
 def lock_file(path: Path, what: str, advice: str = "") -> FileLock:
     """Lock a file until the lock is released or the process ends, however it ends.
 
-    A `DataError` that names `what` is written if another process, or another writer in this one,
-    holds it; one that ends with `advice` if the file system has no locks.
+    A `DataError` that names `what` is written if another writer holds it; one that ends with
+    `advice` if the file system has no locks.
     """
     # Never a marker file, which a killed process leaves behind.
     lock = FileLock(path, fallback_to_soft=False, thread_local=False, is_singleton=False)
@@ -57,7 +57,7 @@ def is_locked(path: Path) -> bool:
         with FileLock(path, timeout=0, fallback_to_soft=False, is_singleton=False):
             return False
     except OSError as error:
-        # A lock of another user may be held; where there are no locks, no run is written.
+        # Another user's lock may be held; a file system without locks has no run being written.
         return isinstance(error, (Timeout, PermissionError))
 
 
@@ -78,7 +78,7 @@ class Run:
         self.info = read_info(folder)
         key, result = self.info.config.metric.figure_key, self.info.result
         if result is not None and key not in result and not self.lacks_rows:
-            # As of older runs by `uniform`, whose figure was the mean over hidden tokens.
+            # Of an older run by `uniform`, whose figure was the mean over hidden tokens.
             self.info = replace(self.info, result=self.summary().to_dict())
 
     @property
@@ -89,7 +89,7 @@ class Run:
         return self.info.state
 
     def lines(self) -> Iterator[StoredLine]:
-        """All whole lines; a `DataError` if one is no row, and at the end if rows are missing."""
+        """All whole lines; a `DataError` for a line that is not a row, and for missing rows."""
         start, seen, name = 0, set[int](), self.info.name
         for number, content in enumerate(self._whole_lines(), start=1):
             line = self._line(content, start, f", line {number}")
@@ -105,7 +105,7 @@ class Run:
             )
 
     def line_at(self, start: int) -> StoredLine:
-        """The line that begins at an offset."""
+        """The line at an offset in bytes."""
         with opening("a run", self.rows_path), self.rows_path.open("rb") as file:
             file.seek(start)
             return self._line(file.readline(), start)
@@ -120,11 +120,11 @@ class Run:
                 yield from (line for line in file if line.endswith(b"\n"))
 
     def rows(self) -> Iterator[EvaluatedText | SkippedText]:
-        """All rows in the order in which they were written."""
+        """All rows in the order of the file."""
         return (line.row for line in self.lines())
 
     def row(self, example: int) -> EvaluatedText:
-        """What was measured of one text, by its id; a `DataError` if nothing was."""
+        """The row of one text, by its id; a `DataError` if it was not measured."""
         head = b'{"id":%d,' % example
         content = next((line for line in self._whole_lines() if line.startswith(head)), None)
         row = self._line(content).row if content else None

@@ -1,7 +1,4 @@
-"""The hidden tokens of a stored run: all of them as a file, and one as each model met it.
-
-A file has one record a hidden token (csv, parquet) or a text (jsonl), or all of the run (json).
-"""
+"""The hidden tokens of a stored run: all of them in a file, and one as each model met it."""
 
 from __future__ import annotations
 
@@ -28,16 +25,14 @@ from fillmask_ui.runs.store import Run, RunStore
 
 FORMATS = ("csv", "json", "jsonl", "parquet")
 
-# Columns of the file, in their order.
+# Columns of the file, in their order, and the attribute that has their values if it is not the
+# name with a plural s.
 _TOKEN = ("position", "token_id", "token", "kind", "shown_id", "part")
 _SCORES = ("nll_nats", "rank", "entropy_nats", "top_id", "top_token", "top_probability")
 _DIFFERENCES = (
-    "kl_nats",
-    "kl_reverse_nats",
-    "mean_abs_logit_difference",
-    "max_abs_logit_difference",
+    *("kl_nats", "kl_reverse_nats"),
+    *("mean_abs_logit_difference", "max_abs_logit_difference"),
 )
-# Where their values are not in the attribute of that name, with a plural s.
 _ATTRIBUTES = {
     "position": "cols",
     "token_id": "true_ids",
@@ -45,7 +40,7 @@ _ATTRIBUTES = {
     "written_probability": "written_probabilities",
     "mean_abs_logit_difference": "mean_abs",
     "max_abs_logit_difference": "max_abs",
-}
+} | {name: name for name in ("nll_nats", "entropy_nats", "kl_nats", "kl_reverse_nats")}
 _NAMED = {"kind": KINDS, "part": PARTS}
 _STRINGS = re.compile("kind|part|.*token")
 _WHOLE = re.compile("position|rank|step|.*_id")
@@ -55,8 +50,9 @@ _ROWS_A_GROUP = 20_000
 def export(run: Run, target: Path, file_format: str | None = None) -> int:
     """Write a run, done or not, to a file; the number of records is returned.
 
-    The format is one of `FORMATS`, by default the ending of the file's name; csv without one. A
-    `DataError` if the file cannot be written, or pyarrow is missing for parquet.
+    A record is a hidden token (csv, parquet) or a text (jsonl, json). The format is by default the
+    ending of the file's name, else csv. A `DataError` if the file cannot be written, or pyarrow is
+    missing for parquet.
     """
     named = target.suffix.removeprefix(".").lower()
     chosen = (file_format or named or "csv").lower()
@@ -89,18 +85,14 @@ def write_text(run: Run, file: TextIO, file_format: str) -> int:
     return count
 
 
-def _scores(run: Run) -> tuple[str, ...]:
-    return _SCORES + run.info.config.metric.token_columns
-
-
 def _columns(run: Run) -> list[str]:
-    own = _scores(run)
+    own = _SCORES + run.info.config.metric.token_columns
     return ["text_id", *_TOKEN, *own, *(f"baseline_{name}" for name in own), *_DIFFERENCES]
 
 
 def _records(run: Run) -> Iterator[dict[str, Any]]:
     """One flat record for each hidden token of the run."""
-    scores = _scores(run)
+    scores = _SCORES + run.info.config.metric.token_columns
     for row in run.rows():
         if isinstance(row, SkippedText):
             continue
@@ -112,8 +104,7 @@ def _records(run: Run) -> Iterator[dict[str, Any]]:
             (row.difference, "", _DIFFERENCES),
         ):
             for name in names if record is not None else ():
-                plural = name if name.endswith("_nats") else f"{name}s"
-                values = np.asarray(getattr(record, _ATTRIBUTES.get(name, plural))).tolist()
+                values = np.asarray(getattr(record, _ATTRIBUTES.get(name, f"{name}s"))).tolist()
                 known = _NAMED.get(name)
                 columns[prefix + name] = [known[value] for value in values] if known else values
         for values in zip(*columns.values(), strict=True):
@@ -127,12 +118,12 @@ def _write_parquet(run: Run, target: Path) -> int:
     except ImportError as error:
         raise DataError("parquet needs pyarrow: pip install pyarrow, or export to csv") from error
 
-    def kind(name: str) -> Any:
-        whole = pa.int64() if _WHOLE.fullmatch(name) else pa.float64()
-        return pa.string() if _STRINGS.fullmatch(name) else whole
+    def field(name: str) -> tuple[str, Any]:
+        own = name.removeprefix("baseline_")
+        whole = pa.int64() if _WHOLE.fullmatch(own) else pa.float64()
+        return name, pa.string() if _STRINGS.fullmatch(own) else whole
 
-    names = _columns(run)
-    schema = pa.schema([(name, kind(name.removeprefix("baseline_"))) for name in names])
+    schema = pa.schema([*map(field, _columns(run))])
     records, count = _records(run), 0
     with pq.ParquetWriter(target, schema) as writer:
         while group := list(itertools.islice(records, _ROWS_A_GROUP)):
@@ -174,10 +165,10 @@ class MeasuredToken:
 
 
 def measured_tokens(store: RunStore, place: TokenPlace) -> tuple[MeasuredToken | None, ...]:
-    """The token at a place as each model met it: A, and B where there are two.
+    """The token at a place as each model met it: A, and B if there are two.
 
-    With another tokenizer, the other model's token is the first that shares a character with it, or
-    None. A `DataError` if a run is gone, has no such text, or did not hide that token.
+    With another tokenizer it is the first token that shares a character with it, or None. A
+    `DataError` if a run is gone, has no such text, or did not hide that token.
     """
     run = store.open(place.run)
     row = run.row(place.example)

@@ -21,7 +21,7 @@ from fillmask_ui.intervals import Limits
 from fillmask_ui.masking import check_seed
 from fillmask_ui.models.model_choice import ModelChoice, parse_reference
 from fillmask_ui.models.weights import weights_sha256
-from fillmask_ui.options import OwnOption, check_options, configured, kind_of, own_options
+from fillmask_ui.options import Option, check_options, configured, own_options
 from fillmask_ui.runs import Plan
 from fillmask_ui.schema import from_values
 from fillmask_ui.texts import TextChoice, TextSource
@@ -262,7 +262,7 @@ def _made(kind: Any, values: Mapping[str, Any], place: str) -> Any:
         chosen: dict[str, Any] = {}
         for name, value in values.items():
             own = known[_dashed(name)]
-            whole = type(value) is int and kind_of(own.kind) is float
+            whole = type(value) is int and own.kind is float
             chosen[own.name] = float(value) if whole else value
         made = configured(kind, chosen)
         check_options(made)
@@ -275,10 +275,9 @@ def _check_names(given: Collection[str], known: Collection[str], place: str) -> 
             raise OptionError(f"{place}{': ' if place else ''}{unknown('key', name, known)}")
 
 
-def _names(own: OwnOption) -> list[str]:
+def _names(own: Option) -> list[str]:
     """What an option is called in the shell, less the dashes."""
-    flags = own.option.flags
-    return [flag.removeprefix("--") for flag in flags if flag.startswith("--")]
+    return [flag.removeprefix("--") for flag in own.flags if flag.startswith("--")]
 
 
 def _dashed(name: str) -> str:

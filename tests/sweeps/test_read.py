@@ -95,7 +95,7 @@ def test_what_is_left_out_has_its_default(tmp_path):
 def test_every_option_of_the_shell_is_a_key(key, kind, main):
     """Each by its name there; a value of a wrong type is refused, but not as an unknown key."""
     for own in own_options(kind):
-        for flag in own.option.flags:
+        for flag in own.flags:
             name = flag.removeprefix("--")
             if not flag.startswith("--") or name in (main, "seed"):
                 continue

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 from gradio.components import Component
@@ -18,7 +17,7 @@ from fillmask_ui.cluster import LOCAL, RAY, EngineChoice, ray_installed
 from fillmask_ui.evaluation import METRICS, EvaluationConfig
 from fillmask_ui.intervals import Limits
 from fillmask_ui.masking import DEFAULT_SHARES
-from fillmask_ui.options import kind_of, options_of
+from fillmask_ui.options import options_of
 from fillmask_ui.texts import TextChoice
 from fillmask_ui.ui import components
 from fillmask_ui.ui.evaluate.evaluate_form import (
@@ -117,8 +116,8 @@ def option_control(owner: type, name: str, **shown: Any) -> Component:
         name: of its field.
         shown: what to show instead of what the option says.
     """
-    option, kind = options_of(owner)[name], kind_of(get_type_hints(owner)[name])
-    default = next(entry.default for entry in fields(owner) if entry.name == name)
+    option = options_of(owner)[name]
+    kind, default = option.kind, option.default
     own = {"value": default, "label": option.label, "info": option.help}
     if kind in (int, float) and default is None:
         own |= {"value": 0, "info": f"{option.help} 0: not given."}

@@ -13,7 +13,7 @@ from fillmask_ui.evaluation import METRICS, EvaluationConfig
 from fillmask_ui.files import printable
 from fillmask_ui.intervals import Limits
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.options import kind_of, options_of
+from fillmask_ui.options import options_of
 from fillmask_ui.runs import Plan, RunInfo
 from fillmask_ui.texts import TextChoice, TextSource
 from fillmask_ui.texts.reading import files_of
@@ -128,8 +128,8 @@ def _option(owner: type, name: str, value: Any, *, blank: bool) -> Any:
     # A box of its own shows 0 for that; shares share a box, and one of them may be 0.
     if blank and (value is None or (value == 0 and name not in SHARES)):
         return None
-    option, kind = options_of(owner)[name], kind_of(get_type_hints(owner)[name])
-    what = f"the {option.label.lower()}"
+    option = options_of(owner)[name]
+    kind, what = option.kind, f"the {option.label.lower()}"
     if kind is int:
         return _whole(what, value, least=int(option.least or 0))
     return _number(what, value) if kind is float else kind(value)
