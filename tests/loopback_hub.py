@@ -25,51 +25,31 @@ import pytest
 
 _KINDS = {"models": "model", "datasets": "dataset"}
 _XET_TOKEN = "xet-token"
+Files = Mapping[str, bytes]
 
 
 @dataclass
 class Repository:
-    """One published repository.
+    """One published repository."""
 
-    Attributes:
-        kind: `model` or `dataset`.
-        name: `organisation/name`.
-        files: content by path, of each commit.
-        revisions: branch or tag -> commit.
-        gated: whether files are refused as those of a gated repository are.
-    """
-
-    kind: str
-    name: str
-    files: dict[str, dict[str, bytes]] = field(default_factory=dict)
-    revisions: dict[str, str] = field(default_factory=dict)
-    gated: bool = False
+    kind: str  # `model` or `dataset`
+    name: str  # `organisation/name`
+    files: dict[str, Files] = field(default_factory=dict)  # of each commit
+    revisions: dict[str, str] = field(default_factory=dict)  # branch or tag -> commit
+    gated: bool = False  # whether files are refused
 
 
 class LoopbackHub:
-    """The server.
-
-    Attributes:
-        requests: what was asked so far, as `GET /path`.
-        cut_after: drop the connection after so many bytes of a file; None for never.
-        silent: whether to take requests and answer none of them.
-        xet_storage: address that clients are sent to for the content of files, as the real hub
-            sends them to its Xet storage; "" to serve all of it here.
-    """
+    """The server."""
 
     def __init__(self) -> None:
         self._repositories: dict[tuple[str, str], Repository] = {}
-        self.requests: list[str] = []
-        self.cut_after: int | None = None
-        self.silent = False
-        self._stopped = threading.Event()
-        self.xet_storage = ""
-        hub = self
-
-        class Handler(_Handler):
-            server_hub = hub
-
-        self._handler = Handler
+        self.requests: list[str] = []  # `GET /path`
+        self.cut_after: int | None = None  # bytes of a file after which the connection drops
+        self.silent = False  # whether to take requests and answer none
+        self.xet_storage = ""  # where clients fetch content, as the real hub's Xet; "": from here
+        self.stopped = threading.Event()
+        self._handler = type("Handler", (_Handler,), {"hub": self})
         self._port = 0
         self._running = False
 
@@ -83,47 +63,36 @@ class LoopbackHub:
         self._server.daemon_threads = True
         self._port = self._server.server_address[1]
         self._running = True
-        self._stopped.clear()
+        self.stopped.clear()
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
         self._thread.start()
 
     def stop(self) -> None:
         """Refuse connections from now on; more than once does no harm."""
-        if not self._running:
-            return
-        self._running = False
-        self._stopped.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        if self._running:
+            self._running = False
+            self.stopped.set()
+            self._server.shutdown()
+            self._thread.join()
+            self._server.server_close()
 
     def add(
         self,
         name: str,
-        files: Mapping[str, bytes] | Path,
+        files: Files | Path,
         *,
         kind: str = "model",
         revision: str = "main",
         gated: bool = False,
     ) -> str:
-        """Publish files as a new commit that `revision` points to.
-
-        Args:
-            name: `organisation/name`.
-            files: content by path, or a folder.
-            kind: `model` or `dataset`.
-            revision: branch or tag.
-            gated: whether to refuse the files.
+        """Publish files, by path or of a folder, as a new commit that a branch or tag points to.
 
         Returns:
             The commit, 40 hexadecimal digits.
         """
         if isinstance(files, Path):
-            files = {
-                path.relative_to(files).as_posix(): path.read_bytes()
-                for path in sorted(files.rglob("*"))
-                if path.is_file()
-            }
+            paths = [path for path in files.rglob("*") if path.is_file()]
+            files = {path.relative_to(files).as_posix(): path.read_bytes() for path in paths}
         repository = self._repositories.setdefault((kind, name), Repository(kind, name))
         repository.gated = gated
         digest = hashlib.sha1(f"{kind}/{name}".encode())
@@ -163,31 +132,27 @@ def loopback_hub() -> Iterator[LoopbackHub]:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server_hub: LoopbackHub
+    hub: LoopbackHub
 
     def log_message(self, *_: object) -> None:
         """Requests are kept in `hub.requests` instead of on stderr."""
 
-    def do_HEAD(self) -> None:
-        self._answer()
-
     def do_GET(self) -> None:
-        self._answer()
-
-    def do_POST(self) -> None:
-        self._answer()
-
-    def _answer(self) -> None:
-        length = int(self.headers.get("Content-Length") or 0)
-        body = self.rfile.read(length)
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         address = urlsplit(self.path)
         parts = [unquote(part) for part in address.path.strip("/").split("/")]
-        self.server_hub.requests.append(f"{self.command} {unquote(self.path)}")
-        if self.server_hub.silent:
-            self.server_hub._stopped.wait()
-            return
-        if parts[0] == _XET_TOKEN:
-            self._xet_token()
+        self.hub.requests.append(f"{self.command} {unquote(self.path)}")
+        if self.hub.silent:
+            self.hub.stopped.wait()
+        elif parts[0] == _XET_TOKEN:
+            expires = str(int(time.time()) + 3600)
+            self._send(
+                200,
+                b"",
+                Xet_Cas_Url=self.hub.xet_storage,
+                Xet_Access_Token="token",
+                Xet_Token_Expiration=expires,
+            )
         elif parts[0] == "api" and len(parts) > 1 and parts[1] in _KINDS:
             self._api(_KINDS[parts[1]], parts[2:], parse_qs(address.query), body)
         elif "resolve" in parts:
@@ -199,26 +164,31 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._error(404, "EntryNotFound", f"nothing is served at {address.path}")
 
+    do_HEAD = do_POST = do_GET  # noqa: N815 - as the server calls them
+
     def _api(self, kind: str, parts: list[str], query: dict[str, list[str]], body: bytes) -> None:
         verbs = ("revision", "tree", "paths-info")
         at = next((i for i, part in enumerate(parts) if part in verbs), len(parts))
         name, verb = "/".join(parts[:at]), parts[at] if at < len(parts) else "revision"
-        revision = parts[at + 1] if at + 1 < len(parts) else "main"
-        found = self._commit(kind, name, revision)
+        found = self._commit(kind, name, parts[at + 1] if at + 1 < len(parts) else "main")
         if found is None:
             return
         repository, commit = found
         files = repository.files[commit]
+        value: object
+
+        def asks(name: str) -> bool:
+            return query.get(name, ["false"])[0].lower() in ("true", "1")
+
         if verb == "tree":
-            below = "/".join(parts[at + 2 :])
-            recursive = query.get("recursive", ["false"])[0].lower() in ("true", "1")
-            self._json(_tree(files, below, recursive=recursive))
+            value = _tree(files, "/".join(parts[at + 2 :]), recursive=asks("recursive"))
         elif verb == "paths-info":
             fields = json.loads(body) if body.startswith(b"{") else parse_qs(body.decode())
-            self._json(_paths_info(files, fields.get("paths", [])))
+            known = {str(entry["path"]): entry for entry in _tree(files, "", recursive=True)}
+            value = [known[path] for path in fields.get("paths", []) if path in known]
         else:
-            sized = query.get("blobs", ["false"])[0].lower() in ("true", "1")
-            self._json(_information(repository, commit, sized=sized))
+            value = _information(repository, commit, sized=asks("blobs"))
+        self._send(200, json.dumps(value).encode(), "application/json")
 
     def _file(self, kind: str, name: str, revision: str, path: str) -> None:
         found = self._commit(kind, name, revision)
@@ -233,44 +203,24 @@ class _Handler(BaseHTTPRequestHandler):
             self._error(404, "EntryNotFound", f"{path} does not exist in {name}", commit)
             return
         start, end, status = 0, len(content), 200
+        headers = {"Accept-Ranges": "bytes", "ETag": f'"{_object_id(content)}"'}
         asked = self.headers.get("Range", "")
         if asked.startswith("bytes="):
             first, _, last = asked.removeprefix("bytes=").partition("-")
             start = int(first) if first else max(0, len(content) - int(last))
             end = min(len(content), int(last) + 1) if first and last else len(content)
             status = 206
-        part = content[start:end]
-        self.send_response(status)
-        if status == 206:
-            self.send_header("Content-Range", f"bytes {start}-{end - 1}/{len(content)}")
-        self.send_header("Accept-Ranges", "bytes")
-        self.send_header("Content-Type", "application/octet-stream")
-        self.send_header("Content-Length", str(len(part)))
-        self.send_header("ETag", f'"{_object_id(content)}"')
-        self.send_header("X-Repo-Commit", commit)
-        if self.server_hub.xet_storage:
-            self.send_header("X-Xet-Hash", hashlib.sha256(content).hexdigest())
-            self.send_header("X-Xet-Refresh-Route", f"{self.server_hub.endpoint}/{_XET_TOKEN}")
-        self.end_headers()
-        if self.command == "HEAD":
-            return
-        cut = self.server_hub.cut_after
-        if cut is not None and len(part) > cut:
-            self.wfile.write(part[:cut])
-            self.close_connection = True
-            return
-        self.wfile.write(part)
-
-    def _xet_token(self) -> None:
-        self.send_response(200)
-        self.send_header("X-Xet-Cas-Url", self.server_hub.xet_storage)
-        self.send_header("X-Xet-Access-Token", "token")
-        self.send_header("X-Xet-Token-Expiration", str(int(time.time()) + 3600))
-        self.send_header("Content-Length", "0")
-        self.end_headers()
+            headers["Content-Range"] = f"bytes {start}-{end - 1}/{len(content)}"
+        if self.hub.xet_storage:
+            headers["X-Xet-Hash"] = hashlib.sha256(content).hexdigest()
+            headers["X-Xet-Refresh-Route"] = f"{self.hub.endpoint}/{_XET_TOKEN}"
+        headers["X-Repo-Commit"] = commit
+        self._send(
+            status, content[start:end], "application/octet-stream", self.hub.cut_after, **headers
+        )
 
     def _commit(self, kind: str, name: str, revision: str) -> tuple[Repository, str] | None:
-        repository = self.server_hub.find(kind, name)
+        repository = self.hub.find(kind, name)
         if repository is None:
             # The real hub does not tell a missing repository from a private one.
             self._error(401, "RepoNotFound", "Repository not found")
@@ -281,69 +231,52 @@ class _Handler(BaseHTTPRequestHandler):
             return None
         return repository, commit
 
-    def _json(self, value: object) -> None:
-        content = json.dumps(value).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(content)
-
     def _error(self, status: int, code: str, message: str, commit: str = "") -> None:
-        content = json.dumps({"error": message}).encode()
-        self.send_response(status)
-        self.send_header("X-Error-Code", code)
-        self.send_header("X-Error-Message", message)
+        headers = {"X-Error-Code": code, "X-Error-Message": message}
         if commit:
-            self.send_header("X-Repo-Commit", commit)
-        self.send_header("Content-Type", "application/json")
+            headers["X-Repo-Commit"] = commit
+        content = json.dumps({"error": message}).encode()
+        self._send(status, content, "application/json", **headers)
+
+    def _send(
+        self,
+        status: int,
+        content: bytes,
+        kind: str = "text/plain",
+        cut: int | None = None,
+        **headers: str,
+    ) -> None:
+        """A response; names of headers as they are, or `Xet_Cas_Url` for `X-Xet-Cas-Url`."""
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(f"X-{name.replace('_', '-')}" if "_" in name else name, value)
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(content)
+            self.wfile.write(content[:cut])
+            self.close_connection |= cut is not None and len(content) > cut
 
 
 def _object_id(content: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
 
 
-def _entry(path: str, content: bytes) -> dict[str, object]:
-    return {"type": "file", "path": path, "oid": _object_id(content), "size": len(content)}
-
-
-def _folders(files: Mapping[str, bytes]) -> set[str]:
-    return {
-        parent.as_posix()
-        for path in files
-        for parent in Path(path).parents
-        if parent.as_posix() != "."
-    }
-
-
-def _tree(files: Mapping[str, bytes], below: str, *, recursive: bool) -> list[dict[str, object]]:
+def _tree(files: Files, below: str, *, recursive: bool) -> list[dict[str, object]]:
+    folders = {parent.as_posix() for path in files for parent in Path(path).parents} - {"."}
     entries: list[dict[str, object]] = [
         {"type": "directory", "path": folder, "oid": _object_id(folder.encode()), "size": 0}
-        for folder in sorted(_folders(files))
+        for folder in sorted(folders)
     ]
-    entries += [_entry(path, content) for path, content in sorted(files.items())]
+    entries += [
+        {"type": "file", "path": path, "oid": _object_id(content), "size": len(content)}
+        for path, content in sorted(files.items())
+    ]
     prefix = f"{below}/" if below else ""
     inside = [entry for entry in entries if str(entry["path"]).startswith(prefix)]
     if recursive:
         return inside
     return [entry for entry in inside if "/" not in str(entry["path"])[len(prefix) :]]
-
-
-def _paths_info(files: Mapping[str, bytes], paths: list[str]) -> list[dict[str, object]]:
-    folders = _folders(files)
-    found: list[dict[str, object]] = []
-    for path in paths:
-        if path in files:
-            found.append(_entry(path, files[path]))
-        elif path in folders:
-            oid = _object_id(path.encode())
-            found.append({"type": "directory", "path": path, "oid": oid, "size": 0})
-    return found
 
 
 def _information(repository: Repository, commit: str, *, sized: bool) -> dict[str, object]:

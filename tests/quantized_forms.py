@@ -18,7 +18,7 @@ from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8
 from fillmask_ui.onnx_tools.float32_graph import inline_weights, make_whole
 from fillmask_ui.onnx_tools.schemes import write_variant
 
-FORMS = ("dynamic-int8", "int8", "int8-tensor", "qdq", "int4", "fp16", "fused-int8")
+FORMS = ("dynamic-int8", "int8", "int8-tensor", "qdq", "int4", "fp16")
 
 
 def whole(path: Path, root: Path) -> ModelProto:
@@ -74,13 +74,8 @@ class Forms:
         if name == "dynamic-int8":
             return dynamic_int8(self.baseline)
         path = self.folder / f"{name}.onnx"
-        if name == "fused-int8":  # DynamicQuantizeMatMul and the like
-            settings = ort.SessionOptions()
-            settings.optimized_model_filepath = str(path)
-            ort.InferenceSession(self["dynamic-int8"].SerializeToString(), settings)
-        else:
-            with contextlib.redirect_stdout(io.StringIO()):
-                write_variant(name, self.baseline, path, feeds=[feeds(self.baseline)])
+        with contextlib.redirect_stdout(io.StringIO()):
+            write_variant(name, self.baseline, path, feeds=[feeds(self.baseline)])
         return onnx.load(path)
 
 

@@ -23,6 +23,7 @@ from once import Once
 from tiny_tokenizers import SENTENCES as SENTENCES
 from tiny_tokenizers import TOKENIZERS
 
+from fillmask_ui.batching import pad
 from fillmask_ui.protocol import Vocabulary
 
 FAMILIES = (
@@ -37,6 +38,10 @@ FAMILIES = (
     "modernbert",
     "esm",
 )
+THREE = ("bert", "roberta", "xlm-roberta")  # WordPiece, byte-level BPE and Unigram
+OTHERS = tuple(family for family in FAMILIES if family not in THREE)
+# For `parametrize`: three families by default, all with `-m slow`.
+EVERY_FAMILY = [*THREE, *(pytest.param(own, marks=pytest.mark.slow) for own in OTHERS)]
 
 _HIDDEN, _LAYERS, _HEADS, _INNER = 32, 2, 4, 64
 
@@ -54,19 +59,12 @@ def texts_for(family: str, mask: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Batch:
-    """Texts as one padded batch, with a question at each mask.
+    """Texts as one padded batch, with a question at each mask."""
 
-    Attributes:
-        input_ids: int64 [B, T].
-        attention_mask: int64 [B, T].
-        rows: int64 [M].
-        cols: int64 [M].
-    """
-
-    input_ids: np.ndarray
-    attention_mask: np.ndarray
-    rows: np.ndarray
-    cols: np.ndarray
+    input_ids: np.ndarray  # int64 [B, T]
+    attention_mask: np.ndarray  # int64 [B, T]
+    rows: np.ndarray  # int64 [M]
+    cols: np.ndarray  # int64 [M]
 
     def __iter__(self) -> Iterator[np.ndarray]:
         return iter((self.input_ids, self.attention_mask, self.rows, self.cols))
@@ -74,15 +72,9 @@ class Batch:
 
 def batch_of(vocabulary: Vocabulary, texts: Sequence[str]) -> Batch:
     """Encode texts and pad them to the longest."""
-    encodings = [vocabulary.encode(text) for text in texts]
-    shape = (len(texts), max(map(len, encodings)))
-    input_ids = np.full(shape, vocabulary.pad_id, dtype=np.int64)
-    attention_mask = np.zeros(shape, dtype=np.int64)
-    for row, encoding in enumerate(encodings):
-        input_ids[row, : len(encoding)] = encoding.ids
-        attention_mask[row, : len(encoding)] = 1
-    rows, cols = np.nonzero(input_ids == vocabulary.mask_id)
-    return Batch(input_ids, attention_mask, rows, cols)
+    batch = pad([np.array(vocabulary.encode(text).ids) for text in texts], vocabulary.pad_id)
+    rows, cols = np.nonzero(batch.input_ids == vocabulary.mask_id)
+    return Batch(batch.input_ids, batch.attention_mask, rows, cols)
 
 
 class TinyModels:
@@ -136,13 +128,10 @@ def make_model(family: str, folder: Path) -> None:
 
 
 def export_onnx(folder: Path, target: Path | None = None, **changes: Any) -> Path:
-    """Export the folder's model with PyTorch's own exporter.
+    """Export the folder's model with PyTorch's own exporter, by default to onnx/model.onnx.
 
-    Args:
-        folder: in Hugging Face layout.
-        target: the file to write; onnx/model.onnx by default.
-        changes: `inputs` (names), `outputs` (`logits`, `hidden`), `batch` and `length` (fixed
-            sizes instead of free ones), `dtype` of the inputs.
+    `changes` are `inputs` (names), `outputs` (`logits`, `hidden`), `batch` and `length` (fixed
+    sizes instead of free ones), `dtype` of the inputs.
     """
     import torch
     from transformers import AutoModelForMaskedLM, AutoTokenizer
@@ -152,24 +141,19 @@ def export_onnx(folder: Path, target: Path | None = None, **changes: Any) -> Pat
     with quiet():
         model = AutoModelForMaskedLM.from_pretrained(folder).eval()
         tokenizer = AutoTokenizer.from_pretrained(folder)
-    inputs = tuple(changes.get("inputs") or _default_inputs(tokenizer))
+    order = ("input_ids", "attention_mask", "token_type_ids")
+    usual = [name for name in order if name in tokenizer.model_input_names]
+    inputs = tuple(changes.get("inputs") or usual)
     outputs = tuple(changes.get("outputs") or ("logits",))
     shape = (changes.get("batch") or 2, changes.get("length") or 9)
     dtype = changes.get("dtype") or torch.int64
-    example = tuple(
-        torch.ones(shape, dtype=dtype) * (5 if name == "input_ids" else 1)
-        if name != "token_type_ids"
-        else torch.zeros(shape, dtype=dtype)
-        for name in inputs
-    )
-    free = {}
-    if not changes.get("batch"):
-        free[0] = "batch"
-    if not changes.get("length"):
-        free[1] = "tokens"
+    values = {"input_ids": 5, "token_type_ids": 0}
+    example = tuple(torch.full(shape, values.get(name, 1), dtype=dtype) for name in inputs)
+    axes = {0: "batch", 1: "length"}
+    free = {axis: name for axis, name in axes.items() if not changes.get(name)}
 
     class Named(torch.nn.Module):
-        """Takes the inputs in order and returns the outputs asked for."""
+        """Takes the inputs in order and returns the chosen outputs."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -178,9 +162,7 @@ def export_onnx(folder: Path, target: Path | None = None, **changes: Any) -> Pat
         def forward(self, *values: torch.Tensor) -> tuple[torch.Tensor, ...]:
             named = {name: value.long() for name, value in zip(inputs, values, strict=True)}
             result = self.model(**named, output_hidden_states="hidden" in outputs)
-            kept = {"logits": result.logits}
-            if "hidden" in outputs:
-                kept["hidden"] = result.hidden_states[-1]
+            kept = {"logits": result.logits, "hidden": (result.hidden_states or [None])[-1]}
             return tuple(kept[name] for name in outputs)
 
     with quiet():
@@ -195,11 +177,6 @@ def export_onnx(folder: Path, target: Path | None = None, **changes: Any) -> Pat
             dynamo=False,
         )
     return target
-
-
-def _default_inputs(tokenizer: Any) -> tuple[str, ...]:
-    order = ("input_ids", "attention_mask", "token_type_ids")
-    return tuple(name for name in order if name in tokenizer.model_input_names)
 
 
 @contextlib.contextmanager

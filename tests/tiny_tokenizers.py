@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,41 +33,32 @@ ESM_ALPHABET = (
 )
 
 
-@dataclass(frozen=True)
-class _Trained:
-    vocab: Any
-    merges: list[tuple[str, str]]
-
-
 def _word_pieces(specials: list[str]) -> dict[str, int]:
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
     raw = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     raw.normalizer = normalizers.BertNormalizer()
     raw.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    raw.train_from_iterator(
-        SENTENCES,
-        trainers.WordPieceTrainer(vocab_size=300, special_tokens=specials, show_progress=False),
-    )
+    options = {"special_tokens": specials, "show_progress": False}
+    raw.train_from_iterator(SENTENCES, trainers.WordPieceTrainer(vocab_size=300, **options))
     return raw.get_vocab()
 
 
-def _byte_level(specials: list[str]) -> _Trained:
+def _byte_level(specials: list[str]) -> dict[str, Any]:
+    """Vocabulary and merges."""
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    raw.train_from_iterator(
-        SENTENCES,
-        trainers.BpeTrainer(
-            vocab_size=420,
-            special_tokens=specials,
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-            show_progress=False,
-        ),
+    trainer = trainers.BpeTrainer(
+        vocab_size=420,
+        special_tokens=specials,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
     )
+    raw.train_from_iterator(SENTENCES, trainer)
     model = json.loads(raw.to_str())["model"]
-    return _Trained(model["vocab"], [tuple(pair) for pair in model["merges"]])
+    return {"vocab": model["vocab"], "merges": [tuple(pair) for pair in model["merges"]]}
 
 
 def _unigram(specials: list[str], unk: str) -> list[tuple[str, float]]:
@@ -76,12 +66,10 @@ def _unigram(specials: list[str], unk: str) -> list[tuple[str, float]]:
 
     raw = Tokenizer(models.Unigram())
     raw.pre_tokenizer = pre_tokenizers.Metaspace()
-    raw.train_from_iterator(
-        SENTENCES,
-        trainers.UnigramTrainer(
-            vocab_size=200, special_tokens=specials, unk_token=unk, show_progress=False
-        ),
+    trainer = trainers.UnigramTrainer(
+        vocab_size=200, special_tokens=specials, unk_token=unk, show_progress=False
     )
+    raw.train_from_iterator(SENTENCES, trainer)
     vocab = json.loads(raw.to_str())["model"]["vocab"]
     return [(token, score) for token, score in vocab]
 
@@ -107,33 +95,27 @@ def _roberta_tokenizer() -> Any:
     from transformers import RobertaTokenizer
 
     trained = _byte_level(_ROBERTA_SPECIALS)
-    return RobertaTokenizer(
-        vocab=trained.vocab, merges=trained.merges, mask_token=_mask("<mask>"), model_max_length=64
-    )
+    return RobertaTokenizer(**trained, mask_token=_mask("<mask>"), model_max_length=64)
 
 
 def _xlm_roberta_tokenizer() -> Any:
     from transformers import XLMRobertaTokenizer
 
-    return XLMRobertaTokenizer(
-        vocab=_unigram(_ROBERTA_SPECIALS, "<unk>"), mask_token=_mask("<mask>"), model_max_length=64
-    )
+    vocab = _unigram(_ROBERTA_SPECIALS, "<unk>")
+    return XLMRobertaTokenizer(vocab=vocab, mask_token=_mask("<mask>"), model_max_length=64)
 
 
 def _albert_tokenizer() -> Any:
     from transformers import AlbertTokenizer
 
-    specials = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
-    return AlbertTokenizer(
-        vocab=_unigram(specials, "<unk>"), mask_token=_mask("[MASK]"), model_max_length=64
-    )
+    vocab = _unigram(["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"], "<unk>")
+    return AlbertTokenizer(vocab=vocab, mask_token=_mask("[MASK]"), model_max_length=64)
 
 
 def _deberta_tokenizer() -> Any:
     from transformers import DebertaV2Tokenizer
 
-    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    return DebertaV2Tokenizer(vocab=_unigram(specials, "[UNK]"), model_max_length=64)
+    return DebertaV2Tokenizer(vocab=_unigram(_BERT_SPECIALS, "[UNK]"), model_max_length=64)
 
 
 def _mpnet_tokenizer() -> Any:
@@ -147,8 +129,7 @@ def _modernbert_tokenizer() -> Any:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
-    trained = _byte_level(_BERT_SPECIALS)
-    raw = Tokenizer(models.BPE(vocab=trained.vocab, merges=trained.merges))
+    raw = Tokenizer(models.BPE(**_byte_level(_BERT_SPECIALS)))
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     raw.decoder = decoders.ByteLevel()
     raw.post_processor = processors.TemplateProcessing(

@@ -1,7 +1,7 @@
 """Models from the Hugging Face hub and its local cache; the only file that imports the client.
 
-Only what is needed is fetched: config, tokenizer and one form of the weights, never pickles and
-never code. Without network a model that is in the cache still loads.
+Only config, tokenizer and one form of the weights are fetched, never pickles and never code.
+Without a network a model in the cache still loads.
 """
 
 import glob
@@ -23,16 +23,18 @@ from fillmask_ui.models.loading_progress import LoadProgress, ProgressCallback
 from fillmask_ui.models.model_choice import Reference
 from fillmask_ui.models.runtimes import RUNTIMES, Weights, pick_weights
 
-logging.set_verbosity(logging.CRITICAL)  # what fails arrives as an exception too
+logging.set_verbosity(logging.CRITICAL)  # failures arrive as exceptions too
 
 
 def fetch_model(
     parsed: Reference, runtime: str, onnx_file: str | None, report: ProgressCallback
 ) -> layout.ModelFiles:
     """The files of a model on the hub, from the cache if they are there."""
-    folder = _fetch(
-        parsed, lambda names: pick_weights(parsed.name, names, runtime, onnx_file), report
-    )
+
+    def pick(names: list[str]) -> Weights:
+        return pick_weights(parsed.name, names, runtime, onnx_file)
+
+    folder = _fetch(parsed, pick, report)
     found = layout.files_in_folder(parsed.name, folder, runtime, onnx_file)
     return replace(found, commit=folder.name)
 
@@ -59,19 +61,14 @@ def cached_models() -> dict[str, tuple[Path, int]]:
     found = {}
     for repository in repositories:
         for own in repository.revisions if repository.repo_type == "model" else ():
-            if _is_masked_lm(own.snapshot_path):
-                at = "" if "main" in own.refs else f"@{min(own.refs, default=own.commit_hash)}"
-                found[repository.repo_id + at] = own.snapshot_path, own.size_on_disk
+            folder = own.snapshot_path
+            with suppress(ModelError):
+                with suppress(OptionError):  # one of several ONNX files has to be chosen
+                    layout.files_in_folder(folder.name, folder)
+                if layout.read_config(folder).is_masked_lm and layout.has_tokenizer(folder):
+                    at = "" if "main" in own.refs else f"@{min(own.refs, default=own.commit_hash)}"
+                    found[repository.repo_id + at] = folder, own.size_on_disk
     return dict(sorted(found.items()))
-
-
-def _is_masked_lm(folder: Path) -> bool:
-    try:
-        with suppress(OptionError):  # one of several ONNX files has to be chosen
-            layout.files_in_folder(folder.name, folder)
-        return layout.read_config(folder).is_masked_lm and layout.has_tokenizer(folder)
-    except ModelError:
-        return False
 
 
 def _fetch(
@@ -81,21 +78,20 @@ def _fetch(
 
     If the hub does not answer it is the one in the cache, if it has these.
     """
+    report(LoadProgress("download", f"asking the hub for {parsed.name}"))
     with _explained(parsed):
-        report(LoadProgress("download", f"asking the hub for {parsed.name}"))
-        repository, revision = parsed.hub_id, parsed.revision
         try:
             info = HfApi().model_info(
-                repository, revision=revision, files_metadata=True, timeout=10.0
+                parsed.hub_id, revision=parsed.revision, files_metadata=True, timeout=10.0
             )
         except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError):
             raise
         except (errors.HTTPError, OSError):
             with suppress(errors.LocalEntryNotFoundError, ModelError):
-                # Of the files one is named, as the client wants all that are in the repository.
+                # With a named file; by default the client wants all that are in the repository.
                 cached = snapshot_download(
-                    repository,
-                    revision=revision,
+                    parsed.hub_id,
+                    revision=parsed.revision,
                     local_files_only=True,
                     allow_patterns="config.json",
                 )
@@ -103,41 +99,30 @@ def _fetch(
                 return Path(cached)
             raise
         sizes = {one.rfilename: one.size or 0 for one in info.siblings or ()}
-        first = {
-            own: size
-            for own, size in sizes.items()
-            if own == "config.json" or layout.TOKENIZER.fullmatch(own)
-        }
         weights = pick(sorted(sizes))
-        if weights is None:
-            return _download(parsed, revision, first, 0, report)
-        runtime = RUNTIMES[weights.runtime]
-        runtime.need(parsed.name)  # before anything large is fetched for it
-        first[weights.file] = sizes[weights.file]
-        folder = _download(parsed, revision, first, 0, report)
-        beside = posixpath.dirname(weights.file)
-        names = runtime.needed_beside(folder / weights.file)
-        paths = {posixpath.normpath(posixpath.join(beside, name)) for name in names}
-        if more := {path: sizes[path] for path in paths & sizes.keys()}:
-            # By commit, so that both are of one state of the repository.
-            _download(parsed, folder.name, more, sum(first.values()), report)
+        first = {own for own in sizes if own == "config.json" or layout.TOKENIZER.fullmatch(own)}
+        if weights is not None:
+            RUNTIMES[weights.runtime].need(parsed.name)  # before anything large is fetched for it
+            first.add(weights.file)
+        folder = _download(parsed, parsed.revision, {own: sizes[own] for own in first}, report)
+        if weights is not None:
+            beside = posixpath.dirname(weights.file)
+            names = RUNTIMES[weights.runtime].needed_beside(folder / weights.file)
+            paths = {posixpath.normpath(posixpath.join(beside, name)) for name in names}
+            if more := {path: sizes[path] for path in paths & sizes.keys()}:
+                # By commit, so that both are of one state of the repository.
+                _download(parsed, folder.name, more, report)
         return folder
 
 
 def _download(
-    parsed: Reference,
-    revision: str | None,
-    sizes: Mapping[str, int],
-    begun: int,
-    report: ProgressCallback,
+    parsed: Reference, revision: str | None, sizes: Mapping[str, int], report: ProgressCallback
 ) -> Path:
-    """The snapshot folder of a revision, with these files among others.
+    """The snapshot folder of a revision, with files among others, whose bytes are `sizes`.
 
-    `revision` is a commit, or a branch or tag, which the cache then remembers for offline use;
-    `sizes` are bytes by name, and `begun` those that were fetched of this model before.
+    `revision` is a commit, or a branch or tag, which the cache then remembers for offline use.
     """
-    total = begun + sum(sizes.values())
-    lock = threading.Lock()
+    total, lock = sum(sizes.values()), threading.Lock()
     byte_bars: list[tqdm] = []
 
     def say(done: float) -> None:
@@ -160,7 +145,7 @@ def _download(
         def update(self, n: float | None = 1) -> None:
             with lock:
                 self.n += n or 0
-                say(min(begun + max((bar.n for bar in byte_bars), default=0), total))
+                say(min(max((bar.n for bar in byte_bars), default=0), total))
 
     names = list(map(glob.escape, sizes))
     folder = snapshot_download(
@@ -172,32 +157,36 @@ def _download(
 
 @contextmanager
 def _explained(parsed: Reference) -> Iterator[None]:
-    """What the client raises, in words that a user can act on."""
+    """Errors of the client in words that a user can act on."""
     where = f"{parsed.hub_id} on the hub"
     try:
         yield
     except errors.HFValidationError as error:
         raise OptionError(f"{parsed.name!r} is not a hub id: {error}") from error
+    except errors.GatedRepoError as error:
+        raise ModelError(f"{where} is gated: accept its terms, then: hf auth login") from error
+    except errors.RepositoryNotFoundError as error:
+        raise ModelError(
+            f"there is no {where}, or it is private: check the spelling, or log in with: "
+            f"hf auth login; {_at_hand()}"
+        ) from error
+    except errors.RevisionNotFoundError as error:
+        raise ModelError(
+            f"{where} has no revision {parsed.revision!r}: give a branch, tag or commit"
+        ) from error
     # Xet downloads raise a bare RuntimeError; a wrong address or token is a ValueError.
     except (errors.HTTPError, OSError, RuntimeError, ValueError) as error:
-        names = ["embedded", "embedded:int8"]
-        with suppress(ModelError):
-            names += cached_models()
-        at_hand = f"at hand without network: {', '.join(names)}, and any folder or .onnx file"
-        if isinstance(error, errors.GatedRepoError):
-            said = f"{where} is gated: accept its terms, then: hf auth login"
-        elif isinstance(error, errors.RepositoryNotFoundError):
-            said = (
-                f"there is no {where}, or it is private: check the spelling, or log in with: "
-                f"hf auth login; {at_hand}"
-            )
-        elif isinstance(error, errors.RevisionNotFoundError):
-            said = f"{where} has no revision {parsed.revision!r}: give a branch, tag or commit"
-        else:
-            why = f"the hub cannot be reached or broke off ({first_line(error, 200)})"
-            if isinstance(error, errors.OfflineModeIsEnabled):
-                why = "HF_HUB_OFFLINE is set, so nothing is fetched"
-            wanted = parsed.hub_id + (f" at {parsed.revision}" if parsed.revision else "")
-            said = f"{wanted} is not complete in the local cache, and {why}; {at_hand}"
-            raise NetworkError(said) from error
-        raise ModelError(said) from error
+        why = f"the hub cannot be reached or broke off ({first_line(error, 200)})"
+        if isinstance(error, errors.OfflineModeIsEnabled):
+            why = "HF_HUB_OFFLINE is set, so nothing is fetched"
+        wanted = parsed.hub_id + (f" at {parsed.revision}" if parsed.revision else "")
+        raise NetworkError(
+            f"{wanted} is not complete in the local cache, and {why}; {_at_hand()}"
+        ) from error
+
+
+def _at_hand() -> str:
+    names = ["embedded", "embedded:int8"]
+    with suppress(ModelError):
+        names += cached_models()
+    return f"at hand without network: {', '.join(names)}, and any folder or .onnx file"

@@ -1,4 +1,4 @@
-"""`load_model`: from a reference to a model that is checked and ready; what is at hand for it."""
+"""`load_model`: from a reference to a model that is checked and ready; the models at hand."""
 
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -29,12 +29,12 @@ def load_model(
 ) -> MaskedLM:
     """Load a masked language model, the embedded one by default, and check that it is one.
 
-    The options are those of `ModelChoice`, and `on_progress` is that of `load_choice`. The model
-    ran a probe: its logits are as wide as the vocabulary and not NaN.
+    The options are those of `ModelChoice`, and `on_progress` that of `load_choice`. The model has
+    run a probe: its logits are as wide as the vocabulary and not NaN.
 
     Raises:
         ModelError: if it cannot be found, read or run, or is no masked language model.
-        OptionError: for a value of an option that is not known here.
+        OptionError: for an unknown value of an option.
         NetworkError: if it has to be fetched and cannot be.
 
     >>> model = load_model()
@@ -68,35 +68,41 @@ def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None
     report = on_progress or silent
     parsed = parse_reference(choice.reference)
     files = _find(parsed, choice, report)
-    RUNTIMES[files.runtime].need(files.name)
+    runtime, name, folder = RUNTIMES[files.runtime], files.name, files.tokenizer
+    runtime.need(name)
     if choice.tokenizer is not None:
-        if parsed.kind != "file" and files.tokenizer is not None:
+        if parsed.kind != "file" and folder is not None:
             raise OptionError(
                 "--model-id names the tokenizer of an .onnx file; "
                 "name the model itself with --model"
             )
-        files = replace(files, tokenizer=_find_tokenizer(choice.tokenizer, report))
-    if files.tokenizer is None:
+        named = parse_reference(choice.tokenizer)
+        folder = named.path or asset("model")
+        if named.kind == "hub":
+            from fillmask_ui.models.hub_models import fetch_tokenizer
+
+            folder = fetch_tokenizer(named, report)
+    if folder is None:
         raise ModelError(
-            f"{files.name} has no tokenizer beside it: name its folder or hub id with "
+            f"{name} has no tokenizer beside it: name its folder or hub id with "
             "--tokenizer (tokenizer=)"
         )
-    config = layout.read_config(files.folder, files.weights[0].parent, files.tokenizer)
-    config.refuse_other_tasks(files.name)
+    config = layout.read_config(files.folder, files.weights[0].parent, folder)
+    config.refuse_other_tasks(name)
 
     from fillmask_ui.models.vocabulary import load_own_vocabulary, load_vocabulary
 
-    report(LoadProgress("tokenizer", f"reading the tokenizer of {files.name}"))
-    read_vocabulary = partial(load_vocabulary, files.tokenizer, files.name)
+    reading = partial(load_vocabulary, folder, name)
     if parsed.kind == "embedded":
-        read_vocabulary = partial(load_own_vocabulary, files.tokenizer)
-    report(LoadProgress("weights", f"reading the weights of {files.name}"))
-    model: MaskedLM = RUNTIMES[files.runtime].open(files, read_vocabulary, config, choice)
+        reading = partial(load_own_vocabulary, folder)
+    for step in ("tokenizer", "weights"):
+        report(LoadProgress(step, f"reading the {step} of {name}"))
+    model: MaskedLM = runtime.open(files, reading, config, choice)
     return model
 
 
 def _find(parsed: Reference, choice: ModelChoice, report: ProgressCallback) -> layout.ModelFiles:
-    """The files that a reference and the options beside it mean; an OptionError if they differ."""
+    """The files that a reference and its options mean; an OptionError if they contradict."""
     runtime = parsed.implied.get("runtime", choice.runtime)
     if choice.runtime not in ("auto", runtime):
         raise OptionError(f"{parsed.name} runs on {runtime}, not on {choice.runtime}")
@@ -121,24 +127,15 @@ def _find(parsed: Reference, choice: ModelChoice, report: ProgressCallback) -> l
     return layout.files_in_folder(parsed.name, folder, runtime, onnx_file)
 
 
-def _find_tokenizer(wanted: str, report: ProgressCallback) -> Path:
-    parsed = parse_reference(wanted)
-    if parsed.kind != "hub":
-        return parsed.path or asset("model")
-    from fillmask_ui.models.hub_models import fetch_tokenizer
-
-    return fetch_tokenizer(parsed, report)
-
-
 @dataclass(frozen=True)
 class AvailableModel:
     """A model that loads without network."""
 
-    reference: str  # what to give to `load_model`
+    reference: str  # for `load_model`
     runtimes: tuple[str, ...]  # keys of `RUNTIMES`, the default first
     size_bytes: int  # on disk: of the weights that it reads, of a cached one of all its files
     where: str  # `embedded` or `local cache`
-    note: str = ""  # what a reader should know; "" for nothing
+    note: str = ""
 
 
 _INT8_NOTE = "smaller and faster; its numbers differ a little and may depend on the CPU"
@@ -166,21 +163,17 @@ def available_models() -> tuple[AvailableModel, ...]:
         names = layout.names_in(folder)
         own = tuple(runtime for runtime, row in RUNTIMES.items() if row.among(names))
         models.append(AvailableModel(reference, own, size, "local cache"))
-    return tuple(map(_with_need, models))
-
-
-def _with_need(model: AvailableModel) -> AvailableModel:
-    """Noted where none of its runtimes is installed."""
-    rows = [RUNTIMES[runtime] for runtime in model.runtimes]
-    if any(row.is_installed for row in rows):
-        return model
-    needed = " or ".join(f"{row.title}: pip install '{row.install}'" for row in rows)
-    return replace(model, note=f"needs {needed}")
+    for number, model in enumerate(models):
+        rows = [RUNTIMES[runtime] for runtime in model.runtimes]
+        if not any(row.is_installed for row in rows):
+            needed = " or ".join(f"{row.title}: pip install '{row.install}'" for row in rows)
+            models[number] = replace(model, note=f"needs {needed}")
+    return tuple(models)
 
 
 @cache
 def _embedded_bytes(file: str) -> int:
-    """Of the weights that a file of the embedded model holds or refers to."""
+    """Size of the weights that a file of the embedded model holds or refers to."""
     from fillmask_ui.models.onnx_graph import read_graph
 
     folder = asset("model")

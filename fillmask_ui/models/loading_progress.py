@@ -1,4 +1,4 @@
-"""What is told while a model loads: our own steps, and not what libraries say to developers."""
+"""Progress of loading a model, without the messages that libraries have for developers."""
 
 import os
 import warnings
@@ -14,8 +14,8 @@ class LoadProgress:
 
     stage: str  # `download`, `tokenizer` or `weights`
     message: str  # the step in words, for a status line
-    done_bytes: int | None = None  # fetched so far; None if nothing is counted
-    total_bytes: int | None = None  # to fetch; None if that is unknown
+    done_bytes: int | None = None  # fetched so far, where bytes are counted
+    total_bytes: int | None = None  # to fetch, where known
 
     @property
     def fraction(self) -> float | None:
@@ -33,18 +33,18 @@ def silent(_: LoadProgress) -> None:
 
 
 _LOCK, _RESTORE = Lock(), ExitStack()
-_INSIDE: list[bool] = []  # one for each thread
+_INSIDE: list[bool] = []  # one entry for each thread inside
 
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """No warnings, advice or progress bars of transformers inside `with` this.
+    """Without progress bars, advice and warnings of transformers.
 
     These are settings of the process: the first thread inside changes them, the last restores.
     """
     with _LOCK:
         if not _INSIDE:
-            # Read when it is first imported: no advice such as "PyTorch was not found".
+            # Read at the first import: no advice such as "PyTorch was not found".
             os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
             from transformers.utils import logging
 
@@ -54,7 +54,7 @@ def quiet_transformers() -> Iterator[None]:
                 _RESTORE.callback(logging.enable_progress_bar)
                 logging.disable_progress_bar()
             _RESTORE.enter_context(warnings.catch_warnings())
-            warnings.simplefilter("ignore")  # of what it will no longer read one day
+            warnings.simplefilter("ignore")  # of coming changes
         _INSIDE.append(True)
     try:
         yield

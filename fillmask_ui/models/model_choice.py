@@ -1,6 +1,4 @@
-"""How a model is asked for: its reference and options, the same on the page, in a shell and in
-run.json; and which kind of thing a reference names.
-"""
+"""Which model to load: a reference and options, the same on the page, in shells and in run.json."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +13,7 @@ from fillmask_ui.options import check_options, option
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """The options that choose a model, as given; what `check_options` refuses is an OptionError."""
+    """A reference and the options of loading; an OptionError for values that are not allowed."""
 
     reference: str = option(
         "embedded",
@@ -34,22 +32,21 @@ class ModelChoice:
     onnx_file: str | None = option(  # relative to the folder or to its `onnx/`
         None, "Which ONNX file of a folder or hub id.", label="ONNX file", metavar="NAME"
     )
-    # `auto`: the first that there is a file for
-    runtime: str = option(
+    runtime: str = option(  # `auto`: the first with a file
         "auto", f"What runs it: auto, {', '.join(RUNTIMES)}.", choices=("auto", *RUNTIMES)
     )
     provider: str | None = option(None, "ONNX Runtime execution provider, such as CPU or CUDA.")
     device: str | None = option(None, "PyTorch device, such as cpu or cuda:0.")
     dtype: str | None = option(None, "PyTorch weights: float32, float16 or bfloat16.")
-    # None for all cores; calls at a time share them on PyTorch
+    # None for all cores; on PyTorch concurrent calls share them
     threads: int | None = option(None, "Threads that the model computes with.", least=1)
     graph_optimization: str = option(
         "all",
         "What ONNX Runtime fuses: all, extended, basic or none. Numbers of int8 depend on it.",
         choices=("all", "extended", "basic", "none"),
     )
-    # of ONNX Runtime, `session.x64quantprecision`: sums of products of bytes in 32 bits instead of
-    # 16, in which they saturate; `auto` where the CPU has no instruction that does so anyway
+    # `session.x64quantprecision` of ONNX Runtime: sums of products of bytes in 32 bits instead of
+    # 16, in which they saturate; `auto`: where the CPU has no instruction that does so anyway
     x64_quant_precision: str = option(
         "auto",
         "Exact products of bytes on x86: auto (on where they would saturate), on or off.",
@@ -77,7 +74,7 @@ class ModelChoice:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "ModelChoice":
-        """The inverse of `to_dict`; what is missing has its default."""
+        """The inverse of `to_dict`, with defaults for missing values."""
         return cls(**{own.name: values[own.name] for own in fields(cls) if own.name in values})
 
     def given(self) -> dict[str, Any]:
@@ -86,14 +83,13 @@ class ModelChoice:
         return {name: value for name, value in asdict(self).items() if value != plain[name]}
 
 
-# What a reference stands for beside the model: of `embedded:` by what follows, of a folder by the
-# name of a file in it.
+# Options implied by the part of a reference behind `embedded:`, or by the name of a file.
 _VARIANTS: dict[str, dict[str, str]] = {
     "": {},
     "int8": {"runtime": "onnx", "onnx_file": "onnx/model_int8.onnx"},
     "torch": {"runtime": "torch"},
 }
-_IN_FOLDERS: dict[str, dict[str, str]] = {
+_IN_FOLDERS = {
     "config.json": {},
     WEIGHTS: {"runtime": "torch"},
     INDEX: {"runtime": "torch"},
@@ -102,7 +98,6 @@ _IN_FOLDERS: dict[str, dict[str, str]] = {
 _HUB_ID = re.compile(
     r"(?P<id>[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?)(?:@(?P<revision>[^\s@]+))?"
 )
-_LONGEST_HUB_ID = 96
 
 
 @dataclass(frozen=True)
@@ -110,9 +105,9 @@ class Reference:
     """A parsed reference."""
 
     kind: str  # `embedded`, `folder`, `file` or `hub`
-    name: str  # what signatures and messages call it: as written, or the path without `~`
-    path: Path | None = None  # of a folder or file, else None
-    hub_id: str = ""  # `organisation/name`, else ""
+    name: str  # in signatures and messages: as written, or the path without `~`
+    path: Path | None = None  # of a folder or file
+    hub_id: str = ""  # `organisation/name`
     revision: str | None = None  # branch, tag or commit on the hub; None for its default
     implied: Mapping[str, str] = field(default_factory=dict)  # options of `ModelChoice`
 
@@ -120,8 +115,11 @@ class Reference:
 def parse_reference(reference: str | Path | None) -> Reference:
     """Tell apart the embedded model (also None), folders, files and names on the hub.
 
-    What exists on disk wins over a name on the hub; what is neither is a ModelError. `config.json`
-    and `model.safetensors` stand for their folder.
+    What exists on disk wins over a name on the hub. `config.json` and `model.safetensors` stand for
+    their folder.
+
+    Raises:
+        ModelError: for anything else.
 
     >>> parse_reference("org/model@v1.0").revision
     'v1.0'
@@ -153,7 +151,7 @@ def parse_reference(reference: str | Path | None) -> Reference:
             "the tokenizer and the weights"
         )
     match = _HUB_ID.fullmatch(name)
-    if match and not name.endswith(".onnx") and len(match["id"]) <= _LONGEST_HUB_ID:
+    if match and not name.endswith(".onnx"):
         return Reference("hub", name, hub_id=match["id"], revision=match["revision"])
     raise ModelError(
         f"no such model: {name[:200]!r} is no existing folder or .onnx file, and no hub id "

@@ -31,7 +31,7 @@ class ModelFiles:
 def files_in_folder(
     name: str, folder: Path, runtime: str = "auto", onnx_file: str | None = None
 ) -> ModelFiles:
-    """What a folder in Hugging Face layout holds for a runtime; errors as of `pick_weights`."""
+    """The files of a folder in Hugging Face layout for a runtime; errors as of `pick_weights`."""
     names = names_in(folder)
     picked = pick_weights(name, names, runtime, onnx_file)
     weights = index_parts(folder / picked.file) or {picked.file}
@@ -80,7 +80,7 @@ _OTHER_TASKS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 class ModelConfig:
     """The part of a Hugging Face `config.json` that this project uses."""
 
-    raw: dict[str, Any] = field(default_factory=dict)  # the whole file; empty if there is none
+    raw: dict[str, Any] = field(default_factory=dict)  # the whole file; empty without one
 
     def _count(self, key: str, least: int) -> int | None:
         value = self.raw.get(key)
@@ -91,9 +91,9 @@ class ModelConfig:
         return str(self.raw.get("model_type") or "unknown")
 
     @property
-    def architectures(self) -> tuple[str, ...]:
+    def architectures(self) -> list[str]:
         names = self.raw.get("architectures")
-        return tuple(map(str, names)) if isinstance(names, list) else ()
+        return [*map(str, names)] if isinstance(names, list) else []
 
     @property
     def is_masked_lm(self) -> bool:
@@ -113,7 +113,7 @@ class ModelConfig:
 
     @property
     def usable_positions(self) -> int | None:
-        """Longest text in tokens that the position table serves; None if none is named."""
+        """Longest text in tokens that the position table serves, if it has a size."""
         rows = self._count("max_position_embeddings", self.first_position + 1)
         return None if rows is None else rows - self.first_position
 
@@ -130,9 +130,7 @@ class ModelConfig:
 def read_config(*folders: Path) -> ModelConfig:
     """The first `config.json` in the folders; empty if none has one."""
     path = next(filter(Path.is_file, (folder / "config.json" for folder in folders)), None)
-    if path is None:
-        return ModelConfig()
-    return ModelConfig(_read_object(path))
+    return ModelConfig() if path is None else ModelConfig(_read_object(path))
 
 
 def _read_object(path: Path) -> dict[str, Any]:

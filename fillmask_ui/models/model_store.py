@@ -15,11 +15,10 @@ from fillmask_ui.protocol import MaskedLM
 if TYPE_CHECKING:
     import numpy as np
 
-# Calls of a model that run at a time: while one is between two products of matrices, the other
-# keeps the processor busy.
+# Concurrent calls of a model: while one is between two matrix products, the other computes.
 AT_A_TIME = 2
-# Of a batch: most tokens B x T, most logits M x V (16 MB), and most that a text is filled up to,
-# relative to its own length. A call that is larger by itself runs by itself.
+# Limits of a joined batch: tokens B x T, logits M x V (16 MB), and padded length relative to a
+# text's own. A larger call runs by itself.
 MAX_TOKENS = 512
 MAX_LOGITS = 4_000_000
 MAX_PADDING = 1.5
@@ -28,8 +27,8 @@ MAX_PADDING = 1.5
 class ModelStore:
     """Models by their choice, at most `max_bytes` of them together; safe from many threads.
 
-    The least recently used is dropped first, and lives on as long as somebody still uses it. The
-    one loaded last always stays. `loader` is called as `load_choice` is.
+    The least recently used is dropped first, and lives on while somebody uses it. The one loaded
+    last always stays. `loader` is called as `load_choice` is.
     """
 
     def __init__(
@@ -37,7 +36,7 @@ class ModelStore:
     ) -> None:
         self.max_bytes, self._loader = max_bytes, loader
         self._lock = threading.Lock()
-        # The least recently used first; those that still load are not done.
+        # The least recently used first; those still loading are not done.
         self._models: dict[ModelChoice, Future[MaskedLM]] = {}
 
     def get(
@@ -45,8 +44,8 @@ class ModelStore:
     ) -> MaskedLM:
         """The model of a choice or a reference, loaded if it is not held.
 
-        Threads that ask for the same model at a time wait for one load, whose progress only the
-        first hears of. If it fails each of them gets its error, and the next call tries again.
+        Threads that want the same model wait for one load, whose progress only the first hears. If
+        it fails, each of them gets the error, and the next call tries again.
         """
         if isinstance(choice, str):
             choice = ModelChoice(choice.strip())
@@ -80,28 +79,26 @@ def _memory_bytes(model: MaskedLM) -> int:
 
 
 class _Call:
-    """What one thread asks, and its answer: float32 [M, V], or what the model raised."""
+    """A thread's call, and its answer: float32 [M, V], or what the model raised."""
 
     def __init__(self, ids: np.ndarray, mask: np.ndarray, rows: np.ndarray, cols: np.ndarray):
         self.input_ids, self.attention_mask, self.rows, self.cols = ids, mask, rows, cols
-        # Here, so that arrays of a wrong shape are an error of the thread that brings them.
-        self.texts, self.length = ids.shape
+        self.texts, self.length = ids.shape  # a wrong shape fails in the calling thread
         self.answer: Any = None
 
 
 class SharedModel:
     """`MaskedLM` over a loaded one, for callers in many threads.
 
-    A call that finds the model free runs at once. Those that come meanwhile are put together when
-    it ends, where their lengths are alike enough that padding costs less than the batch saves.
-    Logits are those of the model itself within the rounding of float32.
+    A call that finds the model free runs at once. Those that come meanwhile are joined when it
+    ends, if their lengths are alike enough that padding costs less than the batch saves. Logits are
+    those of the model itself within the rounding of float32.
     """
 
     def __init__(self, model: MaskedLM) -> None:
         self.model = model
         self.vocabulary, self.signature = model.vocabulary, model.signature
         self.max_tokens = model.max_tokens
-        # Nothing is gained where the model takes a batch apart.
         self._joins = not getattr(model, "runs_alone", False)
         self._changed = threading.Condition()
         self._waiting: list[_Call] = []  # the oldest first
@@ -138,7 +135,7 @@ class SharedModel:
         return answer
 
     def _take(self, call: _Call) -> list[_Call]:
-        """The call with those that wait and go with it, the most alike first, to be run now."""
+        """The call and the waiting ones to run with it, the most alike first."""
         together, width = [call], self.signature.vocabulary_size
         for other in sorted(self._waiting[1:], key=lambda one: abs(one.length - call.length)):
             trial = [*together, other]
@@ -154,13 +151,13 @@ class SharedModel:
         return together
 
     def _run(self, calls: Sequence[_Call]) -> None:
-        """Answer calls by one batch; if that fails, by one each, so that no error is another's."""
+        """Answer calls by one batch; if that fails, one by one, each with its own error."""
         try:
             logits, start = self.model.logits_at(*_joined(calls, self.vocabulary.pad_id)), 0
             for call in calls:
                 call.answer = logits[start : start + len(call.rows)]
                 start += len(call.rows)
-        except BaseException as error:  # noqa: BLE001 - the thread that asked raises it again
+        except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
             for call in calls:
                 if len(calls) > 1 and isinstance(error, Exception):
                     self._run([call])
@@ -169,7 +166,7 @@ class SharedModel:
 
 
 def _joined(calls: Sequence[_Call], pad_id: int) -> tuple[np.ndarray, ...]:
-    """The arguments of one `logits_at` for the texts of all calls, in order."""
+    """Arguments of one `logits_at` for the texts of all calls."""
     import numpy as np  # not at the top: commands that load no model do without
 
     from fillmask_ui.batching import pad

@@ -2,11 +2,10 @@
 
 Weights may lie outside the graph's own file ("external data"), such as in the `model.safetensors`
 one level above `onnx/`. ONNX Runtime refuses those outside the directory of the graph, so it gets
-the graph as bytes, with locations relative to a folder. Nothing outside the model's folder is ever
-read.
+the graph as bytes, with locations relative to a folder. Nothing outside the model's folder is read.
 
-A graph that was cut down to the asked positions is kept in the user's cache, without its weights,
-which stay where they are; a model that was loaded once loads again without being parsed.
+A graph cut to the asked positions is kept in the user's cache, without its weights, so that the
+next load neither parses the file nor imports onnx.
 """
 
 import hashlib
@@ -37,10 +36,10 @@ class GraphSource:
     weights_folder: Path  # what external locations in `content` are relative to
     precision: str  # `float32`, `float16`, `bfloat16`, `int8` or `int4`, of the stored weights
     parameters: int | None  # number of weights; None for quantized graphs, where scales mix in
-    scales_by_call: bool  # whether activations are quantized by what happens to be in a call
+    scales_by_call: bool  # whether the scales of activations depend on all that is in a call
     size_bytes: int  # of the file, and of what it refers to in others
-    logits: str = ""  # what the file calls the output with the logits, once that is known
-    width: int = 0  # V, once that is known
+    logits: str = ""  # name of the output with the logits, once known
+    width: int = 0  # V, once known
     logit_bytes: int = 0  # of one logit, where those of all positions are computed
 
 
@@ -61,12 +60,12 @@ class Homes:
         return home.resolve().relative_to(self.folder).as_posix()
 
     def state(self) -> dict[str, list[Any]]:
-        """Of each file the path in `folder`, its size, and when it was last written."""
-        homes = {"": self.path, **self.others}
-        stats = {key: home.stat() for key, home in homes.items()}
+        """Location -> path in `folder`, size and time of the last change; "" for the graph."""
+        homes = {"": self.path, **self.others}.items()
+        stats = {key: (home, home.stat()) for key, home in homes}
         return {
-            key: [self.target(homes[key]), own.st_size, own.st_mtime_ns]
-            for key, own in stats.items()
+            key: [self.target(home), own.st_size, own.st_mtime_ns]
+            for key, (home, own) in stats.items()
         }
 
 
@@ -79,7 +78,7 @@ def find_homes(path: Path, root: Path, locations: Iterable[str], name: str) -> H
 
 
 def read_cut(path: Path, root: Path, name: str, key: tuple[str, ...]) -> GraphSource | None:
-    """The cut graph of an ONNX file from the user's cache, None if there is none that fits.
+    """The kept cut graph of an ONNX file; None if there is none for the same weights.
 
     `key` is what else shapes it: versions and options of the runtime.
     """
@@ -94,7 +93,7 @@ def read_cut(path: Path, root: Path, name: str, key: tuple[str, ...]) -> GraphSo
     known = json.loads(header)
     state = known.pop("state")
     homes = find_homes(path, root, filter(None, state), name)
-    if homes.state() != state:  # other weights beside the same graph
+    if homes.state() != state:
         return None
     return GraphSource(homes.files, content, homes.folder, **known)
 
@@ -122,7 +121,7 @@ def _inside(path: Path, root: Path, location: str, name: str) -> Path:
     In a snapshot of the hub's cache the files are links to where the client keeps their content:
     `blobs/` beside `snapshots/`, or a marked store that all repositories share.
     """
-    # `..` is taken out by the names alone, before any link is followed.
+    # `..` is resolved by the names alone, before any link is followed.
     base = Path(os.path.normpath(root.absolute()))
     target = Path(os.path.normpath(path.parent.absolute() / location.replace("\\", "/")))
     allowed = [base]

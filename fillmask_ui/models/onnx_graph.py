@@ -20,17 +20,17 @@ from fillmask_ui.onnx_tools.external_weights import point_into
 from fillmask_ui.onnx_tools.graph_edits import read_as_stored
 
 _FLOATS = {1: "float32", 10: "float16", 11: "float64", 16: "bfloat16"}
-_BYTES = (2, 3, 17, 18, 19, 20)  # (u)int8 and the float8 kinds
-_QUARTERS = (21, 22)  # (u)int4
+_BYTES = (2, 3, 17, 18, 19, 20)  # (u)int8 and the float8 types
+_HALF_BYTES = (21, 22)  # (u)int4
 _BLOCK_OPS = ("MatMulNBits", "GatherBlockQuantized")  # several weights in a byte
 _SCALED_BY_CALL = ("DynamicQuantizeLinear", "DynamicQuantizeMatMul", "QAttention")
 
 
 @dataclass(frozen=True, eq=False)
 class ParsedGraph:
-    """An ONNX file of a model, looked into."""
+    """An ONNX file of a model."""
 
-    model: ModelProto  # without weights that lie elsewhere; changed when `source` is asked for
+    model: ModelProto  # without weights that lie elsewhere; changed by `source`
     homes: Homes
 
     @cached_property
@@ -41,7 +41,7 @@ class ParsedGraph:
 
     @cached_property
     def source(self) -> GraphSource:
-        """The graph as it is, its large weights elsewhere, relative to the folder of all files."""
+        """The graph with its large weights elsewhere, relative to the folder of all files."""
         graph, homes = self.model.graph, self.homes
         tensors = list(_tensors(graph))
         precision, size_bytes = _precision(graph, tensors), self.size_bytes
@@ -65,7 +65,7 @@ class ParsedGraph:
 
     @property
     def tolerance(self) -> float:
-        """How far logits of a cut graph may be from those of the whole, relative to the largest."""
+        """Largest difference of a cut graph's logits, relative to the largest logit."""
         kinds = {tensor.name: tensor.data_type for tensor in self.model.graph.initializer}
         halves = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
         products = (node for node in self.model.graph.node if node.op_type in ("MatMul", "Gemm"))
@@ -73,13 +73,12 @@ class ParsedGraph:
         return TOLERANCE["float16" if in_half else "float32"]
 
     def cut(self, whole: GraphSource) -> GraphSource | None:
-        """`onnx_tools.asked_positions.gather_asked` of one whose logits are known."""
+        """`gather_asked` of a source with known logits."""
         return _rewritten(whole, gather_asked(self.model, whole.logits))
 
     def states(self, known: GraphSource) -> GraphSource | None:
-        """`onnx_tools.asked_positions.states_at_asked` of one whose logits are known."""
-        whole = replace(self.source, logits=known.logits)
-        return _rewritten(whole, states_at_asked(self.model, whole.logits))
+        """`states_at_asked` of a source with known logits."""
+        return _rewritten(self.source, states_at_asked(self.model, known.logits))
 
 
 def _rewritten(whole: GraphSource, model: ModelProto | None) -> GraphSource | None:
@@ -96,8 +95,10 @@ def read_graph(path: Path, root: Path, name: str) -> ParsedGraph:
         ModelError: if it cannot be read, or takes weights from outside the folder, or from a
             safetensors file that was written anew in another order.
     """
-    model = _parse(path)
-    homes = find_homes(path, root, _locations(model), name)
+    with opening("ONNX", path):
+        model = onnx.load(str(path), load_external_data=False)
+        locations = _locations(model)  # refuses offsets that are no numbers
+    homes = find_homes(path, root, locations, name)
     tensors = {
         location: read_header(home)
         for location, home in homes.others.items()
@@ -115,32 +116,26 @@ def read_graph(path: Path, root: Path, name: str) -> ParsedGraph:
 
 def external_locations(path: Path) -> set[str]:
     """Where an ONNX file says that its weights lie, relative to its own folder."""
-    return _locations(_parse(path))
+    with opening("ONNX", path):
+        return _locations(onnx.load(str(path), load_external_data=False))
 
 
 def _locations(model: ModelProto) -> set[str]:
-    return {ExternalDataInfo(own).location for own in _outside(model)}
-
-
-def _parse(path: Path) -> ModelProto:
-    with opening("ONNX", path):
-        model = onnx.load(str(path), load_external_data=False)
-        _locations(model)  # refuses places in files that are no numbers
-    return model
+    return {own.location for own in _outside(model)}
 
 
 def _pieces(model: ModelProto, homes: Mapping[str, Path]) -> set[tuple[str, int, int]]:
     """Location, first byte and length of what other files hold of a graph, each piece once."""
     pieces = set()
-    for own in map(ExternalDataInfo, _outside(model)):
+    for own in _outside(model):
         offset = own.offset or 0
         length = own.length or homes[own.location].stat().st_size - offset
         pieces.add((own.location, offset, length))
     return pieces
 
 
-def _outside(model: ModelProto) -> Iterator[TensorProto]:
-    return filter(uses_external_data, _tensors(model.graph))
+def _outside(model: ModelProto) -> Iterator[ExternalDataInfo]:
+    return map(ExternalDataInfo, filter(uses_external_data, _tensors(model.graph)))
 
 
 def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
@@ -151,19 +146,19 @@ def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
             if attribute.HasField("t"):
                 yield attribute.t
             yield from attribute.tensors
-            for inner in (attribute.g, *attribute.graphs):  # empty where there is none
+            for inner in (attribute.g, *attribute.graphs):  # empty if there is none
                 yield from _tensors(inner)
 
 
 def _precision(graph: GraphProto, tensors: Iterable[TensorProto]) -> str:
-    """The type of the stored weights; float32 where none is of a known type."""
+    """The type of the stored weights; float32 if none has a known type."""
     for node in graph.node:
         if node.op_type in _BLOCK_OPS:
             return f"int{next((own.i for own in node.attribute if own.name == 'bits'), 4)}"
     sizes: Counter[int] = Counter()
     for tensor in tensors:
         sizes[tensor.data_type] += math.prod(tensor.dims)
-    if any(sizes[kind] for kind in _QUARTERS):
+    if any(sizes[kind] for kind in _HALF_BYTES):
         return "int4"
     if any(sizes[kind] > 1 for kind in _BYTES):
         return "int8"

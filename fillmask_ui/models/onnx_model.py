@@ -33,7 +33,6 @@ from fillmask_ui.models.runtime_model import (
     used_lengths,
 )
 from fillmask_ui.models.weights import total_bytes
-from fillmask_ui.protocol import PairLogits
 
 if TYPE_CHECKING:
     from fillmask_ui.models.onnx_graph import ParsedGraph
@@ -42,13 +41,13 @@ if TYPE_CHECKING:
 _EXACT_BYTES = {"avx512_vnni", "avx_vnni"}
 # What exporters call the logits of next sentence prediction.
 _ORDER = re.compile(r"seq_relationship|next_sentence|nsp_logits", re.IGNORECASE)
-# Between calls that give back memory: such a call costs the next one some milliseconds.
-_CUT_SECONDS = 20.0
-_last_cut = [time.monotonic()]
+# Between calls that give back memory, each of which costs the next call some milliseconds.
+_SHRINK_SECONDS = 20.0
+_last_shrunk = [time.monotonic()]
 
 ASKED = "asked_positions"  # the input of cut graphs, see `onnx_tools.asked_positions`
 
-# What the inputs are -> what exporters call them.
+# Role of an input -> what exporters call it.
 _ROLES = {
     "input_ids": ("input_ids", "input", "ids", "tokens"),
     "attention_mask": ("attention_mask", "input_mask", "mask"),
@@ -63,7 +62,7 @@ _DTYPES: dict[str, Any] = {
     "tensor(float16)": np.float16,
 }
 # A model may be wider than its tokenizer, rounded up for speed (DeBERTa-v3: 128,001 tokens in
-# 128,100 columns). More than that without a config.json that says so is another kind of output.
+# 128,100 columns). A wider output that config.json does not confirm is no output of logits.
 _ROUNDED_UP = 128
 
 
@@ -75,7 +74,7 @@ class OnnxMaskedLM(RuntimeModel):
             raise OptionError("a dtype belongs to the runtime torch; onnx takes that of the file")
         if choice.provider and choice.device:
             raise OptionError("for ONNX Runtime a device is a provider: give one of the two")
-        # `--device cpu` means the same for both runtimes
+        # `--device cpu` means the same for both runtimes.
         wanted = choice.provider or choice.device or "cpu"
         available = ort.get_available_providers()
         short = {name.removesuffix("ExecutionProvider").lower(): name for name in available}
@@ -84,7 +83,7 @@ class OnnxMaskedLM(RuntimeModel):
             raise OptionError(unknown("provider", provider, available))
         self._open = partial(_open, provider=provider, choice=choice)
         optimization, exact = choice.graph_optimization, choice.x64_quant_precision
-        # What a cut graph was compared with the whole one under, and its logits were found by.
+        # All that the comparison of the cut graph with the whole one depends on.
         width = str(self._config.vocabulary_size)
         key = (ort.__version__, provider, optimization, exact, width, *cpu_features())
         source = read_cut(self.files.weights[0], self.files.folder, self._name, key)
@@ -92,9 +91,8 @@ class OnnxMaskedLM(RuntimeModel):
             source = self._read(key)
         else:
             self._hash(source.files)
-            session = self._open(source)
-            self.vocabulary = self._reading.result()
-            self._use(source, session)
+            self._use(source, self._open(source))
+        self.vocabulary = self._reading.result()
         self.runs_alone = source.scales_by_call
         blind = self._length and not self._sees_mask
         self.memory_bytes = max(total_bytes(source.files), 4 * (source.parameters or 0))
@@ -131,7 +129,7 @@ class OnnxMaskedLM(RuntimeModel):
         if cut is None:
             return whole
         del self._session, session  # two of a large model might not fit
-        with suppress(ModelError, ValueError):  # whatever cutting did not foresee
+        with suppress(ModelError, ValueError):  # a graph that cutting did not foresee
             self._use(cut, self._open(cut))
             if not self._differs(wanted, graph.tolerance):
                 keep_cut(cut, graph.homes, key)
@@ -151,30 +149,27 @@ class OnnxMaskedLM(RuntimeModel):
         self._hides_padding = self._sees_mask or self._length is not None
 
     def _recognise(self, session: ort.InferenceSession) -> None:
-        """Look at the inputs of a graph; a ModelError if it takes something else than tokens."""
+        """Look at the inputs of a graph; a ModelError for inputs other than tokens."""
         inputs = [one for one in session.get_inputs() if one.name != ASKED]
-        listed = ", ".join(one.name for one in inputs) or "none"
         self._inputs: dict[str, tuple[str, Any]] = {}  # name -> role and type of its numbers
         for one in inputs:
-            called = one.name.split(":")[0].lower()
-            role = next((role for role, names in _ROLES.items() if called in names), None)
-            if role is None and len(inputs) == 1:
-                role = "input_ids"
-            if role is None or one.type not in _DTYPES or len(one.shape) not in (0, 2):
-                raise ModelError(
-                    f"{self._name} is no masked language model that takes tokens alone: its input "
-                    f"{one.name} ({one.type}, shape {list(one.shape)}) is not known; it has: "
-                    f"{listed}; wanted are {', '.join(_ROLES)} of shape [batch, tokens]"
-                )
-            self._inputs[one.name] = role, _DTYPES[one.type]
-        ids = [one.shape for one in inputs if self._inputs[one.name][0] == "input_ids"]
-        if len(ids) != 1:
-            raise ModelError(f"{self._name} has no single input for token ids; it has: {listed}")
+            called = "input_ids" if len(inputs) == 1 else one.name.split(":")[0].lower()
+            role = next((role for role, names in _ROLES.items() if called in names), "")
+            if role and one.type in _DTYPES and len(one.shape) in (0, 2):
+                self._inputs[one.name] = role, _DTYPES[one.type]
+        roles = {name: role for name, (role, _) in self._inputs.items()}
+        ids = [one.shape for one in inputs if roles.get(one.name) == "input_ids"]
+        if len(roles) < len(inputs) or len(ids) != 1:
+            listed = ", ".join(f"{one.name} {one.type} {list(one.shape)}" for one in inputs)
+            raise ModelError(
+                f"{self._name} is no masked language model that takes tokens alone: its inputs are "
+                f"{listed or 'none'}; wanted are {', '.join(_ROLES)} of shape [batch, tokens]"
+            )
         sizes = (size if isinstance(size, int) and size > 0 else None for size in ids[0])
         self._rows, self._length = tuple(sizes) or (None, None)
 
     def arrays(self, input_ids: np.ndarray, attention_mask: np.ndarray) -> dict[str, np.ndarray]:
-        """What the whole graph reads of a batch, both int64 [B, T], by the names of its inputs."""
+        """The whole graph's inputs for a batch, both int64 [B, T], by name."""
         rows, columns = input_ids.shape
         shape = (self._rows or rows, self._length or columns)
         ids = np.full(shape, self.vocabulary.pad_id, dtype=np.int64)
@@ -190,7 +185,7 @@ class OnnxMaskedLM(RuntimeModel):
         return {name: values[role].astype(kind) for name, (role, kind) in self._inputs.items()}
 
     def _with_logits(self, session: ort.InferenceSession, source: GraphSource) -> GraphSource:
-        """With the output [B, T, V] that holds the logits, and how wide they are."""
+        """With the output [B, T, V] that holds the logits, and their width."""
         self._recognise(session)
         probe = self._probe_batch()
         own = slice(0, self._rows), slice(0, self._length)
@@ -200,7 +195,7 @@ class OnnxMaskedLM(RuntimeModel):
         logits = outputs[name]
         self._width = logits.shape[2]
         self._width_note()
-        # What lies behind the first text's real tokens may be anything.
+        # Behind the first text's real tokens there may be anything.
         plain = logits[0, : probe.input_ids.shape[1]]
         if plain.min() >= 0 and np.allclose(plain.sum(axis=1, dtype=np.float64), 1, atol=1e-2):
             raise ModelOutputError(
@@ -213,17 +208,12 @@ class OnnxMaskedLM(RuntimeModel):
     def _find_logits(self, outputs: Mapping[str, np.ndarray], shape: tuple[int, ...]) -> str:
         """Name of the output of a probe [B, T] that is [B, T, V]."""
         known, configured = self.vocabulary.size, self._config.vocabulary_size
-        widths = {
-            key: value.shape[2]
-            for key, value in outputs.items()
-            if value.ndim == 3 and value.shape[:2] == shape and value.dtype.kind == "f"
-        }
-        fitting = [
-            key
-            for key, width in widths.items()
-            if width in (configured, known)
-            or (configured is None and "logits" in key and 0 <= width - known < _ROUNDED_UP)
-        ]
+        fitting = []
+        for key, value in outputs.items():
+            if value.ndim == 3 and value.shape[:2] == shape and value.dtype.kind == "f":
+                width, rounded = value.shape[2], configured is None and "logits" in key
+                if width in (configured, known) or (rounded and 0 <= width - known < _ROUNDED_UP):
+                    fitting.append(key)
         if fitting:
             return "logits" if "logits" in fitting else fitting[0]
         listed = ", ".join(f"{key} {list(one.shape)} {one.dtype}" for key, one in outputs.items())
@@ -239,19 +229,19 @@ class OnnxMaskedLM(RuntimeModel):
         return read_graph(self.files.weights[0], self.files.folder, self._name)
 
     def _run(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-        feeds = self._feed(batch, rows, cols)
+        feeds = self._feed(batch, rows, cols, cut=not self._logit_bytes)
         (logits,) = self._call(self._session, feeds, [self._output]).values()
         return logits[rows, cols] if self._logit_bytes else logits.reshape(len(rows), self._width)
 
     def _run_states(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         name = self._states.get_outputs()[0].name
         feeds = self._feed(batch, rows, cols, cut=True)
-        (states,) = self._call(self._states, feeds, [name]).values()
-        return states
+        return self._call(self._states, feeds, [name])[name]
 
+    # Both have their own copy of the weights, as few lessons need them.
     @cached_property
     def _states(self) -> ort.InferenceSession:
-        """The encoder, with its own copy of the weights, as few ask for it; so `_pairs`."""
+        """The encoder."""
         ending = self._graph().states(self._source)
         if ending is None:
             raise ModelError(
@@ -263,6 +253,7 @@ class OnnxMaskedLM(RuntimeModel):
 
     @cached_property
     def _pairs(self) -> ort.InferenceSession:
+        """The whole graph, with both heads."""
         return self._open(self._graph().source)
 
     @cached_property
@@ -275,18 +266,14 @@ class OnnxMaskedLM(RuntimeModel):
     def predicts_next(self) -> bool:
         return self._order is not None
 
-    def pair_logits(
-        self, input_ids: np.ndarray, segments: np.ndarray, cols: np.ndarray
-    ) -> PairLogits:
-        if self._order is None:
-            raise ModelError(f"{self._name} has no head for next sentence prediction")
-        feeds = self.arrays(np.asarray(input_ids)[None], np.ones_like(input_ids)[None])
+    def _run_pair(self, batch: PaddedBatch, segments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        feeds = self.arrays(batch.input_ids, batch.attention_mask)
         for name, (role, _) in self._inputs.items():
             if role == "token_type_ids":
                 feeds[name][:, : len(segments)] = segments
-        outputs = self._call(self._pairs, feeds, [self._source.logits, self._order])
-        tokens, order = (own.astype(np.float32, copy=False) for own in outputs.values())
-        return PairLogits(tokens[0, cols], order.reshape(-1, 2)[0])
+        names = [self._source.logits, str(self._order)]
+        tokens, order = self._call(self._pairs, feeds, names).values()
+        return tokens, order.reshape(-1, 2)
 
     def opened(self, graph: bytes) -> Callable[[np.ndarray, np.ndarray], dict[str, np.ndarray]]:
         """A changed copy of the whole graph, its weights inside: from `arrays` to all outputs."""
@@ -294,20 +281,18 @@ class OnnxMaskedLM(RuntimeModel):
         names = [output.name for output in session.get_outputs()]
         return lambda ids, mask: self._call(session, self.arrays(ids, mask), names)
 
-    def prepared_call(
-        self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
-    ) -> Callable[[], object]:
+    def prepared_call(self, *asked: np.ndarray) -> Callable[[], object]:
         """The bare `session.run` behind a `logits_at`."""
-        feeds = self._feed(PaddedBatch(input_ids, attention_mask), rows, cols)
+        feeds = self._feed(PaddedBatch(*asked[:2]), *asked[2:], cut=not self._logit_bytes)
         return partial(self._session.run, [self._output], feeds)
 
     def _feed(
-        self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray, *, cut: bool = False
+        self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray, *, cut: bool
     ) -> dict[str, Any]:
-        """Inputs of the graph, by name; `cut`: of one that was, whatever gives the logits."""
+        """Inputs of the graph, by name; `cut`: of one that takes the asked positions."""
         length = int(used_lengths(batch.attention_mask, rows, cols).max())
         feeds = self.arrays(batch.input_ids[:, :length], batch.attention_mask[:, :length])
-        if cut or not self._logit_bytes:
+        if cut:
             feeds[ASKED] = rows * (self._length or length) + cols
         return feeds
 
@@ -332,24 +317,26 @@ def _open(source: GraphSource, provider: str, choice: ModelChoice) -> ort.Infere
     settings.graph_optimization_level = getattr(ort.GraphOptimizationLevel, f"ORT_{level}")
     # A plan for each shape that ever came would never be given back; calls are as fast without.
     settings.enable_mem_pattern = False
-    # All sessions compute in one arena, where each has one by default, which keeps what its
-    # largest call ever took. Weights lie outside, to be freed with their model.
-    _make_arena()
-    settings.add_session_config_entry("session.use_env_allocators", "1")
-    settings.add_session_config_entry("session.use_device_allocator_for_initializers", "1")
     if choice.threads is not None:
         settings.intra_op_num_threads = choice.threads
-    # From one operator to the next threads stay awake, which makes a sentence a quarter faster.
-    # Longer than that they must not burn cores that others wait for.
-    settings.add_session_config_entry("session.intra_op.spin_duration_us", "10")
-    settings.add_session_config_entry("session.force_spinning_stop", "1")
+    _make_arena()
     # Elsewhere products of bytes saturate in 16 bits, and results differ by CPU.
     exact = {"on": True, "auto": not _EXACT_BYTES.intersection(cpu_features())}
-    if exact.get(choice.x64_quant_precision):
-        settings.add_session_config_entry("session.x64quantprecision", "1")
-    settings.add_session_config_entry(
-        "session.model_external_initializers_file_folder_path", str(source.weights_folder)
-    )
+    entries = {
+        # All sessions compute in one arena; by default each has one, which keeps what its largest
+        # call ever took. Weights lie outside, to be freed with their model.
+        "session.use_env_allocators": "1",
+        "session.use_device_allocator_for_initializers": "1",
+        # From one operator to the next threads stay awake, which makes a sentence a quarter
+        # faster. Longer than that they must not burn cores that others wait for.
+        "session.intra_op.spin_duration_us": "10",
+        "session.force_spinning_stop": "1",
+        "session.x64quantprecision": "1" if exact.get(choice.x64_quant_precision) else "",
+        "session.model_external_initializers_file_folder_path": str(source.weights_folder),
+    }
+    for name, value in entries.items():
+        if value:
+            settings.add_session_config_entry(name, value)
     with opening("a model", source.files[0]):
         session = ort.InferenceSession(
             source.content, settings, providers=[provider], enable_fallback=0
@@ -367,16 +354,16 @@ def _make_arena() -> None:
     memory = ort.OrtMemoryInfo(
         "Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT
     )
-    # It grows by what is asked for, and not to twice its size.
-    with suppress(RuntimeError):  # a program that uses this package has made its own
+    # It grows by what is needed, and not to twice its size.
+    with suppress(RuntimeError):  # the host program has made its own
         ort.create_and_register_allocator(memory, ort.OrtArenaCfg({"arena_extend_strategy": 1}))
 
 
 def _run_options() -> ort.RunOptions | None:
-    """Of a call; one now and then gives back what no call uses any more."""
-    if time.monotonic() - _last_cut[0] < _CUT_SECONDS:
+    """Of a call; one now and then gives back memory that no call uses any more."""
+    if time.monotonic() - _last_shrunk[0] < _SHRINK_SECONDS:
         return None
-    _last_cut[0] = time.monotonic()
+    _last_shrunk[0] = time.monotonic()
     options = ort.RunOptions()
     options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
     return options

@@ -1,4 +1,4 @@
-"""What ONNX Runtime and PyTorch share here: batches run in pieces, one limit, one signature.
+"""What all runtimes share: calls in pieces, a probe, one limit, one signature.
 
 Axes: B texts, T tokens, M asked positions, V vocabulary, H hidden size.
 """
@@ -22,33 +22,34 @@ from fillmask_ui.errors import ModelError, ModelOutputError, OptionError
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.model_files import ModelConfig, ModelFiles
 from fillmask_ui.models.weights import weights_sha256
-from fillmask_ui.protocol import Vocabulary
+from fillmask_ui.protocol import PairLogits, Vocabulary
 from fillmask_ui.records import ModelSignature
 
 if TYPE_CHECKING:
     from fillmask_ui.models.vocabulary import TokenizerVocabulary
 
-# Most bytes of logits of all positions [B, T, V], of all calls at a time.
+# Most bytes of logits of all positions [B, T, V], over all concurrent calls.
 _RUN_BYTES = 256 << 20
-# How far logits at the asked positions may be from those of the whole model on the probe, relative
-# to the largest: half precision rounds as the number of rows is.
+# Largest difference of logits at the asked positions from those of the whole model on the probe,
+# relative to the largest logit: rounding in half precision depends on the number of rows.
 TOLERANCE = {"float64": 1e-4, "float32": 1e-4, "bfloat16": 5e-2, "float16": 5e-3}
 FULL_LOGITS = "logits are computed at all positions: this architecture's head cannot be cut"
-# Longest text where neither tokenizer, config nor weights say one: that of BERT.
 _DEFAULT_TOKENS = 512
 # Features of a CPU that choose between kernels with different rounding or saturation.
 _X86 = ("avx2", "avx_vnni", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8")
 _FEATURES = (*_X86, "asimddp", "i8mm", "bf16", "sve")  # and of ARM
 
+_Run = Callable[[PaddedBatch, np.ndarray, np.ndarray], np.ndarray]
+
 
 class RuntimeModel(ABC):
-    """`MaskedLM` over a library that runs it, which a subclass names."""
+    """`MaskedLM` over a library that runs it."""
 
     vocabulary: Vocabulary  # set by `_load` once the weights are open
     signature: ModelSignature
     max_tokens: int
-    memory_bytes: int  # estimate of what the loaded weights take
-    runs_alone = False  # whether each text is a call of its own, so that a batch gains nothing
+    memory_bytes: int  # estimate for the loaded weights
+    runs_alone = False  # whether each text is a call of its own, so that batches gain nothing
     _width: int  # V
     _batch: int | None = None  # the only B of a call, None for any
     _length: int | None = None  # the only T of a call, None for any
@@ -64,10 +65,8 @@ class RuntimeModel(ABC):
     ) -> None:
         self.files, self._config, self._name = files, config, files.name
         self.threads = choice.threads
-        # As many as should call it at a time.
         self.concurrent_calls = min(choice.threads or MOST_CALLS, cores(), MOST_CALLS)
-        # The libraries that open weights do so on one core and without Python's lock: what else
-        # has to be read is read beside them.
+        # Libraries open weights on one core and without Python's lock: read the rest meanwhile.
         with ThreadPoolExecutor(2, "load") as self._beside:
             self._reading = self._beside.submit(read_vocabulary)
             self._load(choice)
@@ -84,6 +83,15 @@ class RuntimeModel(ABC):
     def _run_states(self, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
         """`states_at` of one group of texts: float32 [M, H], or a ModelError."""
 
+    def _run_pair(self, batch: PaddedBatch, segments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Logits of both heads for one pair, [1, T, V] and [1, 2]; of models that have both."""
+        raise NotImplementedError
+
+    @property
+    def predicts_next(self) -> bool:
+        """Whether there is a head for next sentence prediction."""
+        return False
+
     def logits_at(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
     ) -> np.ndarray:
@@ -96,22 +104,25 @@ class RuntimeModel(ABC):
     ) -> np.ndarray:
         return self._at(self._run_states, PaddedBatch(input_ids, attention_mask), rows, cols)
 
-    def prepared_call(
-        self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
-    ) -> Callable[[], object]:
-        """A `logits_at` with its inputs ready, to be timed."""
-        return partial(self.logits_at, input_ids, attention_mask, rows, cols)
+    def pair_logits(
+        self, input_ids: np.ndarray, segments: np.ndarray, cols: np.ndarray
+    ) -> PairLogits:
+        if not self.predicts_next:
+            raise ModelError(f"{self._name} has no head for next sentence prediction")
+        batch = PaddedBatch(np.asarray(input_ids)[None], np.ones_like(input_ids)[None])
+        tokens, order = self._run_pair(batch, segments)
+        return PairLogits(
+            tokens[0, cols].astype(np.float32, copy=False), order[0].astype(np.float32, copy=False)
+        )
 
-    def _at(
-        self,
-        run: Callable[[PaddedBatch, np.ndarray, np.ndarray], np.ndarray],
-        batch: PaddedBatch,
-        rows: np.ndarray,
-        cols: np.ndarray,
-    ) -> np.ndarray:
-        """What `run` gives at the asked positions: float32 [M, ...] of as many calls as needed."""
+    def prepared_call(self, *asked: np.ndarray) -> Callable[[], object]:
+        """A `logits_at` with its inputs ready, to be timed."""
+        return partial(self.logits_at, *asked)
+
+    def _at(self, run: _Run, batch: PaddedBatch, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
+        """What `run` gives at the asked positions, float32 [M, ...], in as many calls as needed."""
         rows, cols = np.asarray(rows, dtype=np.int64), np.asarray(cols, dtype=np.int64)
-        # Not `np.unique`, whose first call takes as long to import things as a sentence does.
+        # Not `np.unique`, whose first call imports modules for as long as a sentence takes.
         texts = np.flatnonzero(np.bincount(rows))
         parts, places = [], []
         for own in self._calls(texts, used_lengths(batch.attention_mask, rows, cols)):
@@ -132,9 +143,9 @@ class RuntimeModel(ABC):
         return values
 
     def _calls(self, texts: np.ndarray, lengths: np.ndarray) -> Iterator[np.ndarray]:
-        """Texts that are asked about [B'], of lengths [B], in groups that are one call each."""
+        """Indices of texts [B'], whose lengths are [B], in groups that are one call each."""
         groups = [texts]
-        if not self._hides_padding:  # it would be read as text
+        if not self._hides_padding:  # padding would be read as text
             groups = [texts[lengths[texts] == length] for length in sorted({*lengths[texts]})]
         for group in groups:
             tokens = self._length or int(lengths[group].max(initial=1))
@@ -143,25 +154,25 @@ class RuntimeModel(ABC):
             yield from (group[start : start + size] for start in range(0, len(group), size))
 
     def _probe_batch(self) -> PaddedBatch:
-        """Two texts of different lengths that every model must get right, the longer one first."""
+        """Two texts of different lengths, the longer one first."""
         mask = self.vocabulary.mask_token
         encodings = map(self.vocabulary.encode, (f"{mask} a {mask} the {mask}", mask))
         return pad([np.array(encoding.ids) for encoding in encodings], self.vocabulary.pad_id)
 
     def _probe(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """What to ask `logits_at` for the probe: all positions but one, as usual batches do."""
+        """The probe's arguments of `logits_at`: all positions but one, as in usual batches."""
         probe = self._probe_batch()
         rows, cols = np.nonzero(probe.attention_mask[:, : self._length])
         return probe.input_ids, probe.attention_mask, rows[1:], cols[1:]
 
     def _differs(self, wanted: np.ndarray, tolerance: float) -> bool:
         """Whether logits of the probe are not `wanted`, those of the whole model."""
-        with np.errstate(invalid="ignore"):  # of two infinite ones; told where it matters
+        with np.errstate(invalid="ignore"):  # infinite minus infinite
             difference = np.abs(self.logits_at(*self._probe()) - wanted).max()
         return not difference <= tolerance * max(1.0, float(np.abs(wanted).max()))
 
     def _width_note(self) -> str:
-        """What to say of a model that is wider than its tokenizer; one that is narrower fails."""
+        """A note if the model is wider than its tokenizer; a ModelError if it is narrower."""
         known = self.vocabulary.size
         if self._width < known:
             raise ModelError(
@@ -178,7 +189,7 @@ class RuntimeModel(ABC):
         self._hashing = self._beside.submit(weights_sha256, paths)
 
     def _sign(self, packages: Sequence[str], notes: Sequence[str], **parts: Any) -> None:
-        """Set `max_tokens` and the signature, after `_hash`; a note "" is left out."""
+        """Set `max_tokens` and the signature, after `_hash`; empty notes are left out."""
         tokenizer = self._reading.result()
         limits = (tokenizer.limit, self._config.usable_positions, self._length)
         known = [limit for limit in limits if limit]
@@ -201,7 +212,7 @@ class RuntimeModel(ABC):
 
 
 def used_lengths(attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
-    """Columns of each text [B] that a real token or a question uses, counted from the left.
+    """Columns of each text [B], from the left, that hold a real token or an asked position.
 
     >>> used_lengths(np.array([[1, 1, 0, 0], [1, 0, 0, 0]]), np.array([1]), np.array([2]))
     array([2, 3])
@@ -219,7 +230,7 @@ def cores() -> int:
 
 
 def check_threads(threads: int | None) -> None:
-    """An OptionError for a number that this machine cannot use; a stored run may say any."""
+    """An OptionError for more threads than this machine can use; stored runs may name any."""
     most = max(64, 4 * cores())
     if threads is not None and not 1 <= threads <= most:
         raise OptionError(
@@ -229,7 +240,7 @@ def check_threads(threads: int | None) -> None:
 
 @cache
 def cpu_features() -> tuple[str, ...]:
-    """What Linux tells in /proc/cpuinfo; elsewhere the architecture's name stands in."""
+    """From /proc/cpuinfo on Linux; elsewhere the architecture's name."""
     cpuinfo = Path("/proc/cpuinfo")
     text = cpuinfo.read_text(encoding="utf-8", errors="replace") if cpuinfo.is_file() else ""
     line = re.search(r"^(?:flags|Features)\s*:(.*)", text, re.MULTILINE)

@@ -5,7 +5,7 @@ The class is a `RuntimeModel`; it is imported when a model needs it.
 
 import importlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -24,18 +24,18 @@ class Runtime:
     title: str
     package: str  # the module that has to be installed
     model: str  # `module:class` of its `RuntimeModel`
-    reads: str  # what its files are called, a regular expression
-    names: tuple[str, ...]  # the file that is meant where there are several, the first of these
-    variants: tuple[str, ...] = ()  # or else of these, where there are no others
+    reads: str  # a regular expression for the names of its files
+    names: tuple[str, ...]  # preferred where there are several files, the first of these
+    variants: tuple[str, ...] = ()  # preferred where there are no others
     beside: str = ""  # `module:function`: the names of what a file needs beside it, given its path
-    install: str = ""  # what to give to pip
+    install: str = ""  # for pip
 
     @property
     def is_installed(self) -> bool:
         return find_spec(self.package) is not None
 
     def need(self, name: str) -> None:
-        """A ModelError that says how to install it for the model `name`, if it is missing."""
+        """A ModelError for the model `name` if the runtime is not installed."""
         if not self.is_installed:
             raise ModelError(
                 f"{name} runs on {self.title}, which is not installed: "
@@ -43,17 +43,16 @@ class Runtime:
             )
 
     def among(self, names: Sequence[str]) -> list[str]:
-        """Those of the files that it reads."""
+        """The files that it reads."""
         return [name for name in names if re.fullmatch(self.reads, name)]
 
     def open(self, *arguments: Any) -> Any:
-        """A `RuntimeModel`, of the arguments of its class."""
+        """A `RuntimeModel`; the arguments are those of its class."""
         return _imported(self.model)(*arguments)
 
     def needed_beside(self, file: Any) -> set[str]:
         """Names of the files that one needs beside it, relative to its own folder."""
-        names: set[str] = _imported(self.beside)(file) if self.beside else set()
-        return names
+        return set(_imported(self.beside)(file)) if self.beside else set()
 
 
 # In the order in which `auto` looks for their files.
@@ -98,8 +97,11 @@ class Weights(NamedTuple):
 def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str | None) -> Weights:
     """Which of the files `names` of a model to load.
 
-    The runtime `auto` is the first that has a file; `onnx_file` is relative to the root or to
-    `onnx/`.
+    Args:
+        name: of the model, for messages.
+        names: relative to its folder.
+        runtime: `auto` for the first that has a file.
+        onnx_file: relative to the folder or to its `onnx/`.
 
     Raises:
         ModelError: if there are no weights for the runtime, or only pickles.
@@ -119,7 +121,7 @@ def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str |
     found = {own: files for own, row in RUNTIMES.items() if (files := row.among(names))}
     for own in RUNTIMES if runtime == "auto" else (runtime,):
         if own in found:
-            return Weights(own, _meant(name, RUNTIMES[own], found[own]))
+            return Weights(own, _preferred(name, RUNTIMES[own], found[own]))
     if found:
         raise ModelError(
             f"{name} has no weights for the runtime {runtime}: use the runtime {' or '.join(found)}"
@@ -135,10 +137,9 @@ def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str |
     )
 
 
-def _meant(name: str, runtime: Runtime, files: Sequence[str]) -> str:
-    choices = [own for own in runtime.names if own in files]
-    if not choices and {*files}.issubset(runtime.variants):
-        choices = [own for own in runtime.variants if own in files]
+def _preferred(name: str, runtime: Runtime, files: Sequence[str]) -> str:
+    known = runtime.variants if {*files}.issubset(runtime.variants) else runtime.names
+    choices = [own for own in known if own in files]
     if not choices and len(files) > 1:
         raise OptionError(
             f"{name} has several files for {runtime.title} and none is called "
@@ -147,7 +148,6 @@ def _meant(name: str, runtime: Runtime, files: Sequence[str]) -> str:
     return (*choices, *files)[0]
 
 
-def _imported(place: str) -> Callable[..., Any]:
+def _imported(place: str) -> Any:
     module, _, name = place.partition(":")
-    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
-    return found
+    return getattr(importlib.import_module(module), name)

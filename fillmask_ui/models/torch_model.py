@@ -20,23 +20,22 @@ from fillmask_ui.models.model_files import ModelFiles
 from fillmask_ui.models.runtime_model import FULL_LOGITS, TOLERANCE, RuntimeModel
 from fillmask_ui.models.weights import (
     read_header,
-    refuse_mismatched,
     refuse_missing,
-    refuse_more_layers,
+    refuse_unlike,
     stored_precision,
     total_bytes,
 )
-from fillmask_ui.protocol import MaskedLM, PairLogits
+from fillmask_ui.protocol import MaskedLM
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
 PARITY = 1e-3  # largest allowed difference of a logit between ONNX and PyTorch
-# What torch takes by itself: the cores, or OMP_NUM_THREADS.
+# By default: the cores, or OMP_NUM_THREADS.
 _THREADS = torch.get_num_threads()
 # transformers swaps functions of torch while it builds a model: one thread at a time.
 _BUILDING = threading.Lock()
-# What a config may not choose: the outputs of a call, and code that transformers would fetch.
+# A config may choose neither the outputs of a call nor code that transformers would fetch.
 _SET = {
     "_attn_implementation": None,  # torch's fused attention where the architecture has it
     "_experts_implementation": None,
@@ -67,7 +66,7 @@ class TorchMaskedLM(RuntimeModel):
         self.vocabulary = self._reading.result()
         self._width = int(self._model.config.get_text_config().vocab_size)
         width_note = self._width_note()
-        # What this thread asks for at the moment: several may be inside the model at a time.
+        # Of each thread: several may be inside the model at a time.
         self._asked = threading.local()
         self._cut_head(TOLERANCE[dtype])
         parameters = list(self._model.parameters())
@@ -112,24 +111,19 @@ class TorchMaskedLM(RuntimeModel):
 
     @cached_property
     def _pretrained(self) -> Any:
-        """The model with both heads: a copy of the weights that few lessons ask for."""
+        """The model with both heads: a copy of the weights, for few lessons."""
         return read_torch(self.files, self._model.dtype, self._device, "AutoModelForPreTraining")
 
-    def pair_logits(
-        self, input_ids: np.ndarray, segments: np.ndarray, cols: np.ndarray
-    ) -> PairLogits:
-        if not self.predicts_next:
-            raise ModelError(f"{self._name} has no head for next sentence prediction")
-        batch = PaddedBatch(np.asarray(input_ids)[None], np.ones_like(input_ids)[None])
+    def _run_pair(self, batch: PaddedBatch, segments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         output = self._output(self._pretrained, batch, token_type_ids=self._tensor(segments)[None])
-        tokens = output.prediction_logits[0, self._tensor(cols)]
-        order = output.seq_relationship_logits[0]
-        return PairLogits(tokens.float().cpu().numpy(), order.float().cpu().numpy())
+        both: Any = (output.prediction_logits, output.seq_relationship_logits)
+        tokens, order = (logits.float().cpu().numpy() for logits in both)
+        return tokens, order
 
     def _output(self, module: Any, batch: PaddedBatch, **more: torch.Tensor) -> Any:
-        """What a part of the model makes of a batch, on this thread's share of the cores."""
+        """A module's output for a batch, on this thread's share of the cores."""
         count = max(1, (self.threads or _THREADS) // sharing())
-        if torch.get_num_threads() != count:  # torch has a number for each thread that calls it
+        if torch.get_num_threads() != count:  # of the calling thread
             torch.set_num_threads(count)
         try:
             with torch.inference_mode():
@@ -138,8 +132,7 @@ class TorchMaskedLM(RuntimeModel):
                     attention_mask=self._tensor(batch.attention_mask),
                     **more,
                 )
-        # A config can be wrong in ways that show only here, in errors of every kind.
-        except Exception as error:
+        except Exception as error:  # a config can be wrong in ways that show only here
             size = "{} x {}".format(*batch.input_ids.shape)
             said = f"{self._name} failed on {size} tokens: {first_line(error)}"
             raise ModelError(said) from error
@@ -148,7 +141,7 @@ class TorchMaskedLM(RuntimeModel):
         return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int64)).to(self._device)
 
     def _behind_base(self, _module: torch.nn.Module, _args: Any, output: Any) -> Any:
-        """Hook of the encoder, in front of the whole head: hidden states [B, T, H] -> [1, M, H]."""
+        """Hook between encoder and head: hidden states [B, T, H] -> [1, M, H]."""
         positions = getattr(self._asked, "positions", None)
         if positions is None:
             return None
@@ -166,7 +159,7 @@ class TorchMaskedLM(RuntimeModel):
             return
         placed = base.register_forward_hook(self._behind_base)
         self._logit_bytes = 0
-        # A head that is made in another way fails in errors of many kinds.
+        # Other kinds of heads fail in many ways.
         with suppress(ModelError, ValueError, TypeError, AttributeError):
             if not self._differs(wanted, tolerance):
                 return
@@ -175,9 +168,9 @@ class TorchMaskedLM(RuntimeModel):
 
 
 def plain_config(folder: Path, name: str) -> Any:
-    """config.json for transformers, without what would fetch code or change what a call returns.
+    """config.json for transformers, without settings that fetch code or change a call's outputs.
 
-    A ModelError for stored quantization: transformers has its kernels from the hub.
+    A ModelError for stored quantization, whose kernels transformers fetches from the hub.
     """
     import transformers
 
@@ -204,7 +197,7 @@ def read_torch(
     """All weights in the class of transformers that `loader` chooses for config.json.
 
     Raises:
-        ModelError: if it cannot be loaded, weights are missing or more are there than it asks for.
+        ModelError: if it cannot be loaded, or has other weights than config.json says.
     """
     with _BUILDING, quiet_transformers(), opening("a model", files.name):
         import transformers
@@ -220,8 +213,7 @@ def read_torch(
             trust_remote_code=False,
         )
         model = model.to(device)
-    refuse_mismatched(files.name, info["mismatched_keys"])
-    refuse_more_layers(files.name, model.state_dict(), info["unexpected_keys"])
+    refuse_unlike(files.name, model.state_dict(), info)
     refuse_missing(files.name, type(model).__name__, sorted(info["missing_keys"]))
     return model.eval()
 
@@ -253,13 +245,12 @@ def check_parity(one: MaskedLM, other: MaskedLM) -> float:
 
 
 def torch_device(wanted: str | None) -> torch.device:
-    """A torch device that is there; the CPU where none is wanted."""
-    # What torch raises depends on why: a name, a build, hardware or a module of a backend.
+    """The device of a name, by default the CPU; an OptionError if this machine lacks it."""
+    # The kind of error depends on why: a name, a build, hardware or a module of a backend.
     with suppress(Exception):
         device = torch.device(wanted or "cpu")
-        torch.empty(1, device=device)
-        if device.type != "meta":  # which holds shapes without numbers
-            return device
+        torch.zeros(1, device=device).item()  # which `meta` does not have
+        return device
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     known = ["cpu", *(name for name, is_there in there.items() if is_there)]
     raise OptionError(unknown("device", str(wanted), known))

@@ -2,24 +2,83 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fillmask_ui.errors import ModelError, TextError, opening
 from fillmask_ui.models.loading_progress import quiet_transformers
-from fillmask_ui.models.subword_prefixes import SubwordPrefixes
 from fillmask_ui.records import Encoding, Span
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as RustTokenizer
-    from transformers import PreTrainedTokenizerBase
 
 # Text, and whether to add special tokens, to an encoding.
 Splitter = Callable[[str, bool], Encoding]
 
 _NO_LIMIT = 10_000_000  # a tokenizer that knows no limit reports about 1e30
+_PREFIXES = {"pieces": "##", "bytes": "Ġ", "blank": "▁"}
+_VISIBLE_BLANKS = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})
+
+
+@dataclass(frozen=True)
+class SubwordPrefixes:
+    """How the strings of a vocabulary mark word boundaries, and the words without the marks.
+
+    WordPiece marks what continues a word (`##ing`); byte-level BPE and Unigram mark what begins
+    one (`Ġthe`, `▁the`), and byte-level BPE also spells every byte as one printable character.
+    """
+
+    style: str  # `pieces` (##), `bytes` (Ġ), `blank` (▁) or `none`
+
+    @classmethod
+    def of(cls, tokens: Iterable[str]) -> "SubwordPrefixes":
+        """The style of most tokens.
+
+        >>> SubwordPrefixes.of(["[MASK]", "play", "##ing", "##ed"]).style
+        'pieces'
+        """
+        counts = Counter(
+            style
+            for own in tokens
+            for style, mark in _PREFIXES.items()
+            if own.startswith(mark) and own != "##"
+        )
+        return cls(max(counts, key=lambda style: counts[style], default="none"))
+
+    def is_marked(self, text: str) -> bool:
+        """Whether a text begins as marked vocabulary strings of this style do."""
+        return self.style in _PREFIXES and text.startswith(_PREFIXES[self.style])
+
+    def is_continuation(self, token: str) -> bool:
+        """Whether a token that is not special continues the word to its left."""
+        if self.style == "pieces":
+            return token.startswith("##") and len(token) > 2
+        return self.style in _PREFIXES and not self.is_marked(token)
+
+    def word(self, token: str) -> str:
+        """A token that is not special, without its marks; raw where that would not be visible.
+
+        >>> [SubwordPrefixes("bytes").word(token) for token in ("ĠcafÃ©", "Ã", "Ġ")]
+        ['café', 'Ã', '␣']
+        """
+        if self.style == "pieces":
+            text = token[2:] if self.is_continuation(token) else token
+        elif self.style == "blank":
+            text = token.replace("▁", " ")
+        elif self.style == "none":
+            text = token.removesuffix("</w>")
+        else:
+            from tokenizers.decoders import ByteLevel
+
+            text = ByteLevel().decode([token])  # with U+FFFD for half a letter
+        if not text.strip(" \n\t"):
+            return text.translate(_VISIBLE_BLANKS) or token
+        text = text.removeprefix(" ")
+        is_visible = not text.isspace() and any(map(str.isprintable, text))
+        return text if is_visible and "\ufffd" not in text else token
 
 
 @dataclass(eq=False)
@@ -31,11 +90,11 @@ class TokenizerVocabulary:
     mask_token: str
     mask_id: int
     pad_id: int  # fills up shorter texts
-    unk_id: int | None  # stands for what the vocabulary cannot spell; None where there is none
-    special_ids: frozenset[int]  # ids of all special tokens
-    limit: int | None  # the tokenizer's own longest text in tokens, None where it has no sane one
+    unk_id: int | None  # for what the vocabulary cannot spell; None if it can spell all
+    special_ids: frozenset[int]
+    limit: int | None  # the tokenizer's own longest text in tokens, None without a sane one
     packages: tuple[str, ...]  # whose versions take part in the result
-    prefixes: SubwordPrefixes  # how its strings mark where words begin
+    prefixes: SubwordPrefixes
     size: int = field(init=False)  # number of tokens, gaps between ids counted
 
     def __post_init__(self) -> None:
@@ -91,9 +150,10 @@ class TokenizerVocabulary:
 def load_vocabulary(source: Path, name: str) -> TokenizerVocabulary:
     """The tokenizer of a folder, as transformers reads it, for the model of this name.
 
-    A ModelError if it cannot be read, or has no words or no mask token of its own.
+    Raises:
+        ModelError: if it cannot be read, or has no words or no mask token of its own.
     """
-    tokenizer: Any = read_tokenizer(source, name)
+    tokenizer = read_tokenizer(source, name)
     mask, mask_id = tokenizer.mask_token, tokenizer.mask_token_id
     if mask_id is None:
         raise ModelError(
@@ -120,7 +180,7 @@ def load_vocabulary(source: Path, name: str) -> TokenizerVocabulary:
     wrong = ""
     if mask_id in (tokenizer.pad_token_id, tokenizer.unk_token_id):
         wrong = f"uses its mask token, {mask!r}, also as padding or for what it does not know"
-    elif len(vocabulary.ids) <= len(vocabulary.special_ids):
+    elif len(ids) <= len(vocabulary.special_ids):
         wrong = (
             "knows no words, only special tokens: the file of its vocabulary is missing or empty"
         )
@@ -131,7 +191,7 @@ def load_vocabulary(source: Path, name: str) -> TokenizerVocabulary:
     return vocabulary
 
 
-def read_tokenizer(source: Path, name: str) -> "PreTrainedTokenizerBase":
+def read_tokenizer(source: Path, name: str) -> Any:
     """The tokenizer of a folder as transformers makes it; a ModelError if that fails."""
     with quiet_transformers(), opening("a tokenizer", name):
         from transformers import AutoTokenizer
@@ -266,8 +326,8 @@ def visible_span(text: str, token: str, start: int, end: int) -> Span:
 def find_pieces(text: str, pieces: Sequence[str]) -> Iterator[tuple[Span, int]]:
     """Find pieces one after the other in the text they were made from: span and word of each.
 
-    A piece that is not there as it is (changed by the tokenizer, or unknown to it) gets what lies
-    up to the next blank or the next piece that is found. A word begins behind a blank.
+    A piece that is not found (changed by the tokenizer, or unknown to it) gets the text up to the
+    next blank or the next piece. A word begins behind a blank.
 
     >>> [*find_pieces("MK <mask>", ["M", "K", "<mask>"])]
     [(Span(start=0, end=1), 0), (Span(start=1, end=2), 0), (Span(start=3, end=9), 1)]

@@ -1,28 +1,20 @@
-"""What is known of files of weights: hash, size, precision, and whether they fit their config."""
+"""Files of weights: hash, size, precision, and whether they fit their config."""
 
 import hashlib
 import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fillmask_ui.errors import ModelError, opening
 
-# Types of safetensors, as the signature of a model calls them.
-_NAMES = {
-    "F64": "float64",
-    "F32": "float32",
-    "F16": "float16",
-    "BF16": "bfloat16",
-    "F8_E4M3": "float8",
-    "F8_E5M2": "float8",
-    "I8": "int8",
-    "U8": "int8",
-}
+# Types of safetensors -> as signatures call them.
+_FLOATS = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+_NAMES = _FLOATS | {"F8_E4M3": "float8", "F8_E5M2": "float8", "I8": "int8", "U8": "int8"}
 _LAYER = re.compile(r"(?<=\.)\d+(?=\.)")  # its number, in the name of a weight
 
 
@@ -35,7 +27,6 @@ def weights_sha256(paths: Iterable[Path]) -> str:
 
 @lru_cache(maxsize=256)
 def _file_sha256(path: Path, _mtime_ns: int, _size: int) -> str:
-    """Read once per process as long as the file does not change."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):
@@ -49,7 +40,7 @@ def total_bytes(paths: Iterable[Path]) -> int:
 
 
 class Tensor(NamedTuple):
-    """What the header of a safetensors file says of a tensor."""
+    """One entry in the header of a safetensors file."""
 
     start: int  # its first byte in the file
     end: int
@@ -73,7 +64,7 @@ def read_header(path: Path) -> list[Tensor]:
 
 
 def stored_precision(paths: Iterable[Path]) -> str:
-    """The type that most weights are stored in; float32 if none is of a known type."""
+    """The type of most weights; float32 if none has a known type."""
     sizes = Counter[str]()
     for tensor in (own for path in paths for own in read_header(path)):
         if tensor.kind in _NAMES:
@@ -81,24 +72,19 @@ def stored_precision(paths: Iterable[Path]) -> str:
     return max(sizes, key=lambda kind: sizes[kind], default="float32")
 
 
-def refuse_mismatched(
-    name: str, mismatched: Iterable[tuple[str, Sequence[int], Sequence[int]]]
-) -> None:
-    """A ModelError if there are tensors (name, shape in the file, shape wanted by the config)."""
-    for tensor, stored, wanted in mismatched:
+def refuse_unlike(name: str, loaded: Iterable[str], info: Mapping[str, Any]) -> None:
+    """A ModelError for weights of other shapes or more layers than config.json says.
+
+    `loaded` are the names of the model's weights, `info` is the loading report of transformers.
+    """
+    for tensor, stored, wanted in info["mismatched_keys"]:
         raise ModelError(
             f"the weights of {name} have other shapes than its config.json asks for, such as "
             f"{tensor}: {list(stored)}, wanted {list(wanted)}; fetch both from one place"
         )
-
-
-def refuse_more_layers(name: str, loaded: Iterable[str], unexpected: Iterable[str]) -> None:
-    """A ModelError if the weights have layers that config.json does not ask for.
-
-    Such a name is that of a loaded weight but for the number; others are of heads of other tasks.
-    """
+    # Named as a loaded weight but for the number; others belong to heads of other tasks.
     numbered = {_LAYER.sub("#", own) for own in loaded}
-    if more := sorted(own for own in unexpected if _LAYER.sub("#", own) in numbered):
+    if more := sorted(o for o in info["unexpected_keys"] if _LAYER.sub("#", o) in numbered):
         raise ModelError(
             f"the weights of {name} have more layers than its config.json asks for, such as "
             f"{more[0]}: fetch both from one place"

@@ -21,39 +21,57 @@ Source:
 
 from __future__ import annotations
 
+from typing import Any
+
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
-from fillmask_ui.onnx_tools.constant_folding import copied, read_by
-from fillmask_ui.onnx_tools.row_wise import (
-    ASKED,
-    LAST_AXIS,
-    PRODUCTS,
-    RowWise,
-    asked_rows,
-    end_in,
+from fillmask_ui.onnx_tools.constant_folding import (
+    Constants,
+    attributes_of,
+    copied,
+    read_by,
+    replace_nodes,
 )
 
-__all__ = ["ASKED", "AT_ASKED", "STATES", "gather_asked", "states_at_asked"]
-
+ASKED = "asked_positions"  # the new input, int64 [M]
 AT_ASKED = "_at_asked"  # follows the name of the logits in that of the new output
 STATES = "states_at_asked"  # the output of `states_at_asked`, float32 [M, H]
 
+# Operators with a constant matrix; they mix numbers within a row, never rows.
+_PRODUCTS = {
+    *("MatMul", "Gemm", "FusedMatMul", "FusedGemm", "MatMulInteger", "MatMulIntegerToFloat"),
+    *("MatMulNBits", "MatMulBnb4", "QLinearMatMul", "QGemm"),
+}
+# Operators that make each row from the same row of their inputs, constants aside.
+_ROW_WISE = _PRODUCTS | {
+    *("Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Sum", "Where", "QLinearAdd", "QLinearMul"),
+    *("Cast", "Identity", "Dropout", "Sqrt", "Reciprocal", "Neg", "Abs", "Exp", "Log", "Clip"),
+    *("Erf", "Tanh", "Sigmoid", "Relu", "LeakyRelu", "Elu", "Selu", "Softplus", "HardSigmoid"),
+    *("Gelu", "FastGelu", "BiasGelu", "QuickGelu", "Mish", "Swish", "HardSwish"),
+    *("QuantizeLinear", "DequantizeLinear", "QLinearSigmoid"),
+    *("LayerNormalization", "SimplifiedLayerNormalization", "RMSNormalization"),
+    *("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"),
+    *("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "Split"),
+}
+_LAST_AXIS = {"LayerNormalization", "SimplifiedLayerNormalization", "RMSNormalization", "Split"}
+_SEVERAL_OUTPUTS = {"SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "Split"}
+_REDUCE = {"ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin"}
 
-def gather_asked(model: ModelProto, logits: str, *, deep: bool = True) -> ModelProto | None:
+
+def gather_asked(model: ModelProto, logits: str) -> ModelProto | None:
     """A copy of a graph that computes the logits of asked positions only.
 
     Args:
         model: its weights may lie elsewhere; they are not read.
         logits: name of the output [B, T, V].
-        deep: move the Gather up as far as it goes; else just in front of the last product.
 
     Returns:
         With the input `ASKED` and the one output `logits` + `AT_ASKED`, [M, V] (an axis of 1 may
-        stand in front). None if no product with a constant stands between the output and what
-        needs all positions, so that nothing would be gained.
+        stand in front). None if nothing would be gained: no product with a constant stands between
+        the output and what needs all positions.
     """
     result = copied(model)
-    return result if _Rewriting(result.graph, deep).apply(logits) else None
+    return result if _Rewriting(result.graph).apply(logits) else None
 
 
 def states_at_asked(model: ModelProto, logits: str) -> ModelProto | None:
@@ -67,53 +85,108 @@ def states_at_asked(model: ModelProto, logits: str) -> ModelProto | None:
     layer is the one product that all ways lead to. In a model without one the projection reads the
     encoder, whose residual connection opens another way to earlier products.
 
-    Args:
-        model: its weights may lie elsewhere; they are not read.
-        logits: name of the output [B, T, V].
-
     Returns:
         With the input `ASKED` and the one output `STATES`. None if the vocabulary projection is
         not found.
     """
     result = copied(model)
-    row_wise = RowWise(result.graph)
-    projection = _only_product(row_wise, logits)
+    rows = _Rows(result.graph)
+    projection = _only_product(rows, logits)
     if projection is None:
         return None
-    dense = _only_product(row_wise, projection.input[0])
-    states = row_wise.unquantized((dense or projection).input[0])
+    dense = _only_product(rows, projection.input[0])
+    states = rows.constants.unquantized((dense or projection).input[0])
     cast = helper.make_node("Cast", ["states_as_stored"], [STATES], to=TensorProto.FLOAT)
-    new = [*asked_rows(states, "states_as_stored"), cast]
-    end_in(result.graph, new, STATES, TensorProto.FLOAT)
+    new = [*_asked_rows(states, "states_as_stored"), cast]
+    _end_in(result.graph, new, STATES, TensorProto.FLOAT)
     return result
 
 
-def _only_product(row_wise: RowWise, value: str) -> NodeProto | None:
+def _only_product(rows: _Rows, value: str) -> NodeProto | None:
     """The product with a constant that all ways back lead to first; None if there is none."""
     found: list[NodeProto] = []
     pending, seen = [value], set[str]()
     while pending:
-        value = row_wise.unquantized(pending.pop())
+        value = rows.constants.unquantized(pending.pop())
         if value in seen:
             continue
         seen.add(value)
-        rows, maker = row_wise.rows(value), row_wise.makers.get(value)
-        if rows is None or maker is None:
+        inputs, maker = rows.inputs(value), rows.makers.get(value)
+        if inputs is None or maker is None:
             return None  # positions mix here, or the text itself comes in
-        if maker.op_type not in PRODUCTS:
-            pending += rows
+        if maker.op_type not in _PRODUCTS:
+            pending += inputs
         elif maker not in found:
             found.append(maker)
     return found[0] if len(found) == 1 else None
 
 
+def _asked_rows(value: str, asked: str) -> list[NodeProto]:
+    """Nodes that take the asked rows [M, ...] out of a value [B, T, ...] or [B * T, ...]."""
+    flat = f"{value}_by_row"
+    return [
+        helper.make_node("Flatten", [value], [flat], axis=-1),
+        helper.make_node("Gather", [flat, ASKED], [asked], axis=0),
+    ]
+
+
+def _end_in(graph: GraphProto, new: list[NodeProto], output: str, kind: int) -> None:
+    """Give a graph new nodes, the input `ASKED` and one output of an element type alone."""
+    del graph.output[:]
+    graph.output.append(helper.make_tensor_value_info(output, kind, None))
+    replace_nodes(graph, [*graph.node, *new])
+    graph.input.append(helper.make_tensor_value_info(ASKED, TensorProto.INT64, ["asked"]))
+
+
+class _Rows:
+    """What the operators of one graph do to the positions of a text."""
+
+    def __init__(self, graph: GraphProto) -> None:
+        self.constants = Constants(graph)
+        self.makers = self.constants.makers
+
+    def inputs(self, value: str) -> list[str] | None:
+        """The inputs of a value that have a row per position; None if it mixes positions."""
+        node = self.makers.get(value)
+        if node is None or node.op_type not in _ROW_WISE or value in self.constants.fixed:
+            return None
+        if value != node.output[0] and node.op_type not in _SEVERAL_OUTPUTS:
+            return None
+        rows = [name for name in node.input if name and not self._is_small(name)]
+        attributes = attributes_of(node)
+        if not rows or attributes.get("transA"):
+            return None
+        if node.op_type in _PRODUCTS and rows != [node.input[0]]:
+            return None  # the product of two activations is attention
+        default = 0 if node.op_type == "Split" else -1
+        if node.op_type in _LAST_AXIS and attributes.get("axis", default) not in (-1, 2):
+            return None
+        if node.op_type in _REDUCE and not self._reduces_last(node, attributes):
+            return None
+        return rows
+
+    def _is_small(self, value: str) -> bool:
+        """Whether it is constant, or one scale for all positions."""
+        node = self.makers.get(value)
+        if node is None or value in self.constants.fixed:
+            return value in self.constants.fixed
+        if node.op_type == "DynamicQuantizeLinear":
+            return value != node.output[0]
+        return node.op_type in ("Mul", "Cast") and all(map(self._is_small, node.input))
+
+    def _reduces_last(self, node: NodeProto, attributes: dict[str, Any]) -> bool:
+        axes = attributes.get("axes")
+        if axes is None and len(node.input) > 1 and self.constants.kind(node.input[1]):
+            axes = self.constants.value(node.input[1]).tolist()
+        return axes == [-1] and attributes.get("keepdims", 1) == 1
+
+
 class _Rewriting:
     """One graph, changed in place."""
 
-    def __init__(self, graph: GraphProto, deep: bool) -> None:
-        self.graph, self.deep = graph, deep
-        self.row_wise = RowWise(graph)
-        self.makers = self.row_wise.makers
+    def __init__(self, graph: GraphProto) -> None:
+        self.graph, self.rows = graph, _Rows(graph)
+        self.makers = self.rows.makers
         self.new: list[NodeProto] = []
         self.asked: dict[str, str] = {}  # value [B, T, ...] -> its rows that are asked
         self.whole: set[str] = set()  # values that are needed at all positions
@@ -138,42 +211,33 @@ class _Rewriting:
         (kind,) = (
             out.type.tensor_type.elem_type for out in self.graph.output if out.name == logits
         )
-        end_in(self.graph, self.new, output, kind)
+        _end_in(self.graph, self.new, output, kind)
         return True
 
     def _find_border(self, value: str, border: set[str], seen: set[str]) -> int:
-        """Collect where the rows that are asked must be taken; the number of products passed."""
+        """Collect where the asked rows must be taken; the number of products passed."""
         if value in seen:
             return 0
         seen.add(value)
-        rows = self.row_wise.rows(value)
-        if rows is None:
+        inputs = self.rows.inputs(value)
+        if inputs is None:
             border.add(value)
             return 0
-        maker = self.makers[value]
-        passed = int(maker.op_type in PRODUCTS)
-        if maker.op_type == "DynamicQuantizeMatMul" or (passed and not self.deep):
-            border.update(rows)
-            return passed
-        return passed + sum(self._find_border(row, border, seen) for row in rows)
+        passed = int(self.makers[value].op_type in _PRODUCTS)
+        return passed + sum(self._find_border(own, border, seen) for own in inputs)
 
     def _gathered(self, value: str) -> str:
         """The asked rows of a value, [M, ...]."""
         if value in self.asked:
             return self.asked[value]
-        rows = None if value in self.whole else self.row_wise.rows(value)
+        inputs = None if value in self.whole else self.rows.inputs(value)
         asked = f"{value}_at_asked_rows"
         self.asked[value] = asked
-        if rows is None:
-            self.new += asked_rows(value, asked)
+        if inputs is None:
+            self.new += _asked_rows(value, asked)
             return asked
         node = self.makers[value]
-        if node.op_type == "Reshape":  # rows are rows, however they are arranged
-            self.asked[value] = self._gathered(node.input[0])
-            return self.asked[value]
-        if node.op_type == "DynamicQuantizeMatMul":
-            return self._quantized_product(node, asked)
-        names = {name: self._gathered(name) for name in dict.fromkeys(rows)}
+        names = {name: self._gathered(name) for name in dict.fromkeys(inputs)}
         own = NodeProto()
         own.CopyFrom(node)
         own.name = ""
@@ -181,22 +245,7 @@ class _Rewriting:
         own.output[:] = [name and f"{name}_at_asked_rows" for name in node.output]
         self.asked.update((name, f"{name}_at_asked_rows") for name in node.output if name)
         for attribute in own.attribute:
-            if attribute.name == "axis" and node.op_type in LAST_AXIS:
+            if attribute.name == "axis" and node.op_type in _LAST_AXIS:
                 attribute.i = -1
         self.new.append(own)
-        return asked
-
-    def _quantized_product(self, node: NodeProto, asked: str) -> str:
-        """DynamicQuantizeMatMul in its two parts: the scale of all positions, the asked rows."""
-        source, weight, scale, zero, bias = [*node.input, "", ""][:5]
-        parts = [f"{asked}_{part}" for part in ("quantized", "scale", "zero_point", "rows")]
-        values, own_scale, own_zero, rows = parts
-        inputs = [rows, weight, own_scale, scale, own_zero, zero, bias]
-        while not inputs[-1]:
-            inputs.pop()
-        self.new += [
-            helper.make_node("DynamicQuantizeLinear", [source], [values, own_scale, own_zero]),
-            *asked_rows(values, rows),
-            helper.make_node("MatMulIntegerToFloat", inputs, [asked], domain="com.microsoft"),
-        ]
         return asked

@@ -1,7 +1,7 @@
-"""What of a graph is the same for every text, and the walks that all tools here share.
+"""Constants of a graph, and the walks that all tools here share.
 
 Weights reach the operator that reads them through others: a Cast of half precision, a Transpose, a
-DequantizeLinear. Types and shapes are told without reading any weight.
+DequantizeLinear. Types and shapes are known without reading any weight.
 """
 
 import math
@@ -17,6 +17,8 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 _HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, *_HALVES)
 _BITS: dict[int, int] = {TensorProto.INT4: 4, TensorProto.UINT4: 4}
+# Operators of quantized graphs whose first output stands for their first input.
+_SAME = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "Identity"}
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Kind:
 
     @property
     def is_vector(self) -> bool:
-        """Whether it holds one number for each of several columns, the other axes being 1."""
+        """Whether all axes but the last, which is longer, are 1."""
         return bool(self.dims) and math.prod(self.dims) == self.dims[-1] > 1
 
 
@@ -48,7 +50,7 @@ class Constants:
         self.fixed = set(self.stored)  # values that are the same for every text
         self.makers: dict[str, NodeProto] = {}
         self.readers: dict[str, list[NodeProto]] = {}
-        for node in graph.node:  # each stands behind what it reads
+        for node in graph.node:  # each behind what it reads
             self.makers.update((name, node) for name in node.output if name)
             read = list(read_by(node))
             for name in read:
@@ -96,18 +98,26 @@ class Constants:
         return None
 
     def known(self, name: str) -> Kind:
-        """`kind` of what is known to be a constant."""
+        """`kind` of a certain constant."""
         kind = self.kind(name)
         if kind is None:
             raise ValueError(f"{name} is not a constant")
         return kind
 
     def nodes(self, name: str) -> list[NodeProto]:
-        """What makes a constant out of stored ones, each behind what it reads."""
+        """The operators that make a constant out of stored ones, in order."""
         return list(in_order(self.makers.values(), [name]))
 
+    def unquantized(self, value: str) -> str:
+        """What a value was quantized from; the value itself if it was not."""
+        maker = self.makers.get(value)
+        while maker is not None and maker.op_type in _SAME and maker.output[0] == value:
+            value = maker.input[0]
+            maker = self.makers.get(value)
+        return value
+
     def roots(self, *names: str) -> list[str]:
-        """Names of the stored tensors that constants are made of, their numbers first."""
+        """Names of the stored tensors behind constants, their numbers first."""
         found: list[str] = []
         for name in names:
             node = self.makers.get(name)
@@ -115,7 +125,7 @@ class Constants:
         return list(dict.fromkeys(found))
 
     def value(self, name: str) -> np.ndarray:
-        """The numbers, as ONNX Runtime works them out; their weights must be in the graph."""
+        """The numbers, computed by ONNX Runtime; their weights must be in the graph."""
         if name in self.stored:
             return onnx.numpy_helper.to_array(self.stored[name])
         stored = [self.stored[root] for root in self.roots(name) if root in self.stored]
@@ -127,7 +137,7 @@ class Constants:
         return str(TensorProto.DataType.Name(self.known(name).type)).lower()
 
     def size_bytes(self, *names: str) -> int:
-        """Bytes of stored tensors together; those that are not stored count nothing."""
+        """Bytes of stored tensors together; other values count nothing."""
         total = 0
         for kind in filter(None, map(self.kind, names)):
             bits = _BITS.get(kind.type) or 8 * helper.tensor_dtype_to_np_dtype(kind.type).itemsize
@@ -150,12 +160,12 @@ def run_nodes(graph: GraphProto, **feeds: np.ndarray) -> np.ndarray:
 
 
 def attributes_of(node: NodeProto) -> dict[str, Any]:
-    """The attributes of a node by name."""
+    """Attributes by name."""
     return {own.name: helper.get_attribute_value(own) for own in node.attribute}
 
 
 def read_by(node: NodeProto) -> Iterator[str]:
-    """All values that a node reads, those of its inner graphs too."""
+    """All values that a node and its inner graphs read."""
     yield from (name for name in node.input if name)
     for attribute in node.attribute:
         for graph in (attribute.g, *attribute.graphs):
@@ -165,17 +175,16 @@ def read_by(node: NodeProto) -> Iterator[str]:
 
 
 def copied(model: ModelProto) -> ModelProto:
-    """A copy, for what is changed in place."""
+    """A copy, to be changed in place."""
     result = ModelProto()
     result.CopyFrom(model)
     return result
 
 
 def in_order(nodes: Iterable[NodeProto], outputs: Iterable[str]) -> Iterator[NodeProto]:
-    """The nodes that outputs need, each behind what it reads, by the graph alone.
+    """The nodes that outputs need, each behind what it reads.
 
-    Files list the same nodes in different orders; this one follows the inputs of each operator
-    from the outputs back, so that two files of one model agree on it.
+    The order follows from the graph alone, so that two files of one model agree on it.
     """
     makers = {name: node for node in nodes for name in node.output if name}
     done: set[int] = set()
@@ -194,7 +203,7 @@ def in_order(nodes: Iterable[NodeProto], outputs: Iterable[str]) -> Iterator[Nod
 def replace_nodes(
     graph: GraphProto, nodes: Iterable[NodeProto], added: Iterable[TensorProto] = ()
 ) -> None:
-    """Make a graph of those nodes and constants that its outputs need, in place."""
+    """Keep those of the nodes and constants that the graph's outputs need, in place."""
     outputs = [output.name for output in graph.output]
     used = list(in_order(nodes, outputs))
     read = {*outputs, *(name for node in used for name in read_by(node))}

@@ -4,13 +4,12 @@ A product A W becomes
 
     DynamicQuantizeLinear(A) -> MatMulInteger with int8 W -> Cast -> Mul by both scales
 
-by onnxruntime.quantization, the pattern that ONNX Runtime fuses into one kernel. Weights are
-symmetric, with one scale a column ("per channel") or one a matrix; activations get one scale a
-call.
+by onnxruntime.quantization, which ONNX Runtime fuses into one kernel. Weights are symmetric, with
+one scale a column ("per channel") or one a matrix; activations get one scale a call.
 
 That tool leaves a matrix behind a Transpose in full precision, such as word embeddings W [V, H]
-that the vocabulary projection reads, too. Here they become one int8 matrix for both. Scales of the
-projection's columns are those of the rows, so a lookup becomes
+that the vocabulary projection reads, too. Here they become one int8 matrix for both. The scales of
+the projection's columns are those of the rows, so a lookup becomes
 
     Gather(int8 W, ids) -> Cast -> Mul by Unsqueeze(Gather(scale, ids))
 
@@ -37,13 +36,7 @@ from fillmask_ui.onnx_tools.float32_graph import split_ties, turned_constants
 def dynamic_int8(
     model: ModelProto, *, exclude: Collection[str] = (), per_channel: bool = True
 ) -> ModelProto:
-    """A copy of a graph with its constant products in int8.
-
-    Args:
-        model: whole, see `onnx_tools.float32_graph`.
-        exclude: names of nodes that stay in full precision.
-        per_channel: one scale a column, or one a matrix.
-    """
+    """A copy of a whole graph with its constant products in int8, except the excluded nodes."""
     from onnxruntime.quantization import quantize_dynamic
 
     with quiet_tools(), TemporaryDirectory(prefix="fillmask-ui-") as scratch:
@@ -62,10 +55,10 @@ def dynamic_int8(
 
 @contextlib.contextmanager
 def quiet_tools() -> Iterator[None]:
-    """Without what the tools tell developers, and without the handler that they install for it."""
+    """Without the tools' messages for developers, and without the log handler they install."""
     root, silent = logging.getLogger(), logging.NullHandler()
     before = logging.root.manager.disable
-    root.addHandler(silent)  # where there is one, `basicConfig` leaves things as they are
+    root.addHandler(silent)  # with any handler, `basicConfig` does nothing
     logging.disable(logging.ERROR)
     try:
         with warnings.catch_warnings():
@@ -77,7 +70,7 @@ def quiet_tools() -> Iterator[None]:
 
 
 def _quantize_ties(model: ModelProto, exclude: Collection[str], per_channel: bool) -> None:
-    """Store embeddings that a product reads turned in int8, for both, in place."""
+    """Store embeddings that are the transposed matrix of a product in int8, in place."""
     graph = model.graph
     tables = {
         value: turn.input[0]
@@ -115,7 +108,7 @@ def _quantize_ties(model: ModelProto, exclude: Collection[str], per_channel: boo
 
 
 def _lookup(gather: NodeProto, per_channel: bool) -> list[NodeProto]:
-    """What stands in for the lookup of rows [..., H] of embeddings that are in int8."""
+    """The lookup of rows [..., H] in int8 embeddings."""
     (name, ids), rows = gather.input, gather.output[0]
     scale = f"{name}_scale"
     nodes = [
@@ -134,7 +127,7 @@ def _lookup(gather: NodeProto, per_channel: bool) -> list[NodeProto]:
 
 
 def _product(matmul: NodeProto, table: str) -> list[NodeProto]:
-    """What stands in for the product with embeddings turned."""
+    """The product with transposed int8 embeddings."""
     (source, matrix), output = matmul.input, matmul.output[0]
     quantized, scale, zero_point = (
         f"{output}.{part}" for part in ("source", "source_scale", "source_zero_point")

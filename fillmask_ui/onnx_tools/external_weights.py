@@ -20,8 +20,7 @@ from fillmask_ui.onnx_tools.constant_folding import replace_nodes
 
 _KINDS = {"F16": TensorProto.FLOAT16, "F32": TensorProto.FLOAT}
 MINIMUM_ELEMENTS = 256  # smaller constants are cheaper inside the graph
-_LEAST_BYTES = 4096  # of what is left in the ONNX file it was read from
-_COMPARED_FIRST = 64
+_LEAST_BYTES = 4096  # of a constant that stays in the ONNX file it was read from
 
 
 def content(values: np.ndarray) -> bytes:
@@ -62,9 +61,9 @@ def read_safetensors(path: Path) -> Iterator[StoredTensor]:
 def share_weights(model: ModelProto, weights: Path, location: str) -> list[str]:
     """Replace constants of a graph by references into a safetensors file, in place.
 
-    Constants are matched by value, as they are or transposed, never by name, so this works for
-    any exporter. Half-precision weights get a Cast, those that the graph wants transposed a
-    Transpose; ONNX Runtime folds both when it loads the graph, so they cost nothing later.
+    Constants are matched by value, also transposed, never by name, so this works for any exporter.
+    Half-precision weights get a Cast, transposed ones a Transpose, which ONNX Runtime folds when it
+    loads the graph.
 
     Args:
         model: with its weights inside, in float32.
@@ -117,31 +116,16 @@ def _reference(stored: StoredTensor, location: str) -> TensorProto:
 
 
 def point_into(model: ModelProto, path: Path, location: str) -> None:
-    """Replace large weights inside a graph by references into the ONNX file they were read from.
-
-    Args:
-        model: read from `path`; changed in place.
-        path: an ONNX file.
-        location: how the references name it.
-    """
+    """Replace large weights in a graph by references into its file `path`, named `location`."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         start = 0
         for tensor in model.graph.initializer:
             length = len(tensor.raw_data)
             if tensor.data_location == TensorProto.EXTERNAL or length < _LEAST_BYTES:
                 continue
-            # They stand in the file in the order of the graph, one behind the other.
-            found = _find(data, tensor.raw_data, start)
+            # They follow each other in the file in the order of the graph.
+            found = data.find(tensor.raw_data, start)
             if found >= 0:
                 set_external_data(tensor, location, offset=found, length=length)
                 tensor.ClearField("raw_data")
                 start = found + length
-
-
-def _find(file: mmap.mmap, wanted: bytes, start: int) -> int:
-    """First place of some bytes in a file, -1 if there is none."""
-    beginning = wanted[:_COMPARED_FIRST]
-    place = file.find(beginning, start)
-    while place >= 0 and file[place : place + len(wanted)] != wanted:
-        place = file.find(beginning, place + 1)
-    return place

@@ -1,15 +1,12 @@
 """A graph with all its weights inside, in float32, as the quantizers of ONNX Runtime want it.
 
 They look for constants in front of a product. Files hold the weights elsewhere, in half precision
-behind a Cast, or behind a Transpose; all that is worked out here. What two products read in
-different order, such as word embeddings that are the vocabulary projection too, stays one constant
-and a Transpose, so that it is stored once: `split_ties` makes two of it.
+behind a Cast, or behind a Transpose; all that is folded here. A matrix that is read in both orders,
+such as word embeddings that are the vocabulary projection too, stays one constant and a Transpose:
+`split_ties` makes two of it.
 
-Rivals: ONNX Runtime writes the graph that it has optimised, but makes a copy of such a matrix,
-refuses weights outside the graph's folder and forgets what the weights are called.
-
-Source:
-    MatMulNBits and GatherBlockQuantized as in docs/ContribOperators.md of onnxruntime.
+Rivals: ONNX Runtime writes the graph that it has optimised, but copies such a matrix, refuses
+weights outside the graph's folder and forgets the names of the weights.
 """
 
 from __future__ import annotations
@@ -39,11 +36,11 @@ _HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 
 def make_whole(model: ModelProto, files: Mapping[str, Path], name: str) -> None:
-    """Bring the weights into a graph, in place.
+    """Bring the weights into a graph and fold them, in place.
 
     Args:
-        model: as read without its external data.
-        files: location of external data, as the graph says it, to the file.
+        model: read without its external data.
+        files: location of external data, as the graph says it -> the file.
         name: of the model, for messages.
 
     Raises:
@@ -61,7 +58,7 @@ def make_whole(model: ModelProto, files: Mapping[str, Path], name: str) -> None:
 
 
 def inline_weights(model: ModelProto, files: Mapping[str, Path]) -> None:
-    """Bring the weights into a graph that else stays the same, in place; as `make_whole`."""
+    """Bring the weights into a graph, in place; arguments as of `make_whole`."""
     for tensor in model.graph.initializer:
         if tensor.data_location == TensorProto.EXTERNAL:
             place = ExternalDataInfo(tensor)
@@ -73,12 +70,12 @@ def inline_weights(model: ModelProto, files: Mapping[str, Path]) -> None:
 
 
 def _fold(graph: GraphProto) -> None:
-    """Work out what only converts, turns or passes on constants."""
+    """Fold what only converts, transposes or passes on constants."""
     constants = {tensor.name: tensor for tensor in graph.initializer}
     readers = _readers(graph)
-    stems: dict[str, str] = {}  # what was worked out -> the constant it was made of
+    stems: dict[str, str] = {}  # folded constant -> the one it was made of
     nodes = []
-    for node in graph.node:  # each stands behind what it reads
+    for node in graph.node:  # each behind what it reads
         made = None
         if node.op_type == "Constant" and node.attribute[0].name == "value":
             made = node.attribute[0].t
@@ -116,7 +113,7 @@ def _worked_out(node: NodeProto, values: np.ndarray) -> np.ndarray:
 
 
 def _readers(graph: GraphProto) -> Counter[str]:
-    """How many read each value, the graph's own outputs among them."""
+    """Number of readers of each value, the graph's outputs among them."""
     read = Counter(name for node in graph.node for name in read_by(node))
     read.update(output.name for output in graph.output)
     return read
@@ -131,7 +128,7 @@ def _rename(graph: GraphProto, names: Mapping[str, str]) -> None:
 
 
 def _store_once(graph: GraphProto) -> None:
-    """Store equal matrices once, and word embeddings whose turned copy is the projection."""
+    """Store equal matrices once, also word embeddings whose transpose is the projection."""
     looked_up = {node.input[0] for node in graph.node if node.op_type == "Gather"}
     matrices = [
         tensor
@@ -158,7 +155,7 @@ def _store_once(graph: GraphProto) -> None:
 
 
 def turned_constants(model: ModelProto) -> dict[str, NodeProto]:
-    """What stands behind a Transpose of a constant, and that Transpose."""
+    """Transposed constants, and the Transpose of each."""
     constants = {tensor.name for tensor in model.graph.initializer}
     return {
         node.output[0]: node
@@ -168,12 +165,9 @@ def turned_constants(model: ModelProto) -> dict[str, NodeProto]:
 
 
 def split_ties(model: ModelProto, exclude: Collection[str] | None = None) -> ModelProto:
-    """A copy in which constants that are read in both orders are two.
+    """A copy of a whole graph in which constants that are read in both orders are two.
 
-    Args:
-        model: a whole graph.
-        exclude: names of nodes; only what one of these and another node read is split. None for
-            all there are.
+    With `exclude`, names of nodes, only constants that both one of these and another node read.
     """
     result = copied(model)
     graph = result.graph
@@ -193,7 +187,7 @@ def split_ties(model: ModelProto, exclude: Collection[str] | None = None) -> Mod
 
 
 def _name_nodes(graph: GraphProto) -> None:
-    """Give every node a name of its own, by which it can be left out."""
+    """Give every node a name of its own, by which it can be excluded."""
     taken: set[str] = set()
     for node in graph.node:
         if not node.name or node.name in taken:
@@ -202,14 +196,14 @@ def _name_nodes(graph: GraphProto) -> None:
 
 
 def dequantized(model: ModelProto, part: Part) -> np.ndarray:
-    """What the graph computes with, as float32 of `part.shape`; weights must be in the graph."""
+    """A part's numbers as float32 of `part.shape`; weights must be in the graph."""
     constants = Constants(model.graph)
     node = constants.makers[part.node]
-    values = constants.value(node.input[part.place])
     if node.op_type == "MatMulNBits" and part.place == 1:
-        return _from_blocks(constants, node)
+        return _computed(constants, node, 0, np.eye(part.shape[0]))
     if node.op_type == "GatherBlockQuantized":
-        return _all_rows(constants, node)
+        return _computed(constants, node, 1, np.arange(constants.known(node.input[0]).dims[0]))
+    values = constants.value(node.input[part.place])
     if part.scales and node.op_type != "MatMulNBits":
         return _scaled(constants, part, values.astype(np.float32))
     if attributes_of(node).get("transB") and part.place == 1:
@@ -218,7 +212,7 @@ def dequantized(model: ModelProto, part: Part) -> np.ndarray:
 
 
 def _scaled(constants: Constants, part: Part, values: np.ndarray) -> np.ndarray:
-    """(values - zero point) * scale; both are single numbers or one for each column, or row."""
+    """(values - zero point) * scale; both are one number, or one for each column or row."""
     for name in part.scales:
         kind = constants.kind(name)
         if kind is not None and not kind.is_float:
@@ -232,38 +226,20 @@ def _scaled(constants: Constants, part: Part, values: np.ndarray) -> np.ndarray:
     return values
 
 
-def _from_blocks(constants: Constants, node: NodeProto) -> np.ndarray:
-    """The float32 [K, N] of a MatMulNBits, which stores [N, blocks, bytes of a block]."""
-    own = attributes_of(node)
-    rows, columns, bits, size = own["K"], own["N"], own.get("bits", 4), own["block_size"]
-    blocks = (rows + size - 1) // size
-    packed = constants.value(node.input[1]).reshape(columns, -1)
-    values = _unpacked(packed, bits).reshape(columns, blocks, size)
-    scales = constants.value(node.input[2]).astype(np.float32).reshape(columns, blocks, 1)
-    zero_points: np.ndarray | float = 2.0 ** (bits - 1)
-    if len(node.input) > 3 and node.input[3]:
-        stored = constants.value(node.input[3])
-        if stored.dtype == np.uint8:
-            stored = _unpacked(stored.reshape(columns, -1), bits)[:, :blocks]
-        zero_points = stored.astype(np.float32).reshape(columns, blocks, 1)
-    whole = (values.astype(np.float32) - zero_points) * scales
-    return np.ascontiguousarray(whole.reshape(columns, -1)[:, :rows].T)
-
-
-def _unpacked(packed: np.ndarray, bits: int) -> np.ndarray:
-    """Numbers of a few bits out of uint8 [N, bytes], the lowest bits of a byte first."""
-    shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    return ((packed[:, :, None] >> shifts) & (2**bits - 1)).reshape(len(packed), -1)
-
-
-def _all_rows(constants: Constants, node: NodeProto) -> np.ndarray:
-    """What a GatherBlockQuantized gives for every row."""
-    rows = constants.known(node.input[0]).dims[0]
-    stored = [constants.stored[name] for name in node.input if name in constants.stored]
-    copy = type(node)()
-    copy.CopyFrom(node)
-    copy.input[1], copy.output[0] = "every_row", "rows"
-    row = helper.make_tensor_value_info("every_row", 7, [None])
-    output = helper.make_tensor_value_info("rows", constants.known(node.input[2]).type, None)
-    graph = helper.make_graph([copy], "rows", [row], [output], stored)
-    return run_nodes(graph, every_row=np.arange(rows)).astype(np.float32)
+def _computed(constants: Constants, node: NodeProto, place: int, given: np.ndarray) -> np.ndarray:
+    """The float32 output of a block operator for an array in place of one of its inputs."""
+    own = NodeProto()
+    own.CopyFrom(node)
+    del own.input[5:]  # the bias of a product
+    own.input[place], own.output[0] = "given", "result"
+    for attribute in [one for one in own.attribute if one.name == "accuracy_level"]:
+        own.attribute.remove(attribute)  # products with rounded activations
+    kind = constants.known(node.input[2]).type  # of the scales
+    if place == 0:
+        given = given.astype(helper.tensor_dtype_to_np_dtype(kind))
+    given_kind = helper.np_dtype_to_tensor_dtype(given.dtype)
+    inputs = [helper.make_tensor_value_info("given", given_kind, None)]
+    output = helper.make_tensor_value_info("result", kind, None)
+    stored = [constants.stored[name] for name in own.input if name in constants.stored]
+    graph = helper.make_graph([own], "blocks", inputs, [output], stored)
+    return run_nodes(graph, given=given).astype(np.float32)

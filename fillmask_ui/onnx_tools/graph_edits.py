@@ -1,11 +1,11 @@
-"""Changed copies of a graph: with further outputs, or with some parts as another graph has them.
+"""Changed copies of a graph: with further outputs, or with some parts of another graph.
 
-Two files of one model name and order things differently. A part is known by the value that it
-yields where those names were kept; else by what stands around it: the order in which the outputs
-need the parts, their kinds, shapes and layers.
+Two files of one model name and order things differently. Parts are matched by the value that they
+yield where those names were kept; else by the order in which the outputs need them, their kinds,
+shapes and layers.
 
-A part in full precision is computed as in the baseline: its stored numbers and what they go through
-(Cast, Transpose) are copied from there, and what the graph did instead is dropped.
+A part in full precision is computed as in the baseline: its stored numbers and the Cast and
+Transpose behind them are copied from there, and what the graph did instead is dropped.
 """
 
 from __future__ import annotations
@@ -28,10 +28,9 @@ from fillmask_ui.onnx_tools.constant_folding import (
 )
 from fillmask_ui.onnx_tools.graph_parts import Part
 
-# Names are trusted where at least this share of the parts agrees in them and in what is around.
-_TRUSTED = 0.5
-_FUSED_BIAS = {"DynamicQuantizeMatMul": 4, "MatMulIntegerToFloat": 6, "MatMulNBits": 5}
-_COPIED = "full_precision/"  # begins the names of what is copied from the baseline
+_TRUSTED = 0.5  # least share of the parts with equal names and keys for names to be trusted
+_FUSED_BIAS = {"MatMulNBits": 5}  # the input with the bias
+_COPIED = "full_precision/"  # begins the names of copies from the baseline
 
 
 @dataclass(frozen=True)
@@ -78,17 +77,15 @@ def match_parts(first: Sequence[Part], second: Sequence[Part]) -> Matching:
 
 
 def _without(taken: Iterable[int], parts: Sequence[Part]) -> list[int]:
-    """The places that are not taken."""
     return sorted({*range(len(parts))}.difference(taken))
 
 
 def _key(part: Part) -> tuple[object, ...]:
-    """What equal parts of two graphs have in common."""
     return part.kind, part.shape, part.layer
 
 
 def _named(parts: Sequence[Part]) -> list[tuple[object, ...]]:
-    """A key of each part with the name of its output; a norm's weight and bias share that."""
+    """A key of each part with the name of its output, which a norm's weight and bias share."""
     seen: Counter[tuple[object, ...]] = Counter()
     keys = []
     for part in parts:
@@ -99,7 +96,7 @@ def _named(parts: Sequence[Part]) -> list[tuple[object, ...]]:
 
 
 def with_outputs(model: ModelProto, values: Iterable[str]) -> ModelProto:
-    """A copy of a graph that also gives these values; its own outputs stay first."""
+    """A copy of a graph with these values behind its own outputs."""
     result = copied(model)
     known = {output.name for output in result.graph.output}
     for value in dict.fromkeys(values):
@@ -113,11 +110,10 @@ def read_as_stored(model: ModelProto) -> None:
 
         MatMul(A, Transpose(W)) becomes FusedMatMul(A, W, transB=1)
 
-    for a constant W. Exporters write weights of PyTorch, [out, in], with a Transpose; ONNX Runtime
-    works it out when it opens the graph: a third of that time, and a copy of what something else
-    reads too, such as word embeddings that are the vocabulary projection. The product packs its
-    matrix in either order, so it is as fast afterwards. An inner graph of a branch or loop is not
-    changed.
+    for a constant W. Exporters write weights of PyTorch, [out, in], with a Transpose, which ONNX
+    Runtime folds when it opens the graph: a third of that time, and a copy of what something else
+    reads too, such as word embeddings. The product packs its matrix in either order, so it is as
+    fast afterwards.
     """
     graph, constants = model.graph, Constants(model.graph)
     turned = {
@@ -138,7 +134,7 @@ def read_as_stored(model: ModelProto) -> None:
             node.input[1] = turned[node.input[1]].input[0]
             node.attribute.append(helper.make_attribute("transB", 1))
         read.update(node.input)
-    # ONNX Runtime would work out a constant that nobody reads any more.
+    # ONNX Runtime would also fold an unread constant.
     for value, node in turned.items():
         if value not in read:
             graph.node.remove(node)
@@ -150,15 +146,9 @@ def read_as_stored(model: ModelProto) -> None:
 def in_full_precision(
     quantized: ModelProto, baseline: ModelProto, pairs: Sequence[Pair]
 ) -> ModelProto:
-    """A copy of a quantized graph with some of its parts computed as in the baseline.
+    """A copy of a quantized graph with the parts of `pairs` computed as in the baseline.
 
-    Args:
-        quantized: with its weights inside.
-        baseline: with its weights inside.
-        pairs: those parts, in `quantized` and in `baseline`.
-
-    Returns:
-        With the same inputs and outputs; what nothing reads any more is left out.
+    Both graphs have their weights inside. Unread constants are left out.
     """
     result = copied(quantized)
     grafting = _Grafting(result, baseline)
@@ -169,7 +159,7 @@ def in_full_precision(
 
 
 def stored_bytes(model: ModelProto) -> int:
-    """Bytes of all stored tensors of a graph."""
+    """Size of all stored tensors of a graph."""
     constants = Constants(model.graph)
     return constants.size_bytes(*(tensor.name for tensor in model.graph.initializer))
 
@@ -182,8 +172,8 @@ class _Grafting:
         self.graph, self.own = model.graph, Constants(model.graph)
         self.front: dict[str, NodeProto] = {}  # copied nodes by the name of their output
         self.added: dict[str, TensorProto] = {}  # copied tensors by their new name
-        self.names: dict[str, str] = {}  # value of the baseline -> what it is called here
-        self.instead: dict[str, list[NodeProto]] = {}  # value -> what computes it from now on
+        self.names: dict[str, str] = {}  # value of the baseline -> its name here
+        self.instead: dict[str, list[NodeProto]] = {}  # value -> the nodes that now compute it
 
     def restore(self, pair: Pair) -> None:
         """Compute one part as in the baseline."""
@@ -234,7 +224,7 @@ class _Grafting:
         self.instead[part.output] = nodes
 
     def _like(self, value: str, kind: Kind, wanted: Kind) -> str:
-        """A constant in the type and shape that is wanted."""
+        """A constant in another type and shape."""
         if kind.type != wanted.type:
             value = self._node("Cast", [value], f"{value}/{wanted.type}", to=wanted.type)
         if kind.dims != wanted.dims:
@@ -244,7 +234,7 @@ class _Grafting:
         return value
 
     def _node(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> str:
-        """What a new operator makes of constants, once."""
+        """The output of a new operator on constants, added once."""
         self.front.setdefault(output, helper.make_node(operator, inputs, [output], **attributes))
         return output
 
@@ -268,7 +258,7 @@ class _Grafting:
         return self.names[value]
 
     def _stored(self, tensor: TensorProto) -> str:
-        """The name of an equal tensor of this graph, such as word embeddings; else of a copy."""
+        """The name of an equal tensor of this graph, such as word embeddings, or of a copy."""
         for own in self.graph.initializer:
             alike = own.data_type == tensor.data_type and own.dims == tensor.dims
             if alike and _numbers(own) == _numbers(tensor):
@@ -287,7 +277,7 @@ class _Grafting:
         return name
 
     def finish(self) -> None:
-        """Put everything in its place and drop what nothing reads."""
+        """Put the new nodes in place and drop what nothing reads."""
         nodes = list(self.front.values())
         for node in self.graph.node:
             replaced = [name for name in node.output if name in self.instead]

@@ -1,8 +1,8 @@
 """The parts of a model that a graph names: its matrices, embeddings, biases and norms.
 
-A part is one constant that the model learned, where it is read. A matrix is seen through what
-exporters and quantizers wrap it in: Cast and Transpose, DequantizeLinear, the integer products of
-dynamic quantization, the blocks of MatMulNBits and GatherBlockQuantized.
+A part is one learned constant where it is read. A matrix is seen through what exporters and
+quantizers wrap it in: Cast and Transpose, DequantizeLinear, the integer products of dynamic
+quantization, the blocks of MatMulNBits and GatherBlockQuantized.
 
 Source:
     Operators as in https://onnx.ai/onnx/operators/ and, for the domain com.microsoft, in
@@ -25,14 +25,11 @@ from fillmask_ui.onnx_tools.constant_folding import Constants, attributes_of, in
 MATRICES = ("product", "projection", "embedding")
 KINDS = (*MATRICES, "bias", "norm")
 
-# Operator -> which of its inputs are learned, and as what. Those of Add and Mul are at either side.
+# Operator -> its learned inputs and their kinds; of Add and Mul at either side.
 _LEARNED: dict[str, tuple[tuple[int, str], ...]] = {
     "MatMul": ((1, "product"),),
-    "FusedMatMul": ((1, "product"),),
     "Gemm": ((1, "product"), (2, "bias")),
     "MatMulInteger": ((1, "product"),),
-    "DynamicQuantizeMatMul": ((1, "product"), (4, "bias")),
-    "MatMulIntegerToFloat": ((1, "product"), (6, "bias")),
     "MatMulNBits": ((1, "product"), (5, "bias")),
     "Gather": ((0, "embedding"),),
     "GatherBlockQuantized": ((0, "embedding"),),
@@ -49,14 +46,11 @@ _LEARNED: dict[str, tuple[tuple[int, str], ...]] = {
 # Operator -> inputs that are scales and zero points of its matrix.
 _SCALES = {
     "MatMulInteger": (3,),
-    "DynamicQuantizeMatMul": (2, 3),
-    "MatMulIntegerToFloat": (3, 5),
     "MatMulNBits": (2, 3, 4),
     "GatherBlockQuantized": (2, 3),
     "DequantizeLinear": (1, 2),
 }
 _ATTENTION = ("Softmax", "Attention", "MultiHeadAttention", "GroupQueryAttention", "QAttention")
-_QUANTIZERS = ("DequantizeLinear", "QuantizeLinear", "DynamicQuantizeLinear")
 _ENDS = ("DynamicQuantizeLinear", "QuantizeLinear", "Shape", "Size")  # hand no activation on
 # What quantizers and exporters put behind the name of a tensor.
 _SUFFIX = re.compile(r"(_quantized|_Q\d+\w*|_scales?|_zero_points?|\.float32|\.shared|_DQ)+$")
@@ -68,18 +62,18 @@ _LAYER = re.compile(r"(?:^|[./])(?:layers?|h|blocks?)[./](\d+)(?:[./]|$)")
 class Part:
     """One learned constant, where the graph reads it."""
 
-    # Name in the model without `.weight`, as far as the graph tells it; those of biases end in
-    # `.bias`. Unique in the graph: of several readers of one constant the later ones end in #2, ...
+    # In the model, without `.weight`, as far as the graph tells it; of a bias with `.bias`. Unique:
+    # further readers of one constant end in #2, ...
     name: str
     kind: str  # one of `KINDS`
     layer: int | None  # of the encoder, from 0; None outside
     output: str  # the float value that it yields: a product, rows, what a bias is added to
     constant: str  # the stored tensor with its numbers
-    shape: tuple[int, ...]  # as it is used: a product reads [K, N], rows times columns
+    shape: tuple[int, ...]  # as used: [K, N] of a product
     source: str  # the float value, or for an embedding the ids, that it is applied to
     node: str  # first output of the operator that reads it
-    place: int  # which input of that operator it is
-    scales: tuple[str, ...] = ()  # values that hold its scales, zero points and the like
+    place: int  # index of that operator's input
+    scales: tuple[str, ...] = ()  # values with its scales and zero points
     half: bool = False  # whether the graph computes it in half precision
     quantized: bool = False  # whether it is stored in fewer bits than a float
 
@@ -89,10 +83,7 @@ class Part:
 
 
 def find_parts(model: ModelProto) -> tuple[Part, ...]:
-    """All parts, in the order in which the model computes them.
-
-    Weights need not be in the graph: only their types and shapes are read.
-    """
+    """All parts, in the order of computation; weights need not be in the graph."""
     nodes = list(in_order(model.graph.node, [output.name for output in model.graph.output]))
     constants = Constants(model.graph)
     found = list(_Search(nodes, constants).parts())
@@ -112,11 +103,7 @@ def find_parts(model: ModelProto) -> tuple[Part, ...]:
 
 
 def choose_parts(parts: Sequence[Part], patterns: Sequence[str]) -> tuple[Part, ...]:
-    """The parts that any of the patterns means, in their order.
-
-    Args:
-        parts: to choose from.
-        patterns: names of parts, kinds, or `layer:3`.
+    """The parts that any pattern (a name, a kind, `layer:3`) means, in their order.
 
     Raises:
         OptionError: for a pattern that means none, with names near it.
@@ -144,12 +131,12 @@ def nodes_of(model: ModelProto, parts: Iterable[Part]) -> set[str]:
 
 
 @dataclass(frozen=True)
-class _Multiplied:
-    """What an integer product or integer rows become."""
+class _Scaled:
+    """The float value of an integer product or of integer rows."""
 
-    output: str  # the float value
+    output: str
     scales: list[str]  # constant factors
-    nodes: set[int]  # id of each operator on the way
+    nodes: set[int]  # ids of the operators that scale
 
 
 class _Search:
@@ -172,7 +159,7 @@ class _Search:
                 if part is None:
                     continue
                 if node.op_type == "MatMulInteger":
-                    scaling |= self._multiplied(node).nodes
+                    scaling |= self._scaled_product(node).nodes
                 yield part
 
     def _learned(self, node: NodeProto) -> Iterator[tuple[int, str]]:
@@ -198,7 +185,7 @@ class _Search:
             if place == 0:
                 source = node.input[1]
         elif node.op_type == "MatMulInteger":
-            product = self._multiplied(node)
+            product = self._scaled_product(node)
             if not product.scales:
                 return None
             output, scales = product.output, [*scales, *product.scales]
@@ -233,7 +220,7 @@ class _Search:
             output=output,
             constant=root,
             shape=tuple(shape),
-            source=source if kind != "product" else self._unquantized(source),
+            source=source if kind != "product" else constants.unquantized(source),
             node=node.output[0],
             place=place,
             scales=tuple(dict.fromkeys(filter(None, scales))),
@@ -241,22 +228,22 @@ class _Search:
             quantized=not constants.known(root).is_float or node.op_type == "MatMulNBits",
         )
 
-    def _scaled_rows(self, rows: str, ids: str) -> _Multiplied | None:
-        """Follow looked-up rows through what makes floats of them."""
+    def _scaled_rows(self, rows: str, ids: str) -> _Scaled | None:
+        """Looked-up integer rows as floats."""
         reader = next(iter(self.constants.readers.get(rows, [])), None)
         if reader is not None and reader.op_type == "DequantizeLinear":
-            return _Multiplied(reader.output[0], [*reader.input[1:]], set())
+            return _Scaled(reader.output[0], [*reader.input[1:]], set())
         if reader is None or reader.op_type != "Cast":
             return None
         for product in self.constants.readers.get(reader.output[0], []):
             others = [name for name in product.input if name != reader.output[0]]
             if product.op_type == "Mul" and others:
                 scale = self._looked_up(others[0], ids)
-                return _Multiplied(product.output[0], [scale], set()) if scale else None
+                return _Scaled(product.output[0], [scale], set()) if scale else None
         return None
 
     def _looked_up(self, scale: str, ids: str) -> str:
-        """The constant that a scale is, or is taken from by the same ids; "" for none."""
+        """The constant that a scale is, or is looked up in by the same ids; else ""."""
         maker = self.constants.makers.get(scale)
         while maker is not None and maker.op_type in ("Unsqueeze", "Gather"):
             if maker.op_type == "Gather" and maker.input[1] != ids:
@@ -265,42 +252,20 @@ class _Search:
             maker = self.constants.makers.get(scale)
         return scale if self.constants.kind(scale) is not None else ""
 
-    def _unquantized(self, value: str) -> str:
-        """What a value was quantized from; the value itself if it was not."""
-        maker = self.constants.makers.get(value)
-        while maker is not None and maker.op_type in _QUANTIZERS:
-            value = maker.input[0]
-            maker = self.constants.makers.get(value)
-        return value
-
-    def _multiplied(self, node: NodeProto) -> _Multiplied:
-        """Follow an integer product through Cast and the Mul by its scales."""
-        value, scales, nodes, by_text = node.output[0], list[str](), set[int](), False
-        while not (scales and by_text):
-            readers = self.constants.readers.get(value, [])
-            if len(readers) != 1 or readers[0].op_type not in ("Cast", "Mul"):
-                break
-            for other in readers[0].input:
-                if other != value:
-                    fixed, moving = self._factors(other)
-                    scales += fixed
-                    by_text = by_text or bool(moving)
-                    nodes |= {id(self.constants.makers[name]) for name in moving}
-                    if other in self.constants.makers:
-                        nodes.add(id(self.constants.makers[other]))
-            nodes.add(id(readers[0]))
-            value = readers[0].output[0]
-        return _Multiplied(value, scales, nodes)
-
-    def _factors(self, value: str) -> tuple[list[str], list[str]]:
-        """Factors of a scale: those that are constants, and those that depend on the text."""
-        if self.constants.kind(value) is not None:
-            return [value], []
-        maker = self.constants.makers.get(value)
-        if maker is None or maker.op_type != "Mul":
-            return [], [value] if maker is not None else []
-        pairs = [self._factors(name) for name in maker.input]
-        return [n for pair in pairs for n in pair[0]], [n for pair in pairs for n in pair[1]]
+    def _scaled_product(self, node: NodeProto) -> _Scaled:
+        """An integer product behind its Cast and the Mul by its scales."""
+        value = integers = node.output[0]
+        for operator in ("Cast", "Mul"):
+            reader = next(iter(self.constants.readers.get(value, [])), None)
+            if reader is None or reader.op_type != operator:
+                return _Scaled(value, [], set())
+            integers, value = value, reader.output[0]
+            node = reader
+        scale = next(name for name in node.input if name != integers)
+        maker = self.constants.makers.get(scale)
+        factors = maker.input if maker is not None and maker.op_type == "Mul" else [scale]
+        scales = [name for name in factors if self.constants.kind(name) is not None]
+        return _Scaled(value, scales, {id(node), id(maker)})
 
     def _name(self, node: NodeProto, root: str, output: str, kind: str) -> str:
         module = _module_of(root)
@@ -322,7 +287,7 @@ class _Search:
         return module or _tidy(root)
 
     def _is_read_twice(self, root: str) -> bool:
-        """Whether several operators read a stored matrix, seen through Cast and Transpose."""
+        """Whether several operators read a stored matrix, behind Cast and Transpose."""
         pending, found = [root], 0
         while pending:
             readers = self.constants.readers.get(pending.pop(), [])
@@ -333,7 +298,7 @@ class _Search:
 
 
 def _tidy(name: str) -> str:
-    """A tensor's name without what quantizers put behind it.
+    """A tensor's name without the suffixes of quantizers.
 
     >>> _tidy("val_57_quantized")
     'val_57'
@@ -342,7 +307,7 @@ def _tidy(name: str) -> str:
 
 
 def _module_of(name: str) -> str:
-    """The module of a tensor that is called as in the model, "" for any other name.
+    """The module of a tensor with a name of the model, "" for any other name.
 
     >>> _module_of("encoder.layer.0.query.weight_quantized"), _module_of("onnx::MatMul_391")
     ('encoder.layer.0.query', '')
@@ -352,10 +317,10 @@ def _module_of(name: str) -> str:
 
 
 class _Layers:
-    """Which layer each part of a graph belongs to, and which product is the projection.
+    """The layer of each part, and the vocabulary projection.
 
-    Where names do not tell the layer, the attention in front of a part is counted: queries, keys
-    and values belong to the next one, all else to the last.
+    Without a layer in the name, the attention in front of a part is counted: queries, keys and
+    values belong to the next one, all else to the last.
     """
 
     def __init__(
@@ -368,7 +333,7 @@ class _Layers:
         self.constants = constants
         self.products = {part.node: part for part in parts if part.kind == "product"}
         self.by_output = {part.output: part for part in self.products.values()}
-        self._attention: dict[str, int] = {}  # value -> bits of the attention that it depends on
+        self._attention: dict[str, int] = {}  # value -> a bit for each attention it depends on
         bit = 1
         for node in nodes:
             before = 0
@@ -389,7 +354,7 @@ class _Layers:
                 self._head |= {products[0].node, *seen}
 
     def of(self, part: Part, shared: bool) -> int | None:
-        """The layer of a part; the name of a constant that several share tells nothing."""
+        """The layer of a part; a shared constant's name tells nothing."""
         if part.kind == "embedding" or part.node in self._head:
             return None
         match = None if shared else _LAYER.search(part.name)
@@ -400,7 +365,7 @@ class _Layers:
         return None if layer < 0 else layer
 
     def _back(self, value: str) -> tuple[list[Part], set[str]]:
-        """The products that a value is made of, and what was seen on the way to them."""
+        """The products that a value is made of, and the values on the way to them."""
         pending, seen, products = [value], set[str](), list[Part]()
         while pending:
             value = pending.pop()
@@ -416,7 +381,7 @@ class _Layers:
         return products, seen
 
     def _reaches_attention(self, value: str) -> bool:
-        """Whether attention reads a value before any product with a constant does."""
+        """Whether attention reads a value before any constant product does."""
         pending, seen = [value], set[str]()
         while pending:
             for node in self.constants.readers.get(pending.pop(), []):

@@ -1,9 +1,8 @@
 """A Hugging Face masked LM of torch to an ONNX graph.
 
-The contract of every exported graph: int64 inputs `input_ids`, `attention_mask` and, where the
-model has segment embeddings, `token_type_ids`, all [batch, sequence] with free sizes; float32
-output `logits` [batch, sequence, V]. Its constants are worked out and each is stored once, see
-`float32_graph.make_whole`.
+Exported graphs have int64 inputs `input_ids`, `attention_mask` and, with segment embeddings,
+`token_type_ids`, all [batch, sequence] with free sizes, and a float32 output `logits` [batch,
+sequence, V]. Constants are folded and each is stored once, see `float32_graph.make_whole`.
 """
 
 import contextlib
@@ -26,8 +25,8 @@ OPSET = 18  # the oldest that torch.onnx writes without converting down
 class _LogitsOnly(torch.nn.Module):
     """The model as a function of positional arguments, logits alone.
 
-    With `broadcast_mask` the model gets an additive [B, 1, 1, T] mask, which keeps its own mask
-    building, a dozen shape nodes in any export, out of the graph.
+    With `broadcast_mask` it gets an additive [B, 1, 1, T] mask, which keeps its own mask building,
+    a dozen shape nodes, out of the graph.
     """
 
     def __init__(self, model: PreTrainedModel, names: list[str], broadcast_mask: bool) -> None:
@@ -72,8 +71,7 @@ def _takes_broadcast_mask(model: PreTrainedModel, inputs: dict[str, torch.Tensor
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    # torch.onnx warns of its own internals and logs that torchvision, which nothing here needs, is
-    # missing.
+    # torch.onnx warns of its own internals and logs that torchvision is missing.
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -117,7 +115,7 @@ def export_onnx(model: PreTrainedModel) -> onnx.ModelProto:
             f"torch cannot export this {model.config.model_type}: {first_line(error)}"
         ) from error
     proto: onnx.ModelProto = program.model_proto
-    # Nothing stays that only says where in the Python code a node came from.
+    # Drop what only says where in the Python code a node came from.
     graph = proto.graph
     proto.producer_name = "fillmask-ui"
     del graph.value_info[:]

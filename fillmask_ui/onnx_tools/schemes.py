@@ -1,9 +1,8 @@
 """The ways to make a graph smaller or faster, each by ONNX Runtime's own tool.
 
 Every scheme starts from a whole float32 graph (`onnx_tools.float32_graph`) and writes one file.
-Word embeddings that are the vocabulary projection too stay one constant where the tool can live
-with that: half precision and all schemes of 8 bits; blocks of 4 bits are stored in another order
-for a product than for a lookup.
+Word embeddings that are the vocabulary projection too stay one constant in half precision and in 8
+bits; blocks of 4 bits have another order in a product than in a lookup.
 
 Source:
     onnxruntime.quantization and onnxruntime.transformers.float16,
@@ -12,7 +11,6 @@ Source:
 
 from __future__ import annotations
 
-import errno
 import importlib.util
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,13 +23,13 @@ import onnx
 from onnx import ModelProto, TensorProto, helper
 from onnx.numpy_helper import from_array, to_array
 
-from fillmask_ui.errors import DataError, ModelError, OptionError, first_line, unknown
+from fillmask_ui.errors import ModelError, OptionError, first_line, unknown
+from fillmask_ui.files import writing
 from fillmask_ui.onnx_tools.constant_folding import copied, replace_nodes
 from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8, quiet_tools
 from fillmask_ui.onnx_tools.float32_graph import split_ties, turned_constants
 from fillmask_ui.onnx_tools.graph_parts import Part, find_parts, nodes_of
 
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _LARGEST_HALF = 65504.0
 
 Feeds = Sequence[Mapping[str, np.ndarray]]  # inputs of a graph by name, a text each
@@ -45,12 +43,12 @@ class Scheme:
     description: str  # one sentence
     file: str  # in the folder `onnx/`, as the hub calls such files
     write: Callable[[ModelProto, Path, list[str], Feeds], None]
-    settings: Mapping[str, Any]  # what else shapes the result, for the card
+    settings: Mapping[str, Any]  # for the card
     calibrated: bool = False  # whether it runs the model on texts
-    package: str = ""  # that it needs beside onnxruntime, an extra of this project
+    package: str = ""  # needed beside onnxruntime, an extra of this project
 
     def check(self) -> None:
-        """Stop with a ModelError if what it needs is not installed."""
+        """A ModelError if a package is missing."""
         if self.package and importlib.util.find_spec(self.package) is None:
             raise ModelError(
                 f"{self.label} needs the package {self.package.replace('_', '-')}, which is not "
@@ -61,14 +59,14 @@ class Scheme:
 def write_variant(
     name: str, model: ModelProto, path: Path, *, exclude: Collection[str] = (), feeds: Feeds = ()
 ) -> None:
-    """Apply a scheme to a graph and save the result.
+    """Apply a scheme to a whole graph and save the result.
 
     Args:
         name: of the scheme.
-        model: whole, in float32; it is not changed.
+        model: in float32; it is not changed.
         path: of the file.
         exclude: names of nodes that stay in float32.
-        feeds: texts to calibrate with, where the scheme does.
+        feeds: texts to calibrate with, if the scheme does.
 
     Raises:
         OptionError: for an unknown scheme.
@@ -77,14 +75,13 @@ def write_variant(
     scheme = find_scheme(name)
     scheme.check()
     start = split_ties(model, exclude)
-    with quiet_tools():
+    with quiet_tools(), writing(path):
         try:
             scheme.write(start, path, sorted(exclude), feeds)
             result = onnx.load(path)
-        # The tools raise what their authors thought of; whatever it is, there is no result.
-        except Exception as error:
-            if isinstance(error, OSError) and error.errno in _NO_ROOM:
-                raise DataError(f"{path} cannot be written: {error.strerror}") from error
+        except OSError:
+            raise
+        except Exception as error:  # of any kind, by the tools
             raise ModelError(
                 f"onnxruntime's tool for {name} fails on this graph: {first_line(error)}"
             ) from error
@@ -103,9 +100,9 @@ def find_scheme(name: str) -> Scheme:
 
 
 def feed_forward_outputs(model: ModelProto) -> list[Part]:
-    """The products that end the feed-forward part of each layer: they have more rows than columns.
+    """The last product of each feed-forward part, which has more rows than columns.
 
-    On the embedded model they cost most of the loss for each byte that int8 saves.
+    On the embedded model they cost the most loss for each byte that int8 saves.
     """
     return [
         part
@@ -122,7 +119,7 @@ def _shipped(model: ModelProto, path: Path, exclude: list[str], _: Feeds) -> Non
 
 
 def _store_in_half(model: ModelProto, exclude: Collection[str]) -> None:
-    """Store float matrices in float16 behind a Cast, except those that excluded nodes read."""
+    """Store float matrices in float16 behind a Cast, except those of excluded nodes."""
     graph = model.graph
     exact = {name for node in graph.node if node.name in exclude for name in node.input}
     matrices = [
@@ -150,8 +147,8 @@ def _dynamic(
 ) -> None:
     from onnxruntime.quantization import quantize_dynamic
 
-    # A product whose matrix is turned first has a constant too, which the tool's own test does not
-    # see: it must not test, and be told which products have none.
+    # The tool does not see that a transposed matrix is constant: it must not test, and be told
+    # which products have no constant.
     quantize_dynamic(
         copied(model),
         path,
@@ -218,7 +215,7 @@ def _half(model: ModelProto, path: Path, exclude: list[str], _: Feeds) -> None:
     from onnxruntime.transformers.float16 import convert_float_to_float16
 
     half = convert_float_to_float16(copied(model), keep_io_types=True, node_block_list=exclude)
-    # In front of two excluded nodes that read one value stand two Casts of one name.
+    # Two excluded nodes that read one value get two Casts of one name.
     once: dict[str, onnx.NodeProto] = {}
     for node in copied(half).graph.node:
         once.setdefault(node.output[0], node)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fillmask_ui.comparing import ComparedJoint, Contrast, ContrastedWord
-from fillmask_ui.models.subword_prefixes import SubwordPrefixes
+from fillmask_ui.models.vocabulary import SubwordPrefixes
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Candidate
 

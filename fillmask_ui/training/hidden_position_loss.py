@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from fillmask_ui.models.subword_prefixes import SubwordPrefixes
+from fillmask_ui.models.vocabulary import SubwordPrefixes
 
 
 @dataclass(frozen=True)

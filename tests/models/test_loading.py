@@ -18,35 +18,33 @@ from fillmask_ui.models.model_choice import parse_reference
 from fillmask_ui.models.model_files import ModelConfig
 from fillmask_ui.protocol import MaskedLM
 
-HEAVY = ("gradio", "onnx", "onnxruntime", "plotly", "tokenizers", "torch", "transformers")
+TEXTS = ["The cat [MASK] on the [MASK].", "[MASK] a"]
 
 
-def test_importing_loads_nothing_heavy():
-    code = (
-        "import sys, fillmask_ui.models as m; m.load_model; m.ModelStore; m.available_models\n"
-        f"print([name for name in {HEAVY!r} if name in sys.modules])"
-    )
+def run_python(code: str) -> list[str]:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "[]"
+    assert ran.stderr == ""
+    return ran.stdout.splitlines()
 
 
-def test_the_embedded_model_needs_neither_torch_nor_transformers():
-    code = (
+def test_heavy_libraries_are_imported_when_they_are_needed():
+    heavy = ("gradio", "onnx", "onnxruntime", "plotly", "tokenizers", "torch", "transformers")
+    assert run_python(
+        "import sys, fillmask_ui.models as m; m.load_model; m.ModelStore; m.available_models\n"
+        f"print([name for name in {heavy!r} if name in sys.modules])"
+    ) == ["[]"]
+    lines = run_python(
         "import sys, fillmask_ui\n"
-        "model = fillmask_ui.load_model()\n"
-        "print(model.vocabulary.encode('a [MASK]').tokens)\n"
+        "print(fillmask_ui.load_model().vocabulary.encode('a [MASK]').tokens)\n"
         "print([n for n in ('gradio', 'torch', 'transformers') if n in sys.modules])"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.splitlines()[1] == "[]"
-    assert ran.stderr == ""
+    assert lines[1] == "[]"
 
 
 @pytest.mark.parametrize(
     ("text", "kind", "hub_id", "revision"),
     [
         (None, "embedded", "", None),
-        ("embedded", "embedded", "", None),
         ("embedded:int8", "embedded", "", None),
         ("bert-base-uncased", "hub", "bert-base-uncased", None),
         ("google-bert/bert-base-uncased", "hub", "google-bert/bert-base-uncased", None),
@@ -85,64 +83,43 @@ def test_usable_positions(config, positions, first):
 
 
 def same(one: MaskedLM, other: MaskedLM, atol: float = 1e-4) -> None:
-    batch = batch_of(one.vocabulary, ["The cat [MASK] on the [MASK].", "[MASK] a"])
+    texts = [text.replace("[MASK]", one.vocabulary.mask_token) for text in TEXTS]
+    batch = batch_of(one.vocabulary, texts)
     np.testing.assert_allclose(one.logits_at(*batch), other.logits_at(*batch), atol=atol)
 
 
-def test_onnx_file_with_its_tokenizer_one_folder_up(tiny_models: TinyModels):
+def test_files_and_paths_that_stand_for_a_folder(tiny_models: TinyModels, monkeypatch):
     folder = tiny_models.folder("bert")
-    same(load_model(folder / "onnx" / "model.onnx"), load_model(folder))
-
-
-def test_a_path_below_the_home_folder_is_named_in_full(tiny_models: TinyModels, monkeypatch):
-    folder = tiny_models.folder("bert")
+    usual, file = load_model(folder), folder / "onnx" / "model.onnx"
     monkeypatch.setenv("HOME", str(folder.parent))
-    assert load_model(f"~/{folder.name}").signature.name == str(folder)
-    file = folder / "onnx" / "model.onnx"
-    assert load_model(f"~/{folder.name}/onnx/model.onnx").signature.name == str(file)
+    for reference, name, runtime in (
+        (file, file, "onnx"),
+        (folder / "config.json", folder, "onnx"),
+        (folder / "model.safetensors", folder, "torch"),
+        (f"~/{folder.name}", folder, "onnx"),
+        (f"~/{folder.name}/onnx/model.onnx", file, "onnx"),
+    ):
+        model = load_model(reference)
+        assert (model.signature.name, model.signature.runtime) == (str(name), runtime)
+        same(model, usual)
 
 
-@pytest.mark.parametrize(
-    ("file", "runtime"), [("config.json", "onnx"), ("model.safetensors", "torch")]
-)
-def test_a_file_that_stands_for_its_folder(tiny_models: TinyModels, file, runtime):
-    folder = tiny_models.folder("bert")
-    model = load_model(folder / file)
-    assert (model.signature.name, model.signature.runtime) == (str(folder), runtime)
-    same(model, load_model(folder))
-
-
-def test_onnx_file_alone_with_a_tokenizer_named(tiny_models: TinyModels, tmp_path):
-    folder = tiny_models.folder("roberta")
-    shutil.copy(folder / "onnx" / "model.onnx", tmp_path / "mine.onnx")
-    named = load_model(tmp_path / "mine.onnx", tokenizer=folder)
+def test_onnx_files_in_other_places(tiny_models: TinyModels, tmp_path):
+    """Alone with a tokenizer named; without a config; in the root of its folder."""
+    roberta, bert = tiny_models.folder("roberta"), tiny_models.folder("bert")
+    shutil.copy(roberta / "onnx" / "model.onnx", tmp_path / "mine.onnx")
+    named = load_model(tmp_path / "mine.onnx", tokenizer=roberta)
     assert named.signature.architecture == "roberta"
-    assert named.vocabulary.mask_token == "<mask>"
-    batch = batch_of(named.vocabulary, ["a <mask>"])
-    wanted = load_model(folder).logits_at(*batch)
-    np.testing.assert_allclose(named.logits_at(*batch), wanted, atol=1e-5)
-
-
-def test_onnx_file_without_any_config(tiny_models: TinyModels, tmp_path):
-    """Tokenizer and graph say all that is needed; the length is that of the tokenizer."""
-    folder = tiny_models.folder("bert")
+    same(named, load_model(roberta), 1e-5)
     for name in ("tokenizer.json", "tokenizer_config.json", "onnx/model.onnx"):
-        shutil.copy(folder / name, tmp_path)
+        shutil.copy(bert / name, tmp_path)
     model = load_model(tmp_path / "model.onnx")
-    assert model.signature.architecture == "unknown"
-    assert model.max_tokens == 64
-    same(model, load_model(folder))
-
-
-def test_a_folder_with_onnx_in_its_root(tiny_models: TinyModels, tmp_path):
-    folder = tiny_models.folder("bert")
-    for path in folder.iterdir():
-        if path.is_file() and path.suffix == ".json":
-            shutil.copy(path, tmp_path)
-    shutil.copy(folder / "onnx" / "model.onnx", tmp_path)
+    assert (model.signature.architecture, model.max_tokens) == ("unknown", 64)
+    same(model, load_model(bert))
+    shutil.copy(bert / "config.json", tmp_path)
     model = load_model(tmp_path)
-    assert model.signature.runtime == "onnx"
-    same(model, load_model(folder))
+    assert (model.signature.runtime, model.signature.architecture) == ("onnx", "bert")
+    same(model, load_model(bert))
 
 
 def test_sharded_safetensors(tiny_models: TinyModels, tmp_path):
@@ -162,10 +139,11 @@ def test_sharded_safetensors(tiny_models: TinyModels, tmp_path):
     same(loaded, load_model(folder, runtime="torch"))
 
 
-def test_signatures(tiny_models: TinyModels):
+def test_signatures(tiny_models: TinyModels, loaded):
+    from transformers import AutoModelForMaskedLM
+
     folder = tiny_models.folder("bert")
-    onnx = load_model(folder).signature
-    torch = load_model(folder, runtime="torch").signature
+    onnx, torch = (loaded("bert", runtime).signature for runtime in ("onnx", "torch"))
     for signature, file in ((onnx, "onnx/model.onnx"), (torch, "model.safetensors")):
         content = (folder / file).read_bytes()
         assert signature.name == str(folder)
@@ -178,6 +156,7 @@ def test_signatures(tiny_models: TinyModels):
         assert {"fillmask-ui", "tokenizers"} <= set(signature.versions)
     assert (onnx.runtime, onnx.device) == ("onnx", "CPUExecutionProvider")
     assert (torch.runtime, torch.device) == ("torch", "cpu")
+    assert torch.parameters == AutoModelForMaskedLM.from_pretrained(folder).num_parameters()
     assert onnx == load_model(folder).signature
 
 
@@ -187,53 +166,44 @@ def test_onnxruntime_under_another_package_name(monkeypatch):
 
     import onnxruntime
 
+    from fillmask_ui.models import runtime_model
+
     def version(name, known=metadata.version):
         if name == "onnxruntime":
             raise metadata.PackageNotFoundError(name)
         return known(name)
 
     monkeypatch.setattr(metadata, "version", version)
+    runtime_model._version.cache_clear()
     versions = load_model().signature.versions
     assert versions["onnxruntime"] == onnxruntime.__version__
 
 
-def test_parameters_are_counted_as_pytorch_does(tiny_models: TinyModels):
-    from transformers import AutoModelForMaskedLM
-
-    folder = tiny_models.folder("bert")
-    wanted = AutoModelForMaskedLM.from_pretrained(folder).num_parameters()
-    assert load_model(folder, runtime="torch").signature.parameters == wanted
-
-
-def test_the_hash_follows_the_file(tiny_models: TinyModels, tmp_path):
-    folder = tmp_path / "model"
-    shutil.copytree(tiny_models.folder("bert"), folder)
+def test_the_hash_follows_the_file(tiny_models: TinyModels, copy):
+    folder = copy()
     before = load_model(folder).signature.sha256
     path = folder / "onnx" / "model.onnx"
-    shutil.copy(tiny_models.folder("electra") / "onnx" / "model.onnx", path)
+    content = path.read_bytes()
+    path.write_bytes(content + b"\x1a\x00")  # an empty opset entry: still a graph
     after = load_model(folder).signature.sha256
     assert before != after == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float64"])
-def test_dtype(tiny_models: TinyModels, dtype):
-    folder = tiny_models.folder("bert")
-    model = load_model(folder, runtime="torch", dtype=dtype, device="cpu", threads=1)
-    assert model.signature.precision == f"float32 computed in {dtype}"
-    same(model, load_model(folder), atol=1e-4 if dtype == "float64" else 0.5)
-    if dtype == "bfloat16":
-        with pytest.raises(AssertionError):
-            same(model, load_model(folder), atol=1e-5)
-
-
-def test_threads_and_graph_optimization(tiny_models: TinyModels):
-    folder = tiny_models.folder("bert")
+def test_dtype_threads_and_graph_optimization(tiny_models: TinyModels, loaded):
+    folder, usual = tiny_models.folder("bert"), loaded("bert", "onnx")
+    for dtype, atol in (("bfloat16", 0.5), ("float64", 1e-4)):
+        model = load_model(folder, runtime="torch", dtype=dtype, device="cpu", threads=1)
+        assert model.signature.precision == f"float32 computed in {dtype}"
+        same(model, usual, atol=atol)
+        if dtype == "bfloat16":
+            with pytest.raises(AssertionError):
+                same(model, usual, atol=1e-5)
     model = load_model(folder, threads=1, graph_optimization="none")
     assert model.signature.notes == ("graph optimization: none",)
-    same(model, load_model(folder))
+    same(model, usual)
 
 
-def test_exact_products_of_bytes_are_a_choice(tiny_models: TinyModels):
+def test_exact_products_of_bytes_are_a_choice():
     plain = load_model("embedded:int8")
     exact = load_model("embedded:int8", x64_quant_precision="on")
     assert exact.signature.notes == (*plain.signature.notes, "x64 quant precision: on")
@@ -242,21 +212,16 @@ def test_exact_products_of_bytes_are_a_choice(tiny_models: TinyModels):
         same(exact, plain, atol=0)
 
 
-def test_available_models():
-    models = {model.reference: model for model in available_models()}
-    assert {"embedded", "embedded:int8", "embedded:torch"} <= set(models)
-    for reference in ("embedded", "embedded:int8", "embedded:torch"):
-        found = models[reference]
-        assert found.where == "embedded"
-        loaded = load_model(reference)
-        assert loaded.signature.size_bytes == found.size_bytes
-        assert loaded.signature.runtime == found.runtimes[0]
-
-
 def test_the_embedded_variants_are_one_model():
-    full, torch, small = (load_model(r) for r in (None, "embedded:torch", "embedded:int8"))
-    assert full.signature.architecture == "bert"
-    assert full.max_tokens == 512
+    listed = {model.reference: model for model in available_models()}
+    names = ("embedded", "embedded:torch", "embedded:int8")
+    full, torch, small = models = [load_model(name) for name in names]
+    for name, model in zip(names, models, strict=True):
+        assert listed[name].where == "embedded"
+        assert model.signature.size_bytes == listed[name].size_bytes
+        assert model.signature.runtime == listed[name].runtimes[0]
+    assert load_model(runtime="torch").signature.runtime == "torch"
+    assert (full.signature.architecture, full.max_tokens) == ("bert", 512)
     assert (full.signature.precision, small.signature.precision) == ("float16", "int8")
     texts = ["The capital of France is [MASK].", "She [MASK] the door and walked [MASK]."]
     batch = batch_of(full.vocabulary, texts)
@@ -269,17 +234,6 @@ def test_the_embedded_variants_are_one_model():
     assert not np.allclose(quantized, wanted, atol=1e-3)
     best = scoring.top_k(scoring.exponentials(wanted).log_probabilities, 1).token_ids
     assert (scoring.ranks(quantized, best[:, 0]) <= 5).all()
-
-
-def test_the_embedded_model_has_no_other_runtime_for_int8():
-    from fillmask_ui.errors import OptionError
-
-    with pytest.raises(OptionError, match="embedded:int8 runs on onnx, not on torch"):
-        load_model("embedded:int8", runtime="torch")
-
-
-def test_the_embedded_model_on_torch_by_option():
-    assert load_model(runtime="torch").signature.runtime == "torch"
 
 
 def test_a_missing_asset_is_said(monkeypatch, tmp_path):
@@ -295,10 +249,8 @@ def plain_logits(folder, batch) -> np.ndarray:
     import torch
     from transformers import AutoModelForMaskedLM
 
-    with quiet():
-        reference = AutoModelForMaskedLM.from_pretrained(folder).eval()
-    with torch.inference_mode():
-        logits = reference(
+    with quiet(), torch.inference_mode():
+        logits = AutoModelForMaskedLM.from_pretrained(folder)(
             input_ids=torch.from_numpy(batch.input_ids),
             attention_mask=torch.from_numpy(batch.attention_mask),
         ).logits
@@ -316,9 +268,8 @@ def test_the_newer_head_of_deberta(tiny_models: TinyModels, tmp_path):
     with quiet():
         AutoModelForMaskedLM.from_config(config).save_pretrained(tmp_path)
     model = load_model(tmp_path)
-    batch = batch_of(model.vocabulary, ["The cat [MASK] on the [MASK].", "[MASK] a"])
-    wanted = plain_logits(tmp_path, batch)
-    np.testing.assert_allclose(model.logits_at(*batch), wanted, atol=1e-4)
+    batch = batch_of(model.vocabulary, TEXTS)
+    np.testing.assert_allclose(model.logits_at(*batch), plain_logits(tmp_path, batch), atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -339,7 +290,7 @@ def test_a_head_that_cannot_be_cut(tiny_models: TinyModels, monkeypatch, base):
     model = load_model(folder, runtime="torch")
     monkeypatch.undo()
     assert "computed at all positions" in model.signature.notes[0]
-    batch = batch_of(model.vocabulary, ["The cat [MASK] on the [MASK].", "[MASK] a"])
+    batch = batch_of(model.vocabulary, TEXTS)
     wanted = plain_logits(folder, batch)
     np.testing.assert_allclose(model.logits_at(*batch), wanted, atol=1e-4)
     monkeypatch.setattr("fillmask_ui.models.runtime_model._RUN_BYTES", 1)

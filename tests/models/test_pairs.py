@@ -26,7 +26,7 @@ SEED = 5  # hides several tokens of the two
 
 @pytest.fixture(scope="module")
 def pretrained(tiny_models, tmp_path_factory):
-    """A folder with a tiny BertForPreTraining, as `save_pretrained` writes it."""
+    """A folder with a tiny BertForPreTraining and its export with both outputs."""
     import torch
     from transformers import AutoTokenizer, BertConfig, BertForPreTraining
 
@@ -40,42 +40,26 @@ def pretrained(tiny_models, tmp_path_factory):
             for parameter in model.parameters():
                 parameter.add_(torch.randn_like(parameter) * (0.4 if parameter.dim() > 1 else 0.1))
         model.save_pretrained(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def exported(pretrained, tmp_path_factory):
-    """The same as an ONNX file with two outputs."""
-    import shutil
-
-    import torch
-    from transformers import BertForPreTraining
-
-    folder = tmp_path_factory.mktemp("pretrained-onnx")
-    for path in pretrained.iterdir():
-        if path.suffix != ".safetensors":
-            shutil.copy(path, folder)
     names = ("input_ids", "attention_mask", "token_type_ids")
-    outputs = ("logits", "seq_relationship_logits")
 
     class Both(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.model = BertForPreTraining.from_pretrained(pretrained).eval()
+            self.model = model.eval()
 
-        def forward(self, ids, mask, types):
-            result = self.model(input_ids=ids, attention_mask=mask, token_type_ids=types)
+        def forward(self, *inputs):
+            result = self.model(**dict(zip(names, inputs, strict=True)))
             return result.prediction_logits, result.seq_relationship_logits
 
     example = torch.ones((2, 9), dtype=torch.int64)
     with quiet():
         torch.onnx.export(
             Both(),
-            (example, example, example),
+            (example,) * 3,
             str(folder / "model.onnx"),
             input_names=list(names),
-            output_names=list(outputs),
-            dynamic_axes={**{name: {0: "b", 1: "t"} for name in names}, "logits": {0: "b", 1: "t"}},
+            output_names=["logits", "seq_relationship_logits"],
+            dynamic_axes={name: {0: "b", 1: "t"} for name in (*names, "logits")},
             opset_version=18,
             dynamo=False,
         )
@@ -84,11 +68,11 @@ def exported(pretrained, tmp_path_factory):
 
 @pytest.mark.parametrize("runtime", ["torch", "onnx"])
 @pytest.mark.parametrize("truth", [FOLLOWS, RANDOM])
-def test_both_losses_are_those_of_transformers(pretrained, exported, runtime, truth):
+def test_both_losses_are_those_of_transformers(pretrained, runtime, truth):
     import torch
     from transformers import AutoTokenizer, BertForPreTraining
 
-    model = load_model(pretrained if runtime == "torch" else exported, runtime=runtime)
+    model = load_model(pretrained, runtime=runtime)
     assert predicts_next(model)
     pair = sentence_pair(model, FIRST, SECOND)
     with quiet(), torch.no_grad():
@@ -111,8 +95,7 @@ def test_both_losses_are_those_of_transformers(pretrained, exported, runtime, tr
     assert loss.total_nats == pytest.approx(float(both), abs=1e-4)
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "albert"])
-@pytest.mark.parametrize("runtime", ["torch", "onnx"])
+@pytest.mark.parametrize(("family", "runtime"), [("bert", "torch"), ("roberta", "onnx")])
 def test_a_model_without_the_head(family, runtime, loaded):
     model = loaded(family, runtime)
     assert not predicts_next(model)

@@ -1,6 +1,8 @@
-"""A runtime is a class and a row of `RUNTIMES`; execution providers are choices of one."""
+"""Loaded models in daily use, and new runtimes: a class and a row of `RUNTIMES`."""
 
 from __future__ import annotations
+
+import threading
 
 import numpy as np
 import onnxruntime as ort
@@ -8,11 +10,81 @@ import pytest
 from tiny_models import batch_of
 
 from fillmask_ui import EvaluationConfig, evaluate, fill, summarize
-from fillmask_ui.errors import OptionError
+from fillmask_ui.batching import in_order
+from fillmask_ui.errors import ModelError
 from fillmask_ui.models import load_model
-from fillmask_ui.models.runtime_model import RuntimeModel
+from fillmask_ui.models.runtime_model import RuntimeModel, cores
 from fillmask_ui.models.runtimes import RUNTIMES, Runtime
 from fillmask_ui.onnx_tools.schemes import SCHEMES
+
+runtimes = pytest.mark.parametrize("runtime", ["onnx", "torch"])
+
+
+@runtimes
+def test_loading_says_nothing(tiny_models, runtime, capfd):
+    load_model(tiny_models.folder("bert"), runtime=runtime)
+    assert capfd.readouterr() == ("", "")
+
+
+@runtimes
+def test_many_threads_at_once(loaded, runtime):
+    model = loaded("bert", runtime)
+    texts = [f"{'the ' * n}[MASK] cat" for n in range(8)]
+    wanted = [model.logits_at(*batch_of(model.vocabulary, [text])) for text in texts]
+    wrong: list[str] = []
+
+    def work(start: int) -> None:
+        for step in range(25):
+            number = (start + step) % len(texts)
+            got = model.logits_at(*batch_of(model.vocabulary, [texts[number]]))
+            if not np.allclose(got, wanted[number], atol=1e-4):
+                wrong.append(texts[number])
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_an_error_of_the_runtime_is_one_line(loaded, monkeypatch):
+    """Whatever its message, even none."""
+    model = loaded("bert", "torch")
+    for said, shown in (("", "RuntimeError"), ("shapes differ\n  at line 3", "shapes differ")):
+
+        def fail(said=said, **_):
+            raise RuntimeError(said)
+
+        monkeypatch.setattr(model, "_model", fail)
+        with pytest.raises(ModelError, match=rf"failed on 1 x 4 tokens: {shown}$"):
+            model.logits_at(*batch_of(model.vocabulary, ["a [MASK]"]))
+
+
+def test_torch_threads_are_shared_among_the_threads_that_call(loaded, monkeypatch):
+    import torch
+
+    usual = torch.get_num_threads()
+    model = loaded("bert", "torch")
+    monkeypatch.setattr(model, "threads", 4)
+    batch = batch_of(model.vocabulary, ["a [MASK] cat"])
+    expected = model.logits_at(*batch)
+    before = torch.get_num_threads()
+    assert before == 4
+    for workers, each in ((2, 2), (4, 1), (3, 1)):
+
+        def ask(_):
+            np.testing.assert_allclose(model.logits_at(*batch), expected, atol=1e-5)
+            return torch.get_num_threads()
+
+        assert set(in_order(ask, range(12), workers)) == {each}
+        assert torch.get_num_threads() == before
+    model.threads = 1
+    model.logits_at(*batch)
+    assert torch.get_num_threads() == 1
+    torch.set_num_threads(usual)
+    assert load_model(threads=1).concurrent_calls == 1
+    assert load_model().concurrent_calls == min(4, cores())
 
 
 class BigramModel(RuntimeModel):
@@ -60,14 +132,9 @@ def test_variants_are_the_files_of_the_schemes():
     assert {*RUNTIMES["onnx"].variants} == {f"onnx/{own.file}" for own in SCHEMES.values()}
 
 
-def test_every_provider_of_onnxruntime_is_a_choice(tiny_models):
-    folder = tiny_models.folder("bert")
-    usual = load_model(folder)
-    batch = batch_of(usual.vocabulary, ["The cat [MASK] on the [MASK].", "[MASK] a"])
+def test_every_provider_of_onnxruntime_is_a_choice(tiny_models, agrees):
     for provider in ort.get_available_providers():
         for name in (provider, provider.removesuffix("ExecutionProvider").lower()):
-            model = load_model(folder, provider=name)
+            model = load_model(tiny_models.folder("bert"), provider=name)
             assert model.signature.device == provider
-            np.testing.assert_allclose(model.logits_at(*batch), usual.logits_at(*batch), atol=1e-4)
-    with pytest.raises(OptionError, match=r"unknown provider 'Cuda'; known: .*CPUExecution"):
-        load_model(folder, provider="Cuda")
+            agrees(model)

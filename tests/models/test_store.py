@@ -1,15 +1,22 @@
-"""The store shares loaded models between users and keeps within its limit."""
+"""Loaded models for many users: one copy of each within a limit, and calls that share a batch."""
 
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
-from tiny_models import batch_of
+from table_model import TableModel
+from tiny_models import SENTENCES, batch_of
 
+from fillmask_ui import fill
 from fillmask_ui.errors import ModelError
-from fillmask_ui.models import LoadProgress, ModelChoice, ModelStore
+from fillmask_ui.models import ModelChoice, ModelStore, model_store
+from fillmask_ui.models.model_store import SharedModel
+
+WAIT = 20.0  # seconds after which a thread is taken to hang
 
 
 @dataclass
@@ -24,21 +31,22 @@ class Loader:
     """Loads models of sizes given by their names, and counts."""
 
     calls: list[str] = field(default_factory=list)
-    gate: threading.Event | None = None
+    gate: threading.Event | None = None  # what models called "slow" wait for
     fails: bool = False
 
     def __call__(self, choice, **_) -> Sized:
         self.calls.append(choice.reference)
-        if self.gate:
-            assert self.gate.wait(10)
+        if self.gate and "slow" in choice.reference:
+            assert self.gate.wait(WAIT)
         if self.fails:
             raise ModelError("damaged")
         return Sized(int(choice.reference.split("-")[1]))
 
 
 def held(store):
-    """What is held, the most recently used first."""
-    return tuple(choice for choice in reversed(store._models) if store._models[choice].done())
+    """References that are held, the most recently used first."""
+    models = reversed(store._models)
+    return [choice.reference for choice in models if store._models[choice].done()]
 
 
 def test_the_same_model_is_loaded_once():
@@ -54,47 +62,23 @@ def test_the_least_recently_used_goes_first():
     store = ModelStore(100, Loader())
     for name in ("a-40", "b-40", "a-40", "c-40"):
         store.get(name)
-    assert [stored.reference for stored in held(store)] == ["c-40", "a-40"]
-    store.get("d-90")
-    assert [stored.reference for stored in held(store)] == ["d-90"]
-
-
-def test_a_model_over_the_limit_stays_while_it_is_the_newest():
-    store = ModelStore(100, Loader())
-    big = store.get("big-500")
-    assert store.get("big-500") is big
+    assert held(store) == ["c-40", "a-40"]
+    big = store.get("d-500")  # over the limit: it stays while it is the newest
+    assert store.get("d-500") is big and held(store) == ["d-500"]
     store.get("small-1")
-    assert [stored.reference for stored in held(store)] == ["small-1"]
+    assert held(store) == ["small-1"]
 
 
-def test_threads_wait_for_one_load():
+def test_threads_wait_for_one_load_which_does_not_hold_up_others():
     loader = Loader(gate=threading.Event())
     store = ModelStore(100, loader)
-    got: list[object] = []
-    threads = [threading.Thread(target=lambda: got.append(store.get("a-10"))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    loader.gate.set()
-    for thread in threads:
-        thread.join()
-    assert loader.calls == ["a-10"]
-    assert len(got) == 8
-    assert len(set(map(id, got))) == 1
-
-
-def test_a_slow_load_does_not_hold_up_others():
-    slow = Loader(gate=threading.Event())
-
-    def load(choice, **options):
-        return slow(choice) if choice.reference == "slow-10" else Sized(1)
-
-    store = ModelStore(100, load)
-    thread = threading.Thread(target=store.get, args=("slow-10",))
-    thread.start()
-    assert store.get("quick-1").memory_bytes == 1
-    slow.gate.set()
-    thread.join()
-    assert {stored.reference for stored in held(store)} == {"slow-10", "quick-1"}
+    with ThreadPoolExecutor(8) as pool:
+        waiting = [pool.submit(store.get, "slow-10") for _ in range(8)]
+        assert store.get("quick-1").memory_bytes == 1
+        loader.gate.set()
+        assert len({id(one.result(WAIT)) for one in waiting}) == 1
+    assert sorted(loader.calls) == ["quick-1", "slow-10"]
+    assert {*held(store)} == {"slow-10", "quick-1"}
 
 
 def test_a_failure_is_not_kept():
@@ -109,23 +93,140 @@ def test_a_failure_is_not_kept():
 
 
 def test_real_models_from_many_threads(tiny_models):
-    store = ModelStore()
-    folder = str(tiny_models.folder("bert"))
-    steps: list[LoadProgress] = []
-    store.get(folder, on_progress=steps.append)
+    store, folder, steps = ModelStore(), str(tiny_models.folder("bert")), []
+    model = store.get(folder, on_progress=steps.append)
     assert [step.stage for step in steps] == ["tokenizer", "weights"]
-    shapes: list[tuple[int, ...]] = []
-
-    def work() -> None:
-        model = store.get(folder)
-        shapes.append(model.logits_at(*batch_of(model.vocabulary, ["a [MASK] cat"])).shape)
-
-    threads = [threading.Thread(target=work) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert shapes == [(1, 300)] * 6
-    assert held(store) == (ModelChoice(folder),)
-    model = store.get(folder)
+    with ThreadPoolExecutor(6) as pool:
+        found = list(pool.map(lambda _: ask(store.get(folder), "a [MASK] cat").shape, range(6)))
+    assert found == [(1, 300)] * 6
+    assert held(store) == [folder]
     assert model.memory_bytes >= model.signature.size_bytes
+
+
+class Watched:
+    """A model that writes down its calls and runs none of them while its gate is shut."""
+
+    def __init__(self, model, *, runs_alone=False):
+        self.model, self.runs_alone = model, runs_alone
+        self.vocabulary, self.signature = model.vocabulary, model.signature
+        self.max_tokens = model.max_tokens
+        self.calls = []  # shapes [B, T]
+        self.gate = threading.Event()
+        self.gate.set()
+        self.refused = None  # a token id that makes a call fail
+
+    def logits_at(self, input_ids, attention_mask, rows, cols):
+        self.calls.append(input_ids.shape)
+        assert self.gate.wait(WAIT)
+        if self.refused is not None and (input_ids == self.refused).any():
+            raise ModelError("a token that this model cannot read")
+        return self.model.logits_at(input_ids, attention_mask, rows, cols)
+
+
+@pytest.fixture
+def watched():
+    return Watched(TableModel())
+
+
+def ask(model, text):
+    return model.logits_at(*batch_of(model.vocabulary, [text]))
+
+
+def ask_behind_the_gate(model, texts):
+    """Ask for texts one after the other while the model is held up; results or errors, in order."""
+    inner = model.model
+    inner.gate.clear()
+    with ThreadPoolExecutor(len(texts)) as pool:
+        asked = []
+        for number, text in enumerate(texts, start=1):
+            asked.append(pool.submit(ask, model, text))
+            while len(inner.calls) + len(model._waiting) < number:
+                threading.Event().wait(0.001)
+        inner.gate.set()
+        return [one.exception(WAIT) or one.result() for one in asked]
+
+
+@pytest.mark.parametrize(("family", "runtime"), [("bert", "onnx"), ("roberta", "torch")])
+def test_many_threads_get_what_they_get_alone(loaded, family, runtime):
+    model = loaded(family, runtime)
+    mask, sharing = model.vocabulary.mask_token, SharedModel(model)
+    starts = [" ".join(SENTENCES[i % len(SENTENCES)].split()[: 2 + i % 9]) for i in range(24)]
+    texts = [f"{start} {mask}" + f" and {mask}" * (i % 3) for i, start in enumerate(starts)]
+    wanted = [ask(model, text) for text in texts]
+    with ThreadPoolExecutor(12) as pool:
+        for _ in range(5):
+            for own, logits in zip(wanted, pool.map(lambda t: ask(sharing, t), texts), strict=True):
+                np.testing.assert_allclose(logits, own, atol=1e-5)
+        found = list(pool.map(lambda text: fill(sharing, text, top_k=3), texts[:6]))
+    for text, filling in zip(texts, found, strict=False):
+        for mine, own in zip(filling.masks, fill(model, text, top_k=3).masks, strict=True):
+            assert [c.token for c in mine.candidates] == [c.token for c in own.candidates]
+            assert mine.entropy_nats == pytest.approx(own.entropy_nats, abs=1e-5)
+
+
+def test_a_lone_caller_is_one_call_and_waits_for_nobody(watched):
+    sharing = SharedModel(watched)
+    np.testing.assert_array_equal(
+        ask(sharing, "the [MASK] sat"), ask(watched.model, "the [MASK] sat")
+    )
+    assert watched.calls == [(1, 5)]
+
+
+def test_calls_that_wait_share_a_batch(watched):
+    sharing = SharedModel(watched)
+    texts = ["the [MASK] sat"] * model_store.AT_A_TIME + [
+        "a [MASK] ran",
+        "the old [MASK] sat",
+        "[MASK]",
+    ]
+    answers = ask_behind_the_gate(sharing, texts)
+    # Two that found the model free, then all others at once, filled up to the longest.
+    assert watched.calls[: model_store.AT_A_TIME] == [(1, 5)] * model_store.AT_A_TIME
+    assert sorted(watched.calls[model_store.AT_A_TIME :]) == [(1, 3), (2, 6)]
+    for text, answer in zip(texts, answers, strict=True):
+        np.testing.assert_allclose(answer, ask(watched.model, text), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "batches"),
+    [
+        ("MAX_TOKENS", 10, [(2, 5), (2, 5)]),
+        ("MAX_LOGITS", 3 * TableModel().signature.vocabulary_size, [(3, 5), (1, 5)]),
+        ("AT_A_TIME", 1, [(4, 5)]),
+    ],
+)
+def test_batches_are_bounded(watched, monkeypatch, limit, value, batches):
+    monkeypatch.setattr(model_store, limit, value)
+    sharing = SharedModel(watched)
+    ask_behind_the_gate(sharing, ["the [MASK] sat"] * (model_store.AT_A_TIME + 4))
+    # They run side by side, so that either may be written down first.
+    assert sorted(watched.calls[model_store.AT_A_TIME :]) == sorted(batches)
+
+
+def test_an_error_is_that_of_one_caller_alone(watched):
+    watched.refused = watched.vocabulary.encode("river").ids[1]
+    sharing = SharedModel(watched)
+    texts = ["the [MASK] sat"] * model_store.AT_A_TIME + [
+        "a [MASK] ran",
+        "river [MASK] ran",
+        "[MASK] a b",
+    ]
+    results = ask_behind_the_gate(sharing, texts)
+    assert isinstance(results[-2], ModelError)
+    for text, answer in zip([*texts[:-2], texts[-1]], [*results[:-2], results[-1]], strict=True):
+        np.testing.assert_allclose(answer, ask(watched.model, text), atol=1e-5)
+    assert sharing._waiting == [] and sharing._running == 0
+
+
+def test_arrays_of_a_wrong_shape_fail_their_own_caller(watched):
+    sharing = SharedModel(watched)
+    with pytest.raises(ValueError, match="unpack"):
+        sharing.logits_at(np.zeros(3, dtype=np.int64), *[np.zeros(1, dtype=np.int64)] * 3)
+    assert ask(sharing, "the [MASK] sat").shape == ask(watched.model, "the [MASK] sat").shape
+
+
+def test_models_that_run_texts_one_by_one_are_asked_at_once():
+    model = Watched(TableModel(), runs_alone=True)
+    sharing = SharedModel(model)
+    ask_behind_the_gate(sharing, ["the [MASK] sat"] * 6)
+    assert model.calls == [(1, 5)] * 6

@@ -1,0 +1,99 @@
+"""Graphs cut to the asked positions are kept in the user's cache, and only used if they agree."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto
+from tiny_models import batch_of
+
+from fillmask_ui.models import load_model
+from fillmask_ui.models.runtime_model import FULL_LOGITS
+from fillmask_ui.onnx_tools.asked_positions import gather_asked
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch) -> Path:
+    """An empty cache folder."""
+    monkeypatch.setenv("FILLMASK_UI_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def entries(cache: Path) -> list[Path]:
+    return [path for path in cache.glob("graphs/*") if path.is_file()]
+
+
+def test_a_cut_graph_that_disagrees_is_not_used(tiny_models, monkeypatch, own_cache, agrees):
+    def wrong(model, logits):
+        cut = gather_asked(model, logits)
+        for node in cut.graph.node:
+            if node.op_type == "Erf":
+                node.op_type = "Tanh"
+        return cut
+
+    monkeypatch.setattr("fillmask_ui.models.onnx_graph.gather_asked", wrong)
+    model = load_model(tiny_models.folder("bert"))
+    assert FULL_LOGITS in model.signature.notes
+    agrees(model)
+    assert entries(own_cache) == []
+
+
+def test_the_second_load_reads_the_kept_graph(tiny_models, own_cache, agrees):
+    """Without importing what parses the file; the weights stay where they are."""
+    folder = tiny_models.folder("bert")
+    load_model(folder)
+    script = (
+        "import sys; from fillmask_ui.models import load_model; "
+        "model = load_model(sys.argv[1]); print('onnx' in sys.modules, model.max_tokens)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(folder)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split()[0] == "False", done.stderr
+    (entry,) = entries(own_cache)
+    whole = entry.read_bytes()
+    content = whole[32:].partition(b"\n")[2]
+    tensors = onnx.ModelProto.FromString(content).graph.initializer
+    large = [tensor for tensor in tensors if np.prod(tensor.dims) > 4096]
+    assert large and {tensor.data_location for tensor in large} == {TensorProto.EXTERNAL}
+    assert len(content) < (folder / "onnx" / "model.onnx").stat().st_size / 2
+    for kept in (0, 31, 200, -1):  # a torn entry is made again
+        entry.write_bytes(whole[:kept])
+        agrees(load_model(folder))
+        assert entry.read_bytes() == whole
+
+
+def test_a_cache_that_cannot_be_written(tiny_models, tmp_path, monkeypatch, agrees):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("FILLMASK_UI_CACHE", str(tmp_path / "file" / "cache"))
+    agrees(load_model(tiny_models.folder("bert")))
+
+
+def test_the_kept_graph_follows_the_weights(variant, own_cache):
+    """The same graph beside other weights: those are run, not the ones it was cut with."""
+
+    def change(source: Path, target: Path) -> None:
+        onnx.save(onnx.load(source), target, save_as_external_data=True, location="model.onnx.data")
+
+    folder, found = variant(change), []
+    data = folder / "model.onnx.data"
+    for factor in (1, 1.5):
+        data.write_bytes(
+            (np.frombuffer(data.read_bytes(), np.float32) * np.float32(factor)).tobytes()
+        )
+        model = load_model(folder)
+        assert FULL_LOGITS not in model.signature.notes
+        found.append(model.logits_at(*batch_of(model.vocabulary, ["The cat [MASK] on the mat."])))
+        np.testing.assert_array_equal(
+            found[-1],
+            load_model(folder).logits_at(
+                *batch_of(model.vocabulary, ["The cat [MASK] on the mat."])
+            ),
+        )
+    assert np.abs(found[0] - found[1]).max() > 0.1
+    assert len(entries(own_cache)) == 1

@@ -1,0 +1,266 @@
+"""What is refused, with what to do instead: references, options, models with wrong numbers.
+
+And what only looks odd, which is not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from safetensors.numpy import load_file, save_file
+from tiny_models import batch_of, export_onnx, texts_for
+
+from fillmask_ui.errors import ModelError, ModelOutputError, OptionError
+from fillmask_ui.files import asset
+from fillmask_ui.models import available_models, hub_models, load_model
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"provider": "Cuda"}, r"unknown provider 'Cuda'; known: .*CPUExecutionProvider"),
+        ({"threads": 0}, "threads must be"),
+        ({"threads": 2**31}, r"threads must be from 1 to \d+"),
+        ({"dtype": "int7", "runtime": "torch"}, "unknown dtype .*; known: bfloat16, float16"),
+        ({"device": "meta", "runtime": "torch"}, r"unknown device .*; known: cpu"),
+        ({"dtype": "float16"}, "belongs to the runtime torch"),
+        ({"provider": "cpu", "runtime": "torch"}, "belongs to the runtime onnx"),
+        ({"graph_optimization": "most"}, r"unknown graph optimization .*; known: all, basic"),
+        ({"onnx_file": "other"}, r"unknown ONNX file .*; known: onnx/model\.onnx"),
+        ({"onnx_file": "model", "runtime": "torch"}, "was chosen with the runtime torch"),
+    ],
+)
+def test_unknown_options(tiny_models, options, message):
+    with pytest.raises(OptionError, match=message):
+        load_model(tiny_models.folder("bert"), **options)
+
+
+def test_a_file_or_tokenizer_named_for_a_model_that_says_it_itself(tiny_models, copy):
+    bert = tiny_models.folder("bert")
+    with pytest.raises(OptionError, match="embedded:int8 runs on onnx, not on torch"):
+        load_model("embedded:int8", runtime="torch")
+    for reference in ("embedded:int8", bert / "onnx" / "model.onnx"):
+        with pytest.raises(OptionError, match=r"already names its ONNX file: leave out --onnx-"):
+            load_model(reference, onnx_file="model.onnx")
+    for reference in (None, "embedded:int8", bert, bert / "config.json"):
+        with pytest.raises(OptionError, match=r"^--model-id names the tokenizer of an .onnx file;"):
+            load_model(reference, tokenizer=bert)
+    folder = copy()
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).unlink()
+    assert load_model(folder, tokenizer=bert).vocabulary.size == 300
+
+
+def test_files_of_a_folder_that_do_not_fit_the_options(copy, tiny_models):
+    with pytest.raises(ModelError, match="no weights for the runtime onnx: use the runtime torch"):
+        load_model(tiny_models.without_onnx("bert"), runtime="onnx")
+    folder = copy()
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(ModelError, match="no weights for the runtime torch: use the runtime onnx"):
+        load_model(folder, runtime="torch")
+    path = folder / "onnx" / "model.onnx"
+    shutil.copy(path, folder / "onnx" / "small.onnx")
+    path.rename(folder / "onnx" / "large.onnx")
+    with pytest.raises(OptionError, match=r"onnx/large\.onnx, onnx/small\.onnx"):
+        load_model(folder)
+    assert load_model(folder, onnx_file="small").signature.runtime == "onnx"
+
+
+def test_without_pytorch_the_message_says_how_to_install_it(tiny_models):
+    """A real interpreter in which torch cannot be found, with nothing else on its output."""
+    code = (
+        "import importlib.util, sys\n"
+        "sys.modules['torch'] = None\n"
+        "find = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda n, *a: None if n == 'torch' else find(n, *a)\n"
+        "from fillmask_ui import load_model, FillmaskError\n"
+        "print(load_model(sys.argv[1]).signature.runtime)\n"
+        "try:\n    load_model(sys.argv[2])\n"
+        "except FillmaskError as error:\n    print(error)\n"
+    )
+    folders = map(str, (tiny_models.folder("bert"), tiny_models.without_onnx("bert")))
+    command = [sys.executable, "-c", code, *folders]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    runtime, message = ran.stdout.splitlines()
+    assert runtime == "onnx"
+    assert "pip install 'fillmask-ui[torch]'" in message
+    assert ran.stderr == ""
+
+
+def edit_json(path: Path, **changes: object) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def test_a_graph_of_fewer_positions_than_its_config_says(copy):
+    folder = copy()
+    edit_json(folder / "config.json", max_position_embeddings=10**6)
+    edit_json(folder / "tokenizer_config.json", model_max_length=10**6)
+    model = load_model(folder, runtime="onnx")
+    with pytest.raises(ModelError, match=r"failed on 1 x 603 tokens"):
+        model.logits_at(*batch_of(model.vocabulary, ["the " * 600 + "[MASK]"]))
+
+
+def test_nan_at_one_position_is_said(copy):
+    """Only the vector of position 20 is broken: short texts work, longer ones say NaN."""
+    folder = copy(onnx=False)
+    path = folder / "model.safetensors"
+    weights = load_file(path)
+    weights["bert.embeddings.position_embeddings.weight"][20] = np.nan
+    save_file(weights, path, metadata={"format": "pt"})
+    export_onnx(folder)
+    for runtime in ("onnx", "torch"):
+        model = load_model(folder, runtime=runtime)
+        assert np.isfinite(model.logits_at(*batch_of(model.vocabulary, ["a [MASK]"]))).all()
+        with pytest.raises(ModelOutputError, match="returned NaN at 1 of 1 positions"):
+            model.logits_at(*batch_of(model.vocabulary, ["a " * 25 + "[MASK]"]))
+
+
+def test_a_tokenizer_of_another_size(copy, tiny_models, tmp_path):
+    """A wider model, as DeBERTa-v3 is, is fine and says so; a narrower one is refused."""
+    from transformers import AutoModelForMaskedLM
+
+    folder = copy()
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (folder / name).unlink()
+    source, wide = tiny_models.folder("bert", onnx=False), tmp_path / "wide"
+    model = AutoModelForMaskedLM.from_pretrained(source)
+    model.resize_token_embeddings(320)
+    model.save_pretrained(wide)
+    for path in source.glob("token*.json"):
+        shutil.copy(path, wide)
+    export_onnx(wide)
+    for runtime in ("onnx", "torch"):
+        with pytest.raises(ModelError, match="420 tokens, the model has logits for 300"):
+            load_model(folder, tokenizer=tiny_models.folder("roberta"), runtime=runtime)
+        loaded = load_model(wide, runtime=runtime)
+        assert loaded.signature.vocabulary_size == 320 and loaded.vocabulary.size == 300
+        assert "320 logits" in loaded.signature.notes[0]
+        assert loaded.vocabulary.token(310) == loaded.vocabulary.word(310) == "[310]"
+        assert loaded.logits_at(*batch_of(loaded.vocabulary, ["a [MASK]"])).shape == (1, 320)
+
+
+@pytest.mark.parametrize("moved", ["offset", "header", "header of a cached graph"])
+def test_weights_that_lie_elsewhere_than_the_graph_says(tmp_path, monkeypatch, moved):
+    """Else ONNX Runtime would read numbers across two tensors."""
+    monkeypatch.setenv("FILLMASK_UI_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "m"
+    shutil.copytree(asset("model"), folder, ignore=shutil.ignore_patterns("model_int8.onnx"))
+    graph, weights = folder / "onnx" / "model.onnx", folder / "model.safetensors"
+    if moved == "offset":
+        model = onnx.load(graph, load_external_data=False)
+        tensor = next(own for own in model.graph.initializer if "word_embeddings" in own.name)
+        entry = next(own for own in tensor.external_data if own.key == "offset")
+        entry.value = str(int(entry.value) - 8)
+        onnx.save(model, graph)
+    else:
+        if "cached" in moved:
+            load_model(folder)
+        content = weights.read_bytes()
+        length = int.from_bytes(content[:8], "little")
+        longer = content[8 : 8 + length] + 8 * b" "
+        weights.write_bytes((length + 8).to_bytes(8, "little") + longer + content[8 + length :])
+    with pytest.raises(ModelError, match=r"model\.safetensors has no tensor at byte"):
+        load_model(folder)
+
+
+def test_the_list_of_models_leaves_out_damaged_ones(tiny_models, tmp_path, monkeypatch):
+    files = [("model.safetensors.index.json", []), ("config.json", {"architectures": 5})]
+    for number, (file, content) in enumerate([*files, ("config.json", []), ("unused", 0)]):
+        home = tmp_path / f"models--org--model{number}"
+        snapshot = home / "snapshots" / ("a" * 40)
+        shutil.copytree(tiny_models.without_onnx("bert"), snapshot)
+        (home / "refs").mkdir()
+        (home / "refs" / "main").write_text("a" * 40)
+        if "index" in file:
+            (snapshot / "model.safetensors").unlink()
+        (snapshot / file).write_text(json.dumps(content))
+    monkeypatch.setattr(hub_models.constants, "HF_HUB_CACHE", str(tmp_path))
+    references = [model.reference for model in available_models()]
+    assert references == ["embedded", "embedded:int8", "embedded:torch", "org/model3"]
+
+
+# Like the `kernels` package, which downloads and imports a kernel; it notes what is requested.
+KERNELS = """
+import os
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    def call(*arguments, **options):
+        if name in ("get_kernel", "get_local_kernel", "load_kernel"):
+            with open(os.environ["FETCHED"], "a") as file:
+                print(name, *arguments, file=file)
+            raise RuntimeError("fetched")
+        return lambda own: own
+    return call
+"""
+SCRIPT = """
+import os, sys, transformers
+from fillmask_ui.models import load_model
+for folder in sys.argv[1:]:
+    load_model(folder)
+with open(os.environ["FETCHED"], "a") as file:
+    print("by transformers alone", file=file)
+try:
+    transformers.AutoModelForMaskedLM.from_pretrained(sys.argv[1])
+except ValueError as error:
+    print(error)
+"""
+KERNEL = "kernels-community/flash-attn2"
+
+
+@pytest.fixture
+def changed(tiny_models, tmp_path):
+    """`changed(name, **settings)`: a model on PyTorch whose config.json says more."""
+
+    def make(name: str, **settings):
+        folder = shutil.copytree(tiny_models.without_onnx("bert"), tmp_path / name)
+        edit_json(folder / "config.json", **settings)
+        return folder
+
+    return make
+
+
+def test_a_kernel_that_a_config_names_is_not_fetched(changed, tmp_path):
+    package = tmp_path / "packages"
+    (package / "kernels").mkdir(parents=True)
+    (package / "kernels" / "__init__.py").write_text(KERNELS)
+    (package / "kernels-0.18.2.dist-info").mkdir()
+    metadata = "Metadata-Version: 2.1\nName: kernels\nVersion: 0.18.2\n"
+    (package / "kernels-0.18.2.dist-info" / "METADATA").write_text(metadata)
+    folders = [
+        changed("a", attn_implementation=KERNEL),
+        changed("b", _attn_implementation=KERNEL, _attn_implementation_internal=KERNEL),
+        changed("c", attn_implementation={"": KERNEL}, _experts_implementation="deepgemm"),
+    ]
+    log = tmp_path / "fetched.txt"
+    path = os.pathsep.join([str(package), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, *map(str, folders)],
+        env={**os.environ, "PYTHONPATH": path, "FETCHED": str(log)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    first, *rest = log.read_text().splitlines()
+    # transformers itself does fetch it, which shows that the stand-in is seen.
+    assert first == "by transformers alone"
+    assert any("flash-attn2" in line for line in rest)
+
+
+def test_a_config_chooses_neither_outputs_nor_stored_quantization(changed, loaded):
+    options = {"return_dict": False, "output_hidden_states": True, "output_attentions": True}
+    model, usual = load_model(changed("outputs", **options)), loaded("bert", "torch")
+    batch = batch_of(usual.vocabulary, texts_for("bert", "[MASK]"))
+    np.testing.assert_array_equal(model.logits_at(*batch), usual.logits_at(*batch))
+    np.testing.assert_array_equal(model.states_at(*batch), usual.states_at(*batch))
+    assert model.signature.notes == usual.signature.notes
+    with pytest.raises(ModelError, match="quantization_config"):
+        load_model(changed("fp8", quantization_config={"quant_method": "fp8"}))
