@@ -31,10 +31,7 @@ def fetch_model(
 ) -> layout.ModelFiles:
     """The files of a model on the hub, from the cache if they are there."""
 
-    def pick(names: list[str]) -> Weights:
-        return pick_weights(parsed.name, names, runtime, onnx_file)
-
-    folder = _fetch(parsed, pick, report)
+    folder = _fetch(parsed, lambda own: pick_weights(parsed.name, own, runtime, onnx_file), report)
     found = layout.files_in_folder(parsed.name, folder, runtime, onnx_file)
     return replace(found, commit=folder.name)
 
@@ -50,10 +47,7 @@ def fetch_tokenizer(parsed: Reference, report: ProgressCallback) -> Path:
 
 
 def cached_models() -> dict[str, tuple[Path, int]]:
-    """Folder and bytes of the masked language models that load without network, by reference.
-
-    The reference has a revision unless it is the main one. Damaged repositories are left out.
-    """
+    """Folder and bytes of the undamaged masked language models in the cache, by reference."""
     if not Path(constants.HF_HUB_CACHE).exists():
         return {}
     with opening("a model", constants.HF_HUB_CACHE):
@@ -74,9 +68,9 @@ def cached_models() -> dict[str, tuple[Path, int]]:
 def _fetch(
     parsed: Reference, pick: Callable[[list[str]], Weights | None], report: ProgressCallback
 ) -> Path:
-    """Snapshot folder with config, tokenizer and the weights that `pick` takes of all names.
+    """Snapshot folder with config, tokenizer and the weights that `pick` chooses by name.
 
-    If the hub does not answer it is the one in the cache, if it has these.
+    Without an answer of the hub it is the one in the cache, if that has these.
     """
     report(LoadProgress("download", f"asking the hub for {parsed.name}"))
     with _explained(parsed):
@@ -118,9 +112,9 @@ def _fetch(
 def _download(
     parsed: Reference, revision: str | None, sizes: Mapping[str, int], report: ProgressCallback
 ) -> Path:
-    """The snapshot folder of a revision, with files among others, whose bytes are `sizes`.
+    """The snapshot folder of a revision with these files, whose bytes are `sizes`.
 
-    `revision` is a commit, or a branch or tag, which the cache then remembers for offline use.
+    The cache remembers a branch or tag for offline use.
     """
     total, lock = sum(sizes.values()), threading.Lock()
     byte_bars: list[tqdm] = []
@@ -132,8 +126,8 @@ def _download(
     class Bar(tqdm):
         """Shows nothing itself.
 
-        The client makes three: for bytes received by Xet, which come evenly and can be more than
-        the file, for bytes written, in bursts, and for files. The byte bar further on counts.
+        The client makes three: for bytes received by Xet, which can be more than the file, for
+        bytes written, and for files. The byte bar further on counts.
         """
 
         def __init__(self, *args: Any, **options: Any) -> None:

@@ -59,8 +59,8 @@ def load_model(
 def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None) -> MaskedLM:
     """`load_model` with its options in one value.
 
-    `on_progress` is called before each step, and many times while files are fetched: then from
-    other threads too, never from two at a time.
+    `on_progress` is called before each step and often while files are fetched, from one thread at a
+    time.
     """
     from fillmask_ui.models.runtime_model import check_threads  # loads numpy, --help does without
 
@@ -87,6 +87,7 @@ def load_choice(choice: ModelChoice, on_progress: ProgressCallback | None = None
             f"{name} has no tokenizer beside it: name its folder or hub id with "
             "--tokenizer (tokenizer=)"
         )
+    files = replace(files, tokenizer=folder)
     config = layout.read_config(files.folder, files.weights[0].parent, folder)
     config.refuse_other_tasks(name)
 

@@ -115,11 +115,8 @@ class Reference:
 def parse_reference(reference: str | Path | None) -> Reference:
     """Tell apart the embedded model (also None), folders, files and names on the hub.
 
-    What exists on disk wins over a name on the hub. `config.json` and `model.safetensors` stand for
-    their folder.
-
-    Raises:
-        ModelError: for anything else.
+    What exists on disk wins over the hub. `config.json` and `model.safetensors` stand for their
+    folder. Anything else is a ModelError.
 
     >>> parse_reference("org/model@v1.0").revision
     'v1.0'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fillmask_ui.models.load import load_choice
 from fillmask_ui.models.loading_progress import ProgressCallback
@@ -27,8 +27,7 @@ MAX_PADDING = 1.5
 class ModelStore:
     """Models by their choice, at most `max_bytes` of them together; safe from many threads.
 
-    The least recently used is dropped first, and lives on while somebody uses it. The one loaded
-    last always stays. `loader` is called as `load_choice` is.
+    The least recently used is dropped first; the one loaded last always stays.
     """
 
     def __init__(
@@ -44,8 +43,7 @@ class ModelStore:
     ) -> MaskedLM:
         """The model of a choice or a reference, loaded if it is not held.
 
-        Threads that want the same model wait for one load, whose progress only the first hears. If
-        it fails, each of them gets the error, and the next call tries again.
+        Threads that want the same model wait for one load, whose error all get and none later.
         """
         if isinstance(choice, str):
             choice = ModelChoice(choice.strip())
@@ -84,15 +82,14 @@ class _Call:
     def __init__(self, ids: np.ndarray, mask: np.ndarray, rows: np.ndarray, cols: np.ndarray):
         self.input_ids, self.attention_mask, self.rows, self.cols = ids, mask, rows, cols
         self.texts, self.length = ids.shape  # a wrong shape fails in the calling thread
-        self.answer: Any = None
+        self.answer: Future[np.ndarray] = Future()
 
 
 class SharedModel:
     """`MaskedLM` over a loaded one, for callers in many threads.
 
     A call that finds the model free runs at once. Those that come meanwhile are joined when it
-    ends, if their lengths are alike enough that padding costs less than the batch saves. Logits are
-    those of the model itself within the rounding of float32.
+    ends, if their lengths are alike. Logits are those of the model within the rounding of float32.
     """
 
     def __init__(self, model: MaskedLM) -> None:
@@ -100,9 +97,8 @@ class SharedModel:
         self.vocabulary, self.signature = model.vocabulary, model.signature
         self.max_tokens = model.max_tokens
         self._joins = not getattr(model, "runs_alone", False)
-        self._changed = threading.Condition()
-        self._waiting: list[_Call] = []  # the oldest first
-        self._running = 0
+        self._lock, self._free = threading.Lock(), threading.Semaphore(AT_A_TIME)
+        self._waiting: list[_Call] = []
 
     def logits_at(
         self, input_ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, cols: np.ndarray
@@ -110,59 +106,45 @@ class SharedModel:
         if not self._joins:
             return self.model.logits_at(input_ids, attention_mask, rows, cols)
         call = _Call(input_ids, attention_mask, rows, cols)
-        with self._changed:
+        with self._lock:
             self._waiting.append(call)
-            try:
-                self._changed.wait_for(
-                    lambda: (
-                        call.answer is not None
-                        or (self._running < AT_A_TIME and self._waiting[:1] == [call])
-                    )
-                )
-            except BaseException:  # interrupted while it waited
-                self._waiting = [one for one in self._waiting if one is not call]
-                self._changed.notify_all()
-                raise
-            together = [] if call.answer is not None else self._take(call)
-        if together:
-            self._run(together)
-            with self._changed:
-                self._running -= 1
-                self._changed.notify_all()
-        if isinstance(call.answer, BaseException):
-            raise call.answer
-        answer: np.ndarray = call.answer
-        return answer
+        with self._free:
+            self._run(self._taken(call))
+        return call.answer.result()
 
-    def _take(self, call: _Call) -> list[_Call]:
-        """The call and the waiting ones to run with it, the most alike first."""
-        together, width = [call], self.signature.vocabulary_size
-        for other in sorted(self._waiting[1:], key=lambda one: abs(one.length - call.length)):
-            trial = [*together, other]
-            lengths = [one.length for one in trial]
-            tokens = sum(one.texts for one in trial) * max(lengths)
-            logits = sum(len(one.rows) for one in trial) * width
-            alike = max(lengths) <= MAX_PADDING * min(lengths)
-            if alike and tokens <= MAX_TOKENS and logits <= MAX_LOGITS:
-                together = trial
-        self._waiting = [one for one in self._waiting if one not in together]
-        self._running += 1
-        self._changed.notify_all()  # the first that waits now may be next
-        return together
+    def _taken(self, call: _Call) -> list[_Call]:
+        """The call and the waiting ones to run with it; nothing if another thread runs it."""
+        with self._lock:
+            if call not in self._waiting:
+                return []
+            self._waiting.remove(call)
+            together, width = [call], self.signature.vocabulary_size
+            for other in sorted(self._waiting, key=lambda one: abs(one.length - call.length)):
+                trial = [*together, other]
+                lengths = [one.length for one in trial]
+                tokens = sum(one.texts for one in trial) * max(lengths)
+                logits = sum(len(one.rows) for one in trial) * width
+                alike = max(lengths) <= MAX_PADDING * min(lengths)
+                if alike and tokens <= MAX_TOKENS and logits <= MAX_LOGITS:
+                    together = trial
+            self._waiting = [one for one in self._waiting if one not in together]
+            return together
 
     def _run(self, calls: Sequence[_Call]) -> None:
         """Answer calls by one batch; if that fails, one by one, each with its own error."""
+        if not calls:
+            return
         try:
             logits, start = self.model.logits_at(*_joined(calls, self.vocabulary.pad_id)), 0
             for call in calls:
-                call.answer = logits[start : start + len(call.rows)]
+                call.answer.set_result(logits[start : start + len(call.rows)])
                 start += len(call.rows)
         except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
             for call in calls:
                 if len(calls) > 1 and isinstance(error, Exception):
                     self._run([call])
                 else:
-                    call.answer = error
+                    call.answer.set_exception(error)
 
 
 def _joined(calls: Sequence[_Call], pad_id: int) -> tuple[np.ndarray, ...]:

@@ -1,8 +1,8 @@
 """Where the weights of an ONNX file lie, and the graph as it is handed to ONNX Runtime.
 
-Weights may lie outside the graph's own file ("external data"), such as in the `model.safetensors`
-one level above `onnx/`. ONNX Runtime refuses those outside the directory of the graph, so it gets
-the graph as bytes, with locations relative to a folder. Nothing outside the model's folder is read.
+Weights may lie outside the graph's own file ("external data"), such as in `../model.safetensors`.
+ONNX Runtime refuses those outside the directory of the graph, so it gets the graph as bytes, with
+locations relative to a folder. Nothing outside the model's folder is read.
 
 A graph cut to the asked positions is kept in the user's cache, without its weights, so that the
 next load neither parses the file nor imports onnx.
@@ -62,11 +62,8 @@ class Homes:
     def state(self) -> dict[str, list[Any]]:
         """Location -> path in `folder`, size and time of the last change; "" for the graph."""
         homes = {"": self.path, **self.others}.items()
-        stats = {key: (home, home.stat()) for key, home in homes}
-        return {
-            key: [self.target(home), own.st_size, own.st_mtime_ns]
-            for key, (home, own) in stats.items()
-        }
+        stats = [(key, self.target(home), home.stat()) for key, home in homes]
+        return {key: [target, own.st_size, own.st_mtime_ns] for key, target, own in stats}
 
 
 def find_homes(path: Path, root: Path, locations: Iterable[str], name: str) -> Homes:
@@ -78,10 +75,7 @@ def find_homes(path: Path, root: Path, locations: Iterable[str], name: str) -> H
 
 
 def read_cut(path: Path, root: Path, name: str, key: tuple[str, ...]) -> GraphSource | None:
-    """The kept cut graph of an ONNX file; None if there is none for the same weights.
-
-    `key` is what else shapes it: versions and options of the runtime.
-    """
+    """The kept cut graph of an ONNX file, its weights and a runtime with its options, `key`."""
     try:
         stored = _cut_path(path, key).read_bytes()
     except (OSError, DataError):

@@ -26,12 +26,7 @@ from fillmask_ui.errors import (
 )
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.onnx_files import GraphSource, keep_cut, read_cut
-from fillmask_ui.models.runtime_model import (
-    FULL_LOGITS,
-    RuntimeModel,
-    cpu_features,
-    used_lengths,
-)
+from fillmask_ui.models.runtime_model import FULL_LOGITS, RuntimeModel, cpu_features, used_lengths
 from fillmask_ui.models.weights import total_bytes
 
 if TYPE_CHECKING:

@@ -95,13 +95,7 @@ class Weights(NamedTuple):
 
 
 def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str | None) -> Weights:
-    """Which of the files `names` of a model to load.
-
-    Args:
-        name: of the model, for messages.
-        names: relative to its folder.
-        runtime: `auto` for the first that has a file.
-        onnx_file: relative to the folder or to its `onnx/`.
+    """Which of the files `names` of a model to load; `auto` is the first runtime with a file.
 
     Raises:
         ModelError: if there are no weights for the runtime, or only pickles.

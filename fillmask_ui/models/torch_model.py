@@ -35,10 +35,12 @@ PARITY = 1e-3  # largest allowed difference of a logit between ONNX and PyTorch
 _THREADS = torch.get_num_threads()
 # transformers swaps functions of torch while it builds a model: one thread at a time.
 _BUILDING = threading.Lock()
-# A config may choose neither the outputs of a call nor code that transformers would fetch.
+# A config may choose neither the outputs of a call nor code that transformers would fetch, nor that
+# a token sees only those before it.
 _SET = {
     "_attn_implementation": None,  # torch's fused attention where the architecture has it
     "_experts_implementation": None,
+    "is_decoder": False,
     "return_dict": True,
     "output_attentions": False,
     "output_hidden_states": False,
@@ -54,11 +56,6 @@ class TorchMaskedLM(RuntimeModel):
         dtype = choice.dtype or "float32"
         if dtype not in TOLERANCE:
             raise OptionError(unknown("dtype", dtype, TOLERANCE))
-        if self._config.raw.get("is_decoder") is True:
-            raise ModelError(
-                f"config.json of {self._name} says is_decoder true, by which each token sees only "
-                "those before it: set it to false"
-            )
         self._device = torch_device(choice.device)
         self._hash(self.files.weights)
         stored = stored_precision(self.files.weights)
@@ -196,8 +193,7 @@ def read_torch(
 ) -> Any:
     """All weights in the class of transformers that `loader` chooses for config.json.
 
-    Raises:
-        ModelError: if it cannot be loaded, or has other weights than config.json says.
+    A ModelError if it cannot be loaded, or has other weights than config.json says.
     """
     with _BUILDING, quiet_transformers(), opening("a model", files.name):
         import transformers

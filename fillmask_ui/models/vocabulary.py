@@ -150,8 +150,7 @@ class TokenizerVocabulary:
 def load_vocabulary(source: Path, name: str) -> TokenizerVocabulary:
     """The tokenizer of a folder, as transformers reads it, for the model of this name.
 
-    Raises:
-        ModelError: if it cannot be read, or has no words or no mask token of its own.
+    A ModelError if it cannot be read, or has no words or no mask token of its own.
     """
     tokenizer = read_tokenizer(source, name)
     mask, mask_id = tokenizer.mask_token, tokenizer.mask_token_id

@@ -7,12 +7,10 @@ becomes
     hidden states [B, T, H] -> Flatten -> [B * T, H] -> Gather -> [M, H] -> MatMul -> [M, V]
 
 with a new input of M flat positions, b * T + t. The Gather moves further up through all that treats
-each position by itself, such as the feed-forward part of the last layer, to where every position
-is needed: the keys and values of attention. In a dynamically quantized graph it stays behind
-DynamicQuantizeLinear, whose scale is that of all positions.
-
-Exporters write the same model in many ways, so the rewriting reasons about operators, not about
-patterns, and the result must be compared with the whole graph on a probe.
+each position by itself, such as the last feed-forward part, to the keys and values of attention. In
+a dynamically quantized graph it stays behind DynamicQuantizeLinear, whose scale is that of all
+positions. The rewriting reasons about operators, not about patterns of exporters; the result must
+be compared with the whole graph on a probe.
 
 Source:
     Operators as in https://onnx.ai/onnx/operators/ and, for the domain com.microsoft, in
@@ -61,14 +59,9 @@ _REDUCE = {"ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin"}
 def gather_asked(model: ModelProto, logits: str) -> ModelProto | None:
     """A copy of a graph that computes the logits of asked positions only.
 
-    Args:
-        model: its weights may lie elsewhere; they are not read.
-        logits: name of the output [B, T, V].
-
-    Returns:
-        With the input `ASKED` and the one output `logits` + `AT_ASKED`, [M, V] (an axis of 1 may
-        stand in front). None if nothing would be gained: no product with a constant stands between
-        the output and what needs all positions.
+    Weights may lie elsewhere. `logits` is the output [B, T, V]; the copy has the input `ASKED` and
+    the one output `logits` + `AT_ASKED`, [M, V] (an axis of 1 may stand in front). None if no
+    product with a constant stands between the output and what needs all positions.
     """
     result = copied(model)
     return result if _Rewriting(result.graph).apply(logits) else None
@@ -83,11 +76,8 @@ def states_at_asked(model: ModelProto, logits: str) -> ModelProto | None:
 
     Walking back from the logits, the first product is the projection, and from there the dense
     layer is the one product that all ways lead to. In a model without one the projection reads the
-    encoder, whose residual connection opens another way to earlier products.
-
-    Returns:
-        With the input `ASKED` and the one output `STATES`. None if the vocabulary projection is
-        not found.
+    encoder, whose residual connection opens another way to earlier products. The copy has the input
+    `ASKED` and the one output `STATES`; None if the projection is not found.
     """
     result = copied(model)
     rows = _Rows(result.graph)

@@ -63,15 +63,8 @@ def share_weights(model: ModelProto, weights: Path, location: str) -> list[str]:
 
     Constants are matched by value, also transposed, never by name, so this works for any exporter.
     Half-precision weights get a Cast, transposed ones a Transpose, which ONNX Runtime folds when it
-    loads the graph.
-
-    Args:
-        model: with its weights inside, in float32.
-        weights: the safetensors file.
-        location: its path seen from the graph's folder.
-
-    Returns:
-        The names of the constants that are now shared.
+    loads the graph. The graph has its weights inside, in float32; `location` is the path of the
+    file seen from its folder. Returns the names of the constants that are now shared.
     """
     known: dict[bytes, tuple[StoredTensor, bool]] = {}  # content -> tensor, whether transposed
     for stored in read_safetensors(weights):

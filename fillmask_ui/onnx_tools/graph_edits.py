@@ -10,7 +10,7 @@ Transpose behind them are copied from there, and what the graph did instead is d
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -52,8 +52,9 @@ class Matching:
 
 def match_parts(first: Sequence[Part], second: Sequence[Part]) -> Matching:
     """Match the parts of two graphs, each in the order of `find_parts`."""
-    known = {key: place for place, key in enumerate(_named(second))}
-    partners = {place: known[key] for place, key in enumerate(_named(first)) if key in known}
+    known = {(part.output, part.place, _key(part)): place for place, part in enumerate(second)}
+    named = [(part.output, part.place, _key(part)) for part in first]
+    partners = {place: known[key] for place, key in enumerate(named) if key in known}
     if len(partners) < _TRUSTED * min(len(first), len(second)):
         partners = {}
     left, right = _without(partners, first), _without(partners.values(), second)
@@ -62,13 +63,12 @@ def match_parts(first: Sequence[Part], second: Sequence[Part]) -> Matching:
         for step in range(block.size):
             partners[left[block.a + step]] = right[block.b + step]
     # Terms of a sum may stand in another order: those that nothing else looks like.
-    rest = {_key(second[place]): place for place in _without(partners.values(), second)}
-    counts = Counter(_key(second[place]) for place in _without(partners.values(), second))
+    alike: dict[object, list[int]] = defaultdict(list)
+    for place in _without(partners.values(), second):
+        alike[_key(second[place])].append(place)
     for place in _without(partners, first):
-        key = _key(first[place])
-        if counts[key] == 1:
-            partners[place] = rest[key]
-            counts[key] = 0
+        if len(own := alike.pop(_key(first[place]), [])) == 1:
+            partners[place] = own[0]
     return Matching(
         tuple(Pair(first[a], second[b]) for a, b in sorted(partners.items())),
         tuple(first[place] for place in _without(partners, first)),
@@ -82,17 +82,6 @@ def _without(taken: Iterable[int], parts: Sequence[Part]) -> list[int]:
 
 def _key(part: Part) -> tuple[object, ...]:
     return part.kind, part.shape, part.layer
-
-
-def _named(parts: Sequence[Part]) -> list[tuple[object, ...]]:
-    """A key of each part with the name of its output, which a norm's weight and bias share."""
-    seen: Counter[tuple[object, ...]] = Counter()
-    keys = []
-    for part in parts:
-        key = (part.output, *_key(part))
-        keys.append((*key, seen[key]))
-        seen[key] += 1
-    return keys
 
 
 def with_outputs(model: ModelProto, values: Iterable[str]) -> ModelProto:

@@ -5,11 +5,7 @@ Exported graphs have int64 inputs `input_ids`, `attention_mask` and, with segmen
 sequence, V]. Constants are folded and each is stored once, see `float32_graph.make_whole`.
 """
 
-import contextlib
 import inspect
-import logging
-import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import onnx
@@ -17,6 +13,7 @@ import torch
 from transformers import PreTrainedModel
 
 from fillmask_ui.errors import ModelError, first_line
+from fillmask_ui.onnx_tools.dynamic_int8 import quiet_tools
 from fillmask_ui.onnx_tools.float32_graph import make_whole
 
 OPSET = 18  # the oldest that torch.onnx writes without converting down
@@ -69,20 +66,6 @@ def _takes_broadcast_mask(model: PreTrainedModel, inputs: dict[str, torch.Tensor
     return bool((got - expected).abs().max() < 1e-4 * expected.std())
 
 
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    # torch.onnx warns of its own internals and logs that torchvision is missing.
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)
-
-
 def export_onnx(model: PreTrainedModel) -> onnx.ModelProto:
     """Trace a model, float32 on the CPU with eager attention, as a whole graph.
 
@@ -95,7 +78,7 @@ def export_onnx(model: PreTrainedModel) -> onnx.ModelProto:
     wrapped = _LogitsOnly(model, names, _takes_broadcast_mask(model, inputs))
     batch, sequence = torch.export.Dim("batch"), torch.export.Dim("sequence")
     try:
-        with _quiet():
+        with quiet_tools():
             program: Any = torch.onnx.export(
                 wrapped,
                 tuple(inputs.values()),

@@ -59,14 +59,9 @@ class Scheme:
 def write_variant(
     name: str, model: ModelProto, path: Path, *, exclude: Collection[str] = (), feeds: Feeds = ()
 ) -> None:
-    """Apply a scheme to a whole graph and save the result.
+    """Apply a scheme to a whole graph, which is not changed, and save the result.
 
-    Args:
-        name: of the scheme.
-        model: in float32; it is not changed.
-        path: of the file.
-        exclude: names of nodes that stay in float32.
-        feeds: texts to calibrate with, if the scheme does.
+    Nodes of the names `exclude` stay in float32; `feeds` are texts to calibrate with.
 
     Raises:
         OptionError: for an unknown scheme.
