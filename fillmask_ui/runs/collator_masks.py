@@ -1,7 +1,7 @@
-"""The masks of the published evaluator: one PyTorch generator that runs through all texts.
+"""The masks of the published evaluator: one PyTorch generator for all texts.
 
-The masks of a text depend on all texts before it. For reproducing published figures (winml-cli,
-pull request 318: `DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15, seed=42)`).
+They depend on all texts before. For reproducing published figures (winml-cli, pull request 318:
+`DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15, seed=42)`).
 """
 
 from typing import Any, cast
@@ -19,9 +19,8 @@ FEWEST_TOKENS = 3
 
 
 class CollatorMasks:
-    """transformers' collator as a source of hidden tokens.
+    """transformers' collator as a source of hidden tokens, of each text once, in their order.
 
-    All texts have to come once, in the order of the run, those that a resumed run has done too.
     An `OptionError` without PyTorch, or for whole words.
     """
 
@@ -53,7 +52,7 @@ class CollatorMasks:
         self._collator.generator = torch.Generator().manual_seed(config.seed)
 
     def hide(self, encoding: Encoding, example_id: int) -> HiddenTokens:
-        """Hidden tokens of the next text, never of one twice: that would shift all that follow."""
+        """Hidden tokens of the next text; a text twice would shift all that follow."""
         if example_id == self._last:
             raise ValueError(f"text {example_id} came twice: a stream of masks goes on only")
         self._last = example_id

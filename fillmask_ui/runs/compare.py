@@ -24,9 +24,9 @@ ONE_RUN_ONLY = "measured in one run only"
 def compare(run_a: Run | Path, run_b: Run | Path, *, limits: Limits | None = None) -> Summary:
     """Figures of two runs (or their folders), the second as the baseline of the first.
 
-    The first model of each counts, on the texts in both; other texts are counted as skipped. Runs
-    with different tokenizers are compared by character. `limits` are by default those of `run_a`.
-    A `DataError` if the runs measured different things or share no text.
+    The first model of each counts, on the texts in both. Runs with different tokenizers are
+    compared by character. `limits` are by default those of `run_a`. A `DataError` if the runs
+    measured different things or share no text.
     """
     first, second = (run if isinstance(run, Run) else Run(run) for run in (run_a, run_b))
     return summarize(
@@ -38,13 +38,13 @@ def compare(run_a: Run | Path, run_b: Run | Path, *, limits: Limits | None = Non
 
 
 def compared_info(first: Run, second: Run) -> RunInfo:
-    """What `compare` is of: the first run, with the model of the second as its baseline."""
+    """The first run, with the model of the second as its baseline."""
     name = f"{first.info.name} and {second.info.name}"
     return replace(first.info, baseline=second.info.model, name=name, engines=())
 
 
 def _common_config(first: RunInfo, second: RunInfo) -> EvaluationConfig:
-    """What both runs measured; those of an older protocol count as of today where they may."""
+    """What both runs measured, by the protocol of today if their numbers are the same in it."""
     for own, other in ((first.config, second.config), (first.config_now, second.config_now)):
         if own.signature == other.signature:
             return own
@@ -57,7 +57,7 @@ def _common_config(first: RunInfo, second: RunInfo) -> EvaluationConfig:
 def paired(first: Run, second: Run) -> Iterator[EvaluatedText | SkippedText]:
     """Rows of the first run with the second's as their baseline, one text in memory at a time.
 
-    A `DataError` if the runs have other texts, hid them differently, or cannot be read.
+    A `DataError` if the runs have different texts, or hid them differently.
     """
     by_token: bool | None = None
     others = {line.row.id: line.start for line in second.lines()}

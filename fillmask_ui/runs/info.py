@@ -39,8 +39,8 @@ class RunInfo:
     # `TextSource.to_dict`, its `signature`, and how many rows were `available` when the run began.
     texts: Mapping[str, Any] = field(default_factory=dict)
     choices: Mapping[str, Any] = field(default_factory=dict)  # `Plan.choices`
-    # Where it was measured, an entry for each time that it began or went on elsewhere: `name`
-    # (local or ray), and of Ray its `version`, `workers` and `threads_per_worker`.
+    # Where it was measured, one entry per place: `name` (local or ray), and for Ray its `version`,
+    # `workers` and `threads_per_worker`.
     engines: tuple[Mapping[str, Any], ...] = ()
     cell: Mapping[str, Any] = field(default_factory=dict)  # of a sweep: its `sweep` and `key`
     limits: Limits = field(default_factory=Limits)  # borders of the verdict
@@ -81,11 +81,11 @@ class RunInfo:
 class Plan:
     """What is to be measured."""
 
-    model: ModelChoice = field(default_factory=ModelChoice)  # how the model is loaded
-    baseline: ModelChoice | None = None  # how the second model is loaded; None without one
-    config: EvaluationConfig = field(default_factory=EvaluationConfig)  # what is measured
-    source: TextSource = field(default_factory=TextSource)  # the texts
-    limits: Limits = field(default_factory=Limits)  # borders of the verdict
+    model: ModelChoice = field(default_factory=ModelChoice)
+    baseline: ModelChoice | None = None
+    config: EvaluationConfig = field(default_factory=EvaluationConfig)
+    source: TextSource = field(default_factory=TextSource)
+    limits: Limits = field(default_factory=Limits)
     hide_folders: bool = False  # from the signature, as a server does
 
     def texts(self) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class Plan:
 
 
 def model_choice(info: RunInfo, which: str) -> ModelChoice:
-    """How the `model` or `baseline` of a run was asked for; a `DataError` if it does not say."""
+    """The choice of the `model` or `baseline` of a run; a `DataError` if it is not stored."""
     if choice := info.choices.get(which):
         return ModelChoice.from_dict(choice)
     raise DataError(f"run {info.name} does not say how its {which} was asked for")
@@ -145,8 +145,7 @@ def prepare_info(
 
 def read_info(folder: Path) -> RunInfo:
     """run.json of a folder; a `DataError` if it is missing, broken or of another version."""
-    # A folder that was copied or renamed is its own run.
-    name = printable(folder.absolute().name)
+    name = printable(folder.absolute().name)  # it may have been copied or renamed
     path, what = folder / RUN_FILE, f"run {name}: {RUN_FILE}"
     if not path.exists():
         raise DataError(f"{folder} is no run: it has no {RUN_FILE}")

@@ -1,6 +1,6 @@
-"""perform(): a plan becomes a stored run, yielded as its rows come.
+"""perform(): measure a plan, in a stored run that is yielded as its rows come.
 
-Close the generator to stop; what was measured until then is kept and can be resumed.
+Close the generator to stop; the rows until then are kept and can be resumed.
 """
 
 import time
@@ -25,38 +25,38 @@ Load = Callable[[ModelChoice], MaskedLM]
 class Progress:
     """A run at one moment."""
 
-    info: RunInfo  # its run.json.
+    info: RunInfo  # its run.json
     running: RunningSummary  # the figures so far, which go on growing
-    expected: int | None = None  # texts in all; None where that is not known
-    through: float | None = None  # texts, those under way by share of the work; None with a row
-    rows: Iterable[EvaluatedText | SkippedText] = ()  # just stored; none for a sign of life
-    tokens: int = 0  # scored since the run began or went on, those of rows that come later included
-    workers: int = 1  # that measure now: processes of an engine
-    dropped_bytes: int = 0  # length of a half-written last line that a resumed run has dropped
-    # Stops the run at once, from any thread: what is on disk by then is the run.
+    expected: int | None = None  # texts in all, if known
+    through: float | None = None  # texts, those under way by share of the work; None with rows
+    rows: Iterable[EvaluatedText | SkippedText] = ()  # just stored
+    tokens: int = 0  # scored since the run began or was resumed
+    workers: int = 1  # processes of an engine that measure now
+    dropped_bytes: int = 0  # length of a half-written last line that was dropped
+    # Stops the run at once, from any thread.
     stop: Callable[[], None] = lambda: None
 
 
 class Pace:
-    """Speed of a run and the time left, by what was done since its `first` progress."""
+    """Speed of a run and the time left, since its `first` progress."""
 
     def __init__(self, first: Progress) -> None:
         self._first = self._last = first
         self._began, self._seconds = time.monotonic(), 0.0
 
     def add(self, step: Progress) -> None:
-        """Take note of progress; a step that only brings rows says nothing new."""
+        """Take note of progress."""
         if step.tokens > self._last.tokens or (step.through or 0) > (self._last.through or 0):
             self._last, self._seconds = step, time.monotonic() - self._began
 
     @property
     def tokens_per_second(self) -> float | None:
-        """Hidden tokens scored per second; None before there are any."""
+        """Hidden tokens scored per second, once there are any."""
         return self._last.tokens / self._seconds if self._last.tokens and self._seconds else None
 
     @property
     def seconds_left(self) -> float | None:
-        """An estimate; None where the number of texts is not known, or nothing is done yet."""
+        """An estimate; None if the number of texts is unknown, or nothing is done yet."""
         expected, through = self._last.expected, self._last.through or 0
         done = through - (self._first.through or 0)
         if not expected or done <= 0:
@@ -66,15 +66,15 @@ class Pace:
 
 @dataclass(frozen=True)
 class Cell:
-    """A run to be made, or to go on with."""
+    """A run to be made or resumed."""
 
     plan: Plan
-    run: str | None = None  # name of the stored run that it goes on with; None for a new one
+    run: str | None = None  # name of the stored run to resume
     label: Mapping[str, Any] = field(default_factory=dict)  # `RunInfo.cell` of a new run
 
 
 class Engine(Protocol):
-    """What measures elsewhere than in this process; the digits are the same."""
+    """Measures elsewhere than in this process, with the same digits."""
 
     def perform(self, cells: Sequence[Cell], store: RunStore, load: Load) -> Generator[Progress]:
         """As `perform_cells`."""
@@ -85,8 +85,8 @@ def perform(
 ) -> Generator[Progress]:
     """Measure as planned, in a new run; `load` makes a model of a choice.
 
-    Yields the new run, each row as it is stored, signs of life between them, and the run as it
-    ended. A `FillmaskError` if texts or models cannot be had or do not fit; no run is made then.
+    Yields the new run, each row as it is stored, signs of life between them, and the ended run. No
+    run is made if texts or models cannot be had or do not fit, which is a `FillmaskError`.
     """
     yield from perform_cells([Cell(plan)], store, load, engine)
 
@@ -94,7 +94,7 @@ def perform(
 def perform_rest(
     name: str, store: RunStore, load: Load, engine: Engine | None = None
 ) -> Generator[Progress]:
-    """Measure what a run lacks; yield once that a run is done.
+    """Measure the missing texts of a run; of one that is done, yield it once.
 
     A `FillmaskError` if the run, its texts or models cannot be had, or have changed since.
     """
@@ -109,7 +109,7 @@ def perform_rest(
 def perform_cells(
     cells: Sequence[Cell], store: RunStore, load: Load, engine: Engine | None = None
 ) -> Generator[Progress]:
-    """Measure several runs of one model, in any order; `Progress.info` says which."""
+    """Measure several runs of one model; `Progress.info` says which."""
     if engine is not None:
         yield from engine.perform(cells, store, load)
         return

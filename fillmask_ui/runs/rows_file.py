@@ -1,7 +1,6 @@
-"""A line of rows.jsonl: what was measured of one text, and the checksum of that text.
+"""A line of rows.jsonl: `EvaluatedText.to_dict` or `{"id", "skipped"}`, and the text's checksum.
 
-A line holds what `EvaluatedText.to_dict` gives, or `{"id", "skipped"}`. Seals of earlier versions
-are passed over.
+Seals of earlier versions are ignored.
 """
 
 import json
@@ -17,14 +16,14 @@ from fillmask_ui.schema import from_json, from_own_values
 
 @dataclass(frozen=True)
 class StoredRow:
-    """What a line holds."""
+    """A line, read."""
 
     row: EvaluatedText | SkippedText
     checksum: int  # `checksum` of the text
 
 
 def checksum(text: str) -> int:
-    """CRC-32 of the UTF-8 bytes of a text, which shows whether it has changed."""
+    """CRC-32 of the UTF-8 bytes of a text."""
     return zlib.crc32(text.encode("utf-8", "surrogatepass"))
 
 
