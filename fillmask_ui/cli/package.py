@@ -28,7 +28,7 @@ def package(
     calibration: Annotated[
         str | None,
         option(
-            "Choose the int8 scheme by the loss on this text; without it: per channel.",
+            "Choose the int8 scheme by the loss on this text; without it: int8.",
             metavar="FILE[:SHARE]",
         ),
     ] = None,

@@ -71,7 +71,7 @@ def train(
     """
     need_torch()
     from fillmask_ui.show.charts.run_charts import loss_figure
-    from fillmask_ui.training.training_run import RunRequest, prepare, read_log
+    from fillmask_ui.training.training_run import CHECKPOINT, RunRequest, prepare, read_log
 
     texts = tuple(map(CorpusPart.parse, text))
     request = RunRequest(texts, output, init, config, vocabulary_size, threads)
@@ -92,7 +92,7 @@ def train(
         for row in run.rows(stop=stop):
             show(row)
     if not run.trainer.finished:
-        kept = f"step {run.trainer.state.step:,} is in {run.checkpoint}"
+        kept = f"step {run.trainer.state.step:,} is in {output / CHECKPOINT}"
         tell(f"stopped; {kept}: the same command goes on from there")
         raise typer.Exit(130)
     loss_figure(read_log(run.log)).write_html(plot, include_plotlyjs=True)
@@ -119,15 +119,13 @@ def describe(run: TrainingRun) -> str:
 def row_text(row: LogRow) -> str:
     """A row of the log for reading."""
     speed = row.tokens / max(row.elapsed_seconds, 1e-9)
-    left = validation = ""
-    if row.progress > 0:
-        seconds = row.elapsed_seconds * (1 - row.progress) / row.progress
-        left = f", {seconds / 60:.0f} min left"
+    validation = ""
+    minutes = row.elapsed_seconds * (1 - row.progress) / row.progress / 60
     if row.validation_nll_nats is not None:
         validation = f", at 15 % {row.validation_nll_nats:.3f} ({row.validation_top1:.1%} right)"
     return (
-        f"step {row.step:,} ({row.progress:.0%}{left}): loss {row.train_nll_nats:.3f}{validation}, "
-        f"{row.tokens:,} tokens, {speed:,.0f}/s"
+        f"step {row.step:,} ({row.progress:.0%}, {minutes:.0f} min left): "
+        f"loss {row.train_nll_nats:.3f}{validation}, {row.tokens:,} tokens, {speed:,.0f}/s"
     )
 
 

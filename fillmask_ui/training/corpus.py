@@ -1,7 +1,7 @@
 """Text files to token ids, once, and token ids to packed blocks, anew each epoch.
 
 A *segment* is one paragraph between the tokenizer's special tokens, cut where it is longer than a
-block. A *block* is a row of segments, packed best-fit: ordinary ones leave 1 % or less of padding.
+block. A *block* is a row of segments, packed best-fit: ordinary text leaves 1 % padding or less.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ class CorpusPart:
     """Text, one paragraph a line, and how often it is read."""
 
     path: Path  # UTF-8 text, also compressed with gzip, or a folder of .txt and .txt.gz files
-    # how often a paragraph is read in an epoch, on average, in (0, 100]; 0.4: two in five, evenly
-    share: float = 1.0
+    share: float = 1.0  # mean readings of a paragraph in an epoch, in (0, 100]; 0.4: two in five
 
     @classmethod
     def parse(cls, argument: str) -> CorpusPart:
-        """`FILE` or `FILE:SHARE`; an `OptionError` for another share or a missing file.
+        """`FILE` or `FILE:SHARE`; an `OptionError` for a share out of range or a missing file.
 
         >>> CorpusPart.parse("/dev/null:0.4").share
         0.4
@@ -52,7 +51,7 @@ class CorpusPart:
         return self.path.name if self.share == 1 else f"{self.path.name}:{self.share:g}"
 
     def paragraphs(self) -> list[str]:
-        """The lines of the file or of the folder's files, by name; a `DataError` without text."""
+        """The lines of the file, or of the folder's files by name; `DataError` without text."""
         paths = [self.path]
         if self.path.is_dir():
             paths = sorted([*self.path.glob("*.txt"), *self.path.glob("*.txt.gz")])
@@ -74,7 +73,7 @@ class Paragraphs:
 
 
 def read_paragraphs(parts: Iterable[CorpusPart]) -> Paragraphs:
-    """The paragraphs of all parts, each as often as its share says; `DataError` without text."""
+    """The paragraphs of all parts, each as often as its share says."""
     texts: list[str] = []
     copies = [np.zeros(0, np.int64)]
     for part in parts:
@@ -93,15 +92,10 @@ class Segments:
     ids: np.ndarray  # int32 [total tokens], special tokens included
     starts: np.ndarray  # int64 [N + 1], segment n is `ids[starts[n]:starts[n + 1]]`
     copies: np.ndarray  # int64 [N], how often a segment is read in an epoch
-    characters: int  # number of characters of the text that was read, copies left out
+    characters: int  # of the text, copies left out
 
     def __len__(self) -> int:
         return len(self.starts) - 1
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """int64 [N]."""
-        return np.diff(self.starts)
 
 
 def tokenize(paragraphs: Paragraphs, tokenizer: Any, max_tokens: int) -> Segments:
@@ -113,7 +107,7 @@ def tokenize(paragraphs: Paragraphs, tokenizer: Any, max_tokens: int) -> Segment
     pieces: list[np.ndarray] = []
     sources: list[int] = []  # the paragraph of each piece
     backend.no_padding()
-    backend.enable_truncation(max_tokens)  # what does not fit is kept as `overflowing`
+    backend.enable_truncation(max_tokens)  # the rest is kept as `overflowing`
     for start in range(0, len(paragraphs.texts), 2000):
         encoded = backend.encode_batch(paragraphs.texts[start : start + 2000])
         for number, whole in enumerate(encoded, start):
@@ -140,10 +134,10 @@ def held_out(count: int, validation: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Packed rows. N blocks of T tokens."""
+    """N packed rows of T tokens."""
 
     ids: np.ndarray  # int32 [N, T], padded
-    segment: np.ndarray  # int16 [N, T], 1, 2, ... within a row; 0 where padded.
+    segment: np.ndarray  # int16 [N, T], 1, 2, ... within a row; 0 where padded
     position: np.ndarray  # int16 [N, T], from 0 in each segment
 
     def __len__(self) -> int:
@@ -164,7 +158,7 @@ def best_fit(lengths: np.ndarray, capacity: int) -> list[list[int]]:
     [[0, 3], [1, 2]]
     """
     bins: list[list[int]] = []
-    open_bins: list[list[int]] = [[] for _ in range(capacity + 1)]  # by room that is left
+    open_bins: list[list[int]] = [[] for _ in range(capacity + 1)]  # by the room left in them
     available = 0  # bit r is set where a bin with room r is open
     for index, length in enumerate(lengths.tolist()):
         fitting = available >> length
@@ -184,7 +178,7 @@ def best_fit(lengths: np.ndarray, capacity: int) -> list[list[int]]:
 
 def pack(segments: Segments, chosen: np.ndarray, block_tokens: int, pad_id: int) -> Blocks:
     """Chosen segments, in the given order, packed best-fit into rows of `block_tokens`."""
-    bins = best_fit(segments.lengths[chosen], block_tokens)
+    bins = best_fit(np.diff(segments.starts)[chosen], block_tokens)
     ids = np.full((len(bins), block_tokens), pad_id, np.int32)
     segment, position = np.zeros((2, len(bins), block_tokens), np.int16)
     for row, members in enumerate(bins):

@@ -24,7 +24,6 @@ from fillmask_ui.texts.files import file_bytes
 
 TEXTS = 600
 MAX_TOKENS = 256
-SEED = 42
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class HeldOutFigures:
 
 def measure_text(model: MaskedLM, paragraphs: list[str]) -> HeldOutFigures:
     """Cross-entropy of the first 600 paragraphs at 15 % masks, seed 42, 256 tokens at most."""
-    config = EvaluationConfig(seed=SEED, max_tokens=min(MAX_TOKENS, model.max_tokens))
+    config = EvaluationConfig(max_tokens=min(MAX_TOKENS, model.max_tokens))
     summary = summarize(evaluate(model, paragraphs[:TEXTS], config), config=config)
     figures = summary.model
     return HeldOutFigures(
@@ -62,7 +61,7 @@ class ClozeItem:
 
     text: str  # with `[MASK]`
     accepted: tuple[str, ...]  # lower-case words
-    kind: str = ""  # what it asks for, to group by
+    kind: str = ""  # to group by
 
 
 def read_cloze(path: Path) -> list[ClozeItem]:
@@ -83,12 +82,12 @@ class ClozeFigures:
     items: int  # sentences
     top1: float  # share whose first guess is accepted
     top5: float  # share with an accepted word among the first five guesses
-    top5_by_kind: dict[str, float]  # the latter for each kind
+    top5_by_kind: dict[str, float]
     guesses: tuple[str, ...]  # first guess of each sentence, in order
 
 
 def measure_cloze(model: MaskedLM, items: list[ClozeItem]) -> ClozeFigures:
-    """What the model puts at each sentence's mask, against what is accepted there."""
+    """The model's guesses at each sentence's mask, against the accepted words."""
     first: list[str] = []
     kinds: dict[str, list[bool]] = {}  # whether an accepted word is among the first five
     right = 0
@@ -113,16 +112,7 @@ def measure_cloze(model: MaskedLM, items: list[ClozeItem]) -> ClozeFigures:
 class ModelFigures:
     """What one model scores."""
 
-    name: str  # as the card calls it
+    name: str  # on the card
     vocabulary_size: int  # V, the unit of its loss per token
-    text: HeldOutFigures | None  # on the held-out text; None where not measured
-    cloze: ClozeFigures | None  # on the cloze list; None where not measured
-
-
-def measure(
-    name: str, model: MaskedLM, paragraphs: list[str] | None, items: list[ClozeItem] | None
-) -> ModelFigures:
-    """All that is asked for, under the name that the card gives the model."""
-    text = measure_text(model, paragraphs) if paragraphs else None
-    cloze = measure_cloze(model, items) if items else None
-    return ModelFigures(name, model.signature.vocabulary_size, text, cloze)
+    text: HeldOutFigures | None  # None if not measured
+    cloze: ClozeFigures | None

@@ -2,10 +2,10 @@
 
 Two shortcuts, for any architecture whose head works position by position:
 
-- the head sees only the hidden positions: a hook takes them out of the body's last hidden state,
-  so logits are [M, V] and never [B, T, V];
-- segments that share a row do not see each other, where the architecture takes a [B, 1, T, T]
-  mask and explicit positions. Whether it does is found by a probe, not looked up in a table.
+- a hook takes the hidden positions out of the body's last hidden state, so that the head sees
+  nothing else and logits are [M, V], never [B, T, V];
+- segments that share a row do not see each other, if the architecture takes a [B, 1, T, T] mask
+  and explicit positions. A probe finds out, not a table of names.
 
 Axes: B rows, T tokens, M hidden positions, V vocabulary.
 
@@ -37,12 +37,9 @@ class Hidden:
 
 
 class Hiding:
-    """How tokens are hidden: each ordinary token, or each word of them, with the same probability.
+    """Hides each ordinary token, or each word of them, with the same probability.
 
-    Args:
-        tokenizer: with a mask token.
-        vocabulary_size: random tokens are drawn from [0, vocabulary_size).
-        whole_words: whether words are hidden with all their tokens.
+    Random tokens are drawn from [0, vocabulary_size).
     """
 
     def __init__(
@@ -91,10 +88,9 @@ class SegmentForm:
     """How rows of several segments are given to a model."""
 
     separate: bool  # whether attention and positions are per segment
-    # Where positions begin (2 in RoBERTa); None if the architecture takes none (ALiBi, relative).
+    # First position (2 in RoBERTa); None if the architecture takes none (ALiBi, relative).
     position_offset: int | None = None
-    # For architectures with layers that look only so many tokens to each side (ModernBERT), how
-    # many; they take one mask for each kind of layer.
+    # Of layers that look only so many tokens to each side (ModernBERT), which take their own mask.
     window: int | None = None
 
     def inputs(self, segment: torch.Tensor, position: torch.Tensor) -> dict[str, Any]:
@@ -138,13 +134,13 @@ class HiddenPositionModel:
 
     def logits(
         self,
-        input_ids: torch.Tensor,  # int64 [B, T]
-        rows: torch.Tensor,  # int64 [M]
-        cols: torch.Tensor,  # int64 [M]
-        segment: torch.Tensor,  # int [B, T], 1, 2, ... within a row; 0 where padded
-        position: torch.Tensor,  # int [B, T], from 0 in each segment
+        input_ids: torch.Tensor,
+        rows: torch.Tensor,
+        cols: torch.Tensor,
+        segment: torch.Tensor,
+        position: torch.Tensor,
     ) -> torch.Tensor:
-        """Float [M, V] at the asked positions of packed rows."""
+        """Float [M, V] at `rows`, `cols` of packed rows as `Blocks` has them, in int64 [B, T]."""
         self._wanted = (rows, cols)
         try:
             inputs = self.form.inputs(segment, position)
@@ -154,10 +150,7 @@ class HiddenPositionModel:
 
     @torch.no_grad()
     def _find_form(self) -> None:
-        """Take the form in which two segments in one row have the logits that each has alone.
-
-        The model decides, not its name: what it refuses or computes otherwise is not supported.
-        """
+        """Take the form in which two segments in one row have the logits that each has alone."""
         model = self.model
         config, device, was_training = model.config, model.device, model.training
         model.eval()

@@ -3,7 +3,7 @@
 config.json  tokenizer.json  tokenizer_config.json  README.md
 model.safetensors        float16
 onnx/model.onnx          full precision; weights are those of model.safetensors
-onnx/model_int8.onnx     dynamic int8; whatever stays in full precision is shared as well
+onnx/model_int8.onnx     dynamic int8; what stays in full precision is shared as well
 
 Figures on the card come from the run's log and from measurements, never from the notes.
 """
@@ -14,14 +14,19 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from decimal import ROUND_CEILING, Context
+from math import prod
 from pathlib import Path
 from typing import Any
+
+from onnx import ModelProto
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.files import write_text
 from fillmask_ui.models import load_model
 from fillmask_ui.models.torch_model import check_parity
 from fillmask_ui.models.weights import refuse_missing
+from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8
+from fillmask_ui.onnx_tools.graph_parts import find_parts, nodes_of
 from fillmask_ui.onnx_tools.onnx_export import export_onnx
 from fillmask_ui.onnx_tools.schemes import feed_forward_outputs
 from fillmask_ui.options import options_of
@@ -29,9 +34,8 @@ from fillmask_ui.quantizing.hub_folder import CARD, FULL, INT8, draft, write_gra
 from fillmask_ui.quantizing.model_card import command, plain_reference, trained_card
 from fillmask_ui.texts.files import file_bytes
 from fillmask_ui.training.corpus import CorpusPart, read_paragraphs, tokenize
-from fillmask_ui.training.held_out import ModelFigures, measure, read_cloze
-from fillmask_ui.training.int8_search import Int8Scheme, SchemeSearch, search_scheme, write_int8
-from fillmask_ui.training.torch_weights import load_weights, write_tokenizer, write_weights
+from fillmask_ui.training.held_out import ModelFigures, measure_cloze, measure_text, read_cloze
+from fillmask_ui.training.torch_weights import load_weights, trim, write_tokenizer, write_weights
 from fillmask_ui.training.training_recipe import TrainingRecipe
 from fillmask_ui.training.training_run import (
     StoredRequest,
@@ -39,9 +43,9 @@ from fillmask_ui.training.training_run import (
     read_log,
     read_request,
 )
-from fillmask_ui.training.vocabulary_trimming import trim
 
 CALIBRATION_PARAGRAPHS = 100
+TOLERANCE = 0.01  # of the full-precision loss, where the int8 scheme is chosen by measuring
 _CURVE_ROWS = 12
 
 
@@ -53,8 +57,7 @@ class PackageRequest:
     output: Path  # folder to write
     texts: tuple[CorpusPart, ...] = ()  # whose tokens decide what a trimmed vocabulary keeps
     vocabulary_size: int | None = None  # trim to so many tokens; None keeps all
-    # Text by which the int8 scheme is chosen; None takes per channel throughout.
-    calibration: CorpusPart | None = None
+    calibration: CorpusPart | None = None  # text to choose the int8 scheme by; else the default
     evaluate: CorpusPart | None = None  # held-out text for the card's figures
     cloze: Path | None = None  # cloze list for the card's figures
     compare: str | None = None  # a model to measure beside it, such as the start of the training
@@ -83,19 +86,38 @@ class PackageRequest:
 
 
 @dataclass(frozen=True)
+class SchemeTrial:
+    """One measured int8 scheme."""
+
+    label: str  # its name in `fillmask-ui quantize`
+    nll_nats: float  # loss on the calibration text
+    int8_bytes: int  # bytes of the matrices that are in int8
+    file_bytes: int  # of the int8 graph on disk
+
+
+@dataclass(frozen=True)
+class SchemeSearch:
+    """How the int8 scheme was chosen."""
+
+    full_nll_nats: float  # loss of the full-precision graph on the same text
+    trials: tuple[SchemeTrial, ...]
+    chosen_label: str
+
+
+@dataclass(frozen=True)
 class Package:
     """What was made."""
 
     folder: Path  # the packaged model
     parameters: int  # number of weights, after trimming
     parity: float  # largest |difference| of a logit between the ONNX graph and PyTorch
-    search: SchemeSearch | None  # how the int8 scheme was chosen; None where it was not searched
+    search: SchemeSearch | None  # None without calibration text
     # Of each measured model, those of full precision and int8 last.
     figures: tuple[ModelFigures, ...] = ()
 
     @property
     def files(self) -> dict[str, int]:
-        """Name and size in bytes of every file that is there by now."""
+        """Name and size in bytes of every file in the folder."""
         paths = sorted(path for path in self.folder.rglob("*") if path.is_file())
         return {path.relative_to(self.folder).as_posix(): path.stat().st_size for path in paths}
 
@@ -105,7 +127,7 @@ class Package:
 
     @property
     def parity_text(self) -> str:
-        """`parity` rounded up to two digits, as no difference may lie above what the card says."""
+        """`parity` rounded up to two digits, so that no difference exceeds what the card says."""
         digits = Context(prec=2, rounding=ROUND_CEILING)
         return f"{float(digits.create_decimal(self.parity)):.1e}"
 
@@ -116,12 +138,14 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
     In the folder of a training run, `package.json` keeps the figures.
 
     Raises:
-        ModelError: if the source is no masked LM with all its weights, or the exported graph
+        ModelError: if the source is not a masked LM with all its weights, or the exported graph
             disagrees with PyTorch.
         FillmaskError: for texts or lists that cannot be read, and a source that no run wrote.
     """
-    source = request.source
-    told = {"notes": _notes(request), **history_of(source, read_request(source))}
+    source, notes = request.source, f"# {request.output.name}\n\nA masked language model."
+    if request.notes is not None:
+        notes = "\n".join(file_bytes(str(request.notes)).lines()).rstrip()
+    told = {"notes": notes, **history_of(source, read_request(source))}
     items = read_cloze(request.cloze) if request.cloze else None
     held_out = read_paragraphs([request.evaluate]).texts if request.evaluate else None
     loaded = load_weights(source)
@@ -137,8 +161,7 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
         write_weights(model, folder)
         graph = export_onnx(model)
         write_graph(graph, folder, FULL)
-        kept = tuple(part.name for part in feed_forward_outputs(graph))
-        write_int8(graph, folder, Int8Scheme(keep=kept))
+        _write_int8(graph, folder, "int8")
         report("weights and graphs written")
         full = load_model(folder, onnx_file=FULL)
         parity = check_parity(full, load_model(folder, runtime="torch"))
@@ -147,7 +170,7 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
         if request.calibration is not None:
             texts = read_paragraphs([request.calibration]).texts
             texts = texts[:: max(1, len(texts) // CALIBRATION_PARAGRAPHS)][:CALIBRATION_PARAGRAPHS]
-            search = search_scheme(graph, folder, texts, report)
+            search = _choose_scheme(graph, folder, texts, report)
             report(f"int8 scheme: {search.chosen_label}")
         references: list[tuple[str, str | Path, str | None]] = []
         if request.compare:
@@ -156,7 +179,10 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
         figures = []
         for name, reference, onnx_file in references if items or held_out else ():
             measured = load_model(reference, onnx_file=onnx_file)
-            figures.append(measure(name, measured, held_out, items))
+            text = measure_text(measured, held_out) if held_out else None
+            cloze = measure_cloze(measured, items) if items else None
+            size = measured.signature.vocabulary_size
+            figures.append(ModelFigures(name, size, text, cloze))
             report(f"measured {name}")
         drafted.publish(FULL, INT8)
     parameters = sum(parameter.numel() for parameter in model.parameters())
@@ -168,19 +194,44 @@ def package(request: PackageRequest, report: Callable[[str], None] = lambda _: N
     return made
 
 
-def _notes(request: PackageRequest) -> str:
-    """What the card begins with."""
-    if request.notes is None:
-        return f"# {request.output.name}\n\nA masked language model."
-    return "\n".join(file_bytes(str(request.notes)).lines()).rstrip()
+def _write_int8(graph: ModelProto, folder: Path, scheme: str) -> int:
+    """Write the folder's int8 graph; bytes of the matrices that are in int8."""
+    parts = [part for part in find_parts(graph) if part.kind in ("product", "projection")]
+    kept = feed_forward_outputs(graph) if scheme == "int8" else []
+    exclude = nodes_of(graph, kept)
+    quantized = dynamic_int8(graph, exclude=exclude, per_channel=scheme != "int8-tensor")
+    write_graph(quantized, folder, INT8)
+    return sum(prod(part.shape) for part in parts if part not in kept)
+
+
+def _choose_scheme(
+    graph: ModelProto, folder: Path, paragraphs: list[str], report: Callable[[str], None]
+) -> SchemeSearch:
+    """Keep the first int8 scheme whose loss is within 1 % of full precision, or the best one.
+
+    A matrix in full precision is shared with the safetensors file, so that it costs no bytes on
+    disk, but the speed and memory of integer products: the schemes with most of them come first.
+    """
+
+    def loss(name: str) -> float:
+        return measure_text(load_model(folder, onnx_file=name), paragraphs).nll_nats
+
+    full, trials = loss(FULL), []
+    for scheme in ("int8-tensor", "int8-channel", "int8"):
+        int8_bytes = _write_int8(graph, folder, scheme)
+        size = (folder / INT8).stat().st_size
+        trials.append(SchemeTrial(scheme, loss(INT8), int8_bytes, size))
+        report(f"{scheme}: {trials[-1].nll_nats:.4f} nats")
+    near = [trial for trial in trials if trial.nll_nats <= full * (1 + TOLERANCE)]
+    chosen = near[0] if near else min(trials, key=lambda trial: trial.nll_nats)
+    _write_int8(graph, folder, chosen.label)
+    return SchemeSearch(full, tuple(trials), chosen.label)
 
 
 def history_of(source: Path, asked: StoredRequest | None) -> dict[str, Any]:
-    """What a training run tells of itself, for its card; a `DataError` for what no run wrote.
+    """What the training run in `source` tells of itself, for its card.
 
-    Args:
-        source: folder of the run.
-        asked: what `read_request` gives of it; None for a model that no run made.
+    `asked` is what `read_request` gives; None for a model that no run made.
     """
     log = source / "log.jsonl"
     if asked is None or not log.exists():
@@ -189,13 +240,24 @@ def history_of(source: Path, asked: StoredRequest | None) -> dict[str, Any]:
     measured = [row for row in rows if row.validation_nll_nats is not None]
     step = max(1, -(-len(measured) // _CURVE_ROWS))
     blended = asked.recipe.get("blend")
+    # Without how often the run was validated and saved.
+    recipe = {name: asked.recipe.get(name) for name in options_of(TrainingRecipe)}
+    del recipe["checkpoint_minutes"]
     return {
         "asked": asked,
         "log": rows,
         "curve": measured[::-1][::step][::-1],
         "missing": asked.missing_in_init and missing_note(asked.missing_in_init),
         "trials": json.loads((source / "blend.json").read_bytes()) if blended else None,
-        "train_command": _train_command(asked),
+        "train_command": command(
+            "train",
+            text=[CorpusPart(Path(one["file"]), one["share"]).argument for one in asked.texts],
+            init=asked.init and plain_reference(asked.init),
+            config=Path(asked.config).name if asked.config and not asked.init else None,
+            vocabulary_size=asked.vocabulary_size,
+            **{name: own for name, own in recipe.items() if own != getattr(TrainingRecipe, name)},
+            o="run",
+        ),
     }
 
 
@@ -203,18 +265,3 @@ def card_text(request: PackageRequest, made: Package, told: dict[str, Any]) -> s
     """The card of a package; `told` are the notes and what `history_of` says of its source."""
     files = {name: size for name, size in made.files.items() if name != CARD}
     return trained_card({**told, "made": made, "files": files, "command": request.command()})
-
-
-def _train_command(asked: StoredRequest) -> str:
-    """With plain file names; without how often a run is validated and saved."""
-    recipe = {name: asked.recipe.get(name) for name in options_of(TrainingRecipe)}
-    del recipe["checkpoint_minutes"]
-    return command(
-        "train",
-        text=[CorpusPart(Path(one["file"]), one["share"]).argument for one in asked.texts],
-        init=asked.init and plain_reference(asked.init),
-        config=Path(asked.config).name if asked.config and not asked.init else None,
-        vocabulary_size=asked.vocabulary_size,
-        **{name: own for name, own in recipe.items() if own != getattr(TrainingRecipe, name)},
-        o="run",
-    )

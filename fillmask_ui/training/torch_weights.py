@@ -1,20 +1,29 @@
-"""A masked LM of torch to work on: loaded, to train it further or to package it, or made anew."""
+"""A masked LM of torch and its tokenizer: loaded, made anew, trimmed, written.
+
+A trimmed WordPiece vocabulary lacks the tokens that a text does not need, and the model their
+weights. It still reads everything: a word whose token is gone is spelled with shorter pieces, and
+every single character stays. Losses per token of two vocabularies are not comparable, losses per
+character are.
+"""
 
 from __future__ import annotations
 
 import copy
+import itertools
 import json
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers.trainers import WordPieceTrainer
 from transformers import AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokenizerFast
 
-from fillmask_ui.errors import ModelError, OptionError, opening
+from fillmask_ui.errors import DataError, ModelError, OptionError, opening
 from fillmask_ui.files import asset, write_text
 from fillmask_ui.models.hub_models import fetch_model
 from fillmask_ui.models.loading_progress import quiet_transformers, silent
@@ -39,14 +48,14 @@ class Weights:
 
 
 def _attention(device: str) -> str | None:
-    # On cuda transformers takes its fused attention where the architecture has one. On the CPU,
-    # with head sizes of 32 to 64 and rows of a few hundred tokens, torch's fused kernel spends
-    # more time in its backward pass than two plain matrix products do.
+    # On cuda transformers takes its fused attention if the architecture has one. On the CPU, with
+    # head sizes of 32 to 64 and rows of a few hundred tokens, torch's fused kernel spends more time
+    # in its backward pass than two plain matrix products do.
     return None if device.startswith("cuda") else "eager"
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
-    """That of a folder, of any family."""
+    """The tokenizer in a folder, of any family."""
     tokenizer: Any = read_tokenizer(folder, str(folder))
     return tokenizer
 
@@ -55,7 +64,7 @@ def load_weights(reference: str | Path, device: str = "cpu") -> Weights:
     """Model and tokenizer of `embedded`, a folder or a hub id, for work on a device.
 
     Raises:
-        ModelError: if it holds no masked LM with weights and a tokenizer.
+        ModelError: if there is no masked LM with weights and a tokenizer.
         NetworkError: if it has to be fetched and cannot be.
     """
     name, parsed = str(reference), parse_reference(reference)
@@ -67,7 +76,7 @@ def load_weights(reference: str | Path, device: str = "cpu") -> Weights:
         folder = fetch_model(parsed, "torch", None, silent).folder
     else:
         folder = parsed.path or asset("model")
-    files_in_folder(name, folder, "torch")  # which says what is missing
+    files_in_folder(name, folder, "torch")  # says what is missing
     tokenizer = load_tokenizer(folder)
     if tokenizer.mask_token_id is None:
         raise ModelError(
@@ -90,14 +99,10 @@ def load_weights(reference: str | Path, device: str = "cpu") -> Weights:
 
 
 def train_tokenizer(paragraphs: list[str], vocabulary_size: int) -> PreTrainedTokenizerFast:
-    """An uncased WordPiece tokenizer in BERT's form, trained on the text.
+    """An uncased WordPiece tokenizer in BERT's form, of at most so many tokens.
 
     The trainer breaks ties by the order of a hash map, so two trainings may differ in a few rare
-    tokens: a run keeps its tokenizer and resumes with it. `vocabulary_size` is an upper limit:
-    little text has fewer tokens to offer.
-
-    Raises:
-        OptionError: for a vocabulary that leaves no room beside the special tokens.
+    tokens: a run keeps its tokenizer and resumes with it.
     """
     if vocabulary_size < 100:
         raise OptionError(
@@ -122,12 +127,7 @@ def new_model(
 ) -> PreTrainedModel:
     """Random weights for a Hugging Face config; V and the special ids are the tokenizer's.
 
-    The tokenizer's longest text becomes that of the model.
-
-    Raises:
-        DataError: if the file is no JSON object.
-        OptionError: if it names no architecture.
-        ModelError: if that has no masked-LM head, or a size is impossible.
+    The longest text of the model becomes that of the tokenizer.
     """
     content = from_json(dict[str, Any], config_path.read_bytes(), str(config_path))
     model_type = content.pop("model_type", None)
@@ -176,14 +176,10 @@ def write_tokenizer(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
 
 
 def write_weights(model: PreTrainedModel, folder: Path) -> None:
-    """`config.json` and float16 weights.
+    """`config.json` and float16 weights; a `ModelError` if one does not fit into float16.
 
     The model's own weights are rounded in place and stay float32: what every runtime will compute
-    with. Values that are not in the file, such as the frequencies of rotary positions, stay as
-    they are.
-
-    Raises:
-        ModelError: if a weight does not fit into float16.
+    with. Buffers that no file holds, such as the frequencies of rotary positions, are not rounded.
     """
     largest = max(float(p.detach().abs().max()) for p in model.parameters())
     if not largest < torch.finfo(torch.float16).max:
@@ -194,3 +190,105 @@ def write_weights(model: PreTrainedModel, folder: Path) -> None:
     model.load_state_dict(half.state_dict())
     (folder / WEIGHTS).chmod(0o644)  # safetensors writes files that only the owner may read
     (folder / "generation_config.json").unlink(missing_ok=True)
+
+
+def _is_latin(token: str) -> bool:
+    letters = filter(str.isalpha, token)  # digits, punctuation and symbols are of every script
+    return all(unicodedata.name(letter, "").startswith("LATIN") for letter in letters)
+
+
+def choose_tokens(
+    tokens: list[str], special: set[str], counts: np.ndarray, size: int
+) -> np.ndarray:
+    """Which of V `tokens`, by id, stay when a vocabulary shrinks to `size`: int64, ascending.
+
+    Special tokens and single Latin or Greek letters, digits, marks and symbols stay always. The
+    rest is the union of two lists of equal length: the tokens most frequent in the corpus, by
+    `counts`, int64 [V], and the first tokens of the vocabulary in Latin script (WordPiece
+    vocabularies are sorted by frequency in the text they were trained on, so words that the corpus
+    happens to lack survive).
+    """
+    kept: dict[int, None] = {}  # in the order of their claim to stay
+    for i, token in enumerate(tokens):
+        body = token.removeprefix("##")
+        greek = len(body) == 1 and unicodedata.name(body, "").startswith("GREEK SMALL")
+        if token in special or (len(body) == 1 and (_is_latin(body) or greek)):
+            kept[i] = None
+    if not len(kept) <= size <= len(tokens):
+        raise OptionError(
+            f"cannot trim {len(tokens)} tokens to {size}; "
+            f"between {len(kept)} and {len(tokens)} are possible"
+        )
+    by_count = [i for i in np.argsort(-counts, kind="stable").tolist() if counts[i] > 0]
+    used = [i for i, token in enumerate(tokens) if not token.startswith("[unused")]
+    by_id = [i for i in used if _is_latin(tokens[i])]
+    for pair in itertools.zip_longest(by_count, by_id):
+        kept |= dict.fromkeys(i for i in pair if i is not None)
+    kept |= dict.fromkeys([*used, *range(len(tokens))])
+    return np.sort(np.fromiter(itertools.islice(kept, size), np.int64))
+
+
+def trim(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, ids: np.ndarray, size: int
+) -> PreTrainedTokenizerFast:
+    """Trim a model, in place, to the `size` tokens that a text of `ids` needs; its new tokenizer.
+
+    Raises:
+        OptionError: if the tokenizer is not WordPiece, or the size is impossible.
+    """
+    content = json.loads(tokenizer.backend_tokenizer.to_str())
+    if content["model"]["type"] != "WordPiece":
+        raise OptionError(
+            f"can only trim WordPiece vocabularies, this is {content['model']['type']}; "
+            "leave the vocabulary as it is"
+        )
+    old = content["model"]["vocab"]
+    tokens = sorted(old, key=old.get)
+    special = {entry["content"] for entry in content["added_tokens"]}
+    counts = np.bincount(ids, minlength=model.config.vocab_size)
+    kept = choose_tokens(tokens, special, counts, size)
+    new_id = {tokens[i]: n for n, i in enumerate(kept.tolist())}
+    content["model"]["vocab"] = new_id
+    for entry in content["added_tokens"]:
+        entry["id"] = new_id[entry["content"]]
+    post = content.get("post_processor") or {}
+    for name, entry in post.get("special_tokens", {}).items():
+        entry["ids"] = [new_id[token] for token in entry.get("tokens", [name])]
+    for side in ("sep", "cls"):
+        if side in post:
+            post[side] = [post[side][0], new_id[post[side][0]]]
+    content["truncation"] = content["padding"] = None
+    _keep_rows(model, kept)
+    named = {name: getattr(tokenizer, name) for name in tokenizer.SPECIAL_TOKENS_ATTRIBUTES}
+    # The class of a family would build its normalizer anew, from other arguments than its file's.
+    return PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer.from_str(json.dumps(content)),
+        model_input_names=tokenizer.model_input_names,
+        model_max_length=tokenizer.model_max_length,
+        **{name: token for name, token in named.items() if isinstance(token, str)},
+    )
+
+
+def trim_as(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, trimmed: PreTrainedTokenizerFast
+) -> None:
+    """Trim a model, in place, to the tokens of a tokenizer that was trimmed from its own."""
+    old, new = tokenizer.get_vocab(), trimmed.get_vocab()
+    foreign = sorted(new.keys() - old.keys())
+    if foreign:
+        raise DataError(
+            f"{len(foreign)} tokens of the run, such as {foreign[0]!r}, are not in the vocabulary "
+            "of --init; give the model that the run was started from"
+        )
+    _keep_rows(model, np.array([old[token] for token in sorted(new, key=new.__getitem__)]))
+
+
+def _keep_rows(model: PreTrainedModel, kept: np.ndarray) -> None:
+    """Keep the tokens int64 [V'], by their old ids, in embeddings, output projection and bias."""
+    matrices = (model.get_input_embeddings().weight, model.get_output_embeddings().weight)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():  # tied weights come once
+            is_bias = name.endswith("bias") and parameter.shape == (model.config.vocab_size,)
+            if is_bias or any(parameter is matrix for matrix in matrices):
+                parameter[: len(kept)] = parameter[torch.from_numpy(kept)]
+    model.resize_token_embeddings(len(kept), mean_resizing=False)  # which keeps the first rows

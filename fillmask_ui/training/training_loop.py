@@ -1,5 +1,4 @@
-"""The training loop: a generator of log rows, so that the caller decides what to show and when to
-stop.
+"""The training loop: a generator of log rows; the caller decides what to show and when to stop.
 
 Everything random follows from (seed, step) or (seed, epoch); with the weights, the optimizer's
 state and the clock in a checkpoint, a resumed run equals the uninterrupted one.
@@ -36,8 +35,6 @@ _FIXED = ("block_tokens", "batch_blocks", "optimizer", "seed", "validation_segme
 
 def rate_factor(progress: float, warmup: float) -> float:
     """Factor on the peak learning rate: linear warm-up, then linear decay to zero at 1.
-
-    `progress`, in [0, 1], and `warmup`, in [0, 1), are parts of all steps or of the time.
 
     >>> [rate_factor(p, 0.2) for p in (0.1, 0.2, 0.6, 1.0)]
     [0.5, 1.0, 0.5, 0.0]
@@ -88,7 +85,7 @@ class Update:
 
 @dataclass(frozen=True)
 class Validation:
-    """On segments that were not trained on: mean loss and share of tokens ranked first."""
+    """Mean loss, and share of tokens ranked first, on segments held out of the training."""
 
     nll_nats: float
     top1: float
@@ -192,7 +189,7 @@ class Trainer:
 
     @torch.no_grad()
     def validate(self) -> Validation:
-        """Loss at 15 % on the segments kept out, always with the same masks."""
+        """Loss at 15 % on the segments held out, always with the same masks."""
         recipe = self.recipe
         blocks = pack(self.segments, self.held, recipe.block_tokens, self.tokenizer.pad_token_id)
         generator = torch.Generator().manual_seed(recipe.seed)
@@ -221,7 +218,7 @@ class Trainer:
         """Train to the end of the recipe, a row every `log_every` steps and at the end.
 
         The state is saved in `checkpoint` from time to time and at the end. `stop` is asked after
-        each step; where true, that is saved and the last.
+        each step; if it is true, that step is saved and the last.
         """
         recipe, state = self.recipe, self.state
         losses: list[float] = []
@@ -261,33 +258,25 @@ class Trainer:
     def save(self, path: Path) -> None:
         """Write all that `load` needs; a crash while writing leaves the older file."""
         partial = path.with_suffix(".partial")
-        torch.save(
-            {
-                "model": self.model.state_dict(),
-                "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
-                "state": asdict(self.state),
-                "recipe": asdict(self.recipe),
-                "vocabulary": _vocabulary_hash(self.tokenizer),
-            },
-            partial,
-        )
+        content = {
+            "model": self.model.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            "state": asdict(self.state),
+            "recipe": asdict(self.recipe),
+            "vocabulary": _vocabulary_hash(self.tokenizer),
+        }
+        torch.save(content, partial)
         partial.replace(path)
 
     def load(self, path: Path) -> None:
-        """Go on where a checkpoint of the same tokens and a like recipe stands.
-
-        The weight decay is that asked for now.
-        """
+        """Go on from a checkpoint of the same tokens and a like recipe; weight decay may change."""
         with opening("a training checkpoint", path):
             stored = torch.load(path, map_location=self.device, weights_only=True)
         if not isinstance(stored, dict) or "recipe" not in stored:
             raise DataError(f"{path} cannot be read as a training checkpoint: it has no recipe")
-        changed = [
-            f"{name} was {stored['recipe'][name]}"
-            for name in _FIXED
-            if stored["recipe"][name] != getattr(self.recipe, name)
-        ]
-        vocabulary = _vocabulary_hash(self.tokenizer)
+        then, vocabulary = stored["recipe"], _vocabulary_hash(self.tokenizer)
+        differing = [name for name in _FIXED if then[name] != getattr(self.recipe, name)]
+        changed = [f"{name} was {then[name]}" for name in differing]
         # Checkpoints of earlier versions do not name theirs.
         if stored.get("vocabulary", vocabulary) != vocabulary:
             changed.append("its weights belong to other tokens")

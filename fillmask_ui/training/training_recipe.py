@@ -28,7 +28,7 @@ class TrainingRecipe:
     weight_decay: float = option(0.01, "Of the matrices.")
     clip: float = 1.0  # greatest gradient norm
     precision: str = option("bf16", "bf16 or fp32.", choices=("bf16", "fp32"))
-    validation_segments: int = 300  # how many are held out of the training text to follow the loss
+    validation_segments: int = 300  # held out of the training text to follow the loss
     validation_minutes: float = 10.0  # between two validations
     checkpoint_minutes: float = option(10.0, "Between two checkpoints.")
     seed: int = option(42, "Of everything random.", least=0, most=2**63 - 1)
@@ -46,12 +46,11 @@ class TrainingRecipe:
             raise OptionError("give either a number of minutes or a number of steps")
         if self.minutes is not None and self.minutes <= 0:
             raise OptionError(f"a run of {self.minutes} minutes is too short; take more")
-        if not 0 < self.mask_share < 1:
-            raise OptionError(f"mask share {self.mask_share} is outside (0, 1); BERT used 0.15")
+        for name, share in (("mask share", self.mask_share), ("learning rate", self.learning_rate)):
+            if not 0 < share < 1:
+                raise OptionError(f"{name} {share} is outside (0, 1)")
         if not 0 <= self.warmup < 1:
             raise OptionError(f"warm-up {self.warmup} is outside [0, 1); it is a part of the run")
-        if not 0 < self.learning_rate < 1:
-            raise OptionError(f"learning rate {self.learning_rate} is outside (0, 1); try 5e-4")
 
 
 @dataclass(frozen=True)
@@ -61,10 +60,10 @@ class LogRow:
     step: int  # optimizer steps so far
     elapsed_seconds: float  # training time so far, over all resumed parts
     progress: float  # part of the run that is over
-    tokens: int  # seen so far, padding left out
+    tokens: int  # seen so far, without padding
     epoch: float  # passes over the text so far, a fraction
     rate: float  # learning rate of the last step
     train_nll_nats: float  # mean since the last row, at the training share
     gradient_norm: float  # of the last step, before clipping
-    validation_nll_nats: float | None = None  # at 15 %, 80/10/10; None where not measured here
+    validation_nll_nats: float | None = None  # at 15 %, 80/10/10; None if not measured here
     validation_top1: float | None = None  # share of hidden tokens ranked first

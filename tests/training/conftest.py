@@ -15,23 +15,22 @@ WORDS = {
     "what": ["the house", "a river", "the moon", "some bread", "the garden", "a letter"],
     "when": ["in the morning", "at night", "every day", "in winter", "after lunch", "now"],
 }
-TINY = {
-    "bert": {"intermediate_size": 64},
-    "roberta": {"intermediate_size": 64, "pad_token_id": 0},
-    "distilbert": {
-        "dim": 32,
-        "n_layers": 2,
-        "n_heads": 2,
-        "hidden_dim": 64,
-        "dropout": 0.0,
-        "attention_dropout": 0.0,
-    },
-    "deberta-v2": {"intermediate_size": 64, "relative_attention": True},
-    "modernbert": {
-        "intermediate_size": 48,
-        "local_attention": 8,
-        "global_attn_every_n_layers": 2,
-    },
+COMMON = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "max_position_embeddings": 66,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+SMALL = {"dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 64, "max_position_embeddings": 66}
+LOCAL = {"intermediate_size": 48, "local_attention": 8, "global_attn_every_n_layers": 2}
+CONFIGS = {
+    "bert": {**COMMON, "intermediate_size": 64},
+    "roberta": {**COMMON, "intermediate_size": 64, "pad_token_id": 0},
+    "distilbert": {**SMALL, "dropout": 0.0, "attention_dropout": 0.0},
+    "deberta-v2": {**COMMON, "intermediate_size": 64, "relative_attention": True},
+    "modernbert": {**COMMON, **LOCAL},
 }
 
 
@@ -56,10 +55,14 @@ def text_file(once, sentences):
 
 
 @pytest.fixture(scope="session")
-def tokenizer(sentences):
-    from fillmask_ui.training.torch_weights import train_tokenizer
+def tokenizer(once, sentences):
+    """Trained once, as two trainings may differ in rare tokens."""
+    from fillmask_ui.training.torch_weights import load_tokenizer, train_tokenizer
 
-    return train_tokenizer(sentences, 200)
+    def make(folder):
+        train_tokenizer(sentences, 200).save_pretrained(folder)
+
+    return load_tokenizer(once.folder("training-tokenizer", make))
 
 
 @pytest.fixture(scope="session")
@@ -67,21 +70,8 @@ def config_file(once):
     """Config file of a tiny architecture."""
 
     def make(family: str = "bert", **changes):
-        content = {
-            "model_type": family,
-            "hidden_size": 32,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 2,
-            "max_position_embeddings": 66,
-            "hidden_dropout_prob": 0.0,
-            "attention_probs_dropout_prob": 0.0,
-            **TINY[family],
-        }
-        if family == "distilbert":
-            for name in ("hidden_size", "num_hidden_layers", "num_attention_heads"):
-                del content[name]
         name = "-".join([family, *(f"{key}-{value}" for key, value in changes.items())])
-        text = json.dumps(content | changes)
+        text = json.dumps({"model_type": family, **CONFIGS[family], **changes})
         home = once.folder(f"configs/{name}", lambda own: (own / f"{family}.json").write_text(text))
         return home / f"{family}.json"
 
@@ -97,14 +87,18 @@ def train_arguments(text_file, config_file):
     return [*arguments, "-o"]
 
 
+def invoked(*arguments):
+    result = CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
 @pytest.fixture(scope="session")
 def trained(once, train_arguments):
     """A finished run, made by the command line."""
 
     def make(folder):
-        result = CliRunner().invoke(app, [*train_arguments, str(folder)], catch_exceptions=False)
-        assert result.exit_code == 0, result.output
-        assert f"step {STEPS} (100%" in result.output
+        assert f"step {STEPS} (100%" in invoked(*train_arguments, folder)
 
     return once.folder("trained-run", make)
 
@@ -126,13 +120,10 @@ def packaged(once, trained, text_file, cloze_file):
     def make(folder):
         notes = folder / "notes.md"
         notes.write_text("---\nlicense: mit\n---\n\n# A tiny model\n")
-        arguments = ["package", str(trained), "-o", str(folder / "model")]
-        arguments += ["--vocabulary-size", "120", "--text", str(text_file)]
-        arguments += ["--evaluate", f"{text_file}:0.1", "--cloze", str(cloze_file)]
-        arguments += ["--calibration", f"{text_file}:0.05", "--notes", str(notes)]
-        arguments += ["--compare", str(trained)]
-        result = CliRunner().invoke(app, arguments, catch_exceptions=False)
-        assert result.exit_code == 0, result.output
+        arguments = ["package", trained, "-o", folder / "model", "--notes", notes]
+        arguments += ["--vocabulary-size", "120", "--text", text_file, "--cloze", cloze_file]
+        arguments += ["--evaluate", f"{text_file}:0.1", "--calibration", f"{text_file}:0.05"]
+        invoked(*arguments, "--compare", trained)
 
     return once.folder("packaged", make) / "model"
 

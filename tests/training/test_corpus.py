@@ -20,10 +20,6 @@ from fillmask_ui.training.corpus import (
 )
 
 
-def once_each(sentences):
-    return Paragraphs(sentences, np.ones(len(sentences), np.int64))
-
-
 def test_a_share_thins_or_repeats_evenly_and_a_folder_stands_for_its_files(tmp_path):
     (tmp_path / "b.txt").write_text("a\nb\nc\nd\n", encoding="utf-8")
     (tmp_path / "notes.md").write_text("not this\n", encoding="utf-8")
@@ -56,13 +52,10 @@ def test_text_may_come_through_a_pipe_and_an_error_names_its_line(tmp_path):
         writer.join()
 
 
-@pytest.mark.parametrize("share", ["0", "101", "-1"])
-def test_a_share_outside_its_range_says_so(text_file, share):
-    with pytest.raises(OptionError, match="outside"):
-        CorpusPart.parse(f"{text_file}:{share}")
-
-
-def test_files_that_hold_no_text_are_named(tmp_path):
+def test_shares_and_files_that_cannot_be_used_are_named(tmp_path, text_file):
+    for share in ("0", "101", "-1"):
+        with pytest.raises(OptionError, match="outside"):
+            CorpusPart.parse(f"{text_file}:{share}")
     with pytest.raises(OptionError, match=r"nowhere\.txt"):
         CorpusPart.parse(str(tmp_path / "nowhere.txt"))
     for name, content in (("binary.txt", b"\xff\xfe\x00"), ("empty.txt", b"\n"), ("cut.gz", b"x")):
@@ -73,8 +66,8 @@ def test_files_that_hold_no_text_are_named(tmp_path):
 
 
 def test_segments_hold_the_whole_text(tokenizer, sentences):
-    segments = tokenize(once_each(sentences), tokenizer, 16)
-    assert segments.lengths.max() <= 16
+    segments = tokenize(Paragraphs(sentences, np.ones(len(sentences), int)), tokenizer, 16)
+    assert np.diff(segments.starts).max() <= 16
     inner = [i for i in segments.ids.tolist() if i not in tokenizer.all_special_ids]
     expected = [i for s in sentences for i in tokenizer(s, add_special_tokens=False)["input_ids"]]
     assert inner == expected

@@ -1,7 +1,6 @@
 """Export, shared weights and int8 on tiny models, against PyTorch and against plain arithmetic."""
 
 import copy
-import json
 import struct
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 import torch
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
+from safetensors.torch import load_file
 from tiny_models import quiet
 from transformers import AutoModelForMaskedLM
 
@@ -20,35 +20,27 @@ from fillmask_ui.onnx_tools.external_weights import read_safetensors, share_weig
 from fillmask_ui.onnx_tools.float32_graph import make_whole
 from fillmask_ui.onnx_tools.graph_parts import find_parts, nodes_of
 from fillmask_ui.onnx_tools.onnx_export import export_onnx, probe_inputs
-from fillmask_ui.training.torch_weights import new_model, train_tokenizer
+from fillmask_ui.training.torch_weights import new_model
 
 
-@pytest.fixture(scope="module")
-def tokenizer(sentences):
-    return train_tokenizer(sentences, 200)
+@pytest.fixture
+def exported(once, tokenizer, config_file):
+    """A model with weights large enough for logits to differ, and its graph."""
 
-
-_EXPORTED = {}
-
-
-def exported(family, tokenizer, config_file):
-    """A model with weights large enough for logits to differ, and a copy of its graph."""
-    if family not in _EXPORTED:
+    def make(family):
         torch.manual_seed(3)
         model = new_model(config_file(family), tokenizer).eval()
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.add_(torch.randn_like(parameter) * 0.2)
                 parameter.copy_(parameter.half().float())
-        _EXPORTED[family] = model, export_onnx(model)
-    model, graph = _EXPORTED[family]
-    return model, copy_of(graph)
+        name = "model.onnx"
+        folder = once.folder(
+            f"exported/{family}", lambda own: onnx.save(export_onnx(model), own / name)
+        )
+        return model, onnx.load(folder / name)
 
-
-def copy_of(graph):
-    own = onnx.ModelProto()
-    own.CopyFrom(graph)
-    return own
+    return make
 
 
 def probe_arrays(model):
@@ -69,9 +61,9 @@ def run(graph, arrays, folder=None, outputs=("logits",)):
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "modernbert"])
-def test_the_graph_equals_pytorch_at_any_length(family, tokenizer, config_file):
+def test_the_graph_equals_pytorch_at_any_length(family, tokenizer, exported):
     """Reference: the model's own forward pass, with other sizes than those of the trace."""
-    model, graph = exported(family, tokenizer, config_file)
+    model, graph = exported(family)
     names = list(probe_inputs(model))
     assert [value.name for value in graph.graph.input] == names
     assert [value.name for value in graph.graph.output] == ["logits"]
@@ -90,51 +82,50 @@ def test_the_graph_equals_pytorch_at_any_length(family, tokenizer, config_file):
     np.testing.assert_allclose(got[seen], expected[seen], atol=1e-4)
 
 
-def test_read_safetensors_agrees_with_the_library(tmp_path):
-    """Reference: the safetensors package wrote the file."""
-    from safetensors.torch import save_file
+def outside(graph):
+    """Numbers of elements of the tensors in a graph whose numbers it holds itself."""
+    return {
+        tensor.name: (tensor.data_type, np.prod(tensor.dims))
+        for tensor in graph.graph.initializer
+        if tensor.data_location != TensorProto.EXTERNAL
+    }
 
-    tensors = {"a": torch.arange(6.0).reshape(2, 3).half(), "b": torch.randn(4)}
+
+def test_shared_weights_change_nothing_but_the_size(tmp_path, tokenizer, config_file, exported):
+    """Reference: the safetensors package wrote the file."""
+    model, graph = exported("bert")
+    copy.deepcopy(model).half().save_pretrained(tmp_path)
     path = tmp_path / "model.safetensors"
-    save_file(tensors, path)
+    raw, tensors = path.read_bytes(), load_file(path)
     found = {stored.name: stored for stored in read_safetensors(path)}
+    assert found.keys() == tensors.keys()
     for name, tensor in tensors.items():
         stored = found[name]
         np.testing.assert_array_equal(stored.values, tensor.float().numpy())
-        raw = path.read_bytes()[stored.offset : stored.offset + stored.length]
-        assert raw == tensor.numpy().tobytes()
-
-
-@pytest.mark.parametrize("content", [b"", b"1234", struct.pack("<Q", 5) + b"nojson"])
-def test_other_files_are_no_safetensors(tmp_path, content):
-    path = tmp_path / "model.safetensors"
-    path.write_bytes(content)
-    with pytest.raises(ModelError, match="cannot be read as a model"):
-        list(read_safetensors(path))
-
-
-def test_shared_weights_change_nothing_but_the_size(tmp_path, tokenizer, config_file):
-    model, graph = exported("bert", tokenizer, config_file)
-    copy.deepcopy(model).half().save_pretrained(tmp_path)
+        assert raw[stored.offset : stored.offset + stored.length] == tensor.numpy().tobytes()
     arrays = probe_arrays(model)
+    quantized = dynamic_int8(graph)
     before, size = run(graph, arrays), graph.ByteSize()
-    shared = share_weights(graph, tmp_path / "model.safetensors", "model.safetensors")
-    assert {"bert.embeddings.position_embeddings.weight"} <= set(shared)
+    shared = share_weights(graph, path, path.name)
+    assert "bert.embeddings.position_embeddings.weight" in shared
     onnx.save(graph, tmp_path / "shared.onnx")
     onnx.checker.check_model(tmp_path / "shared.onnx")
     assert graph.ByteSize() < size / 3
     np.testing.assert_array_equal(run(graph, arrays, tmp_path), before)
-    # Whatever is large lies outside.
-    inside = [t for t in graph.graph.initializer if t.data_location != TensorProto.EXTERNAL]
-    assert max(np.prod(tensor.dims) for tensor in inside) < 256
-
-
-def test_nothing_is_shared_with_foreign_weights(tmp_path, tokenizer, config_file):
-    _, graph = exported("bert", tokenizer, config_file)
+    # What is large lies outside, unless it is in int8.
+    assert max(count for _, count in outside(graph).values()) < 256
+    share_weights(quantized, path, path.name)
+    large = {kind for kind, count in outside(quantized).values() if count >= 256}
+    assert large == {TensorProto.INT8}
+    # Nothing is shared with foreign weights, and other files are refused.
+    _, other = exported("bert")
     torch.manual_seed(4)
     new_model(config_file("bert"), tokenizer).save_pretrained(tmp_path)
-    biases = share_weights(graph, tmp_path / "model.safetensors", "model.safetensors")
-    assert biases == []
+    assert share_weights(other, path, path.name) == []
+    for content in (b"", b"1234", struct.pack("<Q", 5) + b"nojson"):
+        path.write_bytes(content)
+        with pytest.raises(ModelError, match="cannot be read as a model"):
+            list(read_safetensors(path))
 
 
 def tied_model(table):
@@ -188,22 +179,12 @@ def test_tied_embeddings_are_one_int8_matrix(per_channel):
     np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 
 
-def test_a_kept_projection_keeps_its_embeddings(tokenizer, config_file):
-    _, graph = exported("bert", tokenizer, config_file)
-    head = [part for part in find_parts(graph) if part.kind == "projection"]
-    kept = dynamic_int8(graph, exclude=nodes_of(graph, head))
-    table = [t for t in kept.graph.initializer if "word_embeddings" in t.name]
-    assert [(t.name, t.data_type) for t in table] == [
-        ("bert.embeddings.word_embeddings.weight", TensorProto.FLOAT)
-    ]
-
-
 def products(graph):
     return [part for part in find_parts(graph) if part.kind in ("product", "projection")]
 
 
-def test_kept_parts_stay_exact_and_the_rest_is_close(tokenizer, config_file):
-    model, graph = exported("bert", tokenizer, config_file)
+def test_kept_parts_stay_exact_and_the_rest_is_close(exported):
+    model, graph = exported("bert")
     # Query, key, value, output, two of the feed-forward in each of 2 layers; transform; decoder.
     found = products(graph)
     assert len(found) == 6 * 2 + 2
@@ -215,37 +196,29 @@ def test_kept_parts_stay_exact_and_the_rest_is_close(tokenizer, config_file):
     apart = np.abs(run(quantized, arrays) - exact).mean()
     assert 0 < np.abs(nearly - exact).mean() < apart < 0.2 * exact.std()
     assert [n.op_type for n in quantized.graph.node].count("MatMulInteger") == len(found)
-
-
-def without_biases(folder):
-    """As a model that never trained; exporters merge what is equal."""
-    model = as_exportable(folder)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if name.endswith(".bias"):
-                parameter.zero_()
-    return model
-
-
-def as_exportable(folder):
-    return AutoModelForMaskedLM.from_pretrained(
-        folder, attn_implementation="eager", dtype=torch.float32
-    ).eval()
+    # A projection that is kept keeps its embeddings.
+    head = [part for part in found if part.kind == "projection"]
+    kept = dynamic_int8(graph, exclude=nodes_of(graph, head))
+    tables = [t.data_type for t in kept.graph.initializer if "word_embeddings" in t.name]
+    assert tables == [TensorProto.FLOAT]
 
 
 @pytest.mark.parametrize(
-    ("family", "load", "weights"),
-    [
-        # ALBERT runs its one layer twice, DeBERTa projects positions with the weights of the text.
-        ("albert", as_exportable, 1 + 6 + 2),
-        ("deberta-v2", as_exportable, 2 * 6 + 2),
-        ("bert", without_biases, 2 * 6 + 2),
-    ],
+    ("family", "weights"),
+    # ALBERT runs its one layer twice, DeBERTa projects positions with the weights of the text.
+    [("albert", 1 + 6 + 2), ("deberta-v2", 2 * 6 + 2), ("bert", 2 * 6 + 2)],
 )
-def test_layers_that_run_again_or_look_alike_in_int8(tiny_models, family, load, weights):
-    """ONNX Runtime refuses a graph that defines a name twice."""
+def test_layers_that_run_again_or_look_alike_in_int8(tiny_models, family, weights):
+    """ONNX Runtime refuses a graph that defines a name twice; exporters merge what is equal."""
+    folder = tiny_models.folder(family, onnx=False)
     with quiet():
-        model = load(tiny_models.folder(family, onnx=False))
+        model = AutoModelForMaskedLM.from_pretrained(
+            folder, attn_implementation="eager", dtype=torch.float32
+        ).eval()
+    if family == "bert":
+        with torch.no_grad():  # as a model that never trained
+            for name, parameter in model.named_parameters():
+                parameter.mul_(not name.endswith(".bias"))
     graph = export_onnx(model)
     arrays = probe_arrays(model)
     exact, quantized = run(graph, arrays), dynamic_int8(graph)
@@ -259,18 +232,3 @@ def test_layers_that_run_again_or_look_alike_in_int8(tiny_models, family, load, 
     assert operators.count("MatMulInteger") == len(products(graph))
     matrices = [t for t in quantized.graph.initializer if len(t.dims) == 2 and t.data_type == 3]
     assert len(matrices) == weights
-
-
-def test_quantized_weights_are_not_stored_twice(tmp_path, tokenizer, config_file):
-    model, graph = exported("bert", tokenizer, config_file)
-    copy.deepcopy(model).half().save_pretrained(tmp_path)
-    quantized = dynamic_int8(graph)
-    share_weights(quantized, tmp_path / "model.safetensors", "model.safetensors")
-    header = json.loads((tmp_path / "config.json").read_text())
-    assert header["vocab_size"] == len(tokenizer)
-    large = [
-        tensor
-        for tensor in quantized.graph.initializer
-        if np.prod(tensor.dims) >= 256 and tensor.data_location != TensorProto.EXTERNAL
-    ]
-    assert {tensor.data_type for tensor in large} == {TensorProto.INT8}
