@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -14,12 +14,13 @@ from fillmask_ui.bench.timing import (
     Timing,
     evaluation_timing,
     mask_place,
+    prepared,
     sentence,
     timed,
     timed_turn,
 )
 from fillmask_ui.errors import ModelError, OptionError
-from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig, evaluate, summarize
+from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.files import asset
 from fillmask_ui.filling import fill
 from fillmask_ui.models import ModelChoice, load_choice
@@ -35,17 +36,15 @@ if TYPE_CHECKING:
     from fillmask_ui.models.runtime_model import RuntimeModel
 
 DEFAULT_MODELS = ("embedded", "embedded:int8")
-OWN = "own"
-_WORKS = ("sentence", "cross-entropy", "pseudo-perplexity")
-# What PyTorch computes in, with `--peers`.
-_DTYPES = ("float32", "bfloat16")
+_WORKS = ("sentence", "bare call", "cross-entropy", "pseudo-perplexity")
+_DTYPES = ("float32", "bfloat16")  # that PyTorch computes in, with `--peers`
 
 
 @dataclass(frozen=True)
 class Effort:
     """How much is measured."""
 
-    texts: int  # of the cross-entropy, where no number is given
+    texts: int  # of the cross-entropy, by default
     share: int  # one text in so many is also measured by pseudo-perplexity
     rounds: int  # of the evaluations
     loads: int  # fresh processes of each contender
@@ -59,11 +58,7 @@ FULL = Effort(texts=200, share=25, rounds=5, loads=3, calls=100, seconds=18.0)
 
 @dataclass(frozen=True)
 class BenchConfig:
-    """Which models are measured on which texts, against what.
-
-    Raises:
-        OptionError: for numbers out of range, or peers without PyTorch.
-    """
+    """Which models are measured on which texts, against what."""
 
     models: tuple[str, ...] = DEFAULT_MODELS  # references
     peers: bool = option(
@@ -100,17 +95,10 @@ class Contender:
     """One row of each table of results."""
 
     name: str
-    kind: str  # `own`, or the name of a peer
     folder: Path  # of config.json and, for a peer, of the weights
-    choice: ModelChoice | None = None  # of an own model
+    choice: ModelChoice | None = None  # None for a peer
+    peer: str = ""  # its name in `PEERS`
     works: tuple[str, ...] = _WORKS  # that it can do
-
-    def request(self, max_tokens: int | None) -> dict[str, Any]:
-        """What its process is asked to load; texts are cut at `max_tokens` by peers alone."""
-        own = {"kind": self.kind, "folder": str(self.folder)}
-        if self.choice is not None:
-            return {**own, "choice": self.choice.to_dict()}
-        return {**own, "max_tokens": max_tokens}
 
 
 @dataclass(frozen=True)
@@ -122,17 +110,14 @@ class Lineup:
 
 
 def lineup(config: BenchConfig) -> Lineup:
-    """The contenders of a benchmark.
+    """The contenders of a benchmark; models of the hub are fetched here.
 
-    Models of the hub are fetched here. With peers, each model with PyTorch's weights beside it also
-    runs on PyTorch in float32 and in bfloat16, and each set of weights has its peers.
-
-    Raises:
-        FillmaskError: for a reference that means no model.
+    With peers, each model with PyTorch's weights beside it also runs on PyTorch in float32 and in
+    bfloat16, and each set of weights has its peers.
     """
     own: dict[object, Contender] = {}
     on_torch: dict[object, Contender] = {}
-    weights: dict[Path, str] = {}  # folder -> the model that is there
+    weights: dict[Path, str] = {}  # folder -> the model there
     notes = []
     for reference in dict.fromkeys(config.models):
         parsed = parse_reference(reference)
@@ -140,7 +125,7 @@ def lineup(config: BenchConfig) -> Lineup:
         has_onnx = parsed.kind == "file" or bool(RUNTIMES["onnx"].among(names_in(folder)))
         is_torch = parsed.implied.get("runtime") == "torch" or not has_onnx
         key = (folder, "float32") if is_torch else reference
-        own[key] = Contender(reference, OWN, folder, ModelChoice(reference))
+        own[key] = Contender(reference, folder, ModelChoice(reference))
         if not config.peers:
             continue
         if not _has_torch_weights(parsed, folder):
@@ -151,19 +136,17 @@ def lineup(config: BenchConfig) -> Lineup:
         for dtype in _DTYPES:
             name = f"{home}:torch" + (f" {dtype}" if dtype != "float32" else "")
             choice = ModelChoice(home, runtime="torch", dtype=dtype)
-            on_torch[folder, dtype] = Contender(name, OWN, folder, choice)
+            on_torch[folder, dtype] = Contender(name, folder, choice)
     # What was asked for keeps its name and comes first.
-    return Lineup((*{**own, **on_torch, **own}.values(), *_peers(weights)), tuple(notes))
-
-
-def _peers(weights: dict[Path, str]) -> Iterator[Contender]:
-    """The peers of each set of weights, which they name where there are several."""
-    for folder, label in weights.items():
+    contenders = [*{**own, **on_torch, **own}.values()]
+    if weights:
         from fillmask_ui.bench.peers import installed_peers
 
-        for peer in installed_peers():
-            name = f"{peer.name} ({label})" if len(weights) > 1 else peer.name
-            yield Contender(name, peer.name, folder, works=(peer.work,))
+        for folder, label in weights.items():
+            for peer in installed_peers():
+                name = f"{peer.name} ({label})" if len(weights) > 1 else peer.name
+                contenders.append(Contender(name, folder, peer=peer.name, works=(peer.work,)))
+    return Lineup(tuple(contenders), tuple(notes))
 
 
 def _folder(parsed: Reference) -> Path:
@@ -199,17 +182,17 @@ class OwnModel:
         self.cpu_features = self._model.signature.cpu_features
 
     def sentence(self, texts: Sequence[str], tokens: int) -> Timing | None:
-        """`fill` of a sentence of so many tokens; None where there is no such sentence."""
-        text = self._sentence(texts, tokens)
-        if text is None:
+        """`fill` of a sentence of so many tokens; None if there is no such sentence."""
+        text = sentence(self._model.vocabulary, texts, tokens)
+        if text is None or tokens > self.max_tokens:
             return None
         seconds, filling = timed_turn(lambda: fill(self._model, text, top_k=5))
         return Timing(seconds, 1, filling.masks[0].candidates[0].nll_nats)
 
     def call_alone(self, texts: Sequence[str], tokens: int) -> Timing | None:
         """The runtime's call behind `sentence` with its inputs ready, and nothing else."""
-        text = self._sentence(texts, tokens)
-        if text is None:
+        text = sentence(self._model.vocabulary, texts, tokens)
+        if text is None or tokens > self.max_tokens:
             return None
         ids, place = mask_place(self._model.vocabulary, text)
         asked = (ids, np.ones_like(ids), np.array([0]), np.array([place]))
@@ -219,25 +202,14 @@ class OwnModel:
 
     def evaluation(self, texts: Sequence[str], metric: str) -> Timing:
         """`evaluate` and `summarize`, masks and all."""
-        config = EvaluationConfig(metric)
-        sizes: list[tuple[int, int]] = []
-
-        def noted(rows: Iterable[Any]) -> Iterator[Any]:
-            for row in rows:
-                if isinstance(row, EvaluatedText):
-                    sizes.append((len(row.ids), len(row.cols)))
-                yield row
-
-        width = self._model.signature.vocabulary_size
+        model, config = self._model, EvaluationConfig(metric, max_tokens=self.max_tokens)
+        width = model.signature.vocabulary_size
 
         def run() -> float:
-            rows = noted(evaluate(self._model, texts, config))
+            rows = evaluate(model, texts, config)
             return summarize(rows, config=config, vocabulary_size=width).model.mean_nll_nats
 
         seconds, loss = timed(run, 1)
+        hidden = [item.hidden for item in prepared(model.vocabulary, texts, config)]
+        sizes = [(len(own.ids), len(own.cols)) for own in hidden]
         return evaluation_timing(seconds, loss, sizes, metric, self._shape)
-
-    def _sentence(self, texts: Sequence[str], tokens: int) -> str | None:
-        if tokens > self.max_tokens:
-            return None
-        return sentence(self._model.vocabulary, texts, tokens)

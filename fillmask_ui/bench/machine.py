@@ -1,8 +1,7 @@
-"""What a speed depends on beside the program: the machine, and how fast it multiplies matrices.
+"""The machine, and how fast it multiplies matrices: the rate of float32 products bounds a model.
 
-The rate of float32 products bounds every model. Two libraries, as either may be the faster:
-numpy's, and ONNX Runtime's on a graph of a single MatMul with a constant matrix, as the layers of a
-model are. Both use all cores.
+Numpy or ONNX Runtime may be the faster, the latter on a MatMul with a constant matrix, as in a
+model's layers. Both use all cores.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _PACKAGES = ("onnxruntime", "numpy", "torch", "transformers")
 
 
 def machine() -> dict[str, Any]:
-    """CPU, usable cores, system, Python and the versions of libraries; no name of the host."""
+    """CPU, usable cores, system, Python and the versions of libraries, without the host's name."""
     text = _CPUINFO.read_text("utf-8", "replace") if _CPUINFO.is_file() else ""
     line = re.search(r"^model name\s*:\s*(.+)", text, re.MULTILINE)
     installed = {own.name: own.version for own in metadata.distributions()}

@@ -1,5 +1,4 @@
-"""What is usually used instead, on PyTorch and on the same weights; the only file of this room that
-imports torch.
+"""What is usually used instead, on PyTorch and on the same weights; only this file imports torch.
 
 Each peer is as it is written elsewhere, with full logits [B, T, V], but gets more than it would
 have: the hidden tokens of this project ready-made, inference mode, and all cores.
@@ -38,11 +37,13 @@ _TRAINER_BATCH = 8
 class Peer:
     """A float32 model of transformers on the CPU, and the tokenizer beside it."""
 
-    name: ClassVar[str]  # what rows call it
+    name: ClassVar[str]  # in rows
     work: ClassVar[str] = "cross-entropy"  # or another metric, or `sentence`
 
     def __init__(self, folder: Path, max_tokens: int, shape: EncoderShape | None) -> None:
         """Load the weights of a folder in Hugging Face layout; longer texts are cut."""
+        self._vocabulary = load_vocabulary(folder, str(folder))
+        self.max_tokens, self._shape = max_tokens, shape
         with quiet_transformers():
             from transformers import AutoModelForMaskedLM, AutoTokenizer
 
@@ -57,8 +58,10 @@ class Peer:
                 local_files_only=True,
             ).eval()
             self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        self._vocabulary = load_vocabulary(folder, str(folder))
-        self.max_tokens, self._shape = max_tokens, shape
+            self._load()
+
+    def _load(self) -> None:
+        """What a library needs beside the model."""
 
     def evaluation(self, texts: Sequence[str], metric: str) -> Timing:
         """One pass over the texts; they are tokenized and hidden before the clock starts."""
@@ -134,8 +137,7 @@ class Minicons(Peer):
     name = "minicons"
     work = "pseudo-perplexity"
 
-    def __init__(self, folder: Path, max_tokens: int, shape: EncoderShape | None) -> None:
-        super().__init__(folder, max_tokens, shape)
+    def _load(self) -> None:
         from minicons.scorer import MaskedLMScorer
 
         self._scorer = MaskedLMScorer(self._model, "cpu", tokenizer=self._tokenizer)
@@ -154,20 +156,16 @@ class FillMaskPipeline(Peer):
     name = "fill-mask pipeline"
     work = "sentence"
 
-    def __init__(self, folder: Path, max_tokens: int, shape: EncoderShape | None) -> None:
-        super().__init__(folder, max_tokens, shape)
-        with quiet_transformers():
-            from transformers import pipeline
+    def _load(self) -> None:
+        from transformers import pipeline
 
-            own = {"model": self._model, "tokenizer": self._tokenizer}
-            self._ask: Any = pipeline("fill-mask", **own, device="cpu")
+        own = {"model": self._model, "tokenizer": self._tokenizer}
+        self._ask: Any = pipeline("fill-mask", **own, device="cpu")
 
     def sentence(self, texts: Sequence[str], tokens: int) -> Timing | None:
-        """Five candidates for the mask of a sentence; None where there is no such sentence."""
-        text = None
-        if tokens <= self.max_tokens:
-            text = sentence(self._vocabulary, texts, tokens)
-        if text is None:
+        """Five candidates for the mask of a sentence; None if there is no such sentence."""
+        text = sentence(self._vocabulary, texts, tokens)
+        if text is None or tokens > self.max_tokens:
             return None
         seconds, candidates = timed_turn(lambda: self._ask(text, top_k=5))
         return Timing(seconds, 1, -math.log(candidates[0]["score"]))
@@ -180,7 +178,7 @@ PEERS: dict[str, type[Peer]] = {
 
 
 def installed_peers() -> list[type[Peer]]:
-    """All but those whose library is missing; PyTorch is taken to be there."""
+    """All but those whose library is missing; PyTorch is taken to be installed."""
     missing = importlib.util.find_spec("minicons") is None
     return [peer for peer in PEERS.values() if not (missing and peer is Minicons)]
 

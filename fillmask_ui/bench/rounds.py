@@ -9,63 +9,100 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fillmask_ui.bench.contender_process import ContenderProcess
-from fillmask_ui.bench.contenders import OWN, BenchConfig, Contender, lineup
+from fillmask_ui.bench.contenders import BenchConfig, Contender, lineup
 from fillmask_ui.bench.machine import LIBRARIES, SHAPES, machine
+from fillmask_ui.bench.timing import Timing
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.texts import open_texts
 
 LENGTHS = (8, 32, 128, 512)  # tokens of one sentence
 CROSS_ENTROPY, PSEUDO_PERPLEXITY = "cross-entropy", "pseudo-perplexity"
 SHARE = "share of the matrix-product rate, cross-entropy"
-PRODUCTS = "matrix products"
+PRODUCTS = Contender("matrix products", Path(), works=())
 _LEAST_CALLS = 3  # of one sentence, however long they take
 _SENTENCE_STEPS = 10  # of the progress
 _WARM_SHARE = 20  # of the texts, the longest are run once before any clock starts
-_SPEEDS = ("tokens/s", "GFLOP/s", "share")  # of these more is better, of others (ms, s, MB) less
+_SPEEDS = ("tokens/s", "GFLOP/s", "share")  # more is better; of ms, s and MB less
 
 
 @dataclass
-class Samples:
-    """What one contender took for one work, run by run."""
-
-    work: str
-    subject: str
-    unit: str
-    peer: bool = False  # whether it is something else than this project
-    values: list[float] = field(default_factory=list)
-    loss: float | None = None  # in nats; the same for all that did the same
-    error: str | None = None  # why it was not measured, or not to the end
-
-
-@dataclass(frozen=True)
 class Row:
     """One contender at one work."""
 
     work: str
     subject: str
-    median: float | None  # None if it failed before the first run ended
     unit: str
-    spread: float | None = None  # interquartile range of the runs; None for a single one
+    peer: bool = False  # whether it is something else than this project
+    values: list[float] = field(default_factory=list)  # run by run
     loss: float | None = None  # mean NLL of the hidden tokens, or of the first candidate, in nats
+    error: str | None = None  # why it was not measured, or not to the end
     # contender -> how many times faster, or smaller, this one is
     ratios: dict[str, float] = field(default_factory=dict)
-    p95: float | None = None  # of the time of one sentence
-    p99: float | None = None
-    error: str | None = None  # why it failed
-    peer: bool = False
+
+    def _percentile(self, share: float) -> float | None:
+        return float(np.percentile(self.values, share)) if self.values else None
+
+    @property
+    def median(self) -> float | None:
+        """None if it failed before the first run ended."""
+        return self._percentile(50)
+
+    @property
+    def spread(self) -> float | None:
+        """Interquartile range of the runs; None for a single one."""
+        low, high = self._percentile(25), self._percentile(75)
+        return None if low is None or high is None or len(self.values) < 2 else high - low
+
+    @property
+    def p95(self) -> float | None:
+        """Of the time of one sentence."""
+        return self._percentile(95) if self.unit == "ms" else None
+
+    @property
+    def p99(self) -> float | None:
+        return self._percentile(99) if self.unit == "ms" else None
+
+    def add(self, timing: Timing) -> None:
+        """Add the runs of a `Timing`."""
+        self.loss = timing.loss
+        for seconds in timing.seconds:
+            speed = timing.amount / seconds
+            own = {"ms": 1e3 * seconds, "GFLOP/s": speed / 1e9}.get(self.unit, speed)
+            self.values.append(own)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values; percentiles and the error where there are some."""
-        values = asdict(self)
-        del values["peer"]
-        rare = ("p95", "p99", "error")
-        return {key: own for key, own in values.items() if key not in rare or own is not None}
+        """Plain JSON-ready values; percentiles and the error only if there are any."""
+        names = ("work", "subject", "median", "unit", "spread", "loss", "ratios")
+        rare = {name: getattr(self, name) for name in ("p95", "p99", "error")}
+        known = {name: value for name, value in rare.items() if value is not None}
+        return {name: getattr(self, name) for name in names} | known
+
+
+def compared(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Those that were measured or failed, with their ratios.
+
+    >>> own, other = Row("w", "a", "ms", values=[2.0]), Row("w", "b", "ms", values=[6.0])
+    >>> compared([own, other])[0].ratios
+    {'b': 3.0}
+    """
+    medians: dict[str, dict[str, float]] = {}  # work -> contender -> median
+    for row in rows:
+        if row.median is not None:
+            medians.setdefault(row.work, {})[row.subject] = row.median
+    for row in rows:
+        others = dict(medians.get(row.work, {}))
+        if own := others.pop(row.subject, None):
+            faster = row.unit in _SPEEDS
+            row.ratios = {k: own / v if faster else v / own for k, v in others.items()}
+    return tuple(row for row in rows if row.values or row.error)
 
 
 @dataclass(frozen=True)
@@ -81,58 +118,27 @@ class Report:
         return {"machine": self.machine, "rows": [row.to_dict() for row in self.rows]}
 
 
-def rows_of(samples: Sequence[Samples]) -> tuple[Row, ...]:
-    """A row for all that were measured or failed, in their order.
-
-    >>> own, other = Samples("w", "a", "ms", values=[2.0]), Samples("w", "b", "ms", values=[6.0])
-    >>> rows_of([own, other])[0].ratios
-    {'b': 3.0}
-    """
-    medians: dict[str, dict[str, float]] = {}  # work -> contender -> median
-    for one in samples:
-        if one.values:
-            medians.setdefault(one.work, {})[one.subject] = float(np.median(one.values))
-    rows = []
-    for one in samples:
-        about: dict[str, Any] = {"unit": one.unit, "error": one.error, "peer": one.peer}
-        if one.values:
-            others = dict(medians[one.work])
-            own = others.pop(one.subject)
-            low, high, p95, p99 = np.percentile(one.values, [25, 75, 95, 99]).tolist()
-            faster = one.unit in _SPEEDS
-            about |= {"ratios": {k: own / v if faster else v / own for k, v in others.items()}}
-            about |= {"loss": one.loss, "spread": high - low if len(one.values) > 1 else None}
-            if one.unit == "ms":
-                about |= {"p95": p95, "p99": p99}
-            rows.append(Row(one.work, one.subject, own, **about))
-        elif one.error is not None:
-            rows.append(Row(one.work, one.subject, None, **about))
-    return tuple(rows)
-
-
 @dataclass(frozen=True)
 class Step:
     """How far a benchmark is."""
 
-    done: float
-    total: int
-    what: str  # that is measured now
-    report: Report | None = None  # at the end
+    message: str  # what is measured now
+    fraction: float
 
 
 @dataclass
-class Entry:
-    """One work that one process is asked for."""
+class _Task:
+    """A work that one process is asked for."""
 
     process: str
-    task: str
+    method: str
     arguments: dict[str, Any]
-    samples: Samples
-    operations: float | None = None  # per unit of the work, where they are known
+    row: Row
+    operations: float | None = None  # per unit of the work, if known
 
 
-def run_bench(config: BenchConfig) -> Generator[Step]:
-    """Measure; the last step has the report, in which what failed has rows that say why.
+def run_bench(config: BenchConfig) -> Generator[Step | Report]:
+    """Measure; the report comes last, in which what failed has rows that say why.
 
     Raises:
         FillmaskError: if a model or the texts cannot be read, or nothing can be measured.
@@ -141,13 +147,13 @@ def run_bench(config: BenchConfig) -> Generator[Step]:
     with open_texts(config.source()) as source:
         texts = [example.text for example in source if example.text.strip()]
     with ExitStack() as stack:
-        bench = Bench(config, found.contenders, texts, stack)
+        bench = _Bench(config, found.contenders, texts, stack)
         yield from bench.steps()
-        yield Step(bench.total, bench.total, "done", bench.report(found.notes))
+        yield bench.report(found.notes)
 
 
-class Bench:
-    """One benchmark under way."""
+class _Bench:
+    """One benchmark under way; the stack ends its processes."""
 
     def __init__(
         self,
@@ -157,169 +163,153 @@ class Bench:
         stack: ExitStack,
     ) -> None:
         self._effort, self._contenders, self._texts = config.effort, contenders, texts
-        self._stack = stack  # which ends the processes
+        self._stack = stack
         self._processes: dict[str, ContenderProcess] = {}
-        self._samples: list[Samples] = []
+        self._rows: list[Row] = []
         self._errors: dict[str, str] = {}  # of the contenders that failed
-        self._cross_entropy = [*self._evaluations(CROSS_ENTROPY), *self._products()]
-        self._one_by_one = self._evaluations(PSEUDO_PERPLEXITY)
-        self._sentences = {tokens: self._one_sentence(tokens) for tokens in LENGTHS}
+        self._cross_entropy = self._tasks(CROSS_ENTROPY, "tokens/s", "evaluation", CROSS_ENTROPY)
+        for shape, library in product(SHAPES, LIBRARIES):  # what it is held against
+            row = self._row("matrix product {}x{}x{}".format(*shape), PRODUCTS, "GFLOP/s", library)
+            asked = {"library": library, "shape": shape}
+            self._cross_entropy.append(_Task(PRODUCTS.name, "product", asked, row))
+        self._one_by_one = self._tasks(
+            PSEUDO_PERPLEXITY, "tokens/s", "evaluation", PSEUDO_PERPLEXITY
+        )
+        self._sentences = {}
+        for tokens in LENGTHS:
+            work, asked = f"one sentence of {tokens} tokens", {"texts": texts, "tokens": tokens}
+            self._sentences[work] = [
+                *self._tasks(work, "ms", "sentence", "sentence", **asked),
+                *self._tasks(work, "ms", "call_alone", "bare call", **asked),
+            ]
         evaluations = len(self._cross_entropy) + len(self._one_by_one)
-        self._done, self.total = 0.0, self._effort.loads * len(contenders)
-        self.total += (1 + self._effort.rounds) * evaluations + _SENTENCE_STEPS * len(LENGTHS)
+        self._done, self._total = 0.0, self._effort.loads * len(contenders)
+        self._total += (1 + self._effort.rounds) * evaluations + _SENTENCE_STEPS * len(LENGTHS)
+
+    def _row(self, work: str, own: Contender, unit: str, subject: str = "") -> Row:
+        self._rows.append(Row(work, subject or own.name, unit, bool(own.peer)))
+        return self._rows[-1]
+
+    def _tasks(self, work: str, unit: str, method: str, kind: str, **asked: Any) -> list[_Task]:
+        """A task of each contender that can do works of a kind."""
+        if method == "evaluation":
+            asked = {"metric": work}
+        prefix = "bare call, " if kind == "bare call" else ""
+        return [
+            _Task(own.name, method, asked, self._row(work, own, unit, f"{prefix}{own.name}"))
+            for own in self._contenders
+            if kind in own.works
+        ]
 
     def steps(self) -> Iterator[Step]:
         """All works, from starting the processes."""
+        last = self._effort.rounds + 1
         yield from self._start()
-        yield from self._evaluate(self._texts, self._cross_entropy)
-        yield from self._evaluate(self._texts[:: self._effort.share], self._one_by_one)
-        for tokens, entries in self._sentences.items():
-            yield from self._time_sentences(f"one sentence of {tokens} tokens", entries)
+        yield from self._evaluate(self._texts, self._cross_entropy, range(2))
+        for own in self._contenders:
+            if CROSS_ENTROPY in own.works and own.name not in self._errors:
+                most = self._processes[own.name].ask("peak_bytes")
+                self._row("peak memory", own, "MB").values += [most / 1e6] if most else []
+        yield from self._evaluate(self._texts, self._cross_entropy, range(2, last))
+        fewer = self._texts[:: self._effort.share]
+        yield from self._evaluate(fewer, self._one_by_one, range(last))
+        for work, tasks in self._sentences.items():
+            yield from self._time_sentences(work, tasks)
 
     def report(self, notes: tuple[str, ...]) -> Report:
         """All rows: evaluations, sentences, what a process takes, products."""
-        products = [row for row in rows_of(self._samples) if row.unit == "GFLOP/s"]
-        rate = max(row.median for row in products if row.median)
-        for entry in self._cross_entropy:
-            own = entry.samples
-            if entry.operations:
-                shares = [speed * entry.operations / (1e9 * rate) for speed in own.values]
-                shared = Samples(SHARE, own.subject, "share", own.peer, shares, own.loss)
-                self._samples.append(shared)
+        rate = max(row.median for row in self._rows if row.median and row.unit == "GFLOP/s")
+        for task in self._cross_entropy:
+            if task.operations:
+                own = task.row
+                shares = [speed * task.operations / (1e9 * rate) for speed in own.values]
+                self._rows.append(Row(SHARE, own.subject, "share", own.peer, shares, own.loss))
         features = [process.loaded["cpu_features"] for process in self._processes.values()]
         here = {**machine(), "features": next(filter(None, features), []), "gflops": rate}
         works, units = (CROSS_ENTROPY, SHARE, PSEUDO_PERPLEXITY), ("ms", "s", "MB", "GFLOP/s")
         places = {name: place for place, name in enumerate((*works, *units))}
-        rows = rows_of(self._samples)
-        ordered = sorted(rows, key=lambda row: places.get(row.work, places.get(row.unit, 0)))
-        return Report(here, tuple(ordered), notes)
-
-    def _sample(self, work: str, contender: Contender, unit: str, prefix: str = "") -> Samples:
-        name = f"{prefix}{contender.name}"
-        self._samples.append(Samples(work, name, unit, peer=contender.kind != OWN))
-        return self._samples[-1]
-
-    def _evaluations(self, metric: str) -> list[Entry]:
-        return [
-            Entry(own.name, "evaluation", {"metric": metric}, self._sample(metric, own, "tokens/s"))
-            for own in self._contenders
-            if metric in own.works
-        ]
-
-    def _products(self) -> list[Entry]:
-        """What the cross-entropy is held against."""
-        entries = []
-        for shape in SHAPES:
-            for library in LIBRARIES:
-                samples = Samples("matrix product {}x{}x{}".format(*shape), library, "GFLOP/s")
-                self._samples.append(samples)
-                asked = {"library": library, "shape": shape}
-                entries.append(Entry(PRODUCTS, "product", asked, samples))
-        return entries
-
-    def _one_sentence(self, tokens: int) -> list[Entry]:
-        work, asked = f"one sentence of {tokens} tokens", {"texts": self._texts, "tokens": tokens}
-        able = [own for own in self._contenders if "sentence" in own.works]
-        texts_in = [
-            Entry(own.name, "sentence", asked, self._sample(work, own, "ms")) for own in able
-        ]
-        alone = [
-            Entry(own.name, "call_alone", asked, self._sample(work, own, "ms", "bare call, "))
-            for own in able
-            if own.kind == OWN
-        ]
-        return [*texts_in, *alone]
+        self._rows.sort(key=lambda row: places.get(row.work, places.get(row.unit, 0)))
+        return Report(here, compared(self._rows), notes)
 
     def _start(self) -> Iterator[Step]:
         """Start every process several times; the last ones stay."""
-        loading = [self._sample("load time", own, "s") for own in self._contenders]
-        limits: dict[object, int] = {}  # by the folder of the weights, that of the own model
+        loading = [self._row("load time", own, "s") for own in self._contenders]
+        limits: dict[Path, int] = {}  # by the folder of the weights, that of the own model
         for number in range(1, self._effort.loads + 1):
-            for contender, samples in zip(self._contenders, loading, strict=True):
-                yield self._step(f"loading {contender.name}")
+            for contender, row in zip(self._contenders, loading, strict=True):
+                yield self._step("loading")
                 if contender.name in self._errors:
                     continue
-                request = contender.request(limits.get(contender.folder))
                 try:
-                    process = ContenderProcess(contender.name, request)
+                    process = ContenderProcess(contender, limits.get(contender.folder))
                 except FillmaskError as error:
-                    samples.error = self._fail(contender.name, error)
+                    row.error = self._fail(contender.name, error)
                     continue
-                samples.values.append(process.loaded["seconds"])
+                row.values.append(process.loaded["seconds"])
                 limits.setdefault(contender.folder, process.loaded["max_tokens"])
                 if number < self._effort.loads:
                     process.close()
                 else:
                     self._keep(contender.name, process)
-        self._keep(PRODUCTS, ContenderProcess(PRODUCTS, {"kind": "products"}))
+        self._keep(PRODUCTS.name, ContenderProcess(PRODUCTS))
 
     def _keep(self, name: str, process: ContenderProcess) -> None:
         self._stack.callback(process.close)
         self._processes[name] = process
 
-    def _evaluate(self, texts: Sequence[str], entries: Sequence[Entry]) -> Iterator[Step]:
-        """Rounds over the texts; the processes' peak memory after the first of them."""
+    def _evaluate(
+        self, texts: Sequence[str], tasks: Sequence[_Task], rounds: range
+    ) -> Iterator[Step]:
+        """Rounds over the texts; round 0 is over the longest and does not count."""
         longest = sorted(texts, key=len)[-max(1, len(texts) // _WARM_SHARE) :]
-        for number in range(self._effort.rounds + 1):
-            for entry in entries:
-                yield self._step(f"{entry.samples.work}: {entry.samples.subject}")
-                given = {} if entry.task == "product" else {"texts": texts if number else longest}
-                timing = self._ask(entry, **given)
+        for number in rounds:
+            for task in tasks:
+                yield self._step(tasks[0].row.work)
+                given = texts if number else longest
+                more = {} if task.method == "product" else {"texts": given}
+                timing = self._ask(task, **more)
                 if number and timing:
-                    _note(entry, timing)
-            if number == 1 and entries is self._cross_entropy:
-                for own in self._contenders:
-                    if CROSS_ENTROPY in own.works and own.name not in self._errors:
-                        most = self._processes[own.name].ask("peak_bytes")
-                        if most:
-                            self._sample("peak memory", own, "MB").values.append(most / 1e6)
+                    task.row.add(timing)
+                    if timing.operations:
+                        task.operations = timing.operations / timing.amount
 
-    def _time_sentences(self, what: str, entries: Sequence[Entry]) -> Iterator[Step]:
+    def _time_sentences(self, what: str, tasks: Sequence[_Task]) -> Iterator[Step]:
         """Turns of a few calls each until there are enough, or the time is over."""
-        before, effort, able = self._done, self._effort, list(entries)
+        before, effort, able = self._done, self._effort, list(tasks)
         start, fraction = time.perf_counter(), 0.0
         while able and fraction < 1:
             yield self._step(what, 0)
-            for entry in able.copy():
-                if timing := self._ask(entry):
-                    _note(entry, timing)
+            for task in able.copy():
+                if timing := self._ask(task):
+                    task.row.add(timing)
                 else:
-                    able.remove(entry)
-            fewest = min((len(entry.samples.values) for entry in able), default=effort.calls)
+                    able.remove(task)
+            fewest = min((len(task.row.values) for task in able), default=effort.calls)
             spent = min(fewest / _LEAST_CALLS, (time.perf_counter() - start) / effort.seconds)
             fraction = min(1.0, max(fewest / effort.calls, spent))
             self._done = before + fraction * _SENTENCE_STEPS
         self._done = before + _SENTENCE_STEPS
 
-    def _ask(self, entry: Entry, **more: Any) -> Any:
+    def _ask(self, task: _Task, **more: Any) -> Timing | None:
         """The answer of a contender; None if it has none, or has failed now or before."""
-        if entry.process not in self._errors:
+        if task.process not in self._errors:
             try:
-                return self._processes[entry.process].ask(entry.task, **entry.arguments, **more)
+                process = self._processes[task.process]
+                timing: Timing | None = process.ask(task.method, **task.arguments, **more)
+                return timing
             except FillmaskError as error:
-                self._fail(entry.process, error)
-        entry.samples.error = self._errors[entry.process]
+                self._fail(task.process, error)
+        task.row.error = self._errors[task.process]
         return None
 
     def _fail(self, name: str, error: FillmaskError) -> str:
         """Go on without a contender, unless nothing is measured and none is left."""
         self._errors[name] = str(error)
-        measured = any(one.values for one in self._samples if one.unit not in ("s", "GFLOP/s"))
-        if name == PRODUCTS or (not measured and len(self._errors) == len(self._contenders)):
+        measured = any(row.values for row in self._rows if row.unit not in ("s", "GFLOP/s"))
+        if name == PRODUCTS.name or not (measured or len(self._errors) < len(self._contenders)):
             raise error
         return str(error)
 
-    def _step(self, what: str, count: int = 1) -> Step:
+    def _step(self, message: str, count: int = 1) -> Step:
         self._done += count
-        return Step(self._done, self.total, what)
-
-
-def _note(entry: Entry, timing: dict[str, Any]) -> None:
-    """Add the runs of a `Timing` to the samples of an entry."""
-    own, amount = entry.samples, timing["amount"]
-    own.loss = timing["loss"]
-    if timing["operations"]:
-        entry.operations = timing["operations"] / amount
-    for seconds in timing["seconds"]:
-        speed = amount / seconds
-        own.values.append({"ms": 1e3 * seconds, "GFLOP/s": speed / 1e9}.get(own.unit, speed))
+        return Step(message, self._done / self._total)

@@ -1,21 +1,18 @@
 """What is measured on, the time it took, and the operations that it cannot do without.
 
-Definition. Of a text of T tokens with M hidden positions, in an encoder of L layers, width H, inner
-width I, vocabulary V, and embeddings of width E (H where nothing else is said), the necessary
-multiplications are
+Definition: the necessary multiplications of a text of T tokens with M hidden positions are
 
-- in each layer but the last, per token 4 H^2 (query, key, value, output) and 2 H I (feed-forward),
-  and 2 T H per token for attention (scores, then the weighted sum);
+- in each layer but the last, per token 4 H^2 (query, key, value, output), 2 H I (feed-forward) and
+  2 T H (attention);
 - in the last layer, 2 H^2 per token (key, value), and at hidden positions alone 2 H^2 (query,
   output), 2 H I and 2 T H;
-- E H per token where E is not H, and H E + E V per hidden position (head, vocabulary projection).
+- E H per token if E is not H, and H E + E V per hidden position (head, vocabulary projection).
 
-Each is a multiplication and an addition: two operations. Padding, biases, norms, softmax, what a
-runtime computes at other positions, the third matrix of gated feed-forward layers and the products
-of relative positions are not counted: the figure errs on the low side. Where attention is local,
-it is counted as local in all layers.
+Each is two operations. Not counted: padding, biases, norms, softmax, what a runtime computes at
+other positions, the third matrix of gated feed-forward layers, the products of relative positions;
+the figure errs on the low side. Local attention is counted as local in all layers.
 
-Rivals: 2 operations per parameter and token, which counts the table of embeddings as if each token
+Rivals: 2 operations per parameter and token counts the table of embeddings as if each token
 multiplied by all of it (40 % of a small model) and leaves attention out.
 
 Source: counted as in Kaplan et al., arXiv:2001.08361, section 2.1, for the hidden positions alone.
@@ -41,7 +38,7 @@ from fillmask_ui.records import Example
 _MOST_STARTS = 50
 # One sentence is timed so often, and so long, before it is the next contender's turn.
 _TURN_CALLS, _TURN_SECONDS = 10, 0.1
-# What it is -> what config.json may call it.
+# Size -> its names in config.json.
 _NAMES = {
     "layers": ("num_hidden_layers", "n_layers"),
     "hidden": ("hidden_size", "dim"),
@@ -59,11 +56,11 @@ class EncoderShape:
     inner: int  # I
     vocabulary: int  # V
     embedding: int  # E
-    reach: int | None = None  # tokens that a token attends to where attention is local
+    reach: int | None = None  # tokens that a token attends to, if attention is local
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> EncoderShape | None:
-        """The shape that a config.json tells; None where it leaves a size out."""
+        """The shape in a config.json; None if it leaves a size out."""
         sizes = {}
         for name, keys in _NAMES.items():
             known = [config[key] for key in keys if isinstance(config.get(key), int)]
@@ -74,7 +71,7 @@ class EncoderShape:
         return cls(**sizes, embedding=embedding, reach=config.get("local_attention"))
 
     def operations(self, texts: Iterable[tuple[int, int]]) -> int:
-        """Of texts given as (T, M): two for each necessary multiplication.
+        """Necessary operations of texts given as (T, M).
 
         >>> EncoderShape(2, 4, 8, 10, 4).operations([(3, 1)])
         1456
@@ -97,9 +94,9 @@ class Timing:
     """One work, done once or several times."""
 
     seconds: tuple[float, ...]  # of each run
-    amount: float  # what one run got through: tokens, calls or floating-point operations
+    amount: float  # of one run: tokens, calls or floating-point operations
     loss: float | None = None  # in nats, of the last run
-    operations: int | None = None  # necessary floating-point operations of one run, where known
+    operations: int | None = None  # necessary floating-point operations of one run, if known
 
 
 def timed(call: Callable[[], Any], runs: int) -> tuple[tuple[float, ...], Any]:
@@ -113,9 +110,9 @@ def timed(call: Callable[[], Any], runs: int) -> tuple[tuple[float, ...], Any]:
 
 
 def timed_turn(call: Callable[[], Any]) -> tuple[tuple[float, ...], Any]:
-    """One call before the clock, as the caches hold another model; then calls for a tenth of a s.
+    """As `timed`: one to ten calls, for a tenth of a second, after one before the clock.
 
-    As `timed`: at least one call, at most ten.
+    That one is slower, as the caches hold another model.
     """
     value, seconds = call(), list[float]()
     while len(seconds) < _TURN_CALLS and sum(seconds) < _TURN_SECONDS:
@@ -169,9 +166,9 @@ def sentence(vocabulary: Vocabulary, texts: Sequence[str], tokens: int) -> str |
 def prepared(
     vocabulary: Vocabulary, texts: Sequence[str], config: EvaluationConfig
 ) -> list[Prepared]:
-    """The texts with the hidden tokens that `evaluate` chooses; those it skips are left out.
+    """The texts with the hidden tokens that `evaluate` chooses, without those that it skips.
 
-    The config is resolved: it has its `max_tokens`.
+    The config has its `max_tokens`.
     """
     masks = SeededMasks(config, vocabulary)
     examples = (Example(index, text) for index, text in enumerate(texts))

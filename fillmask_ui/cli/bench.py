@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
-
-from rich.progress import TimeElapsedColumn
+from typing import Annotated
 
 from fillmask_ui.bench.contenders import DEFAULT_MODELS, BenchConfig
-from fillmask_ui.bench.rounds import Report, Step, run_bench
+from fillmask_ui.bench.rounds import Report, run_bench
 from fillmask_ui.cli.options import OneJson, file_option, option, with_options
-from fillmask_ui.cli.terminal import print_json, print_line, print_table, progress_bar, say, tell
+from fillmask_ui.cli.terminal import print_json, print_line, print_table, say, step_bar, tell
 from fillmask_ui.errors import OptionError
 from fillmask_ui.show.bench import bench_tables, machine_line, markdown, write_bench_page
 
@@ -58,27 +55,10 @@ def bench(
 
 def _measured(config: BenchConfig) -> Report:
     """Run to the end, with progress on standard error."""
-
-    def values(step: Step) -> dict[str, Any]:
-        return {"description": step.what, "completed": step.done, "total": step.total}
-
     steps = run_bench(config)
-    with closing(steps), progress_bar(values, _lines(), TimeElapsedColumn()) as show:
+    with closing(steps), step_bar() as show:
         for step in steps:
+            if isinstance(step, Report):
+                return step
             show(step)
-            if step.report is not None:
-                return step.report
-    raise AssertionError("the last step has the report")
-
-
-def _lines() -> Callable[[Step], None]:
-    """In a pipe a line for each work when it begins, whoever does it."""
-    seen: set[str] = set()
-
-    def show(step: Step) -> None:
-        work = step.what.partition(": ")[0]
-        if work not in seen:
-            tell(f"{100 * step.done / step.total:.0f} % {work}")
-        seen.add(work)
-
-    return show
+    raise AssertionError("the report comes last")

@@ -1,5 +1,7 @@
 """Contenders in processes of their own, and who takes part."""
 
+import os
+import signal
 import sys
 
 import numpy as np
@@ -9,45 +11,43 @@ from tiny_models import SENTENCES
 from fillmask_ui.bench.contender_process import ContenderProcess
 from fillmask_ui.bench.contenders import BenchConfig, Contender, lineup
 from fillmask_ui.bench.peers import PEERS, installed_peers
+from fillmask_ui.bench.rounds import PRODUCTS
 from fillmask_ui.errors import FillmaskError, ModelError, OptionError
+from fillmask_ui.models import ModelChoice
 
 
 def test_a_process_answers_has_a_memory_of_its_own_and_says_why_it_ended():
     ballast = np.ones(400_000_000, np.uint8)
-    products = ContenderProcess("products", {"kind": "products"})
+    products = ContenderProcess(PRODUCTS)
     try:
         assert products.ask("peak_bytes") < ballast.nbytes
-        timing = products.ask("product", library="numpy", shape=(8, 8, 8))
-        assert timing["amount"] == 1024
+        assert products.ask("product", library="numpy", shape=(8, 8, 8)).amount == 1024
         assert products.loaded["seconds"] > 0
-        with pytest.raises(ModelError, match=r"products ended with code 1.*attribute 'nonsense'"):
+        with pytest.raises(ModelError, match=r"AttributeError: .*no attribute 'nonsense'"):
             products.ask("nonsense")
-        with pytest.raises(ModelError, match="products ended"):
-            products.ask("peak_bytes")
+        os.kill(products._process.pid, signal.SIGKILL)
+        for _ in range(2):
+            with pytest.raises(ModelError, match="matrix products ended with code -9"):
+                products.ask("peak_bytes")
     finally:
         products.close()
 
 
-def test_what_loading_says_arrives(tmp_path):
-    own = lineup(BenchConfig()).contenders[0]
-    request = Contender("empty", "own", tmp_path, choice=own.choice).request(None)
-    request["choice"]["reference"] = str(tmp_path)
+def test_loading_fails_with_its_reason_and_a_peer_measures(tiny_models, tmp_path):
     with pytest.raises(ModelError, match="holds no weights"):
-        ContenderProcess("empty", request)
-
-
-def test_a_peer_measures_in_its_process(tiny_models):
-    request = Contender("it", "published loop", tiny_models.folder("bert")).request(64)
-    process = ContenderProcess("published loop", request)
+        ContenderProcess(Contender("empty", tmp_path, ModelChoice(str(tmp_path))))
+    process = ContenderProcess(
+        Contender("it", tiny_models.folder("bert"), peer="published loop"), 64
+    )
     try:
         timing = process.ask("evaluation", texts=SENTENCES[:10], metric="cross-entropy")
     finally:
         process.close()
-    assert timing["loss"] > 0
-    assert timing["operations"] > 0
+    assert timing.loss > 0
+    assert timing.operations > 0
 
 
-def test_peers_share_the_weights_of_the_models():
+def test_peers_share_the_weights_of_the_models(tiny_models, monkeypatch):
     own = ["embedded", "embedded:int8"]
     assert [one.name for one in lineup(BenchConfig()).contenders] == own
     found = lineup(BenchConfig(peers=True))
@@ -55,24 +55,17 @@ def test_peers_share_the_weights_of_the_models():
     peers = [peer.name for peer in installed_peers()]
     assert [one.name for one in found.contenders] == [*own, *peers]
     assert {"fill-mask pipeline", "published loop", "Trainer-style loop"} <= set(peers)
+    assert set(PEERS) - set(peers) <= {"minicons"}
     assert len({one.folder for one in found.contenders}) == 1
     assert not found.notes
-
-
-def test_several_weights_have_peers_of_their_own(tiny_models):
-    folder, other = tiny_models.without_onnx("bert"), tiny_models.folder("roberta")
-    config = BenchConfig((str(folder), str(other)), peers=True)
-    names = [one.name for one in lineup(config).contenders]
-    # The first runs on PyTorch already.
-    assert names[:5] == [
-        str(folder),
-        str(other),
-        f"{folder}:torch bfloat16",
-        f"{other}:torch",
-        f"{other}:torch bfloat16",
-    ]
-    assert f"published loop ({folder})" in names
-    assert f"published loop ({other})" in names
+    monkeypatch.setitem(sys.modules, "minicons", None)
+    assert "minicons" not in [peer.name for peer in installed_peers()]
+    # Several weights have peers of their own; the first runs on PyTorch already.
+    folder, other = map(str, (tiny_models.without_onnx("bert"), tiny_models.folder("roberta")))
+    names = [one.name for one in lineup(BenchConfig((folder, other), peers=True)).contenders]
+    on_torch = [f"{folder}:torch bfloat16", f"{other}:torch", f"{other}:torch bfloat16"]
+    assert names[:5] == [folder, other, *on_torch]
+    assert {f"published loop ({folder})", f"published loop ({other})"} <= set(names)
 
 
 def test_a_model_without_weights_for_torch_has_no_peers(tiny_models, tmp_path):
@@ -82,12 +75,6 @@ def test_a_model_without_weights_for_torch_has_no_peers(tiny_models, tmp_path):
     found = lineup(BenchConfig((str(tmp_path / "model.onnx"),), peers=True))
     assert len(found.contenders) == 1
     assert "model.onnx has no model.safetensors beside it" in found.notes[0]
-
-
-def test_minicons_takes_part_where_it_is(monkeypatch):
-    assert set(PEERS) - {peer.name for peer in installed_peers()} <= {"minicons"}
-    monkeypatch.setitem(sys.modules, "minicons", None)
-    assert "minicons" not in [peer.name for peer in installed_peers()]
 
 
 def test_wrong_input_is_told(monkeypatch):

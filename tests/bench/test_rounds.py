@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fillmask_ui.bench.rounds import Report, Samples, rows_of
+from fillmask_ui.bench.rounds import Report, Row, compared
 from fillmask_ui.show.bench import bench_tables, markdown, write_bench_page
 from fillmask_ui.show.charts.run_charts import bench_charts
 
@@ -22,25 +22,23 @@ SENTENCES = [f"one sentence of {tokens} tokens" for tokens in (8, 32)]
 @pytest.fixture
 def report():
     rng = np.random.default_rng(0)
-    samples = [
-        Samples(work, subject, unit, peer, (place + rng.random(9)).tolist(), 3.25)
+    rows = [
+        Row(work, subject, unit, peer, (place + rng.random(9)).tolist(), 3.25)
         for work, unit in (("cross-entropy", "tokens/s"), *((work, "ms") for work in SENTENCES))
         for place, (subject, peer) in enumerate([("one", False), ("two", False), ("loop", True)], 1)
     ]
-    samples.append(Samples("load time", "one", "s", False, [0.5]))
-    samples.append(Samples("load time", "never ran", "s"))
-    return Report(MACHINE, rows_of(samples), ("a note",))
+    rows.append(Row("load time", "one", "s", False, [0.5]))
+    rows.append(Row("load time", "never ran", "s"))
+    return Report(MACHINE, compared(rows), ("a note",))
 
 
-def test_medians_spreads_and_percentiles_are_those_of_numpy():
+def test_medians_percentiles_and_ratios(report):
+    """Reference: numpy's percentiles."""
     values = [5.0, 1.0, 9.0, 2.0]
-    (row,) = rows_of([Samples("w", "a", "ms", values=values)])
+    row = Row("w", "a", "ms", values=values)
     assert row.median == 3.5
     assert row.spread == np.subtract(*np.percentile(values, [75, 25]))
     assert (row.p95, row.p99) == tuple(np.percentile(values, [95, 99]))
-
-
-def test_ratios_say_how_many_times_faster(report):
     rows = {(row.work, row.subject): row for row in report.rows}
     for (work, subject), row in rows.items():
         for other, ratio in row.ratios.items():
@@ -49,60 +47,28 @@ def test_ratios_say_how_many_times_faster(report):
     assert fast.ratios["one"] == fast.median / slow.median > 1
     quick, late = rows[SENTENCES[0], "one"], rows[SENTENCES[0], "loop"]
     assert quick.ratios["loop"] == late.median / quick.median > 1
-
-
-def test_json_has_percentiles_of_sentences_alone(report):
     keys = {"work", "subject", "median", "unit", "spread", "loss", "ratios"}
-    for row in report.to_dict()["rows"]:
-        assert set(row) == keys | ({"p95", "p99"} if row["unit"] == "ms" else set())
-    alone = report.to_dict()["rows"][-1]
-    assert (alone["subject"], alone["spread"], alone["loss"]) == ("one", None, None)
+    for told in report.to_dict()["rows"]:
+        assert set(told) == keys | ({"p95", "p99"} if told["unit"] == "ms" else set())
+    assert (told["subject"], told["spread"], told["loss"]) == ("one", None, None)
 
 
-def test_a_table_per_kind_of_work_against_the_peer(report):
+def test_tables_markdown_and_charts(report, tmp_path):
+    """A table per kind of work against the peer, a chart per work."""
     tables = bench_tables(report)
-    assert [table.title for table in tables] == [
-        "cross-entropy",
-        "one sentence, text in to records out",
-        "load time",
-    ]
+    titles = ["cross-entropy", "one sentence, text in to records out", "load time"]
+    assert [table.title for table in tables] == titles
     sentences = tables[1]
     assert sentences.headings[:3] == ("size", "subject", "median (ms)")
     assert sentences.right[:3] == (False, False, True)
     assert sentences.headings[-1] == "against loop"
     assert [row[0] for row in sentences.rows] == ["8 tokens"] * 3 + ["32 tokens"] * 3
-    ratio = report.rows[3].ratios["loop"]
-    assert sentences.texts()[0][-1] == f"{ratio:.2f}x"
-
-
-def test_what_failed_is_a_row_that_says_why(tmp_path):
-    samples = [
-        Samples("load time", "one", "s", values=[2.0]),
-        Samples("load time", "loop", "s", True, error="no <such> module"),
-        Samples("load time", "late", "s", True, [4.0], error="out of memory"),
-    ]
-    report = Report(MACHINE, rows_of(samples))
-    one, loop, late = report.to_dict()["rows"]
-    assert one["ratios"] == {"late": 2.0} and "error" not in one
-    assert (loop["median"], loop["ratios"], loop["error"]) == (None, {}, "no <such> module")
-    assert (late["median"], late["error"]) == (4.0, "out of memory")
-    (table,) = bench_tables(report)
-    assert table.headings == ("subject", "median (s)", "against late", "failed")
-    assert table.texts()[1] == ["loop", "", "", "no <such> module"]
-    assert "| loop |  |  | no <such> module |" in markdown(report)
-    write_bench_page(report, tmp_path / "bench.html")
-    assert "no &lt;such&gt; module" in (tmp_path / "bench.html").read_text()
-
-
-def test_markdown_is_a_table_of_each(report):
+    assert sentences.texts()[0][-1] == f"{report.rows[3].ratios['loop']:.2f}x"
     text = markdown(report)
     assert "### Cross-entropy" in text
     assert "| subject | median (tokens/s) | spread | loss (nats) | against loop |" in text
     assert text.startswith("<Some CPU>, 2 cores (avx2), Linux 6 x86_64, 150 GFLOP/s")
     assert text.endswith("a note")
-
-
-def test_charts_show_the_medians(report, tmp_path):
     charts = bench_charts(report)
     assert [chart.title for chart in charts] == list(dict.fromkeys(r.work for r in report.rows))
     bars = charts[0].figure.data[0]
@@ -113,3 +79,22 @@ def test_charts_show_the_medians(report, tmp_path):
     assert "&lt;Some CPU&gt;" in page
     assert "a note" in page
     assert page.count('class="plotly-graph-div"') == len(charts)
+
+
+def test_what_failed_is_a_row_that_says_why(tmp_path):
+    rows = [
+        Row("load time", "one", "s", values=[2.0]),
+        Row("load time", "loop", "s", True, error="no <such> module"),
+        Row("load time", "late", "s", True, [4.0], error="out of memory"),
+    ]
+    report = Report(MACHINE, compared(rows))
+    one, loop, late = report.to_dict()["rows"]
+    assert one["ratios"] == {"late": 2.0} and "error" not in one
+    assert (loop["median"], loop["ratios"], loop["error"]) == (None, {}, "no <such> module")
+    assert (late["median"], late["error"]) == (4.0, "out of memory")
+    (table,) = bench_tables(report)
+    assert table.headings == ("subject", "median (s)", "against late", "failed")
+    assert table.texts()[1] == ["loop", "", "", "no <such> module"]
+    assert "| loop |  |  | no <such> module |" in markdown(report)
+    write_bench_page(report, tmp_path / "bench.html")
+    assert "no &lt;such&gt; module" in (tmp_path / "bench.html").read_text()
