@@ -19,7 +19,7 @@ from fillmask_ui.cli.terminal import fits, load, print_json, print_line, print_t
 from fillmask_ui.cluster import EngineChoice, open_engine
 from fillmask_ui.errors import OptionError, unknown
 from fillmask_ui.files import check_target, write_text
-from fillmask_ui.show.sweep import csv_text, notes, page, sections
+from fillmask_ui.show.sweep import by_data, csv_text, notes, page, sections
 from fillmask_ui.sweeps import Step, Sweep, perform_sweep, read_sweep, sweep_table
 from fillmask_ui.sweeps.sweep_perform import BEGUN, FAILED, KEPT, MEASURING
 
@@ -124,8 +124,7 @@ def print_sweep(table: SweepTable) -> None:
     against = f", against {table.sweep.baseline}" if table.sweep.baseline else ""
     print_line(f"{table.sweep.name}{against}", "bold")
     for section in sections(table):
-        whole = section.table()
-        for shown in (whole,) if fits(whole) else section.by_data():
+        for shown in (section,) if fits(section) else by_data(section):
             print_line("")
             print_table(shown)
     for number, note in enumerate(notes(table), start=1):

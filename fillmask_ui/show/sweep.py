@@ -1,10 +1,11 @@
-"""A sweep as it is read: a section per metric, models by data sets, with the heat of each cell."""
+"""A sweep as it is read: a table per metric, models by data sets, with the heat of each cell."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from operator import attrgetter
 
 from fillmask_ui.show.numbers import cell_text, interval_text, signed_percent
 from fillmask_ui.show.table import Column, Table
@@ -38,14 +39,14 @@ _COLUMNS: dict[str, tuple[str, int | None]] = {
 
 @dataclass(frozen=True)
 class Shown:
-    """One cell, as text; what is not known is blank."""
+    """One cell, as text; blank if unknown."""
 
     figure: str = ""  # or the state of a run that is not done
     interval: str = ""  # of the figure; of a run that is not done, how far it is
     change: str = ""
     change_interval: str = ""
     verdict: str = ""
-    by: str = ""  # where tokenizers differ, what is compared
+    by: str = ""  # if tokenizers differ, what is compared
     note: int | None = None  # number of its note, from 1
     heat: float | None = None  # from -1, better, to 1, worse; None for a cell without colour
 
@@ -58,37 +59,16 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Row:
-    """A model with a seed, or over all its seeds."""
+class Head:
+    """What a row is of: a model with a seed, or over all its seeds."""
 
     model: str
     seed: str  # `seed 42` or `mean of 2 seeds`; blank for a metric without
-    cells: tuple[Shown, ...]  # one per data set
     over_seeds: bool = False
 
-
-@dataclass(frozen=True)
-class Section:
-    """One metric."""
-
-    title: str
-    columns: tuple[str, ...]  # the data sets
-    rows: tuple[Row, ...]
-
-    def table(self) -> Table:
-        """A column per data set."""
-        names = (Column(name, right=True, is_name=True) for name in self.columns)
-        rows = (
-            (f"{row.model}\n{row.seed}".strip(), *(cell.text for cell in row.cells))
-            for row in self.rows
-        )
-        return Table.of(("model", *names), rows, self.title)
-
-    def by_data(self) -> Iterator[Table]:
-        """A table per data set."""
-        for place, name in enumerate(self.columns):
-            rows = (replace(row, cells=(row.cells[place],)) for row in self.rows)
-            yield Section(f"{self.title}, {name}", ("Figure",), tuple(rows)).table()
+    @property
+    def text(self) -> str:
+        return f"{self.model}\n{self.seed}".strip()
 
 
 def notes(table: SweepTable) -> tuple[str, ...]:
@@ -96,25 +76,35 @@ def notes(table: SweepTable) -> tuple[str, ...]:
     return tuple(dict.fromkeys(entry.note for entry in table.entries if entry.note))
 
 
-def sections(table: SweepTable) -> tuple[Section, ...]:
-    """A section per metric: rows are models and seeds, columns data sets."""
-    sweep = table.sweep
-    columns = tuple(texts.label for texts in sweep.texts)
+def sections(table: SweepTable) -> tuple[Table, ...]:
+    """A table per metric: rows begin with a `Head`, `Shown` of each data set follow."""
+    text = attrgetter("text")
+    names = [Column(own.label, text, right=True, is_name=True) for own in table.sweep.texts]
     found = []
-    for metric in sweep.metrics:
+    for metric in table.sweep.metrics:
         own = metric.value.metric
         entries = [entry for entry in table.entries if entry.cell.metric.label == metric.label]
         spreads = [own for own in table.spreads if own.cell.metric.label == metric.label]
         key = own.figure_key.replace("_", " ")
         unit = f" ({own.unit})" if own.unit else ""
-        title = f"{metric.label}{unit}" if metric.label == own.name else ""
-        title = title or f"{metric.label}: {key}{unit}"
-        rows = tuple(_rows(table, entries, spreads))
-        found.append(Section(title, columns, rows))
+        title = metric.label if metric.label == own.name else f"{metric.label}: {key}"
+        rows = _rows(table, entries, spreads)
+        found.append(Table.of((Column("model", text), *names), rows, f"{title}{unit}"))
     return tuple(found)
 
 
-def _rows(table: SweepTable, entries: Sequence[Entry], spreads: Sequence[Spread]) -> Iterator[Row]:
+def by_data(section: Table) -> Iterator[Table]:
+    """A table per data set, for a narrow terminal."""
+    first, *names = section.columns
+    for place, name in enumerate(names, start=1):
+        rows = ((row[0], row[place]) for row in section.rows)
+        figure = Column("figure", name.form, right=True)
+        yield Table.of((first, figure), rows, f"{section.title}, {name.heading}")
+
+
+def _rows(
+    table: SweepTable, entries: Sequence[Entry], spreads: Sequence[Spread]
+) -> Iterator[tuple[Head | Shown, ...]]:
     """Of one metric."""
     heats = _heats(table, entries)
     for model in table.sweep.models:
@@ -125,12 +115,12 @@ def _rows(table: SweepTable, entries: Sequence[Entry], spreads: Sequence[Spread]
                 for entry in own
                 if entry.cell.seed == seed
             )
-            yield Row(model.label, "" if seed is None else f"seed {seed}", tuple(cells))
+            yield Head(model.label, "" if seed is None else f"seed {seed}"), *cells
         over = {own.cell.texts.label: own for own in spreads if own.cell.model.label == model.label}
         if over:
             most = max(len(spread.seeds) for spread in over.values())
             cells = (_spread(over.get(texts.label)) for texts in table.sweep.texts)
-            yield Row(model.label, f"mean of {most} seeds", tuple(cells), over_seeds=True)
+            yield Head(model.label, f"mean of {most} seeds", over_seeds=True), *cells
 
 
 def _shown(table: SweepTable, entry: Entry, heat: float | None) -> Shown:
@@ -139,14 +129,13 @@ def _shown(table: SweepTable, entry: Entry, heat: float | None) -> Shown:
         state = "not measured" if entry.state == "missing" else entry.state
         return Shown(state, entry.progress, note=note)
     is_baseline = table.sweep.baseline == entry.cell.model.label
-    unit = entry.compared and entry.compared.comparison and entry.compared.comparison.unit
     return Shown(
         cell_text(entry.value),
         interval_text(entry.interval, cell_text),
         "" if entry.change is None else signed_percent(entry.change),
         interval_text(entry.change_interval, signed_percent),
         "baseline" if is_baseline else entry.verdict,
-        "by character" if unit == "character" else "",
+        "by character" if entry.comparison and entry.comparison.unit == "character" else "",
         note,
         heat,
     )

@@ -85,18 +85,17 @@ class SweepCell:
 
     @property
     def stored_label(self) -> dict[str, Any]:
-        """`RunInfo.cell` of its run; of files also their hash, by which a change of them shows."""
+        """`RunInfo.cell` of its run; with the hash of text files, by which a change shows."""
         label = {"sweep": self.sweep, "key": self.key}
         source = self.texts.value
-        # What is gone or locked by now, its evaluation will say.
-        with suppress(OSError, DataError):
+        with suppress(OSError, DataError):  # the evaluation will say it
             if files := text_files_of(source):
                 label["texts_sha256"] = weights_sha256(files)
         return label
 
 
 def text_files_of(source: TextSource) -> list[Path]:
-    """The files that texts come from, if they do; a `DataError` for a folder without any."""
+    """The files that texts come from; a `DataError` for a folder without any."""
     if source.kind == "folder":
         return text_files(source.where)
     return [Path(source.where)] if source.kind == "file" else []
@@ -153,12 +152,7 @@ def read_sweep(path: Path) -> Sweep:
 
 
 def sweep_of(values: Mapping[str, Any], name: str, place: str = "the sweep") -> Sweep:
-    """The sweep of what a sweep file says.
-
-    Args:
-        values: the keys of the file.
-        name: of the sweep, if they do not give one.
-        place: what messages call it.
+    """The sweep of a file's `values`; `name` if they give none, `place` in messages.
 
     Raises:
         FillmaskError: for what is wrong, with its place.
@@ -168,82 +162,78 @@ def sweep_of(values: Mapping[str, Any], name: str, place: str = "the sweep") -> 
     ['embedded, embedded, uniform, seed 1', 'embedded, embedded, uniform, seed 2']
     """
     limits = {name for own in own_options(Limits) for name in _names(own)}
-    _check_names(values, {own.name for own in fields(_SweepFile)} | limits, place)
-    file = from_values(_SweepFile, values, place)
-    if len({*file.seeds}) < max(1, len(file.seeds)):
-        raise OptionError(f"{place}: seeds must be one or more, each once; they were {file.seeds}")
     with _at(place):
+        _check_names(values, {own.name for own in fields(_SweepFile)} | limits)
+        file = from_values(_SweepFile, values)
+        if len({*file.seeds}) < max(1, len(file.seeds)):
+            raise OptionError(f"seeds must be one or more, each once; they were {file.seeds}")
         for seed in file.seeds:
             check_seed(seed)
-    models = _labelled(file.models, "models", "model", _model, place)
-    return Sweep(
-        name=file.name or name,
-        models=models,
-        texts=_labelled(file.data, "data", "dataset", _texts, place),
-        metrics=_labelled(file.metrics, "metrics", "metric", _metric, place),
-        seeds=file.seeds,
-        baseline=None if file.baseline is None else _baseline(models, file.baseline, place),
-        limits=_made(Limits, {k: v for k, v in values.items() if _dashed(k) in limits}, place),
-    )
+        models = _labelled(file.models, "models", "model", _model)
+        return Sweep(
+            name=file.name or name,
+            models=models,
+            texts=_labelled(file.data, "data", "dataset", _texts),
+            metrics=_labelled(file.metrics, "metrics", "metric", _metric),
+            seeds=file.seeds,
+            baseline=None if file.baseline is None else _baseline(models, file.baseline),
+            limits=_made(Limits, {k: v for k, v in values.items() if _dashed(k) in limits}),
+        )
 
 
 def _labelled(
     entries: Sequence[str | dict[str, Any]],
     key: str,
     main: str,
-    make: Callable[[dict[str, Any], str], Value],
-    place: str,
+    make: Callable[[dict[str, Any]], Value],
 ) -> tuple[Labelled[Value], ...]:
-    """The entries of a list, each a table, or what stands for the one with just its `main` key."""
+    """The entries of a list: each is a table, or the value of its `main` key alone."""
     if not entries:
-        raise OptionError(f"{place}: {key} must have one entry or more ([[{key}]])")
+        raise OptionError(f"{key} must have one entry or more ([[{key}]])")
     found: list[Labelled[Value]] = []
     for number, entry in enumerate(entries, start=1):
-        own = f"{place}: {key}, entry {number}"
         given = {main: entry} if isinstance(entry, str) else entry
-        if main not in given:
-            raise OptionError(f"{own} has no {main}: add {main} = ...")
-        value = make({name: one for name, one in given.items() if name != "label"}, own)
-        label = str(given.get("label", given[main]))
-        for earlier, known in enumerate(found, start=1):
-            if known.value == value:
-                raise OptionError(f"{own} asks for the same as entry {earlier}: leave one out")
-            if known.label == label:
-                raise OptionError(
-                    f"{own} is called {label!r}, and so is entry {earlier}: give it a label"
-                )
+        with _at(f"{key}, entry {number}"):
+            if main not in given:
+                raise OptionError(f"no {main}: add {main} = ...")
+            value = make({name: one for name, one in given.items() if name != "label"})
+            label = str(given.get("label", given[main]))
+            for earlier, known in enumerate(found, start=1):
+                if known.value == value:
+                    raise OptionError(f"it asks for the same as entry {earlier}: leave one out")
+                if known.label == label:
+                    raise OptionError(
+                        f"it is called {label!r}, and so is entry {earlier}: give it a label"
+                    )
         found.append(Labelled(label, value))
     return tuple(found)
 
 
-def _model(values: dict[str, Any], place: str) -> ModelChoice:
-    choice: ModelChoice = _made(ModelChoice, values, place)
-    with _at(place):
-        parse_reference(choice.reference)
-        if choice.tokenizer is not None:
-            parse_reference(choice.tokenizer)
+def _model(values: dict[str, Any]) -> ModelChoice:
+    choice: ModelChoice = _made(ModelChoice, values)
+    for reference in filter(None, (choice.reference, choice.tokenizer)):
+        parse_reference(reference)
     return choice
 
 
-def _texts(values: dict[str, Any], place: str) -> TextSource:
-    with _at(place):
-        source = _made(TextChoice, values, "").source()
-        if source.kind == "stdin":
-            raise OptionError("standard input can be read only once: give the texts as a file")
-        for file in text_files_of(source):
-            if not file.is_file():
-                raise DataError(f"there is no file {file}")
+def _texts(values: dict[str, Any]) -> TextSource:
+    source: TextSource = _made(TextChoice, values).source()
+    if source.kind == "stdin":
+        raise OptionError("standard input can be read only once: give the texts as a file")
+    for file in text_files_of(source):
+        if not file.is_file():
+            raise DataError(f"there is no file {file}")
     return source
 
 
-def _metric(values: dict[str, Any], place: str) -> EvaluationConfig:
+def _metric(values: dict[str, Any]) -> EvaluationConfig:
     if "seed" in values:
-        raise OptionError(f"{place} has a seed: list them once, for all metrics (seeds = [1, 2])")
-    config: EvaluationConfig = _made(EvaluationConfig, values, place)
+        raise OptionError("it has a seed: list them once, for all metrics (seeds = [1, 2])")
+    config: EvaluationConfig = _made(EvaluationConfig, values)
     return config
 
 
-def _baseline(models: Sequence[Labelled[ModelChoice]], named: str, place: str) -> str:
+def _baseline(models: Sequence[Labelled[ModelChoice]], named: str) -> str:
     """The label of the model that is meant, by its label or its reference."""
     labels = [model.label for model in models]
     referred = [model.label for model in models if model.value.reference == named]
@@ -251,32 +241,31 @@ def _baseline(models: Sequence[Labelled[ModelChoice]], named: str, place: str) -
         return named
     if len(referred) == 1:
         return referred[0]
-    raise OptionError(f"{place}: {unknown('baseline', named, labels)}: name one of the models")
+    raise OptionError(f"{unknown('baseline', named, labels)}: name one of the models")
 
 
-def _made(kind: Any, values: Mapping[str, Any], place: str) -> Any:
+def _made(kind: Any, values: Mapping[str, Any]) -> Any:
     """A configuration of the options that an entry gives by their names in the shell."""
     known = {name: own for own in own_options(kind) for name in _names(own)}
-    with _at(place):
-        _check_names(values, {*known, "label"}, "")
-        chosen: dict[str, Any] = {}
-        for name, value in values.items():
-            own = known[_dashed(name)]
-            whole = type(value) is int and own.kind is float
-            chosen[own.name] = float(value) if whole else value
-        made = configured(kind, chosen)
-        check_options(made)
-        return made
+    _check_names(values, {*known, "label"})
+    chosen: dict[str, Any] = {}
+    for name, value in values.items():
+        own = known[_dashed(name)]
+        whole = type(value) is int and own.kind is float
+        chosen[own.name] = float(value) if whole else value
+    made = configured(kind, chosen)
+    check_options(made)
+    return made
 
 
-def _check_names(given: Collection[str], known: Collection[str], place: str) -> None:
+def _check_names(given: Collection[str], known: Collection[str]) -> None:
     for name in given:
         if _dashed(name) not in known:
-            raise OptionError(f"{place}{': ' if place else ''}{unknown('key', name, known)}")
+            raise OptionError(unknown("key", name, known))
 
 
 def _names(own: Option) -> list[str]:
-    """What an option is called in the shell, less the dashes."""
+    """The names of an option in the shell, without the dashes."""
     return [flag.removeprefix("--") for flag in own.flags if flag.startswith("--")]
 
 
@@ -287,8 +276,8 @@ def _dashed(name: str) -> str:
 
 @contextmanager
 def _at(place: str) -> Iterator[None]:
-    """What is wrong inside, with its place before it."""
+    """Put the place before what is wrong inside."""
     try:
         yield
     except FillmaskError as error:
-        raise type(error)(f"{place}: {error}" if place else str(error)) from error
+        raise type(error)(f"{place}: {error}") from error

@@ -26,8 +26,7 @@ class Step:
     state: str  # `kept` (was done before), `begun`, `measuring`, `measured` or `failed`
     run: str | None = None  # name of its run, once it has one
     progress: Progress | None = None  # of the run, while it is measured
-    # why it failed; of one that is kept or begun, what to know, such as why it is measured anew
-    message: str = ""
+    message: str = ""  # why it failed; of one kept or begun, such as why it is measured anew
 
 
 def perform_sweep(
@@ -80,7 +79,7 @@ def stored_runs(sweep: Sweep, store: RunStore) -> dict[str, list[Run]]:
         try:
             run = store.open(name)
         except FillmaskError:
-            continue  # of another version, or broken: it is no run of this sweep
+            continue  # of another version, or broken: not of this sweep
         if run.info.cell.get("sweep") == sweep.name:
             found.setdefault(str(run.info.cell.get("key")), []).append(run)
     return found
@@ -104,9 +103,9 @@ class _Job:
 def _job(cell: SweepCell, runs: Sequence[Run], signature: ModelSignature) -> _Job:
     """The newest run on the model and texts of today counts, one that is done before others."""
     changed = {run.info.name: _changes(run, cell, signature) for run in runs}
-    fit = [run for run in runs if not changed[run.info.name]]
+    fit = [run.info for run in runs if not changed[run.info.name]]
     if fit:
-        best = max(fit, key=lambda run: (run.info.state == DONE, run.info.name)).info
+        best = max(fit, key=lambda info: (info.state == DONE, info.name))
         return _Job(cell, best.name, over=best.state == DONE)
     if not runs:
         return _Job(cell)
@@ -115,7 +114,7 @@ def _job(cell: SweepCell, runs: Sequence[Run], signature: ModelSignature) -> _Jo
 
 
 def _changes(run: Run, cell: SweepCell, signature: ModelSignature) -> str:
-    """What is not as it was when a run began, in words; other versions may not go on with it."""
+    """What changed since a run began, in words; other versions may not go on with it."""
     now = signature_changes(run.info.model, signature)
     if run.info.state == DONE:
         now = [change for change in now if change.startswith("sha256 ")]
@@ -128,7 +127,7 @@ def _changes(run: Run, cell: SweepCell, signature: ModelSignature) -> str:
 def _without_model(
     cells: Iterable[SweepCell], stored: Mapping[str, Sequence[Run]], why: str
 ) -> Iterator[Step]:
-    """Of a model that cannot be had: what is done is kept, the rest fails."""
+    """If a model cannot be loaded, what is done is kept, the rest fails."""
     for cell in cells:
         done = [run for run in stored.get(cell.key, ()) if run.info.state == DONE]
         if done:

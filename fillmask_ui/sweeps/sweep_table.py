@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fillmask_ui.errors import FillmaskError
-from fillmask_ui.evaluation import Comparison, Summary
+from fillmask_ui.evaluation import Comparison
 from fillmask_ui.evaluation.catalogue import interval_list
 from fillmask_ui.evaluation.metrics import Metric
 from fillmask_ui.evaluation.running_summary import few_texts_carry, few_texts_note
@@ -31,11 +31,11 @@ class Entry:
     """One cell of the table."""
 
     cell: SweepCell
-    state: str  # of its run: done, running, stopped or failed; missing without one
+    state: str  # of its run: done, running, stopped or failed; missing if there is none
     run: Run | None = None  # that counts for it
     progress: str = ""  # of a run that is under way or stopped, such as "34 of 100 texts"
     note: str = ""  # why there is no figure or no verdict, and what else to know
-    compared: Summary | None = None  # the run with that of the baseline; None where there is none
+    comparison: Comparison | None = None  # with the baseline
 
     @property
     def metric(self) -> Metric:
@@ -56,11 +56,6 @@ class Entry:
         return Interval(ends[0], ends[1], "stored") if ends and None not in ends else None
 
     @property
-    def comparison(self) -> Comparison | None:
-        """With the baseline."""
-        return self.compared.comparison if self.compared else None
-
-    @property
     def change(self) -> float | None:
         """Relative change against the baseline; 0.03 is 3 % worse."""
         return self.comparison.relative_change if self.comparison else None
@@ -74,6 +69,10 @@ class Entry:
     def verdict(self) -> str:
         """Blank without a baseline."""
         return self.comparison.verdict.label if self.comparison else ""
+
+    def noted(self, note: str) -> Entry:
+        """With one more note."""
+        return replace(self, note="; ".join(filter(None, (self.note, note))))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values; None for what is missing, infinite or undefined."""
@@ -163,17 +162,12 @@ class SweepTable:
 def _spread(group: Sequence[Entry]) -> Spread:
     values = [entry.value for entry in group if entry.value is not None]
     changes = [entry.change for entry in group if entry.change is not None]
-    spread = Spread(
-        group[0].cell,
-        tuple(entry.cell.seed for entry in group if entry.cell.seed is not None),
-        statistics.fmean(values),
-        _deviation(values),
-    )
+    seeds = tuple(entry.cell.seed for entry in group if entry.cell.seed is not None)
+    spread = Spread(group[0].cell, seeds, statistics.fmean(values), _deviation(values))
     if len(changes) < len(group):
         return spread
-    return replace(
-        spread, mean_change=statistics.fmean(changes), change_deviation=_deviation(changes)
-    )
+    mean, deviation = statistics.fmean(changes), _deviation(changes)
+    return replace(spread, mean_change=mean, change_deviation=deviation)
 
 
 def _deviation(values: Sequence[float]) -> float:
@@ -186,11 +180,8 @@ def sweep_table(
 ) -> SweepTable:
     """The table of what is stored, also while another process measures.
 
-    Args:
-        sweep: all choices.
-        store: of its runs.
-        last: the last step of each cell by its key, of `perform_sweep`; without it the newest run
-            of a cell counts, whatever its model was.
+    `last` are the last steps of `perform_sweep` by the keys of their cells; without them the newest
+    run of a cell counts, whatever its model was.
     """
     stored, last = stored_runs(sweep, store), last or {}
     entries = {
@@ -211,7 +202,12 @@ def _entry(cell: SweepCell, runs: Sequence[Run], step: Step | None) -> Entry:
     elif state == FAILED:
         note = run.info.error or note
     elif state == DONE:
-        return _noted(Entry(cell, state, run, note=note))
+        result = run.info.result or {}
+        texts, effective = result.get("texts", 0), result.get("effective_texts")
+        entry = Entry(cell, state, run, note=note)
+        # Runs of earlier versions have no effective texts.
+        few = effective is not None and few_texts_carry(texts, effective)
+        return entry.noted(few_texts_note(texts, effective)) if few else entry
     else:
         of = "" if run.expected is None else f" of {run.expected:,}"
         progress = f"{run.row_count:,}{of} texts"
@@ -226,31 +222,19 @@ def _beside_baseline(sweep: Sweep, entries: Mapping[str, Entry]) -> Iterator[Ent
             continue
         other = entries[base.key]
         if other.run is None or other.state != DONE:
-            yield replace(entry, note=_also(entry, "no verdict: the baseline is not measured here"))
+            yield entry.noted("no verdict: the baseline is not measured here")
             continue
         try:
-            yield replace(entry, compared=compare(entry.run, other.run, limits=sweep.limits))
+            summary = compare(entry.run, other.run, limits=sweep.limits)
+            yield replace(entry, comparison=summary.comparison)
         except FillmaskError as error:
             labels = entry.cell.model.label, base.model.label
             why = _why(entry.run.info, other.run.info, labels, error)
-            yield replace(entry, note=_also(entry, f"no verdict: {why}"))
-
-
-def _noted(entry: Entry) -> Entry:
-    """A cell that is done, with the note that a few long texts carry its figure."""
-    result = (entry.run and entry.run.info.result) or {}
-    texts, effective = result.get("texts", 0), result.get("effective_texts")
-    if effective is None or not few_texts_carry(texts, effective):  # runs of before have none
-        return entry
-    return replace(entry, note=_also(entry, few_texts_note(texts, effective)))
-
-
-def _also(entry: Entry, note: str) -> str:
-    return "; ".join(filter(None, (entry.note, note)))
+            yield entry.noted(f"no verdict: {why}")
 
 
 def _why(own: RunInfo, base: RunInfo, labels: tuple[str, str], error: FillmaskError) -> str:
-    """Why two runs do not compare, in the same words for all cells of a model."""
+    """Why two runs do not compare, with the labels of their models for their names."""
     lengths = own.config.max_tokens, base.config.max_tokens
     alike = replace(own.config, max_tokens=lengths[1]).signature == base.config.signature
     if lengths[0] and lengths[1] and lengths[0] != lengths[1] and alike:

@@ -73,34 +73,22 @@ def test_every_choice_of_a_file(tmp_path):
     assert first.max_tokens == 64
     assert second.metric.decoding.top_k == 5
     assert second.metric.decoding.temperature == 1.0
-
-
-def test_what_is_left_out_has_its_default(tmp_path):
-    sweep = read_sweep(
-        written(tmp_path, 'models = ["embedded"]\ndata = ["embedded"]\nmetrics = ["suffix"]')
-    )
+    least = 'models = ["embedded"]\ndata = ["embedded"]\nmetrics = ["suffix"]'
+    sweep = read_sweep(written(tmp_path, least))
     assert (sweep.name, sweep.baseline, sweep.seeds) == ("mine", None, (42,))
     assert sweep.limits == Limits()
     assert len(sweep.cells) == 1
 
 
-@pytest.mark.parametrize(
-    ("key", "kind", "main"),
-    [
-        ("models", ModelChoice, "model"),
-        ("data", TextChoice, "dataset"),
-        ("metrics", EvaluationConfig, "metric"),
-    ],
-)
-def test_every_option_of_the_shell_is_a_key(key, kind, main):
+def test_every_option_of_the_shell_is_a_key():
     """Each by its name there; a value of a wrong type is refused, but not as an unknown key."""
-    for own in own_options(kind):
-        for flag in own.flags:
-            name = flag.removeprefix("--")
-            if not flag.startswith("--") or name in (main, "seed"):
-                continue
-            with pytest.raises(OptionError, match=r"entry 1: .* (must be|belongs to)"):
-                sweep_of({**LEAST, key: [{main: LEAST[key][0], name: []}]}, "x")
+    kinds = (("models", ModelChoice, "model"), ("data", TextChoice, "dataset"))
+    for key, kind, main in (*kinds, ("metrics", EvaluationConfig, "metric")):
+        flags = [flag for own in own_options(kind) for flag in own.flags]
+        for name in (flag.removeprefix("--") for flag in flags if flag.startswith("--")):
+            if name not in (main, "seed"):
+                with pytest.raises(OptionError, match=r"entry 1: .* (must be|belongs to)"):
+                    sweep_of({**LEAST, key: [{main: LEAST[key][0], name: []}]}, "x")
 
 
 def model(rest, reference='"embedded"'):
@@ -118,63 +106,51 @@ def data(rest):
 BAD = {
     "cannot be read as a sweep, in TOML: Expected '=' after a key .*line 4": 'name "x"',
     "unknown key 'modles'; known: baseline, data,": 'modles = ["embedded"]',
-    "unknown key 'zzz'; known: baseline, data,": "zzz = 1",
     "models: field required": "#models",
     r"models must have one entry or more \(\[\[models\]\]\)": "models = []",
-    "models: input should be a valid array; it was": 'models = "embedded"',
     r"models\[0\].*; it was 3": "models = [3]",
-    "models, entry 1 has no model": "[[models]]\nthreads = 1",
+    "models, entry 1: no model": "[[models]]\nthreads = 1",
     "models, entry 1: unknown key 'thraeds'; known: ": model("thraeds = 2"),
     "models, entry 1: threads must be a whole number; it was '2'": model('threads = "2"'),
-    "models, entry 1: threads must be a whole number; it was True": model("threads = true"),
-    "models, entry 1: threads must be at least 1": model("threads = 0"),
-    "models, entry 1: unknown runtime 'tensorrt'": model('runtime = "tensorrt"'),
-    "models, entry 1: reference must be text; it was 1": model("", "1"),
     "models, entry 1: no such model: '/nowhere/at/all'": 'models = ["/nowhere/at/all"]',
     "models, entry 1: no such model: '/nowhere'": model('tokenizer = "/nowhere"'),
     "entry 1: unknown variant of the embedded model 'int9'": 'models = ["embedded:int9"]',
-    "models, entry 2 asks for the same as entry 1": 2 * model('label = "b"\n'),
-    "models, entry 2 is called 'embedded', and so is entry 1: give it a label": (
+    "models, entry 2: it asks for the same as entry 1": 2 * model('label = "b"\n'),
+    "models, entry 2: it is called 'embedded', and so is entry 1: give it a label": (
         model("") + "\n" + model("threads = 1")
     ),
     "data, entry 1: there is no file /nowhere/a.csv": 'data = ["/nowhere/a.csv"]',
     "data, entry 1: standard input can be read only once": 'data = ["-"]',
-    "data, entry 1: .*samples must be": data("samples = 0"),
     "data, entry 1: shuffle must be True or False": data("shuffle = 1"),
-    "data, entry 1: unknown encoding 'utf-9'": data('encoding = "utf-9"'),
     "metrics, entry 1: unknown metric 'crossentropy'": 'metrics = ["crossentropy"]',
     "metrics, entry 1: the option within word belongs to pseudo-perplexity": (
         metric("within-word = true")
     ),
-    "metrics, entry 1 has a seed: list them once": metric("seed = 1"),
+    "metrics, entry 1: it has a seed: list them once": metric("seed = 1"),
     "probability must be a finite number; it was nan": metric("mask-probability = nan"),
     "seeds must be one or more, each once": "seeds = []",
-    "seeds: input should be a valid array; it was 42": "seeds = 42",
     "the seed must be 0 or larger": "seeds = [1, -1]",
     r"seeds\[0\]: input should be a valid integer; it was true": "seeds = [true]",
     r"each once; they were \(1, 2, 1\)": "seeds = [1, 2, 1]",
     "unknown baseline 'int8'; known: embedded: name one of the models": 'baseline = "int8"',
-    "baseline: input should be a valid string": "baseline = true",
     "pass below must be a finite number; it was '5'": 'pass-below = "5"',
     "the border of PASS must lie below that of AT_RISK": "pass_below = 5",
 }
 
 
-@pytest.mark.parametrize("message", BAD)
-def test_what_is_wrong_is_said_with_its_place(message, tmp_path):
+def test_what_is_wrong_is_said_with_its_place(tmp_path):
     """Beside entries that are right, of each list that the wrong part does not have."""
-    right = {
-        name: own
-        for name, own in LEAST.items()
-        if not re.match(rf"(\[\[|#)?{name}\b", BAD[message])
-    }
-    # A comment in place of a list, so that lines have their numbers.
-    lines = [f'{name} = ["{right[name][0]}"]' if name in right else "#" for name in LEAST]
-    with pytest.raises(FillmaskError, match=f"mine.toml.*{message}"):
-        read_sweep(written(tmp_path, "\n".join([*lines, BAD[message]])))
+    for message, wrong in BAD.items():
+        right = {
+            name: own for name, own in LEAST.items() if not re.match(rf"(\[\[|#)?{name}\b", wrong)
+        }
+        # A comment in place of a list, so that lines have their numbers.
+        lines = [f'{name} = ["{right[name][0]}"]' if name in right else "#" for name in LEAST]
+        with pytest.raises(FillmaskError, match=f"mine.toml.*{message}"):
+            read_sweep(written(tmp_path, "\n".join([*lines, wrong])))
 
 
-def test_files_that_are_none(tmp_path):
+def test_files_that_cannot_be_read(tmp_path, monkeypatch):
     for path, message in (
         (tmp_path / "none.toml", "No such file"),
         (tmp_path, "Is a directory"),
@@ -182,13 +158,13 @@ def test_files_that_are_none(tmp_path):
     ):
         with pytest.raises(DataError, match=message):
             read_sweep(path)
-
-
-def test_a_pipe_of_texts_is_refused(tmp_path):
-    """It would be read to its end for the first cell."""
-    os.mkfifo(tmp_path / "pipe.txt")
+    os.mkfifo(tmp_path / "pipe.txt")  # would be read to its end for the first cell
     with pytest.raises(DataError, match="there is no file"):
         sweep_of({**LEAST, "data": [str(tmp_path / "pipe.txt")]}, "x")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "a.txt").write_text("The cat sat.\n")
+    sweep = sweep_of({**LEAST, "data": ["~/a.txt"]}, "x")
+    assert Path(sweep.texts[0].value.where) == tmp_path / "a.txt"
 
 
 def test_the_key_of_a_cell_holds_what_its_numbers_depend_on():
@@ -209,10 +185,3 @@ def test_the_key_of_a_cell_holds_what_its_numbers_depend_on():
         key(metrics=[{"metric": "cross-entropy", "whole-word": True}]),
     ]
     assert len({plain, *changed}) == 9
-
-
-def test_home_folders_are_found(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "a.txt").write_text("The cat sat.\n")
-    sweep = sweep_of({**LEAST, "data": ["~/a.txt"]}, "x")
-    assert Path(sweep.texts[0].value.where) == tmp_path / "a.txt"
