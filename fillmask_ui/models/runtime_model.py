@@ -160,7 +160,7 @@ class RuntimeModel(ABC):
         return pad([np.array(encoding.ids) for encoding in encodings], self.vocabulary.pad_id)
 
     def _probe(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The probe's arguments of `logits_at`: all positions but one, as in usual batches."""
+        """Arguments of `logits_at`: all positions of the probe but one."""
         probe = self._probe_batch()
         rows, cols = np.nonzero(probe.attention_mask[:, : self._length])
         return probe.input_ids, probe.attention_mask, rows[1:], cols[1:]

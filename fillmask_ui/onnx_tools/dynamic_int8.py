@@ -4,12 +4,10 @@ A product A W becomes
 
     DynamicQuantizeLinear(A) -> MatMulInteger with int8 W -> Cast -> Mul by both scales
 
-by onnxruntime.quantization, which ONNX Runtime fuses into one kernel. Weights are symmetric, with
-one scale a column ("per channel") or one a matrix; activations get one scale a call.
-
-That tool leaves a matrix behind a Transpose in full precision, such as word embeddings W [V, H]
-that the vocabulary projection reads, too. Here they become one int8 matrix for both. The scales of
-the projection's columns are those of the rows, so a lookup becomes
+by onnxruntime.quantization, with symmetric weights, one scale a column ("per channel") or matrix,
+and one scale a call for activations. That tool leaves a matrix behind a Transpose in full
+precision, such as word embeddings W [V, H] that are the vocabulary projection too. Here they become
+one int8 matrix for both, with a scale a row, so a lookup becomes
 
     Gather(int8 W, ids) -> Cast -> Mul by Unsqueeze(Gather(scale, ids))
 

@@ -1,7 +1,7 @@
 """Let a graph take its weights from another file instead of carrying a copy.
 
-ONNX external data is "these bytes of that file". A safetensors file is a header and plain bytes,
-and the weights inside an ONNX file are plain bytes too, so a graph can point into either.
+ONNX external data is "these bytes of that file". Weights are plain bytes in safetensors and ONNX
+files, so a graph can point into either.
 """
 
 import hashlib
@@ -44,8 +44,7 @@ def read_safetensors(path: Path) -> Iterator[StoredTensor]:
     """The float tensors of a safetensors file with their byte ranges, in the order of the file.
 
     Source:
-        https://huggingface.co/docs/safetensors, section "Format": a header, then the data of all
-        tensors without holes up to the file's end.
+        https://huggingface.co/docs/safetensors, section "Format": no holes up to the file's end.
     """
     with opening("a model", path), safe_open(path, "pt") as file:
         names = file.offset_keys()

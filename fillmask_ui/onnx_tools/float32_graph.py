@@ -1,12 +1,9 @@
 """A graph with all its weights inside, in float32, as the quantizers of ONNX Runtime want it.
 
-They look for constants in front of a product. Files hold the weights elsewhere, in half precision
-behind a Cast, or behind a Transpose; all that is folded here. A matrix that is read in both orders,
-such as word embeddings that are the vocabulary projection too, stays one constant and a Transpose:
-`split_ties` makes two of it.
-
-Rivals: ONNX Runtime writes the graph that it has optimised, but copies such a matrix, refuses
-weights outside the graph's folder and forgets the names of the weights.
+They look for constants in front of a product; files hold weights elsewhere, behind a Cast or a
+Transpose, which is folded here. A matrix that is read in both orders, such as word embeddings that
+are the vocabulary projection too, stays one constant; `split_ties` makes two of it. ONNX Runtime
+writes its optimised graph too, but copies such a matrix and forgets the names of the weights.
 """
 
 from __future__ import annotations
@@ -38,13 +35,8 @@ _HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 def make_whole(model: ModelProto, files: Mapping[str, Path], name: str) -> None:
     """Bring the weights into a graph and fold them, in place.
 
-    Args:
-        model: read without its external data.
-        files: location of external data, as the graph says it -> the file.
-        name: of the model, for messages.
-
-    Raises:
-        ModelError: if the graph computes in half precision.
+    `files` maps locations of external data, as the graph says them, to files; `name` is for
+    messages. A ModelError if the graph computes in half precision.
     """
     inline_weights(model, files)
     _fold(model.graph)

@@ -1,11 +1,9 @@
 """Changed copies of a graph: with further outputs, or with some parts of another graph.
 
-Two files of one model name and order things differently. Parts are matched by the value that they
-yield where those names were kept; else by the order in which the outputs need them, their kinds,
-shapes and layers.
-
-A part in full precision is computed as in the baseline: its stored numbers and the Cast and
-Transpose behind them are copied from there, and what the graph did instead is dropped.
+Two files of one model name and order things differently: parts are matched by the value that they
+yield where those names were kept, else by the order in which the outputs need them, their kinds,
+shapes and layers. A part in full precision is computed as in the baseline: its stored numbers and
+the Cast and Transpose behind them are copied from there.
 """
 
 from __future__ import annotations

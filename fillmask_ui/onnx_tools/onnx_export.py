@@ -22,8 +22,7 @@ OPSET = 18  # the oldest that torch.onnx writes without converting down
 class _LogitsOnly(torch.nn.Module):
     """The model as a function of positional arguments, logits alone.
 
-    With `broadcast_mask` it gets an additive [B, 1, 1, T] mask, which keeps its own mask building,
-    a dozen shape nodes, out of the graph.
+    With `broadcast_mask`, an additive [B, 1, 1, T] mask, it builds none itself in a dozen nodes.
     """
 
     def __init__(self, model: PreTrainedModel, names: list[str], broadcast_mask: bool) -> None:
@@ -69,8 +68,7 @@ def _takes_broadcast_mask(model: PreTrainedModel, inputs: dict[str, torch.Tensor
 def export_onnx(model: PreTrainedModel) -> onnx.ModelProto:
     """Trace a model, float32 on the CPU with eager attention, as a whole graph.
 
-    Raises:
-        ModelError: if torch cannot trace it or the exporter is not installed.
+    A ModelError if torch cannot trace it or the exporter is not installed.
     """
     model.eval()
     inputs = probe_inputs(model)

@@ -1,8 +1,7 @@
 """The ways to make a graph smaller or faster, each by ONNX Runtime's own tool.
 
-Every scheme starts from a whole float32 graph (`onnx_tools.float32_graph`) and writes one file.
-Word embeddings that are the vocabulary projection too stay one constant in half precision and in 8
-bits; blocks of 4 bits have another order in a product than in a lookup.
+Each starts from a whole float32 graph (`onnx_tools.float32_graph`) and writes one file. Tied word
+embeddings stay one constant except in 4 bits, whose blocks have another order in a lookup.
 
 Source:
     onnxruntime.quantization and onnxruntime.transformers.float16,
@@ -181,9 +180,8 @@ def _static(model: ModelProto, path: Path, exclude: list[str], feeds: Feeds) -> 
         calibrate_method=CalibrationMethod.MinMax,
         nodes_to_exclude=[*exclude, *_attention_products(model)],
         extra_options={
-            # The mean of each text's extremes: those of all texts are outliers. Measured on the
-            # embedded model, 3.020 nats in full precision: 3.056 with it, 3.070 without, 3.396
-            # where the outputs of products are quantized too.
+            # The mean of each text's extremes. On the embedded model, 3.020 nats in full precision:
+            # 3.056 with it, 3.070 without, 3.396 where outputs of products are quantized too.
             "CalibMovingAverage": True,
             "OpTypesToExcludeOutputQuantization": ["MatMul", "Gemm"],
         },

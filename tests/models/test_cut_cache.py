@@ -62,7 +62,7 @@ def test_the_second_load_reads_the_kept_graph(tiny_models, own_cache, agrees):
     large = [tensor for tensor in tensors if np.prod(tensor.dims) > 4096]
     assert large and {tensor.data_location for tensor in large} == {TensorProto.EXTERNAL}
     assert len(content) < (folder / "onnx" / "model.onnx").stat().st_size / 2
-    for kept in (0, 31, 200, -1):  # a torn entry is made again
+    for kept in (31, -1):  # a torn entry is made again
         entry.write_bytes(whole[:kept])
         agrees(load_model(folder))
         assert entry.read_bytes() == whole
@@ -74,26 +74,20 @@ def test_a_cache_that_cannot_be_written(tiny_models, tmp_path, monkeypatch, agre
     agrees(load_model(tiny_models.folder("bert")))
 
 
-def test_the_kept_graph_follows_the_weights(variant, own_cache):
+def test_the_kept_graph_follows_the_weights(variant, own_cache, loaded):
     """The same graph beside other weights: those are run, not the ones it was cut with."""
 
     def change(source: Path, target: Path) -> None:
         onnx.save(onnx.load(source), target, save_as_external_data=True, location="model.onnx.data")
 
     folder, found = variant(change), []
+    batch = batch_of(loaded("bert", "onnx").vocabulary, ["The cat [MASK] on the mat."])
     data = folder / "model.onnx.data"
     for factor in (1, 1.5):
-        data.write_bytes(
-            (np.frombuffer(data.read_bytes(), np.float32) * np.float32(factor)).tobytes()
-        )
-        model = load_model(folder)
-        assert FULL_LOGITS not in model.signature.notes
-        found.append(model.logits_at(*batch_of(model.vocabulary, ["The cat [MASK] on the mat."])))
-        np.testing.assert_array_equal(
-            found[-1],
-            load_model(folder).logits_at(
-                *batch_of(model.vocabulary, ["The cat [MASK] on the mat."])
-            ),
-        )
+        weights = np.frombuffer(data.read_bytes(), np.float32) * np.float32(factor)
+        data.write_bytes(weights.tobytes())
+        first, again = (load_model(folder).logits_at(*batch) for _ in range(2))
+        np.testing.assert_array_equal(first, again)
+        found.append(first)
     assert np.abs(found[0] - found[1]).max() > 0.1
     assert len(entries(own_cache)) == 1

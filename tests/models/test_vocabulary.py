@@ -73,7 +73,7 @@ def test_every_family_keeps_the_protocol(vocabulary, capfd):
             vocabulary.encode_word(text)
     with warnings.catch_warnings():  # long texts are neither cut nor warned about
         warnings.simplefilter("error")
-        assert len(vocabulary.encode("A " * 50_000)) >= 50_000
+        assert len(vocabulary.encode("A " * 5_000)) >= 5_000
     assert capfd.readouterr() == ("", "")
 
 
