@@ -25,8 +25,7 @@ class Runtime:
     package: str  # the module that has to be installed
     model: str  # `module:class` of its `RuntimeModel`
     reads: str  # a regular expression for the names of its files
-    names: tuple[str, ...]  # preferred where there are several files, the first of these
-    variants: tuple[str, ...] = ()  # preferred where there are no others
+    names: tuple[str, ...]  # of several files the first of these is meant
     beside: str = ""  # `module:function`: the names of what a file needs beside it, given its path
     install: str = ""  # for pip
 
@@ -62,9 +61,10 @@ RUNTIMES: dict[str, Runtime] = {
         package="onnxruntime",
         model="fillmask_ui.models.onnx_model:OnnxMaskedLM",
         reads=r"(onnx/)?[^/]+\.onnx",
-        names=("model.onnx", "onnx/model.onnx"),
-        # As `fillmask-ui quantize` writes them, nearest to full precision first.
-        variants=(
+        names=(
+            "model.onnx",
+            "onnx/model.onnx",
+            # As `fillmask-ui quantize` writes them, nearest to full precision first.
             "onnx/model_fp16.onnx",
             "onnx/model_int8.onnx",
             "onnx/model_qdq.onnx",
@@ -132,8 +132,7 @@ def pick_weights(name: str, names: Sequence[str], runtime: str, onnx_file: str |
 
 
 def _preferred(name: str, runtime: Runtime, files: Sequence[str]) -> str:
-    known = runtime.variants if {*files}.issubset(runtime.variants) else runtime.names
-    choices = [own for own in known if own in files]
+    choices = [own for own in runtime.names if own in files]
     if not choices and len(files) > 1:
         raise OptionError(
             f"{name} has several files for {runtime.title} and none is called "
