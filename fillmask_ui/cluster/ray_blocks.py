@@ -1,7 +1,7 @@
 """The texts of cells as blocks that Ray Data gives out in a stream.
 
-A row is a unit of work: a block of `BLOCK_TEXTS` texts of the stream, or a part of one where each
-text takes many readings. One task reads a cell, in the order that one process would.
+A row is a unit of work: a block of `BLOCK_TEXTS` texts of the stream, or a part of one if each text
+takes many readings. One task reads a cell, in the order that one process would.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _done(run: str, block: Sequence[Example], stored: Mapping[int, int]) -> list
 
 
 def told_error(error: Exception) -> Exception:
-    """An error as it goes to the driver; one that is a bug takes its traceback along."""
+    """An error as it goes to the driver; a bug takes its traceback along."""
     if isinstance(error, FillmaskError):
         return error
     return RuntimeError("".join(traceback.format_exception(error)))

@@ -35,7 +35,7 @@ PACKAGES = ("numpy", "onnxruntime", "tokenizers", "transformers")
 
 @dataclass(frozen=True)
 class Machine:
-    """What one machine of the cluster says of itself."""
+    """One machine of the cluster."""
 
     host: str
     versions: Mapping[str, str]  # of Python and of packages; "" for one that is not installed
@@ -103,19 +103,16 @@ class Placed:
     what: str  # `model` or `baseline`, for messages
     choice: ModelChoice  # as asked for, with the threads of a worker
     signature: Mapping[str, Any]  # of the model that the driver has loaded
-    # Path in the folder -> ObjectRef of bytes, where workers cannot read the folder; and its hash.
+    # Path in the folder -> ObjectRef of bytes, if workers cannot read the folder; and its hash.
     files: Mapping[str, Any] | None = None
     digest: str = ""
 
 
 def paths_of(choice: ModelChoice) -> list[str]:
-    """What a model is read from, where that is on a disk, and its tokenizer."""
-    found = []
-    for reference in (choice.reference, choice.tokenizer):
-        parsed = parse_reference(reference) if reference else None
-        if parsed is not None and parsed.path is not None:
-            found.append(str(parsed.path.absolute()))
-    return found
+    """Where a model and its tokenizer are read from, if that is on a disk."""
+    references = filter(None, (choice.reference, choice.tokenizer))
+    paths = [parse_reference(reference).path for reference in references]
+    return [str(path.absolute()) for path in paths if path is not None]
 
 
 def place(
@@ -128,16 +125,8 @@ def place(
 ) -> Placed:
     """Where workers load a model from: as the driver, or out of the object store.
 
-    Args:
-        what: `model` or `baseline`.
-        choice: how it was asked for.
-        model: as loaded here.
-        threads: of each worker.
-        here: this machine.
-        others: all machines, which were asked about `paths_of` the model.
-
-    Raises:
-        DataError: if some machine cannot read it and it is too large to be sent.
+    `here` and `others` were asked about `paths_of` the model; a `DataError` if some machine cannot
+    read it and it is too large to be sent.
     """
     own = paths_of(choice)
     resolved = replace(choice, threads=threads)
@@ -166,8 +155,7 @@ def place(
             name, content = path.relative_to(folder).as_posix(), path.read_bytes()
             digest.update(f"{name}\0{len(content)}\0".encode() + content)
             sent[name] = ray.put(np.frombuffer(content, np.uint8))
-    entry = root.relative_to(folder).as_posix()
-    inside = replace(resolved, reference=entry)
+    inside = replace(resolved, reference=root.relative_to(folder).as_posix())
     return replace(placed, choice=inside, files=sent, digest=digest.hexdigest())
 
 

@@ -40,7 +40,7 @@ from fillmask_ui.texts.files import is_folder
 from fillmask_ui.texts.reading import SourceReport
 from fillmask_ui.texts.source import DATASET, FILE, FOLDER, STDIN
 
-# Units of a block where each token is a reading: some seconds each, not minutes.
+# Units of a block, if each token is a reading: some seconds each, not minutes.
 PARTS = 16
 # So many processes may end in a unit before it is given up.
 TRIES = 6
@@ -51,7 +51,7 @@ _MOST_WAITING = 64
 
 @dataclass(frozen=True)
 class StoredRows:
-    """Rows as they were written, parsed when somebody looks at them."""
+    """Rows as they were written, parsed when they are read."""
 
     lines: bytes
 
@@ -77,11 +77,7 @@ class OpenCell:
         return self.recorder.closed
 
     def take(self, unit: dict[str, Any]) -> Iterable[EvaluatedText | SkippedText]:
-        """Store the rows of a unit, or learn what it tells.
-
-        Raises:
-            FillmaskError: if that is an error, if stored texts are gone, or none was measured.
-        """
+        """Store the rows of a unit, or learn what it tells; if that is an error, raise it."""
         if unit["told"]:
             told = pickle.loads(unit["told"])  # noqa: S301 - of this evaluation's own processes
             if isinstance(told, Exception):
@@ -105,10 +101,9 @@ class OpenCell:
         self.recorder.close()
 
     def lost(self, why: str) -> DataError:
-        """What to say where units never came."""
-        parts = range(self.task.parts)
+        """What to say if units never came."""
         block = 0
-        while all((block, part) in self.delivered for part in parts):
+        while all((block, part) in self.delivered for part in range(self.task.parts)):
             block += 1
         first, last = block * BLOCK_TEXTS, (block + 1) * BLOCK_TEXTS - 1
         return DataError(
@@ -125,10 +120,7 @@ class RayEngine:
     cluster: Cluster
 
     def perform(self, cells: Sequence[Cell], store: RunStore, load: Load) -> Generator[Progress]:
-        """As `runs.perform_cells`; the model is loaded once by each worker.
-
-        What goes wrong with one cell ends all.
-        """
+        """As `runs.perform_cells`; an error of one cell ends all."""
         with ExitStack() as opened:
             opened_cells, placed = _opened(self.cluster, cells, store, load, opened)
             pipeline = _Pipeline(self.cluster, opened_cells, placed)
@@ -137,13 +129,7 @@ class RayEngine:
 
 
 class _Pipeline:
-    """The pipeline of cells, drawn by a thread of its own so that the driver can stop at once.
-
-    Args:
-        cluster: that is connected.
-        cells: with runs under way.
-        placed: where workers load the model from, and the baseline if there is one.
-    """
+    """The pipeline of cells, drawn by a thread of its own so that the driver can stop at once."""
 
     def __init__(
         self, cluster: Cluster, cells: Sequence[OpenCell], placed: Sequence[Placed]
@@ -255,25 +241,23 @@ class _Pipeline:
 def _opened(
     cluster: Cluster, cells: Sequence[Cell], store: RunStore, load: Load, opened: ExitStack
 ) -> tuple[list[OpenCell], list[Placed]]:
-    """Check all that can be checked, load the models here, open the runs.
-
-    Raises:
-        FillmaskError: if something cannot be had or does not fit; new runs are not made then.
-    """
+    """Check what can be checked before runs are made, load the models here, open the runs."""
     plan = cells[0].plan
-    choices = [choice for choice in (plan.model, plan.baseline) if choice is not None]
     resumed = [
         opened.enter_context(resume(store, cell.run)) if cell.run else None for cell in cells
     ]
     sources = [_checked(cell) for cell in cells]
-    paths = [path for choice in choices for path in paths_of(choice)]
+    paths = paths_of(plan.model) + (paths_of(plan.baseline) if plan.baseline else [])
     here, others = describe(paths), [] if cluster.local else machines(paths)
     check_versions(here, others)
-    models = [load(choice) for choice in choices]
-    model, baseline = models[0], models[1] if len(models) > 1 else None
+    model, baseline = load(plan.model), load(plan.baseline) if plan.baseline else None
     placed = [
         place(what, choice, loaded, cluster.threads, here, others)
-        for what, choice, loaded in zip(("model", "baseline"), choices, models, strict=False)
+        for what, choice, loaded in (
+            ("model", plan.model, model),
+            ("baseline", plan.baseline, baseline),
+        )
+        if choice is not None and loaded is not None
     ]
     found = []
     for cell, source, old in zip(cells, sources, resumed, strict=True):
@@ -290,10 +274,7 @@ def _opened(
 
 
 def _checked(cell: Cell) -> TextSource:
-    """The texts of a cell as another process finds them; the first one is read here.
-
-    A wrong column or a missing file shows before anything is loaded.
-    """
+    """The texts of a cell as another process finds them, after a look at the first one."""
     source, config = cell.plan.source, cell.plan.config
     if source.kind == STDIN:
         raise OptionError(

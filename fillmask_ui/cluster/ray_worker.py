@@ -24,10 +24,6 @@ class Worker:
 
     An exception is part of the answer: the driver decides. The model is loaded with the first unit,
     so that Ray's limit of retries holds for processes that end in the middle of that, too.
-
-    Args:
-        cells: by number.
-        placed: where to load the model from, and the baseline if there is one.
     """
 
     def __init__(self, cells: Sequence[CellTask], placed: Sequence[Placed]) -> None:
@@ -68,11 +64,7 @@ class Worker:
             running.add(row)
             lines.append(dump_row(row, checksums[row.id]))
             tokens += 0 if isinstance(row, SkippedText) else len(row.scores.nll_nats)
-        return {
-            "lines": b"".join(lines),
-            "summary": pickle.dumps(running),
-            "tokens": tokens,
-        }
+        return {"lines": b"".join(lines), "summary": pickle.dumps(running), "tokens": tokens}
 
     def _of_other_parts(
         self, unit: dict[str, Any], examples: list[Example], task: CellTask

@@ -57,48 +57,40 @@ def blind(monkeypatch, to):
     monkeypatch.setattr("fillmask_ui.cluster.ray_pipeline.machines", described)
 
 
-@pytest.mark.parametrize("file", [False, True])
-def test_a_model_that_others_cannot_see_is_sent(machines, store, plan, monkeypatch, file, tmp_path):
+def test_a_model_that_others_cannot_see_is_sent(machines, store, plan, monkeypatch, tmp_path):
     monkeypatch.setenv("FILLMASK_UI_CACHE", str(tmp_path / "cache"))
     folder = Path(plan.model.reference)
-    model = ModelChoice(str(folder / "onnx" / "model.onnx") if file else str(folder))
-    plan = replace(plan, model=model, source=replace(plan.source, samples=300))
-    whole = measured(plan, store)
-    blind(monkeypatch, to=folder.name)
-    with joined(machines, workers=1) as engine:
-        assert_same(measured(plan, store, engine), whole)
+    for reference in (folder, folder / "onnx" / "model.onnx"):
+        source = replace(plan.source, samples=300)
+        sent = replace(plan, model=ModelChoice(str(reference)), source=source)
+        whole = measured(sent, store)
+        with joined(machines, workers=1) as engine, monkeypatch.context() as patched:
+            blind(patched, to=folder.name)
+            assert_same(measured(sent, store, engine), whole)
 
 
-def test_a_model_that_is_too_large_to_be_sent(machines, store, plan, monkeypatch):
+def test_what_machines_lack_is_said_before_a_run(machines, store, plan, monkeypatch):
     with joined(machines, workers=1) as engine:
-        monkeypatch.setattr("fillmask_ui.cluster.ray_machines.MOST_SHIPPED_BYTES", 10)
-        blind(monkeypatch, to=Path(plan.model.reference).name)
-        with pytest.raises(DataError, match=r"the machine other cannot read .* put it where all"):
+        with monkeypatch.context() as patched:
+            patched.setattr("fillmask_ui.cluster.ray_machines.MOST_SHIPPED_BYTES", 10)
+            blind(patched, to=Path(plan.model.reference).name)
+            with pytest.raises(DataError, match=r"the machine other cannot read .* put it where"):
+                measured(plan, store, engine)
+
+        def described(paths):
+            own = describe(paths)
+            return replace(own, versions={**own.versions, "numpy": "1.0"})
+
+        monkeypatch.setattr("fillmask_ui.cluster.ray_pipeline.describe", described)
+        with pytest.raises(DataError, match=r"and this one has 1\.0: install the same versions"):
             measured(plan, store, engine)
-    assert store.names() == []
-
-
-def test_other_versions(machines, store, plan, monkeypatch):
-    def described(paths):
-        own = describe(paths)
-        return replace(own, versions={**own.versions, "numpy": "1.0"})
-
-    monkeypatch.setattr("fillmask_ui.cluster.ray_pipeline.describe", described)
-    with (
-        joined(machines, workers=1) as engine,
-        pytest.raises(DataError, match=r"and this one has 1\.0: install the same versions"),
-    ):
-        measured(plan, store, engine)
-    assert store.names() == []
-
-
-def test_more_workers_than_the_cluster_has(machines):
     with pytest.raises(OptionError, match="4 workers of 1 thread need 4 cores, and the cluster"):
         joined(machines, workers=4).__enter__()
+    assert store.names() == []
 
 
 def test_something_else_at_the_address():
     with socket.create_server(("127.0.0.1", 0)) as other:
         address = f"127.0.0.1:{other.getsockname()[1]}"
-        with pytest.raises(DataError, match=f"what answers at {address} is no cluster"):
+        with pytest.raises(DataError, match=f"no cluster of Ray .* answers at {address}"):
             open_engine(EngineChoice("ray", address=address)).__enter__()
