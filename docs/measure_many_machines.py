@@ -147,7 +147,6 @@ def _driver(
     of_unit = (tracemalloc.get_traced_memory()[0] - before) / len(units)
     tracemalloc.stop()
     stored_rows = lines.splitlines()
-    stored_rows = lines.splitlines()
     read_again = _timed(lambda: _sums(list(map(_parsed, stored_rows)), config, size), 3)[1]
     return {
         "merge_seconds": merging,
@@ -184,8 +183,8 @@ def _whole(sent: bytes, size: int) -> bytes:
     running = _received(sent)
     vocabulary = running._sums.model.vocabulary
     vocabulary._grow(size)
-    vocabulary.occurrences += 1
-    vocabulary.sums += 1
+    vocabulary.occurrences[:size] += 1
+    vocabulary.sums[:, :size] += 1
     return pickle.dumps(running)
 
 

@@ -26,29 +26,27 @@ SLOW = (tables.scaling_table, tables.straggler_table, tables.death_table)
 QUICK = [table for table in tables.TABLES if table not in SLOW]
 
 
-@pytest.mark.parametrize("module", [simulation, tables])
-def test_examples_in_docstrings(module):
-    assert doctest.testmod(module).failed == 0
+def test_examples_in_docstrings():
+    assert doctest.testmod(simulation).failed == doctest.testmod(tables).failed == 0
 
 
-@pytest.mark.parametrize(("blocks", "workers"), [(1, 1), (7, 3), (1000, 10), (1001, 10), (5, 8)])
-@pytest.mark.parametrize("in_flight", [1, 2])
-def test_equal_blocks_take_whole_rounds(blocks, workers, in_flight):
-    case = Case(blocks, workers, block_seconds=3.0, start_seconds=5.0, in_flight=in_flight)
-    assert simulate(case).seconds == pytest.approx(5 + 3 * math.ceil(blocks / workers))
-
-
-def test_a_saturated_driver_takes_its_time_for_each_block_after_the_first():
+def test_times_by_hand():
+    """Whole rounds of equal blocks; a driver or a read task that is too slow sets the time."""
+    for blocks, workers in ((1, 1), (7, 3), (1000, 10), (1001, 10), (5, 8)):
+        for in_flight in (1, 2):
+            case = Case(blocks, workers, block_seconds=3.0, start_seconds=5.0, in_flight=in_flight)
+            assert simulate(case).seconds == pytest.approx(5 + 3 * math.ceil(blocks / workers))
     case = Case(5000, 100, block_seconds=1.0, driver_seconds=0.5)
     # The first block comes after a second, unless its bundle comes as lots of a few blocks.
     assert simulate(case).seconds == pytest.approx(1 + 5000 * 0.5, rel=1e-3)
     alone = Case(40, 40, block_seconds=1.0, driver_seconds=0.5)
     assert simulate(alone).seconds == pytest.approx(1 + 40 * 0.5)
-
-
-def test_one_read_task_that_is_too_slow_sets_the_time():
     case = Case(1000, 100, block_seconds=2.0, read_seconds=0.5)
     assert simulate(case).seconds == pytest.approx(1000 * 0.5 + 2.0)
+    # Ten workers, ten blocks: the slow one needs 30 s, a copy begun after 10 s ends after 20.
+    case = Case(10, 10, block_seconds=10.0, slow_workers=1, slow_speed=1 / 3)
+    assert simulate(case).seconds == pytest.approx(30.0)
+    assert simulate(replace(case, copies=True)).seconds == pytest.approx(20.0)
 
 
 def test_twice_the_workers_take_half_the_time_while_nothing_saturates():
@@ -77,13 +75,6 @@ def test_deaths_come_as_often_as_asked_and_cost_a_restart_and_half_a_block():
     assert found.seconds == pytest.approx(calm + found.deaths * each / 20, rel=0.02)
 
 
-def test_copies_rescue_the_last_block_of_a_slow_worker():
-    """Ten workers, ten blocks: the slow one needs 30 s, a copy begun after 10 s ends after 20."""
-    case = Case(10, 10, block_seconds=10.0, slow_workers=1, slow_speed=1 / 3)
-    assert simulate(case).seconds == pytest.approx(30.0)
-    assert simulate(replace(case, copies=True)).seconds == pytest.approx(20.0)
-
-
 def test_the_queue_is_that_of_a_server_simulated_block_by_block():
     rng = np.random.default_rng(0)
     ended = rng.uniform(0, 100, 200)
@@ -94,15 +85,11 @@ def test_the_queue_is_that_of_a_server_simulated_block_by_block():
     assert simulation.queue_end(ended - 1, ended, ones, 0.48) == pytest.approx(free)
 
 
-def test_the_same_seed_gives_the_same_output():
+def test_the_document_shows_what_the_script_prints():
     case = replace(case_of(PLAN, MEASURED, models(PLAN, MEASURED)[0]), blocks=5000, workers=50)
-    assert simulate(case) == simulate(case)
-    assert simulate(case) != simulate(replace(case, seed=1))
-
-
-@pytest.mark.parametrize("table", QUICK, ids=lambda table: table.__name__)
-def test_the_document_shows_what_the_script_prints(table):
-    assert table(PLAN, MEASURED) in DOCUMENT
+    assert simulate(case) == simulate(case) != simulate(replace(case, seed=1))
+    for table in QUICK:
+        assert table(PLAN, MEASURED) in DOCUMENT
 
 
 def test_the_inputs_can_be_measured(monkeypatch, tmp_path):
