@@ -23,11 +23,7 @@ _STATUS = Path("/proc/self/status")
 
 
 class ContenderProcess:
-    """Starts the process and loads the contender in it; peers cut texts at `max_tokens`.
-
-    Raises:
-        FillmaskError: what loading raises.
-    """
+    """Starts the process and loads the contender in it; peers cut texts at `max_tokens`."""
 
     def __init__(self, contender: Contender, max_tokens: int | None = None) -> None:
         self.name = contender.name
@@ -43,11 +39,7 @@ class ContenderProcess:
             raise
 
     def ask(self, task: str, **arguments: Any) -> Any:
-        """What a method of the contender returns; `peak_bytes` is answered by the process itself.
-
-        Raises:
-            FillmaskError: what the method raises, or a ModelError for any other error.
-        """
+        """What a method of the contender, or `peak_bytes`, returns; errors are `FillmaskError`s."""
         try:
             self._connection.send((task, arguments))
             answer = self._connection.recv()

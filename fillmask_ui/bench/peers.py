@@ -41,7 +41,6 @@ class Peer:
     work: ClassVar[str] = "cross-entropy"  # or another metric, or `sentence`
 
     def __init__(self, folder: Path, max_tokens: int, shape: EncoderShape | None) -> None:
-        """Load the weights of a folder in Hugging Face layout; longer texts are cut."""
         self._vocabulary = load_vocabulary(folder, str(folder))
         self.max_tokens, self._shape = max_tokens, shape
         with quiet_transformers():

@@ -110,10 +110,7 @@ def timed(call: Callable[[], Any], runs: int) -> tuple[tuple[float, ...], Any]:
 
 
 def timed_turn(call: Callable[[], Any]) -> tuple[tuple[float, ...], Any]:
-    """As `timed`: one to ten calls, for a tenth of a second, after one before the clock.
-
-    That one is slower, as the caches hold another model.
-    """
+    """As `timed`: one to ten calls, for a tenth of a second, after one that warms the caches."""
     value, seconds = call(), list[float]()
     while len(seconds) < _TURN_CALLS and sum(seconds) < _TURN_SECONDS:
         (one,), value = timed(call, 1)
@@ -130,8 +127,7 @@ def evaluation_timing(
 ) -> Timing:
     """An evaluation of texts given as (tokens, hidden tokens).
 
-    What counts is every token, or for pseudo-perplexity, where a token costs a pass, every hidden
-    one. Operations are known for the cross-entropy alone.
+    Every token counts, for pseudo-perplexity every hidden one, whose operations are unknown.
     """
     one_by_one = metric == "pseudo-perplexity"
     amount = sum(asked if one_by_one else tokens for tokens, asked in sizes)
@@ -166,10 +162,7 @@ def sentence(vocabulary: Vocabulary, texts: Sequence[str], tokens: int) -> str |
 def prepared(
     vocabulary: Vocabulary, texts: Sequence[str], config: EvaluationConfig
 ) -> list[Prepared]:
-    """The texts with the hidden tokens that `evaluate` chooses, without those that it skips.
-
-    The config has its `max_tokens`.
-    """
+    """The texts with the hidden tokens that `evaluate` chooses, without those that it skips."""
     masks = SeededMasks(config, vocabulary)
     examples = (Example(index, text) for index, text in enumerate(texts))
     made = (prepare(example, vocabulary, config, masks) for example in examples)

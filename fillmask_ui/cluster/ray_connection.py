@@ -44,14 +44,7 @@ class Cluster:
 
 @contextmanager
 def connect(address: str | None, workers: int | None, threads: int) -> Iterator[Cluster]:
-    """Connect to a cluster or start one here, until the end of the block.
-
-    By default there are as many workers as the cores are enough for.
-
-    Raises:
-        OptionError: if more is asked for than there is, or the address is malformed.
-        DataError: if no cluster of this version of Ray answers.
-    """
+    """Connect to a cluster or start one here; by default with a worker for each `threads` cores."""
     if not _CONNECTED.acquire(blocking=False):
         raise DataError(
             "another evaluation of this process runs on Ray: wait for its end, or stop it"

@@ -125,8 +125,7 @@ def place(
 ) -> Placed:
     """Where workers load a model from: as the driver, or out of the object store.
 
-    `here` and `others` were asked about `paths_of` the model; a `DataError` if some machine cannot
-    read it and it is too large to be sent.
+    `here` and `others` describe `paths_of` the model.
     """
     own = paths_of(choice)
     resolved = replace(choice, threads=threads)

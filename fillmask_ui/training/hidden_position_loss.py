@@ -2,10 +2,9 @@
 
 Two shortcuts, for any architecture whose head works position by position:
 
-- a hook takes the hidden positions out of the body's last hidden state, so that the head sees
-  nothing else and logits are [M, V], never [B, T, V];
-- segments that share a row do not see each other, if the architecture takes a [B, 1, T, T] mask
-  and explicit positions. A probe finds out, not a table of names.
+- a hook takes the hidden positions out of the body's last hidden state: logits are [M, V];
+- segments that share a row do not see each other, if a probe finds that the architecture takes a
+  [B, 1, T, T] mask and explicit positions.
 
 Axes: B rows, T tokens, M hidden positions, V vocabulary.
 
@@ -37,10 +36,7 @@ class Hidden:
 
 
 class Hiding:
-    """Hides each ordinary token, or each word of them, with the same probability.
-
-    Random tokens are drawn from [0, vocabulary_size).
-    """
+    """Hides each ordinary token, or each word of them, with the same probability."""
 
     def __init__(
         self, tokenizer: PreTrainedTokenizerFast, vocabulary_size: int, whole_words: bool = False
@@ -59,10 +55,9 @@ class Hiding:
     def hide(
         self, ids: torch.Tensor, share: float, generator: torch.Generator, *, words: bool = True
     ) -> Hidden:
-        """Choose `share`, in (0, 1), of int64 [B, T] on the CPU.
+        """Choose a share of int64 [B, T] on the CPU: 80 % become masks, 10 % random, 10 % stay.
 
-        Of the chosen, 80 % become the mask token, 10 % a uniformly drawn token, 10 % stay. With
-        `words` off tokens are chosen one by one whatever the recipe says.
+        With `words` off tokens are chosen one by one whatever the recipe says.
         """
         ordinary = ~torch.isin(ids, self._special)  # [B, T]
         draw = torch.rand(ids.shape, generator=generator)

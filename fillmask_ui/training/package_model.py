@@ -135,12 +135,8 @@ class Package:
 def package(request: PackageRequest, report: Callable[[str], None] = lambda _: None) -> Package:
     """Write the folder, check that its runtimes agree, choose the int8 scheme, measure, describe.
 
-    In the folder of a training run, `package.json` keeps the figures.
-
-    Raises:
-        ModelError: if the source is not a masked LM with all its weights, or the exported graph
-            disagrees with PyTorch.
-        FillmaskError: for texts or lists that cannot be read, and a source that no run wrote.
+    In the folder of a training run, `package.json` keeps the figures. A `FillmaskError` for what
+    cannot be read, for a model without all its weights, or if the graph disagrees with PyTorch.
     """
     source, notes = request.source, f"# {request.output.name}\n\nA masked language model."
     if request.notes is not None:
@@ -229,10 +225,7 @@ def _choose_scheme(
 
 
 def history_of(source: Path, asked: StoredRequest | None) -> dict[str, Any]:
-    """What the training run in `source` tells of itself, for its card.
-
-    `asked` is what `read_request` gives; None for a model that no run made.
-    """
+    """What the training run in `source` tells for its card; `asked` is its `read_request`."""
     log = source / "log.jsonl"
     if asked is None or not log.exists():
         return {"asked": asked}

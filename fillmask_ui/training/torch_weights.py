@@ -1,9 +1,7 @@
 """A masked LM of torch and its tokenizer: loaded, made anew, trimmed, written.
 
-A trimmed WordPiece vocabulary lacks the tokens that a text does not need, and the model their
-weights. It still reads everything: a word whose token is gone is spelled with shorter pieces, and
-every single character stays. Losses per token of two vocabularies are not comparable, losses per
-character are.
+A trimmed WordPiece vocabulary still reads everything: a word whose token is gone is spelled with
+shorter pieces. Losses per token of two vocabularies are not comparable, losses per character are.
 """
 
 from __future__ import annotations
@@ -61,12 +59,7 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
 
 
 def load_weights(reference: str | Path, device: str = "cpu") -> Weights:
-    """Model and tokenizer of `embedded`, a folder or a hub id, for work on a device.
-
-    Raises:
-        ModelError: if there is no masked LM with weights and a tokenizer.
-        NetworkError: if it has to be fetched and cannot be.
-    """
+    """Model and tokenizer of `embedded`, a folder or a hub id, for work on a device."""
     name, parsed = str(reference), parse_reference(reference)
     if parsed.kind == "file":
         raise ModelError(
@@ -125,10 +118,7 @@ def train_tokenizer(paragraphs: list[str], vocabulary_size: int) -> PreTrainedTo
 def new_model(
     config_path: Path, tokenizer: PreTrainedTokenizerFast, device: str = "cpu"
 ) -> PreTrainedModel:
-    """Random weights for a Hugging Face config; V and the special ids are the tokenizer's.
-
-    The longest text of the model becomes that of the tokenizer.
-    """
+    """Random weights for a Hugging Face config; V and the special ids are the tokenizer's."""
     content = from_json(dict[str, Any], config_path.read_bytes(), str(config_path))
     model_type = content.pop("model_type", None)
     if model_type is None:
@@ -154,10 +144,9 @@ def new_model(
 
 
 def write_tokenizer(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    """`tokenizer.json` without blanks and a configuration of what matters.
+    """`tokenizer.json` without blanks, and its configuration for the plain class.
 
-    The class is the plain one: those of a family build the normalizer and the splitting into words
-    anew from their own arguments, whatever `tokenizer.json` says.
+    The class of a family would build the normalizer and the splitting anew from own arguments.
     """
     content = json.loads(tokenizer.backend_tokenizer.to_str())
     content["truncation"] = content["padding"] = None
@@ -231,11 +220,7 @@ def choose_tokens(
 def trim(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, ids: np.ndarray, size: int
 ) -> PreTrainedTokenizerFast:
-    """Trim a model, in place, to the `size` tokens that a text of `ids` needs; its new tokenizer.
-
-    Raises:
-        OptionError: if the tokenizer is not WordPiece, or the size is impossible.
-    """
+    """Trim a model, in place, to `size` tokens that a text of `ids` needs; its new tokenizer."""
     content = json.loads(tokenizer.backend_tokenizer.to_str())
     if content["model"]["type"] != "WordPiece":
         raise OptionError(

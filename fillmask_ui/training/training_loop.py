@@ -1,10 +1,7 @@
 """The training loop: a generator of log rows; the caller decides what to show and when to stop.
 
-Everything random follows from (seed, step) or (seed, epoch); with the weights, the optimizer's
-state and the clock in a checkpoint, a resumed run equals the uninterrupted one.
-
-Muon (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/) orthogonalises the update of
-the hidden layers' matrices; embeddings, biases and norms stay with AdamW.
+Everything random follows from (seed, step) or (seed, epoch), so that a run resumed from a
+checkpoint equals the uninterrupted one.
 """
 
 from __future__ import annotations
@@ -43,7 +40,11 @@ def rate_factor(progress: float, warmup: float) -> float:
 
 
 def make_optimizers(model: PreTrainedModel, recipe: TrainingRecipe) -> list[torch.optim.Optimizer]:
-    """AdamW, or Muon for the matrices and AdamW for the rest; only matrices decay."""
+    """AdamW, or Muon for the matrices and AdamW for the rest; only matrices decay.
+
+    Source:
+        Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/
+    """
     rate, output = recipe.learning_rate, model.get_output_embeddings()
     embeddings = {
         id(parameter)
@@ -217,8 +218,7 @@ class Trainer:
     ) -> Iterator[LogRow]:
         """Train to the end of the recipe, a row every `log_every` steps and at the end.
 
-        The state is saved in `checkpoint` from time to time and at the end. `stop` is asked after
-        each step; if it is true, that step is saved and the last.
+        The checkpoint is saved from time to time, at the end, and after a step that `stop` ends.
         """
         recipe, state = self.recipe, self.state
         losses: list[float] = []

@@ -129,10 +129,9 @@ class TrainingRun:
     def rows(
         self, log_every: int = 10, stop: Callable[[], bool] = lambda: False
     ) -> Iterator[LogRow]:
-        """Train; each row is logged before it is yielded; the model is saved at the end.
+        """Train as `Trainer.run`, each row logged before it is yielded; save the model at the end.
 
-        The arguments are those of `Trainer.run`; a run that is stopped leaves a checkpoint and no
-        model. Averaging with the start changes the saved model, never the checkpoint.
+        Averaging with the start changes the saved model, never the checkpoint.
         """
         trainer = self.trainer
         if self.log.exists():
@@ -165,10 +164,7 @@ def copy_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 
 def blend_with_start(trainer: Trainer, start: dict[str, torch.Tensor]) -> dict[float, Validation]:
-    """Average the trained weights with the initial ones; the best average stays in the model.
-
-    Returns:
-        Share of the trained weights to its validation, the best first.
+    """Shares of the trained weights with their validation; the first, the best, stays loaded.
 
     Source:
         Wortsman et al. 2022, "Robust fine-tuning of zero-shot models", arXiv:2109.01903.
@@ -193,13 +189,7 @@ def blend_with_start(trainer: Trainer, start: dict[str, torch.Tensor]) -> dict[f
 
 
 def prepare(request: RunRequest, recipe: TrainingRecipe) -> TrainingRun:
-    """Read the text, load or make the model, resume from a checkpoint in the folder.
-
-    Nothing is written if this fails.
-
-    Raises:
-        FillmaskError: for texts, models, options or checkpoints that cannot be used.
-    """
+    """Read the text, load or make the model, resume from a checkpoint; write nothing before."""
     output = request.output
     if recipe.blend and request.init is None:
         raise OptionError("averaging with the start (--blend) needs weights to start from: --init")
