@@ -39,7 +39,7 @@ class ContenderProcess:
             raise
 
     def ask(self, task: str, **arguments: Any) -> Any:
-        """What a method of the contender, or `peak_bytes`, returns; errors are `FillmaskError`s."""
+        """What a method of the contender (or `peak_bytes`) returns, or a `FillmaskError` raised."""
         try:
             self._connection.send((task, arguments))
             answer = self._connection.recv()

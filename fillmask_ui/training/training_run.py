@@ -164,7 +164,9 @@ def copy_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 
 def blend_with_start(trainer: Trainer, start: dict[str, torch.Tensor]) -> dict[float, Validation]:
-    """Shares of the trained weights with their validation; the first, the best, stays loaded.
+    """Average the trained weights with the initial ones, and keep the best average in the model.
+
+    Returns the validation of each share of the trained weights, the best first.
 
     Source:
         Wortsman et al. 2022, "Robust fine-tuning of zero-shot models", arXiv:2109.01903.
@@ -189,7 +191,7 @@ def blend_with_start(trainer: Trainer, start: dict[str, torch.Tensor]) -> dict[f
 
 
 def prepare(request: RunRequest, recipe: TrainingRecipe) -> TrainingRun:
-    """Read the text, load or make the model, resume from a checkpoint; write nothing before."""
+    """Read the text, load or make the model, resume; nothing is written if that fails."""
     output = request.output
     if recipe.blend and request.init is None:
         raise OptionError("averaging with the start (--blend) needs weights to start from: --init")
