@@ -33,7 +33,6 @@ else:
     import tomli as tomllib
 
 Value = TypeVar("Value")
-_MOST_BYTES = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -146,8 +145,8 @@ class _SweepFile:
 
 def read_sweep(path: Path) -> Sweep:
     """The sweep of a file; a `FillmaskError` for what is wrong with it, with its place."""
-    with opening("a sweep, in TOML", path), path.open("rb") as file:
-        values = tomllib.loads(file.read(_MOST_BYTES).decode("utf-8-sig"))
+    with opening("a sweep, in TOML", path):
+        values = tomllib.loads(path.read_text("utf-8-sig"))
     return sweep_of(values, path.stem, str(path))
 
 

@@ -74,30 +74,24 @@ def assert_same(run: Run, other: Run) -> None:
 
 
 def processes(name: str, of: int | None = None) -> list[int]:
-    """Ids of processes whose command has a name in it, those below one process if it is given."""
-    found = []
-    listed = subprocess.run(
-        ["ps", "-eo", "stat,pid,ppid,args"], capture_output=True, text=True
-    ).stdout
-    parents, commands = {}, {}
-    for line in listed.splitlines()[1:]:
-        state, pid, parent, command = line.split(None, 3)
-        if state.startswith("Z"):  # has ended, but whoever should ask does not
-            continue
-        parents[int(pid)], commands[int(pid)] = int(parent), command
-    for pid, command in commands.items():
-        above, chain = pid, set()
-        while above in parents and above not in chain:
-            chain.add(above)
-            above = parents[above]
-        if name in command and (of is None or of in chain):
-            found.append(pid)
-    return found
+    """Ids of live processes whose command has a name in it; of one process and those below it."""
+    command = ["ps", "-eo", "stat,pid,ppid,args"]
+    listed = subprocess.run(command, capture_output=True, text=True).stdout
+    rows = [line.split(None, 3) for line in listed.splitlines()[1:]]
+    alive = {int(pid): (int(above), args) for state, pid, above, args in rows if state[0] != "Z"}
+
+    def chain(pid: int) -> Iterator[int]:
+        while pid in alive:
+            yield pid
+            pid = alive[pid][0]
+
+    named = [pid for pid, (_, args) in alive.items() if name in args]
+    return [pid for pid in named if of in (None, *chain(pid))]
 
 
-def workers_of(driver: int | None = None) -> list[int]:
-    """Processes that hold a model, of this process or another."""
-    return processes("ray::MapWorker", os.getpid() if driver is None else driver)
+def workers_of_this_process() -> list[int]:
+    """Processes that hold a model."""
+    return processes("ray::MapWorker", os.getpid())
 
 
 def kill(pid: int) -> None:

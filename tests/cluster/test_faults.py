@@ -18,7 +18,7 @@ from cluster.conftest import (
     measured,
     processes,
     wait_for,
-    workers_of,
+    workers_of_this_process,
     write_texts,
 )
 
@@ -44,7 +44,7 @@ def test_five_workers_killed_at_random(engine, store, plan):
     def kill_some():
         chance = random.Random(7)
         while len(killed) < 5 and not stop.wait(chance.uniform(0.5, 2.0)):
-            if alive := [pid for pid in workers_of() if pid not in killed]:
+            if alive := [pid for pid in workers_of_this_process() if pid not in killed]:
                 killed.append(chance.choice(alive))
                 kill(killed[-1])
 

@@ -243,10 +243,7 @@ def test_ctrl_c_keeps_the_step_and_the_same_command_goes_on(
     assert resumed.trainer.state.step == 11
     assert [row.step for row in resumed.rows()] == [13]
     assert [row.step for row in read_log(tmp_path / "log.jsonl")] == [10, 11, 13]
-
-
-@pytest.mark.usefixtures("usual_interruption")
-def test_a_second_ctrl_c_interrupts_at_once():
+    # A second Ctrl-C interrupts at once.
     with train_command.interruption() as stop:
         assert not stop()
         signal.raise_signal(signal.SIGINT)
