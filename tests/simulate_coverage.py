@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fillmask_ui.evaluation.running_summary import few_texts_carry
+from fillmask_ui.evaluation.running_summary import few_texts_note
 from fillmask_ui.intervals import Interval, effective_number, interval_of_scores
 
 SHORTEST, MEAN_NATS, WORSE = 8.0, 2.1, 1.04
@@ -154,7 +154,7 @@ class Coverage:
 def coverage(law: Law, count: int, repetitions: int, seed: int = 1) -> Coverage:
     """Of texts drawn from a law, the embedded ones among them."""
     texts = law.draw(np.random.default_rng(seed), repetitions, count)
-    noted = np.array([few_texts_carry(count, effective_number(n)) for n in texts.tokens])
+    noted = np.array([bool(few_texts_note(count, effective_number(n))) for n in texts.tokens])
     gap = texts.model - texts.baseline
     hits, plain, widths = [], [], []
     for x, n, truth in (

@@ -13,52 +13,13 @@ import numpy as np
 from fillmask_ui.records import Encoding, ModelSignature, Span
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-WORDS = (
-    *[
-        "the",
-        "a",
-        "cat",
-        "dog",
-        "sat",
-        "ran",
-        "on",
-        "under",
-        "mat",
-        "river",
-        "house",
-        "and",
-        "in",
-        "of",
-        "to",
-        "was",
-        "it",
-        "red",
-        "blue",
-        "old",
-    ],
-    *[
-        "walk",
-        "talk",
-        "jump",
-        "play",
-        "quick",
-        "slow",
-        "kind",
-        "happi",
-        "sad",
-        "un",
-        "re",
-        "warm",
-        "cold",
-        "light",
-        "dark",
-        "stone",
-    ],
-)
-ENDINGS = tuple(
-    "##" + ending
-    for ending in ["s", "ed", "ing", "ly", "ness", "er", "est", "y", "able", "ful", "less", "d"]
-)
+_WORDS = """
+    the a cat dog sat ran on under mat river house and in of to was it red blue old
+    walk talk jump play quick slow kind happi sad un re warm cold light dark stone
+"""
+WORDS = tuple(_WORDS.split())
+_ENDINGS = "s ed ing ly ness er est y able ful less d"
+ENDINGS = tuple("##" + ending for ending in _ENDINGS.split())
 PUNCTUATION = (".", ",", "'", "!")
 TOKENS = (*SPECIAL, *WORDS, *PUNCTUATION, *ENDINGS)
 
@@ -80,19 +41,16 @@ class TableVocabulary:
         self.size = len(self.tokens)
 
     def encode(self, text):
-        ids, spans, word_ids, special = [self.cls_id], [Span(0, 0)], [None], [True]
+        ids, spans, word_ids = [self.cls_id], [Span(0, 0)], [None]
         for word, match in enumerate(re.finditer(r"\[MASK\]|\w+|[^\w\s]", text)):
             for token_id, start, end in self._pieces(match.group()):
                 ids.append(token_id)
                 spans.append(Span(match.start() + start, match.start() + end))
                 word_ids.append(None if token_id == self.mask_id else word)
-                special.append(False)
-        ids.append(self.sep_id)
-        spans.append(Span(0, 0))
-        word_ids.append(None)
-        special.append(True)
+        special = (True, *[False] * (len(ids) - 1), True)
+        ids, spans, word_ids = (*ids, self.sep_id), (*spans, Span(0, 0)), (*word_ids, None)
         tokens = tuple(self.tokens[index] for index in ids)
-        return Encoding(text, tuple(ids), tokens, tuple(spans), tuple(word_ids), tuple(special))
+        return Encoding(text, ids, tokens, spans, word_ids, special)
 
     def _pieces(self, word):
         if word in self.ids:

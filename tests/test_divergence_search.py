@@ -45,10 +45,9 @@ def check_sides(pair, found):
 def test_every_number_is_that_of_either_model_alone():
     """Of models that a batch changes."""
     pair = [load_model(name) for name in ("embedded", "embedded:int8")]
-    said = "The dog barked all night and nobody slept. {} left early because of the rain."
-    texts = [Example(number, said.format(who)) for number, who in enumerate(("He", "Anna"))]
-    best = last(*pair, texts, most=5).best
-    assert len(best) > 2
+    text = "The dog barked all night and nobody slept. He left early because of the rain."
+    best = last(*pair, [Example(0, text)], most=5).best
+    assert best
     for found in best:
         start, end, text = found.start, found.end, found.sentence.text
         assert text[start:end] == found.word
@@ -70,6 +69,9 @@ def test_a_sentence_stands_for_the_word_that_changes_most(second):
         p, q = (own[: FIRST.vocabulary.size] for own in distributions((FIRST, second), masked))
         orders.append((p.argmax() != q.argmax(), entropy(p, q), word))
     looked = look(FIRST, second, Sentence(0, 0, text), words=50)
+    few = [look(FIRST, SECOND, Sentence(0, 0, text), words=3, seed=seed) for seed in range(8)]
+    assert few[3] == look(FIRST, SECOND, Sentence(0, 0, text), words=3, seed=3)
+    assert len({own.found.start for own in few}) > 1
     assert looked.words == len(words)
     assert (looked.found.flipped, looked.found.word) == (max(orders)[0], max(orders)[2])
     assert looked.found.kl_nats == pytest.approx(max(orders)[1])
@@ -85,25 +87,9 @@ def test_the_most_changed_come_first_and_the_best_so_far_after_each_sentence():
         assert (search.parted, search.flipped) == (len(so_far), sum(own.flipped for own in so_far))
     assert 0 < search.flipped < search.parted
     assert search.words == sum(own.latest.words for own in searches)
+    same = last(OTHER, TableModel(seed=5, vocabulary=letter_vocabulary()), TEXTS)
+    assert (same.parted, same.flipped, same.best) == (0, 0, ())
     assert json.loads(json.dumps(search.to_dict()))["best"][0]["masked"] == search.best[0].masked
-
-
-def test_words_depend_on_the_seed_and_the_sentence_alone():
-    text = Sentence(7, 1, "the old cat walked on the red mat and ran to the river .")
-    first, again = (
-        [look(FIRST, SECOND, text, words=3, seed=seed).found for seed in range(8)] for _ in "12"
-    )
-    assert first == again
-    assert len({own.start for own in first}) > 1
-
-
-@pytest.mark.parametrize("model", [FIRST, OTHER])
-def test_the_same_model_twice_never_differs(model):
-    search = last(
-        model, TableModel(int(model is OTHER) * 2 + 3, vocabulary=model.vocabulary), TEXTS
-    )
-    assert search.looked > 10
-    assert (search.parted, search.flipped, search.best) == (0, 0, ())
 
 
 def test_of_different_tokenizers_whole_words_are_compared():

@@ -29,6 +29,8 @@ def test_candidates_are_the_softmax_over_the_whole_vocabulary():
     )
     assert found.entropy_nats == pytest.approx(-(expected * np.log(expected)).sum())
     assert found.perplexity == pytest.approx(math.exp(found.entropy_nats))
+    table = filling.fill(MODEL, "<script>alert(1)</script> [MASK]")._repr_html_()
+    assert "<script>" not in table and "&lt;script&gt;" in table
 
 
 @pytest.mark.parametrize("mask", ["<mask>", "[mask]", "___", "______"])
@@ -109,10 +111,6 @@ def test_joint_fillings_equal_exhaustive_enumeration():
         assert joint.log_probability_nats == pytest.approx(-sum(p.nll_nats for p in joint.parts))
 
 
-def ids_of(encoding, tokens):
-    return {p: WORDS.ids[t] for p, t in zip(mask_positions(encoding, WORDS), tokens, strict=True)}
-
-
 @pytest.mark.parametrize(
     ("text", "tokens", "expected"),
     [
@@ -127,7 +125,8 @@ def ids_of(encoding, tokens):
 )
 def test_filled_text_keeps_all_else_and_is_what_the_model_reads(text, tokens, expected):
     encoding = WORDS.encode(text)
-    filled = ids_of(encoding, tokens)
+    masks = zip(mask_positions(encoding, WORDS), tokens, strict=True)
+    filled = {position: WORDS.ids[token] for position, token in masks}
     assert filled_text(encoding, WORDS, filled) == expected
     wanted = [filled.get(place, token) for place, token in enumerate(encoding.ids)]
     assert list(WORDS.encode(expected).ids) == wanted
@@ -146,11 +145,6 @@ def test_more_work_than_allowed_is_refused_before_the_model_runs():
     for mask, scored in enumerate(allowed):
         alone = [filling.score_candidate_at(model, text, word, mask) for word in words]
         assert alone == [*scored]
-
-
-def test_notebook_table_escapes_what_the_user_typed():
-    found = filling.fill(MODEL, "<script>alert(1)</script> [MASK]")._repr_html_()
-    assert "<script>" not in found and "&lt;script&gt;" in found
 
 
 @pytest.mark.parametrize(
@@ -183,19 +177,13 @@ def test_options_out_of_range(options, message):
         filling.fill(MODEL, "the [MASK]", **options)
 
 
-def test_words_that_are_missing_or_too_long():
+def test_words_that_are_missing_or_too_long_and_nan():
     with pytest.raises(OptionError, match="no candidate words"):
         filling.score_candidates(MODEL, "the [MASK]", [])
     with pytest.raises(TextError, match="'walking' the text has 65 tokens"):
         filling.fill(MODEL, "the " * 61 + "[MASK]", candidates=["walking"])
-
-
-def test_nan_is_said_and_not_shown_as_zero():
     model = TableModel(seed=3)
     model.own[WORDS.mask_id, 5] = np.nan
-    for ask in (
-        lambda: filling.fill(model, "the [MASK]"),
-        lambda: filling.surprisal(model, "a cat"),
-    ):
+    for ask, text in ((filling.fill, "the [MASK]"), (filling.surprisal, "a cat")):
         with pytest.raises(ModelOutputError, match="NaN"):
-            ask()
+            ask(model, text)

@@ -37,14 +37,6 @@ def test_every_other_word_by_hand(mask, position):
         assert own.probability == pytest.approx(expected, rel=1e-9)
 
 
-def test_words_that_the_model_does_not_see_change_nothing():
-    """The table model sees the neighbours alone."""
-    found = filling.occlude(MODEL, "the old cat sat on the [MASK] mat")
-    assert {own.word.text for own in found.words if own.kl_nats > 1e-9} == {"the", "mat"}
-    assert found.words[0].kl_nats == 0
-    assert filling.occlude(MODEL, "[MASK]").words == ()
-
-
 def test_the_true_word_is_followed_where_it_is_one_token():
     found = filling.occlude(MODEL, TEXT, word="dog")
     assert (found.target.word, found.is_true) == ("dog", True)
@@ -65,6 +57,10 @@ def test_windows():
     assert [own for window in windows for own in window.words] == [*whole.words]
     (last,) = filling.occlusion_windows(model, TEXT, start=6)
     assert last.words == whole.words[6:]
+    assert filling.occlude(MODEL, "[MASK]").words == ()
+    for mask in (-1, 2):
+        with pytest.raises(OptionError, match=f"mask {mask} was asked for and the text has 2"):
+            filling.occlude(MODEL, TEXT, mask)
 
 
 def test_impossible_tokens_add_nothing():
@@ -75,9 +71,3 @@ def test_impossible_tokens_add_nothing():
     # And where only the other word makes it impossible, no number can hold the distance.
     model.left[WORDS.mask_id, WORDS.ids["dog"]] = -np.inf
     assert filling.occlude(model, "the [MASK] ran").words[0].kl_nats == math.inf
-
-
-@pytest.mark.parametrize("mask", [-1, 2])
-def test_a_mask_that_does_not_exist(mask):
-    with pytest.raises(OptionError, match=f"mask {mask} was asked for and the text has 2"):
-        filling.occlude(MODEL, TEXT, mask)

@@ -73,36 +73,25 @@ def test_top_k_and_ranks_agree_with_a_stable_sort(size, k, seed, distinct):
         np.testing.assert_array_equal(scoring.ranks(log_probs, expected[:, column]), column + 1)
 
 
-@pytest.mark.parametrize(
-    ("probability", "nats"),
-    [(0.7, 0.357), (0.3, 1.204), (0.01, 4.605)],  # course notes on the masked-LM loss
-)
-def test_values_of_the_lesson(probability, nats):
-    logits = np.log(np.array([[probability, 1 - probability]]))
-    assert scoring.nll_nats(logits, np.array([0]))[0] == pytest.approx(nats, abs=5e-4)
-
-
-def test_all_of_the_vocabulary_sums_to_one():
+def test_values_by_hand_and_sums():
+    """Losses of the course's notes on the masked-LM loss; all of a vocabulary sums to one."""
+    for probability, nats in ((0.7, 0.357), (0.3, 1.204), (0.01, 4.605)):
+        logits = np.log(np.array([[probability, 1 - probability]]))
+        assert scoring.nll_nats(logits, np.array([0]))[0] == pytest.approx(nats, abs=5e-4)
     logits = np.random.default_rng(0).normal(size=(2, 50_000)).astype(np.float32) * 5
     top = scoring.top_k(scoring.exponentials(logits).log_probabilities, None)
     assert top.token_ids.shape == (2, 50_000)
     np.testing.assert_allclose(np.exp(-top.nll_nats).sum(axis=1), 1.0, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("broken", "said"),
-    [
+def test_broken_logits_and_arguments_that_do_not_fit():
+    for broken, said in (
         ([[0.0, 0.0], [0.0, np.nan], [0.0, 0.0]], "NaN at 1 of 3 hidden positions"),
         ([[0.0, 0.0], [0.0, np.inf], [0.0, 0.0]], "infinite logits at 1 of 3"),
         ([[-np.inf, -np.inf]], "infinite logits at 1 of 1"),
-    ],
-)
-def test_broken_logits_are_said(broken, said):
-    with pytest.raises(ModelOutputError, match=said):
-        scoring.exponentials(np.array(broken, np.float32))
-
-
-def test_arguments_that_do_not_fit():
+    ):
+        with pytest.raises(ModelOutputError, match=said):
+            scoring.exponentials(np.array(broken, np.float32))
     with pytest.raises(OptionError, match="it was 0"):
         scoring.top_k(np.log([[0.5, 0.5]]), 0)
     with pytest.raises(ValueError, match=r"\[2\] do not fit logits \[1, 4\]"):

@@ -1,14 +1,13 @@
 """Two distributions at one mask, side by side: of two models, two sentences, a class and a model.
 
-Definition. Of the words that either side, A or B, lists, and of those asked about, both
-probabilities and ranks stand in one list, normalised over the whole vocabulary.
+Definition. The words that either side, A or B, lists, and those asked about, stand in one list with
+both probabilities and ranks, normalised over the whole vocabulary.
 
-- Of one tokenizer (equal tokens for equal ids, equal ids for the text) a word is a token, and the
-  distributions are compared as wholes, over the V tokens of both: KL(A || B) and Jensen-Shannon.
-- Of two tokenizers masks are matched by their number from the left, and a word that one model lists
-  is tokenized and scored under the other as `score_candidates` does. A token that is no word by
-  itself (an ending, `##ing`) has no such score. There is no divergence between distributions over
-  different tokens.
+- With one tokenizer a word is a token, and the distributions are compared over the V tokens of
+  both: KL(A || B) and Jensen-Shannon.
+- With two tokenizers masks are matched by their number from the left, and a word that one model
+  lists is scored under the other as `score_candidates` does. A token that is no word by itself (an
+  ending, `##ing`) has no such score, and there is no divergence.
 
 Source:
     KL(full precision || quantized) as the measure of what a quantization changes: Dutta et al.
@@ -47,24 +46,23 @@ BY_WORD = (
 )
 
 Ids = tuple[int, ...]
-# The same word as tokens of A and as tokens of B; None where one has no tokens for it.
+# A word as tokens of A and of B; None if it cannot be spelled.
 Pair = tuple[Ids | None, Ids | None]
 
 
 @dataclass(frozen=True)
 class Said:
-    """What one side says of a word; None where it cannot spell the word there."""
+    """What one side says of a word; None if it cannot spell it there."""
 
-    token: str | None = None  # of the vocabulary where the word is one token there
-    token_id: int | None = None  # the same
+    token: str | None = None  # vocabulary string of a word of one token
+    token_id: int | None = None  # of the same
     probability: float | None = None
     nll_nats: float | None = None
-    rank: int | None = None  # among all V tokens, 1 for the best; None for several tokens
+    rank: int | None = None  # among all V tokens; None for several tokens
     listed: bool = False  # whether it is in the top k
 
     @classmethod
     def of(cls, own: Distribution, ids: Ids | None) -> "Said":
-        """What a model says of a word, given as tokens."""
         if ids is None:
             return cls()
         found = own.score(ids)
@@ -95,7 +93,6 @@ class ContrastedWord:
 
     @classmethod
     def of(cls, word: str, one: Said, two: Said, *, asked: bool = False) -> "ContrastedWord":
-        """The word with what either side says."""
         others = {f"other_{name}": value for name, value in vars(two).items()}
         return cls(word=word, asked=asked, **vars(one), **others)
 
@@ -105,21 +102,21 @@ class ContrastedWord:
 
     @property
     def difference(self) -> float | None:
-        """P of B less P of A."""
+        """P(B) - P(A)."""
         if self.probability is None or self.other_probability is None:
             return None
         return self.other_probability - self.probability
 
     @property
     def log_ratio_nats(self) -> float | None:
-        """Ln of P of A by P of B; NaN where both are 0."""
+        """ln(P(A) / P(B)); NaN if both are 0."""
         if self.nll_nats is None or self.other_nll_nats is None:
             return None
         return self.other_nll_nats - self.nll_nats
 
     @property
     def rank_change(self) -> int | None:
-        """Places that B puts it above where A does; negative below."""
+        """How many places higher B ranks it."""
         if self.rank is None or self.other_rank is None:
             return None
         return self.rank - self.other_rank
@@ -152,10 +149,7 @@ def contrast(
     alike: bool = True,
     size: Callable[[ContrastedWord], float] = _larger,
 ) -> Contrast:
-    """Two distributions side by side: A's and B's, at some words, the larger in `size` first.
-
-    They have divergences where they are `alike`, of one tokenizer.
-    """
+    """Two distributions at some words, the largest `size` first; `alike` if of one tokenizer."""
     rows = [
         ContrastedWord.of(name, Said.of(one, pair[0]), Said.of(two, pair[1]), asked=pair in asked)
         for pair, name in words.items()
@@ -189,9 +183,9 @@ def pair_masks(
 ) -> Contrast:
     """The same words at a mask of two sentences, the largest difference of probability first.
 
-    The words are the `top_k` best tokens of each, 1 to 100, and more `words` of any number of
-    sub-tokens. `masks` says which mask of each, from the left, from 0; `most_work` is as for
-    `fill`, for each sentence, and so are the errors.
+    They are the `top_k` (1 to 100) best tokens of each and `words` of any number of sub-tokens.
+    `masks` counts the masks of each from 0; `most_work`, for each sentence, and errors as of
+    `fill`.
 
     >>> from fillmask_ui import load_model
     >>> said = "The {} said that [MASK] was tired.".format
@@ -219,11 +213,11 @@ class ComparedJoint:
     """All masks of a text filled together, under both models."""
 
     text: str
-    token_ids: tuple[int, ...] | None  # of A; None where A has no such tokens
-    nll_nats: float | None  # -ln of the joint probability; None where it needs other tokens
+    token_ids: tuple[int, ...] | None  # of A, if it has these tokens
+    nll_nats: float | None  # -ln of the joint probability; None without these tokens
     other_nll_nats: float | None
-    listed: bool  # whether A lists it
-    other_listed: bool  # whether B lists it
+    listed: bool  # by A
+    other_listed: bool  # by B
 
 
 @dataclass(frozen=True)
@@ -238,10 +232,7 @@ class Comparison:
     notes: tuple[str, ...] = ()  # what a reader should know
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values: those of A's filling, each mask with a `compare`.
-
-        Joint fillings of either model, where there are any, are in `joint_compare`.
-        """
+        """JSON-ready values: A's filling, with a `compare` for each mask, and `joint_compare`."""
         shared = {
             "model": self.second.signature.name,
             "signature": str(self.second.signature),
@@ -256,7 +247,7 @@ class Comparison:
         return values
 
     def to_json(self, indent: int | None = None) -> str:
-        """`to_dict` as JSON; what is infinite (the loss of an impossible token) becomes null."""
+        """`to_dict` as JSON; infinite losses become null."""
         values = finite(self.to_dict())
         return json.dumps(values, ensure_ascii=False, allow_nan=False, indent=indent)
 
@@ -273,11 +264,11 @@ def compare(
 ) -> Comparison:
     """What two models put at each mask of a text, side by side.
 
-    The arguments are those of `fill`, and each model sees its own mask token. `most_work` limits
-    both models together, also for listed words that are several tokens of the other model.
+    Arguments as of `fill`; each model sees its own mask token. `most_work` bounds both models
+    together, including listed words that are several tokens of the other model.
 
     Raises:
-        FillmaskError: as of `fill`; the message names the model that cannot take the text.
+        FillmaskError: as of `fill`; the message names the model.
 
     >>> from fillmask_ui import load_model
     >>> model = load_model("embedded")
@@ -321,7 +312,7 @@ def compare(
 
 @contextmanager
 def _named(model: MaskedLM) -> Iterator[None]:
-    """What goes wrong with a model says which."""
+    """Errors name the model."""
     try:
         yield
     except FillmaskError as error:
@@ -332,7 +323,7 @@ def _named(model: MaskedLM) -> Iterator[None]:
 def _prompts(
     models: tuple[MaskedLM, MaskedLM], text: str, candidates: Sequence[str], most_work: int | None
 ) -> list[Prompt]:
-    """The text as each model sees it; a mask in the spelling of either is one for both."""
+    """The text as each model reads it; a mask as either spells it is one for both."""
     own, other = (model.vocabulary.mask_token for model in models)
     text = normalise_masks(normalise_masks(text, other).replace(other, own), own)
     prompts = []
@@ -349,7 +340,6 @@ def _distributions(prompt: Prompt, top_k: int | None) -> Iterator[Distribution]:
 
 
 def _asked(one: Distribution, two: Distribution) -> dict[Pair, str]:
-    """The words asked about, with their names."""
     scored = zip(one.mask.scored, two.mask.scored, strict=True)
     return {(own.ids, other.ids): own.word for own, other in scored}
 
@@ -357,7 +347,7 @@ def _asked(one: Distribution, two: Distribution) -> dict[Pair, str]:
 def _listed(
     both: tuple[Distribution, Distribution], prompts: Sequence[Prompt], mask: int, alike: bool
 ) -> dict[Pair, str]:
-    """What either model lists at a mask, with its name."""
+    """The words that either model lists at a mask, with their names."""
     words: dict[Pair, str] = {}
     for side, distribution in enumerate(both):
         for own in distribution.mask.candidates:
@@ -368,7 +358,7 @@ def _listed(
 
 
 def _under(prompts: Sequence[Prompt], side: int, mask: int, token_id: int) -> Ids | None:
-    """Tokens of the other model for a token of one `side` that is a word by itself; else None."""
+    """The other model's tokens for a token of one `side`; None if it is no word by itself."""
     vocabulary = prompts[side].model.vocabulary
     word = vocabulary.word(token_id)
     own, other = (_tokens(prompts[number], mask, word) for number in (side, 1 - side))
@@ -376,7 +366,7 @@ def _under(prompts: Sequence[Prompt], side: int, mask: int, token_id: int) -> Id
 
 
 def _tokens(prompt: Prompt, mask: int, word: str) -> Ids | None:
-    """Tokens of a word where a mask stands; None where it cannot be spelled there."""
+    """Tokens of a word at a mask; None if it cannot be spelled there."""
     position = prompt.positions[mask]
     try:
         return split_into_tokens(prompt.model, prompt.encoding, position, [word])[0].ids
@@ -387,7 +377,7 @@ def _tokens(prompt: Prompt, mask: int, word: str) -> Ids | None:
 def _compared_joint(
     prompts: Sequence[Prompt], fillings: Sequence[Filling], alike: bool
 ) -> tuple[ComparedJoint, ...]:
-    """Joint fillings that either lists; those of words that are single tokens of both have two."""
+    """Joint fillings that either lists, under both if their words are single tokens of both."""
     texts: dict[Pair, str] = {}
     known: tuple[dict[Ids, float], dict[Ids, float]] = {}, {}
     for side, filling in enumerate(fillings):

@@ -1,19 +1,18 @@
 """The sentences of some texts on which two models differ most.
 
 Definition. In each sentence up to `words` words, drawn with a seed, are hidden one at a time, each
-as a whole behind one mask. At the mask A says P and B says Q, both over the whole vocabulary. A
-sentence stands for the one word at which the two differ most: first come words where the most
-probable word flipped, then the larger KL(P || Q); where the tokenizers differ there is no
-divergence, and the difference of the losses of the hidden word counts. Sentences are put in the
-same order. A sentence with masks of its own is compared there, and its hidden words are not known.
+as a whole behind one mask. There A says P and B says Q, over the whole vocabulary. A sentence
+stands for the word at which the two differ most: first come words whose most probable candidate
+flipped, then the larger KL(P || Q), or with different tokenizers the larger difference of the
+losses of the hidden word. Sentences have the same order. A sentence with masks of its own is
+compared there, and its hidden words are unknown.
 
-Batches find the word, since they are fast; its numbers are then those of `compare`. A model that
-is quantized dynamically rounds by the largest value of its batch, so a near tie may be decided
-either way, but no number that is given depends on it.
+Batches find the word, since they are fast; its numbers are then those of `compare`. A dynamically
+quantized model rounds by the largest value of its batch, so that a near tie may go either way.
 
-Rivals: to hide every word takes about three times as long (`words` may be as large as wanted);
-Jensen-Shannon is symmetric and bounded, hence nearly blind to a word that B rules out; the losses
-of the true word alone miss where both are wrong, each in its own way.
+Rivals: hiding every word takes about three times as long; Jensen-Shannon is bounded, hence nearly
+blind to a word that B rules out; the losses of the true word alone miss where both are wrong, each
+in its own way.
 
 Source:
     KL divergence from the full-precision model and "same top token" to tell quantizations apart:
@@ -42,9 +41,8 @@ from fillmask_ui.filling.words import log_probabilities_at, split_into_tokens, t
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Candidate, Example, finite
 
-# Words hidden in a sentence, and the least that one of a text has: fewer tell a model nothing.
-WORDS = 6
-LEAST_WORDS = 3
+WORDS = 6  # hidden in a sentence
+LEAST_WORDS = 3  # of a sentence: fewer tell a model nothing
 MASK = "[MASK]"
 
 Models = tuple[MaskedLM, MaskedLM]  # A and B
@@ -63,10 +61,10 @@ class Sentence:
 
 
 def sentences(example: Example) -> Iterator[Sentence]:
-    """The sentences of a text, from left to right; a wrong cut does no harm to what is measured.
+    """The sentences of a text, from left to right; a wrong cut does no harm.
 
-    They end at `.`, `!`, `?` or `…` with what closes a quotation, before blanks and anything but a
-    small letter; at `。`, `！`, `？`; and at the end of a line.
+    They end at `.`, `!`, `?` or `…` before blanks and anything but a small letter; at `。`, `！`,
+    `？`; and at the end of a line.
 
     >>> [own.text for own in sentences(Example(0, 'Mr. Ray said "No." It was 3 p.m. then! Why?'))]
     ['Mr. Ray said "No."', 'It was 3 p.m. then!', 'Why?']
@@ -86,7 +84,7 @@ def sentences(example: Example) -> Iterator[Sentence]:
 class Place:
     """A word of a sentence, or a mask of its own, that can be hidden from both models."""
 
-    word: str | None  # what was hidden; None for a mask of the sentence's own
+    word: str | None  # that was hidden; None for a mask of the sentence's own
     start: int  # first character of the word, or of the mask, in the sentence
     end: int  # one past its last
     masked: str  # the sentence with `[MASK]` there
@@ -98,17 +96,17 @@ class Divergence(Place):
     """The word of one sentence on which A and B differ most; A's number first."""
 
     sentence: Sentence
-    kl_nats: float | None  # KL(A || B); None where the tokenizers differ
+    kl_nats: float | None  # KL(A || B); None for different tokenizers
     js_nats: float | None  # Jensen-Shannon divergence; the same
     flipped: bool  # whether the first words differ
     first: Candidate  # the most probable token under A
     other_first: Candidate  # and under B
-    nll_nats: float | None  # -ln P(word) under A; None where the word is not known
+    nll_nats: float | None  # -ln P(word) under A, if known
     other_nll_nats: float | None  # under B
 
     @property
     def order(self) -> tuple[bool, float]:
-        """Whether the first word flipped, then the divergence or the difference of losses, nats."""
+        """Whether the first word flipped, then the divergence or difference of losses, in nats."""
         change = self.kl_nats
         if change is None and self.nll_nats is not None and self.other_nll_nats is not None:
             equal = self.nll_nats == self.other_nll_nats  # may both be infinite
@@ -116,7 +114,7 @@ class Divergence(Place):
         return self.flipped, change or 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values, with the text in place of the sentence's own record."""
+        """JSON-ready values, those of the sentence among them."""
         values = asdict(self)
         sentence = values.pop("sentence")
         return finite({**sentence, **values})
@@ -127,8 +125,8 @@ class Looked:
     """One sentence under both models."""
 
     sentence: Sentence
-    words: int  # that were hidden in it; 0 where it was left out
-    found: Divergence | None  # None where the models do not differ at any of them
+    words: int  # hidden in it
+    found: Divergence | None  # None if the models do not differ
     left_out: str = ""  # why nothing was hidden
 
 
@@ -137,15 +135,15 @@ class Search:
     """What is known after some sentences."""
 
     latest: Looked
-    looked: int  # sentences so far, without those left out
-    left_out: int  # sentences so far that were
+    looked: int  # sentences, without those left out
+    left_out: int  # sentences
     words: int  # hidden so far
     parted: int  # sentences on which the models differ at all
     flipped: int  # sentences with another first word where the models differ most
     best: tuple[Divergence, ...]  # most changed first
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values; the shape that `fillmask-ui differ --json` prints."""
+        """What `fillmask-ui differ --json` prints."""
         counts = ("looked", "left_out", "words", "parted", "flipped")
         return {
             **{name: getattr(self, name) for name in counts},
@@ -164,8 +162,7 @@ def divergent_sentences(
 ) -> Generator[Search]:
     """Search texts for the sentences on which two models differ most.
 
-    Of each sentence up to `words` words are hidden, one at a time, drawn by the seed, the id of the
-    text and the number of the sentence.
+    Words are drawn by the seed, the id of the text and the number of the sentence.
 
     Yields:
         After each sentence, with the `most` best so far; stop pulling to cancel.
@@ -215,20 +212,14 @@ def look(
     return Looked(sentence, len(places), found if found.order > (False, 0.0) else None)
 
 
-@dataclass(frozen=True)
-class _Hidden(Place):
-    """A place as both models read it."""
-
-    ids: tuple[tuple[int, ...], ...]  # of the masked sentence, for A and for B
-    positions: tuple[int, ...]  # of the mask among them
-
-
-def _places(models: Models, text: str, most: int, rng: np.random.Generator) -> list[_Hidden]:
-    """At most so many places of a sentence; a `TextError` where it is too long for a model."""
+def _places(models: Models, text: str, most: int, rng: np.random.Generator) -> list[Place]:
+    """At most so many places of a sentence; a `TextError` if it is too long."""
     own = [match.span() for match in re.finditer(re.escape(MASK), text)]
     if own:
-        masks = enumerate(own[:most])
-        return [_hidden(models, Place(None, *span, text, mask)) for mask, span in masks]
+        places = [Place(None, *span, text, mask) for mask, span in enumerate(own[:most])]
+        _readings(models[0], places[:1])
+        _readings(models[1], places[:1])
+        return places
     words = [
         word
         for word in text_words(encode_unmasked(models[0], text), models[0].vocabulary)
@@ -238,46 +229,48 @@ def _places(models: Models, text: str, most: int, rng: np.random.Generator) -> l
         return []
     places = []
     for word in (words[index] for index in sorted(rng.permutation(len(words))[:most].tolist())):
+        masked = text[: word.start] + MASK + text[word.end :]
+        place = Place(word.text, word.start, word.end, masked, 0)
         # A word that a vocabulary cannot spell has no loss there.
         with suppress(OptionError):
-            masked = text[: word.start] + MASK + text[word.end :]
-            places.append(_hidden(models, Place(word.text, word.start, word.end, masked, 0)))
+            _readings(models[0], [place])
+            _readings(models[1], [place])
+            places.append(place)
     return places
 
 
-def _hidden(models: Models, place: Place) -> _Hidden:
-    """An `OptionError` where a model cannot spell the word, a `TextError` for too long a text."""
+def _readings(model: MaskedLM, places: Sequence[Place]) -> tuple[list[tuple[int, ...]], list[int]]:
+    """Token ids of the masked sentences, and the positions of their masks.
+
+    An `OptionError` if the model cannot spell a word, a `TextError` for too long a text.
+    """
     ids, positions = [], []
-    for model in models:
+    for place in places:
         encoding = encode_masked(model, place.masked)
         position = mask_position(encoding, model.vocabulary, place.mask)
         split_into_tokens(model, encoding, position, [place.word] if place.word else [])
         ids.append(encoding.ids)
         positions.append(position)
-    return _Hidden(**vars(place), ids=tuple(ids), positions=tuple(positions))
+    return ids, positions
 
 
-def _most_changed(models: Models, places: Sequence[_Hidden]) -> _Hidden:
-    """The place at which two models of one tokenizer differ most, as far as batches tell."""
-    first, second = (
-        log_probabilities_at(
-            model, [own.ids[side] for own in places], [own.positions[side] for own in places]
-        )
-        for side, model in enumerate(models)
-    )  # [M, V]
+def _most_changed(models: Models, places: Sequence[Place]) -> Place:
+    """Where two models of one tokenizer differ most, as far as batches tell."""
+    # Each [M, V].
+    first, second = (log_probabilities_at(own, *_readings(own, places)) for own in models)
     flipped = first.argmax(axis=1) != second.argmax(axis=1)
     width = min(first.shape[1], second.shape[1])  # one may be padded
     kls = scoring.kl_nats(first[:, :width], second[:, :width])
     return max(zip(flipped.tolist(), kls.tolist(), places, strict=True), key=lambda own: own[:2])[2]
 
 
-def _divergence(models: Models, sentence: Sentence, place: _Hidden) -> Divergence:
+def _divergence(models: Models, sentence: Sentence, place: Place) -> Divergence:
     words = [] if place.word is None else [place.word]
     compared = compare(*models, place.masked, top_k=1, candidates=words, joint=0)
     mask = compared.masks[place.mask]
     first, second = (side.masks[place.mask] for side in (compared.first, compared.second))
     return Divergence(
-        *(place.word, place.start, place.end, place.masked, place.mask),
+        **vars(place),
         sentence=sentence,
         kl_nats=mask.kl_nats,
         js_nats=mask.js_nats,

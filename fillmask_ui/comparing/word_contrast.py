@@ -1,16 +1,15 @@
 """Two models on one sentence: the loss of every word under both.
 
-Definition. Each model is asked alone, as by `surprisal`, whose numbers these are to the last
-digit: each word hidden in turn, -ln P(word | the rest). The difference is A - B, so that it is
-positive where A is the more surprised of the two.
+Definition. Each model is asked alone, as by `surprisal`: each word is hidden in turn, and its loss
+is -ln P(word | the rest). The difference is A - B, positive where A is the more surprised.
 
-Different tokenizers. What is compared is then the shortest stretches of the text at whose ends both
-have the end of a word: `don` `'t` and `don` `'` `t` share `don` and `'t`. The loss of a stretch is
-the sum over its words, which were hidden one by one. A loss per token means nothing across
-tokenizers, so means are per word or character.
+With different tokenizers the shortest stretches of the text are compared at whose ends both have
+the end of a word: `don` `'t` and `don` `'` `t` share `don` and `'t`. The loss of a stretch is the
+sum over its words, which were hidden one by one. Means are per word or character: a loss per token
+means nothing across tokenizers.
 
 Rivals: KL(A || B) at the hidden word sees the whole distribution, but is no property of the text
-that stands there (`comparing.contrast` has it once a word is hidden).
+that stands there.
 
 Source:
     Per-character losses where tokenizers differ: Cotterell et al. 2018, arXiv:1806.03743.
@@ -39,8 +38,7 @@ DIFFERENT_CUTS = (
     "The two models cut this text into different tokens: it is compared word by word, a word that "
     "one of them cuts further counts as a whole, and there is no mean per token."
 )
-# Case, accents, apostrophes, numbers, other scripts, emoji, blanks: where tokenizers with one
-# vocabulary still differ.
+# Where tokenizers with one vocabulary still differ.
 _PROBES = (
     "The quick brown fox jumps over the lazy dog.",
     "Ça coûte 1,234.56 € — n'est-ce pas? Über naïve Ångström",
@@ -52,11 +50,10 @@ _PROBES = (
 
 def same_tokenizer(first: Vocabulary, second: Vocabulary) -> bool:
     """Equal strings for all ids, equal special tokens, and equal tokens for a few hard texts."""
-    # mypy holds no protocol for hashable.
-    return first is second or _same_tokens(first, second)  # type: ignore[arg-type]
+    return first is second or _same_tokens(first, second)  # type: ignore[arg-type] # hashable
 
 
-@lru_cache(maxsize=1)  # asked several times of one pair, and it compares every token
+@lru_cache(maxsize=1)  # it compares every token
 def _same_tokens(first: Any, second: Any) -> bool:
     names = ("size", "mask_id", "pad_id", "special_ids")
     return (
@@ -68,7 +65,7 @@ def _same_tokens(first: Any, second: Any) -> bool:
 
 @dataclass(frozen=True)
 class SharedStretch:
-    """Words of either tokenizer that together stand for the same characters."""
+    """Words of either tokenizer that stand for the same characters."""
 
     start: int  # its first character
     end: int  # one past its last
@@ -81,12 +78,12 @@ class Alignment:
     """The words of one text under two tokenizers."""
 
     text: str
-    alike: bool  # whether both read the very same tokens
-    stretches: tuple[SharedStretch, ...]  # from left to right; one per word where `alike`
+    alike: bool  # whether both read the same tokens
+    stretches: tuple[SharedStretch, ...]  # from left to right; one per word if `alike`
 
 
 def align_text(model_a: MaskedLM, model_b: MaskedLM, text: str) -> Alignment:
-    """The words of a text under two models' tokenizers; a `TextError` as of `compare_sentence`."""
+    """The words of a text under two models' tokenizers; errors as of `compare_sentence`."""
     first = encode_unmasked(model_a, text)
     try:
         second = encode_unmasked(model_b, text)
@@ -100,7 +97,7 @@ def align_text(model_a: MaskedLM, model_b: MaskedLM, text: str) -> Alignment:
 
 
 def align_words(first: Sequence[TextWord], second: Sequence[TextWord]) -> tuple[SharedStretch, ...]:
-    """The shortest stretches that both cut at their ends; a word that one lacks is left out.
+    """The shortest stretches that both cut at their ends, without words that one lacks.
 
     >>> don, mark, t = (TextWord("don't"[a:b], a, b, (n,)) for n, (a, b) in
     ...     enumerate([(0, 3), (3, 4), (4, 5)]))
@@ -138,30 +135,28 @@ class ComparedWord:
     end: int  # one past its last
     first: tuple[WordSurprisal, ...]  # by A; several where A cuts the word and B does not
     second: tuple[WordSurprisal, ...]  # by B
-    flipped: bool | None  # whether the best tokens differ; None where one side has several words
+    flipped: bool | None  # whether the best tokens differ; None if a side has several words
 
     @property
     def nll_nats(self) -> float:
-        """-ln P(word) under A."""
         return math.fsum(own.nll_nats for own in self.first)
 
     @property
     def other_nll_nats(self) -> float:
-        """-ln P(word) under B."""
         return math.fsum(own.nll_nats for own in self.second)
 
     @property
     def difference_nats(self) -> float:
-        """A - B; NaN where both find the word impossible."""
+        """A - B; NaN if both find the word impossible."""
         return self.nll_nats - self.other_nll_nats
 
     @property
     def unknown(self) -> bool:
-        """Whether either vocabulary cannot spell it; no sum counts it then."""
+        """Whether a vocabulary cannot spell it; sums leave it out."""
         return any(own.unknown for own in (*self.first, *self.second))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values; `other` are B's words."""
+        """JSON-ready values; `other` are B's words."""
         names = ("start", "end", "nll_nats", "other_nll_nats", "difference_nats", "flipped")
         return {
             "word": self.text,
@@ -172,37 +167,21 @@ class ComparedWord:
 
 @dataclass(frozen=True)
 class ComparisonSummary:
-    """The words of a text together, those left out that either model cannot spell."""
+    """The words of a text that both models can spell."""
 
     words: int
     characters: int  # of these words
     total_nll_nats: float  # under A
     other_total_nll_nats: float  # under B
+    mean_word_nll_nats: float
+    other_mean_word_nll_nats: float
+    mean_difference_nats: float  # A - B per word
+    mean_character_nll_nats: float
+    other_mean_character_nll_nats: float
     largest: ComparedWord  # with the largest difference either way, the first of a tie
     flipped: int  # words whose best token differs
-    first: SurprisalSummary  # all of A's own words, as A alone has it
-    second: SurprisalSummary  # of B's
-
-    @property
-    def mean_word_nll_nats(self) -> float:
-        return self.total_nll_nats / self.words
-
-    @property
-    def other_mean_word_nll_nats(self) -> float:
-        return self.other_total_nll_nats / self.words
-
-    @property
-    def mean_difference_nats(self) -> float:
-        """A - B per word."""
-        return self.mean_word_nll_nats - self.other_mean_word_nll_nats
-
-    @property
-    def mean_character_nll_nats(self) -> float:
-        return self.total_nll_nats / self.characters
-
-    @property
-    def other_mean_character_nll_nats(self) -> float:
-        return self.other_total_nll_nats / self.characters
+    first: SurprisalSummary  # of A alone
+    second: SurprisalSummary  # of B alone
 
 
 @dataclass(frozen=True)
@@ -220,13 +199,13 @@ class SentenceComparison:
 
     @property
     def note(self) -> str:
-        """What a reader must know of the comparison; blank for nothing."""
+        """What a reader must know of the comparison."""
         return "" if self.alignment.alike else DIFFERENT_CUTS
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values; the shape that `fillmask-ui surprise --compare --json` prints.
+        """What `fillmask-ui surprise --compare --json` prints.
 
-        It is that of A alone; `compare` has the figures of B alone, and each word under both.
+        That of A alone; `compare` has the figures of B alone, and each word under both.
         """
         summary, second = self.summary, self.second.to_dict()
         names = ("words", "characters", "total_nll_nats", "other_total_nll_nats", "flipped")
@@ -250,7 +229,7 @@ class SentenceComparison:
 
 
 def compare_sentence(model_a: MaskedLM, model_b: MaskedLM, text: str) -> SentenceComparison:
-    """The loss of every word of a text without masks under two models; errors as of `surprisal`.
+    """The loss of every word of a text under two models; errors as of `surprisal`.
 
     >>> from fillmask_ui import load_model
     >>> found = compare_sentence(load_model(), load_model("embedded:int8"), "The cat sat.")
@@ -266,7 +245,7 @@ def compare_sentence(model_a: MaskedLM, model_b: MaskedLM, text: str) -> Sentenc
 def compared_words(
     alignment: Alignment, first: Sequence[WordSurprisal], second: Sequence[WordSurprisal]
 ) -> tuple[ComparedWord, ...]:
-    """The words of A and of B side by side, or as many as are known of both."""
+    """The words of A and of B side by side, as far as both are known."""
     found = []
     for stretch in alignment.stretches:
         if stretch.first.stop > len(first) or stretch.second.stop > len(second):
@@ -285,7 +264,7 @@ def compared_words(
 
 
 def summarize_comparison(words: Sequence[ComparedWord]) -> ComparisonSummary | None:
-    """The words of a text, or those compared so far; None where none is known to both."""
+    """Of the words compared so far; None if none is known to both."""
     known = [own for own in words if not own.unknown]
     first = summarize_surprisal([part for own in words for part in own.first])
     second = summarize_surprisal([part for own in words for part in own.second])
@@ -295,11 +274,19 @@ def summarize_comparison(words: Sequence[ComparedWord]) -> ComparisonSummary | N
     def size(own: ComparedWord) -> float:
         return 0.0 if math.isnan(own.difference_nats) else abs(own.difference_nats)
 
+    total = math.fsum(part.nll_nats for own in known for part in own.first)
+    other = math.fsum(part.nll_nats for own in known for part in own.second)
+    characters = sum(own.end - own.start for own in known)
     return ComparisonSummary(
         words=len(known),
-        characters=sum(own.end - own.start for own in known),
-        total_nll_nats=math.fsum(part.nll_nats for own in known for part in own.first),
-        other_total_nll_nats=math.fsum(part.nll_nats for own in known for part in own.second),
+        characters=characters,
+        total_nll_nats=total,
+        other_total_nll_nats=other,
+        mean_word_nll_nats=total / len(known),
+        other_mean_word_nll_nats=other / len(known),
+        mean_difference_nats=total / len(known) - other / len(known),
+        mean_character_nll_nats=total / characters,
+        other_mean_character_nll_nats=other / characters,
         largest=max(known, key=size),
         flipped=sum(bool(own.flipped) for own in known),
         first=first,

@@ -24,8 +24,7 @@ from fillmask_ui.evaluation.rows import (
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.scoring import Exponentials
 
-# Fields, each of length M, of the `TokenScores` of each model in turn, then of the
-# `LogitDifference` where there are two.
+# Fields [M] of the `TokenScores` of each model, then of the `LogitDifference` of two.
 Scores = list[dict[str, np.ndarray]]
 
 # Logits of all models and workers at a time; 250,000 words leave 128 positions.
@@ -34,33 +33,32 @@ LOGIT_BYTES = 128 * 2**20
 
 @dataclass(frozen=True, eq=False)
 class _View:
-    """A text with some of its hidden positions to be scored: one row of a batch."""
+    """One row of a batch: a text and the hidden positions scored in it."""
 
     text: Prepared
     number: int  # of the views of its text
     entries: np.ndarray  # int64, those of `cols` that are scored
+    done: bool  # whether a stopped run already has the text
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """What goes through the models at once."""
+    """Views that go through the models at once."""
 
     views: Sequence[_View]
     through: float  # share of the window's tokens that went through the models after it
 
-    def tokens(self, done: frozenset[int]) -> int:
-        """How many it scores, of texts that are not `done`."""
-        fresh = (view for view in self.views if view.text.row.id not in done)
-        return sum(len(view.entries) for view in fresh)
+    @property
+    def tokens(self) -> int:
+        """How many it scores, without those of texts that are done."""
+        return sum(len(view.entries) for view in self.views if not view.done)
 
 
 class Scorer(ABC):
-    """Measures texts in batches, by models with one tokenizer; each metric has one.
+    """Measures texts in batches, by one model or two with one tokenizer.
 
-    Args:
-        models: one, or two that are compared token by token.
-        batch_tokens: largest B * T.
-        budget: bytes of logits that all threads together may hold.
+    `batch_tokens` is the largest B * T, `budget` the bytes of logits that all threads together may
+    hold.
     """
 
     def __init__(self, models: Sequence[MaskedLM], batch_tokens: int, budget: Budget) -> None:
@@ -69,16 +67,16 @@ class Scorer(ABC):
         self._budget = budget
         self._position_bytes = 4 * sum(model.signature.vocabulary_size for model in models)
         self._most = max(1, budget.total // self._position_bytes)  # positions of a call
-        # Of a batch that several texts share. All calls at a time have room, however many there
-        # are: batches are the same whatever the number of threads.
+        # Of a batch of several texts: all calls at a time have room, however many there are, so
+        # that batches are the same whatever the number of threads.
         self._fair = max(1, self._most // MOST_CALLS)
 
     def batches(
         self, texts: Sequence[Prepared], number: int, done: frozenset[int]
     ) -> Iterator[Batch]:
-        """The batches of window `number`, those of texts that are all `done` left out."""
+        """The batches of window `number`, without those of texts that are all `done`."""
         views = [
-            _View(text, place, text.hidden.scored(place))
+            _View(text, place, text.hidden.scored(place), text.row.id in done)
             for text in texts
             for place in range(text.hidden.view_count)
         ]
@@ -90,29 +88,28 @@ class Scorer(ABC):
             max_targets=self._fair,
         )
         total, through = sum(lengths), 0
-        # Batches run from short texts to long; in another order, what is done at any moment is a
-        # fair sample of the texts, and a run stopped early has an honest mean.
+        # In another order than from short to long, what is done at any moment is a fair sample.
         for place in np.random.default_rng(number).permutation(len(planned)):
             through += sum(lengths[unit] for unit in planned[place])
             batch = [views[unit] for unit in planned[place]]
-            if not all(view.text.row.id in done for view in batch):
+            if not all(view.done for view in batch):
                 yield Batch(batch, through / total)
 
     @abstractmethod
     def score(self, batch: Batch) -> Any:
-        """What `finished` makes rows of; safe to call from many threads."""
+        """Scores for `finished`; called from many threads."""
 
     @abstractmethod
-    def finished(self, batch: Batch, scores: Any, done: frozenset[int]) -> Iterator[EvaluatedText]:
-        """The texts whose last view was in this batch; called in the order of the batches."""
+    def finished(self, batch: Batch, scores: Any) -> Iterator[EvaluatedText]:
+        """The texts whose last view was in this batch; called in order."""
 
     def _room_for(self, positions: int) -> AbstractContextManager[None]:
-        """The part of the budget that the logits at some positions take, or all there is."""
+        """The part of the budget that the logits at some positions take, at most all."""
         return self._budget.part(min(positions * self._position_bytes, self._budget.total))
 
 
 class BatchScorer(Scorer):
-    """Scores the true tokens of each view by one pass."""
+    """Scores the true tokens of each view in one pass."""
 
     def __init__(self, models: Sequence[MaskedLM], batch_tokens: int, budget: Budget) -> None:
         super().__init__(models, batch_tokens, budget)
@@ -120,7 +117,7 @@ class BatchScorer(Scorer):
         self._scored: dict[int, dict[int, Scores]] = defaultdict(dict)
 
     def score(self, batch: Batch) -> Scores:
-        """At all M positions asked of a batch."""
+        """At all M positions of a batch."""
         views = batch.views
         seen = [view.text.hidden.view(view.number) for view in views]
         padded = pad(seen, self._models[0].vocabulary.pad_id)  # [B, T]
@@ -137,26 +134,23 @@ class BatchScorer(Scorer):
     def _score_call(
         self, padded: PaddedBatch, rows: np.ndarray, cols: np.ndarray, targets: np.ndarray
     ) -> Sequence[Scores]:
-        """Scores of one call; a function of its own, so that the logits are gone at its end."""
-        # One [m, V] per model.
+        """Scores of one call, whose logits are gone at its end."""
         logits = [logits_of_batch(model, padded, rows, cols) for model in self._models]
         return list(_score_logits(logits, targets))
 
-    def finished(
-        self, batch: Batch, scores: Scores, done: frozenset[int]
-    ) -> Iterator[EvaluatedText]:
+    def finished(self, batch: Batch, scores: Scores) -> Iterator[EvaluatedText]:
         start = 0
         for view in batch.views:
-            index = view.text.row.id
             own = slice(start, start + len(view.entries))
             start = own.stop
-            if index in done:
+            if view.done:
                 continue
-            self._scored[index][view.number] = [
+            parts = self._scored[view.text.row.id]
+            parts[view.number] = [
                 {name: values[own] for name, values in record.items()} for record in scores
             ]
-            if len(self._scored[index]) == view.text.hidden.view_count:
-                parts = self._scored.pop(index)
+            if len(parts) == view.text.hidden.view_count:
+                del self._scored[view.text.row.id]
                 of_text = _join([part for _, part in sorted(parts.items())])
                 yield _evaluated(view.text.row, of_text, self._models)
 
@@ -183,7 +177,7 @@ def _evaluated(row: MaskedText, scores: Scores, models: Sequence[MaskedLM]) -> E
 
 
 def _score_logits(logits: Sequence[np.ndarray], targets: np.ndarray) -> Iterator[Scores]:
-    """Scores of a few positions at a time: what they take stays in the cache."""
+    """Scores of a few positions at a time, which stay in the cache; logits are [m, V]."""
     rooms = [scoring.scratch(own) for own in logits]
     for part in scoring.chunks(max(logits, key=lambda own: own.shape[1])):
         here = [own[part] for own in logits]  # each [m, V]
@@ -198,10 +192,10 @@ def _score_logits(logits: Sequence[np.ndarray], targets: np.ndarray) -> Iterator
 
 
 def _difference(logits: list[np.ndarray], values: list[Exponentials]) -> dict[str, np.ndarray]:
-    """`LogitDifference` at m positions."""
+    """Fields of `LogitDifference` at m positions."""
     width = min(own.shape[1] for own in logits)
     if any(own.shape[1] != width for own in logits):
-        # One model pads its vocabulary: compare the tokens that both have.
+        # One model pads its vocabulary.
         logits = [own[:, :width] for own in logits]
         values = [scoring.exponentials(own) for own in logits]
     first, second = (own.log_probabilities for own in values)  # float64 [m, width]

@@ -1,7 +1,7 @@
-"""The catalogue of figures: each with its key, its name, its unit and where it is found.
+"""The catalogue of figures: the key, name and unit of each, and where it is found.
 
 JSON, the shell, the page and the report read these tables. A new figure is an attribute of a record
-in `summary` and a row here; those of one metric alone stand with it.
+in `summary` and a row here; those of one metric stand with it.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ NATS, BITS = "nats", "bits"
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of a record; counts are written whole, all else to four digits."""
+    """One figure of a record."""
 
     key: str  # in JSON
     name: str  # for people
@@ -26,20 +26,19 @@ class Figure:
 
     @property
     def interval_key(self) -> str:
-        """Of the interval in JSON; blank where JSON leaves it out."""
+        """Of the interval in JSON; blank if left out there."""
         return f"{self.interval}_95" if self.interval and self.interval_in_json else ""
 
     @property
     def label(self) -> str:
-        """Name and unit."""
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
     def value(self, record: Any) -> Any:
-        """Unrounded; None where the record does not have it."""
+        """Unrounded, or None."""
         return getattr(record, self.attribute or self.key)
 
     def interval_of(self, record: Any) -> Interval | None:
-        """Its 95 % interval; None where there is none."""
+        """Its 95 % interval, or None."""
         return getattr(record, self.interval) if self.interval else None
 
 
@@ -94,7 +93,7 @@ SPLITS = {
 
 
 def figures_dict(record: Any, figures: Iterable[Figure]) -> dict[str, Any]:
-    """Figures of a record as JSON has them, with their intervals.
+    """Figures of a record in JSON, with their intervals.
 
     >>> from fillmask_ui.evaluation.summary import GroupFigures
     >>> group = GroupFigures("mask", 10, 2, 1.5, None, 0.5, 0.75, 8.0, 2.0)
@@ -110,5 +109,5 @@ def figures_dict(record: Any, figures: Iterable[Figure]) -> dict[str, Any]:
 
 
 def interval_list(interval: Interval | None) -> list[float] | None:
-    """An interval as JSON has it."""
+    """An interval in JSON."""
     return None if interval is None else [interval.low, interval.high]

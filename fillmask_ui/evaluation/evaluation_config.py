@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import asdict, dataclass, is_dataclass, replace
+from typing import Any, get_type_hints
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation.metrics import (
@@ -16,15 +16,13 @@ from fillmask_ui.evaluation.metrics import (
     Suffix,
     make_metric,
 )
-from fillmask_ui.masking import MaskRecipe, check_seed
+from fillmask_ui.masking import check_seed
 from fillmask_ui.options import check_options, option
-from fillmask_ui.unmasking.unmasking_options import UnmaskingOptions
 
-# Raised when the same choices give other numbers than before. 2: dynamically quantized models are
-# scaled text by text. Under 1 they were by batch, so that the size of the batches moved the fourth
-# digit and stood in the signature; numbers of all other models are the same under both.
+# Raised when the same choices give other numbers. 2: dynamically quantized models are scaled by
+# text; under 1 by batch, whose size moved the fourth digit and stood in the signature.
 PROTOCOL_VERSION = 2
-PROTOCOLS = (1, 2)  # those whose stored runs can be read
+PROTOCOLS = (1, 2)  # of stored runs that can be read
 
 
 @dataclass(frozen=True, init=False)
@@ -32,13 +30,13 @@ class EvaluationConfig:
     """Every choice of an evaluation but model and texts.
 
     Raises:
-        OptionError: for a value outside its range, or an option that the metric does not have.
+        OptionError: for a value out of range, or an option that the metric does not have.
 
     >>> EvaluationConfig("suffix", suffix_tokens=3, seed=1).metric
     Suffix(suffix_tokens=3)
     """
 
-    # With its own options; given by its name and these, or as it is.
+    # Given by its name and its own options, or as it is.
     metric: Metric = option(  # noqa: RUF009 - it is a field
         "cross-entropy",
         f"{', '.join([*METRICS][:-1])} or {[*METRICS][-1]}.",
@@ -48,7 +46,7 @@ class EvaluationConfig:
     max_tokens: int | None = option(
         None, "Cut longer texts; the model's limit.", metavar="N", least=3
     )
-    # No number depends on it but in the last digits.
+    # It changes the last digits alone.
     batch_tokens: int | None = option(
         None, "Tokens of a padded batch; 512 by default.", metavar="N", least=1
     )
@@ -75,7 +73,7 @@ class EvaluationConfig:
 
     @classmethod
     def option_owners(cls) -> tuple[type, ...]:
-        """The dataclasses whose options `__init__` takes by name."""
+        """Dataclasses whose options `__init__` takes by name."""
         return (cls, *METRICS.values())
 
     @property
@@ -84,7 +82,7 @@ class EvaluationConfig:
         return getattr(self.metric, "mask_stream", "text")
 
     def resolved(self, *longest: int) -> EvaluationConfig:
-        """With `max_tokens` set to what all the models can take; more is an `OptionError`."""
+        """With `max_tokens` set to what all models take; more is an `OptionError`."""
         limit = min(longest)
         if self.max_tokens is None:
             return replace(self, max_tokens=limit)
@@ -96,7 +94,7 @@ class EvaluationConfig:
 
     @property
     def signature(self) -> str:
-        """What has to be equal for two figures to be comparable.
+        """What must be equal for two figures to compare.
 
         >>> print(EvaluationConfig("pseudo-perplexity", max_tokens=512).signature)
         metric:pseudo-perplexity|within-word:no|max:512|v:2
@@ -110,10 +108,7 @@ class EvaluationConfig:
         return "|".join([*parts, f"v:{self.protocol}"])
 
     def to_dict(self) -> dict[str, Any]:
-        """The arguments of `__init__` but `protocol`, as JSON has them.
-
-        The options of the first metrics are always there, with their defaults for any other.
-        """
+        """Arguments of `__init__` but `protocol`, always with the options of the first metrics."""
         values: dict[str, Any] = {"metric": self.metric.name}
         for metric in (CrossEntropy(), PseudoPerplexity(), Suffix(), self.metric):
             values |= asdict(metric)
@@ -124,6 +119,12 @@ class EvaluationConfig:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> EvaluationConfig:
         """The inverse of `to_dict`."""
-        nested = {"recipe": MaskRecipe, "decoding": UnmaskingOptions}
-        made = {name: kind(**values[name]) for name, kind in nested.items() if name in values}
+        hints: dict[str, Any] = {}
+        for owner in cls.option_owners():
+            hints |= get_type_hints(owner)
+        made = {
+            name: hints[name](**value)
+            for name, value in values.items()
+            if isinstance(value, Mapping) and is_dataclass(hints.get(name))
+        }
         return cls(**{**values, **made})

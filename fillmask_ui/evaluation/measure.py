@@ -1,10 +1,10 @@
 """evaluate(): a generator of measured texts.
 
-It yields, the caller decides: store the row, draw the bar, stop. What a text yields depends on
-other texts only through the rounding of the batch that it shares, and batches are formed alike
-whether or not some texts are already done, whatever the number of threads: a resumed run repeats
-the numbers to the last digit, in the same order. No batch has texts of two blocks, which are
-`BLOCK_TEXTS` texts of the stream each: blocks measured one by one, anywhere, give the same digits.
+The caller decides: store the row, draw the bar, stop. What a text yields depends on other texts
+only through the rounding of the batch that it shares. Batches are the same whether or not some
+texts are already done, whatever the number of threads, so that a resumed run repeats the numbers to
+the last digit, in the same order. No batch has texts of two blocks of `BLOCK_TEXTS` texts: blocks
+measured one by one, anywhere, give the same digits.
 """
 
 import itertools
@@ -34,8 +34,7 @@ from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding, Example, SkippedText, Span
 
 BLOCK_TEXTS = 512
-# A window is a block, or a part of one that is so much work.
-_WINDOW_TOKENS = 2**16
+_WINDOW_TOKENS = 2**16  # of a window, which is a block or a part of one
 
 DEFAULT_BATCH_TOKENS = 512
 NOT_COMPARABLE = "tokenizers do not cover the same characters"
@@ -47,15 +46,15 @@ _CHARACTERS_A_TOKEN = 64
 class Heartbeat:
     """A sign of life between rows."""
 
-    texts: float  # through so far, skipped and done ones too; those under way by share of the work
-    tokens: int  # scored so far, those of rows that come later included
+    texts: float  # through so far, with skipped and done ones, and the share of those under way
+    tokens: int  # scored so far, also of rows that come later
 
 
 class Masks(Protocol):
     """Where hidden tokens come from."""
 
     def hide(self, encoding: Encoding, example_id: int) -> HiddenTokens:
-        """Hidden tokens of one text; none (M = 0) is a valid answer."""
+        """Hidden tokens of one text, M = 0 or more."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ def evaluate(
         baseline: a second model. With the same tokenizer each row carries its scores and the
             difference of the logits, else its own row, where both hide the same text.
         masks: where hidden tokens come from; needed for the mask stream `collator`.
-        done: ids that a stopped run already has; they are not measured again.
+        done: ids that a stopped run already has, which are not measured again.
         heartbeat: also yield a `Heartbeat` after each batch; a text may take many.
 
     Yields:
@@ -109,11 +108,11 @@ def evaluate(
             "masks=CollatorMasks(model.vocabulary, config) from fillmask_ui.runs.collator_masks"
         )
     lanes, known = _lanes(model, baseline, config, masks), frozenset(done)
-    models = [model for lane in lanes for model in lane.models]
-    batch_tokens = config.batch_tokens or DEFAULT_BATCH_TOKENS
-    workers = min(getattr(model, "concurrent_calls", 1) for model in models)
-    budget, seed = Budget(LOGIT_BYTES), config.seed
-    scorers = [config.metric.scorer(lane.models, batch_tokens, budget, seed) for lane in lanes]
+    batch_tokens, budget = config.batch_tokens or DEFAULT_BATCH_TOKENS, Budget(LOGIT_BYTES)
+    scorers = [
+        config.metric.scorer(lane.models, batch_tokens, budget, config.seed) for lane in lanes
+    ]
+    workers = min(getattr(own, "concurrent_calls", 1) for lane in lanes for own in lane.models)
     cut = _windows(_prepare_all(lanes, _numbered(examples), config))
     others: dict[int, EvaluatedText] = {}
     tokens = 0
@@ -122,12 +121,12 @@ def evaluate(
             if isinstance(step.what, SkippedText):
                 yield step.what
                 continue
-            for row in step.scorer.finished(step.what, scores, known):
+            for row in step.scorer.finished(step.what, scores):
                 if step.waits:
                     others[row.id] = row
                 else:
                     yield replace(row, other=others.pop(row.id, None), metric=config.metric.name)
-            tokens += 0 if step.waits else step.what.tokens(known)
+            tokens += 0 if step.waits else step.what.tokens
             if heartbeat:
                 yield Heartbeat(step.texts, tokens)
 
@@ -138,7 +137,7 @@ def windows_of(
     config: EvaluationConfig,
     baseline: MaskedLM | None = None,
 ) -> Iterator[tuple[int, ...]]:
-    """How `evaluate` cuts a stream into windows: the ids of the texts of each, skipped ones too."""
+    """The ids of the texts, skipped ones too, of each window of `evaluate`."""
     config = check_models(model, baseline, config)
     lanes = _lanes(model, baseline, config, None)
     for window in _windows(_prepare_all(lanes, _numbered(examples), config)):
@@ -161,14 +160,15 @@ def check_models(
     """The config resolved for the models that it is to measure.
 
     Raises:
-        OptionError: if it asks for longer texts than they take, or compares by token two models
-            with different tokenizers.
+        OptionError: for longer texts than they take, or a comparison by token of models with
+            different tokenizers.
     """
     if baseline is None:
         return config.resolved(model.max_tokens)
     config = config.resolved(model.max_tokens, baseline.max_tokens)
-    alike = same_tokenizer(model.vocabulary, baseline.vocabulary)
-    if not alike and not config.metric.compares_tokenizers:
+    if not config.metric.compares_tokenizers and not same_tokenizer(
+        model.vocabulary, baseline.vocabulary
+    ):
         raise OptionError(
             f"{model.signature.name} and {baseline.signature.name} have different tokenizers, so "
             "their losses per token mean different things; compare them per character: "
@@ -179,7 +179,7 @@ def check_models(
 
 @dataclass(frozen=True)
 class _Lane:
-    """Models with one tokenizer, and where the hidden tokens of their texts come from."""
+    """Models with one tokenizer and the hidden tokens of their texts."""
 
     models: list[MaskedLM]
     masks: Masks
@@ -188,12 +188,13 @@ class _Lane:
 def _lanes(
     model: MaskedLM, baseline: MaskedLM | None, config: EvaluationConfig, masks: Masks | None
 ) -> list[_Lane]:
-    """One for both models where they have the same tokenizer, else one each."""
+    """One for both models if they have the same tokenizer, else one each."""
     lanes = [_Lane([model], masks or SeededMasks(config, model.vocabulary))]
-    if baseline is not None and same_tokenizer(model.vocabulary, baseline.vocabulary):
-        lanes[0].models.append(baseline)
-    elif baseline is not None:
-        lanes.append(_Lane([baseline], SeededMasks(config, baseline.vocabulary)))
+    if baseline is not None:
+        if same_tokenizer(model.vocabulary, baseline.vocabulary):
+            lanes[0].models.append(baseline)
+        else:
+            lanes.append(_Lane([baseline], SeededMasks(config, baseline.vocabulary)))
     return lanes
 
 
@@ -207,32 +208,30 @@ class _Step:
     texts: float = 0.0  # as of `Heartbeat`, after it
 
     def perform(self) -> tuple["_Step", Any]:
-        if isinstance(self.what, SkippedText):
-            return self, None
-        return self, self.scorer.score(self.what)
+        scored = None if isinstance(self.what, SkippedText) else self.scorer.score(self.what)
+        return self, scored
 
 
 _Item = tuple[Prepared, ...] | SkippedText
 
 
-def _size(item: _Item) -> int:
-    """Tokens that the models read."""
-    if isinstance(item, SkippedText):
-        return 0
-    return sum(part.hidden.view_count * len(part.hidden.ids) for part in item)
-
-
 def _windows(items: Iterator[_Item]) -> Iterator[list[_Item]]:
     """Block by block; an item is read when its window is being made."""
+
+    def tokens_read(item: _Item) -> int:
+        if isinstance(item, SkippedText):
+            return 0
+        return sum(part.hidden.view_count * len(part.hidden.ids) for part in item)
+
     for first in items:
         block = itertools.chain([first], itertools.islice(items, BLOCK_TEXTS - 1))
-        yield from windows(block, _size, max_size=_WINDOW_TOKENS, max_items=BLOCK_TEXTS)
+        yield from windows(block, tokens_read, max_size=_WINDOW_TOKENS, max_items=BLOCK_TEXTS)
 
 
 def _steps(
     cut: Iterable[list[_Item]], scorers: Sequence[Scorer], done: frozenset[int]
 ) -> Iterator[_Step]:
-    """Window by window: what is left out, then the batches, those of the second lane first."""
+    """Window by window: texts left out, then the batches, those of the second lane first."""
     before = 0
     for number, window in enumerate(cut):
         ready = []
@@ -251,7 +250,7 @@ def _steps(
 def _prepare_all(
     lanes: Sequence[_Lane], texts: Iterable[Example], config: EvaluationConfig
 ) -> Iterator[_Item]:
-    """Each text once per lane, or why it is left out of all of them."""
+    """Each text once per lane, or why it is left out."""
     for text in texts:
         made = [prepare(text, lane.models[0].vocabulary, config, lane.masks) for lane in lanes]
         ready = [item for item in made if isinstance(item, Prepared)]
@@ -269,7 +268,7 @@ def prepare(
     """Hide tokens of one text, or say why it cannot be measured."""
     if not example.text.strip():
         return SkippedText(example.id, "empty or blank")
-    max_tokens = cast("int", config.max_tokens)  # `evaluate` has resolved it
+    max_tokens = cast("int", config.max_tokens)  # `check_models` has resolved it
     try:
         encoding = _encode_beginning(vocabulary, example.text, max_tokens)
     except TextError:
@@ -278,7 +277,7 @@ def prepare(
     if truncated:
         encoding = _cut(encoding, max_tokens)
     can_hide = hideable(encoding.ids, vocabulary.special_ids)
-    # Asked also where nothing can be hidden: a stream of masks advances there too.
+    # Also for a text where nothing can be hidden: a stream of masks advances.
     hidden = masks.hide(encoding, example.id)
     if not can_hide.any():
         return SkippedText(example.id, "only special or unknown tokens")
@@ -305,7 +304,7 @@ def prepare(
 
 
 def _encode_beginning(vocabulary: Vocabulary, text: str, max_tokens: int) -> Encoding:
-    """A text as tokens; of a much longer one its beginning alone, but more than `max_tokens`."""
+    """A text; of a much longer one a beginning of more than `max_tokens` tokens."""
     limit = _CHARACTERS_A_TOKEN * (max_tokens + 1)
     while True:
         encoding = vocabulary.encode(text[:limit])
@@ -315,7 +314,7 @@ def _encode_beginning(vocabulary: Vocabulary, text: str, max_tokens: int) -> Enc
 
 
 def _cut(encoding: Encoding, max_tokens: int) -> Encoding:
-    """As many tokens as fit, special tokens at the end kept."""
+    """As many tokens as fit, with the special tokens at the end."""
     closing = 0
     while closing < len(encoding) and encoding.special[-1 - closing]:
         closing += 1
@@ -329,7 +328,7 @@ def _cut(encoding: Encoding, max_tokens: int) -> Encoding:
 
 
 def _spelled(encoding: Encoding, can_hide: np.ndarray) -> int:
-    """Characters of a text, those of written tokens that are not scored left out."""
+    """Characters of a text without those of written tokens that are not scored."""
     text = encoding.text
     kept = np.ones(len(text), bool)
     for span, special, scored in zip(encoding.spans, encoding.special, can_hide, strict=True):

@@ -1,7 +1,6 @@
-"""A measured token once more: the very ids that the model read, and what it says there now.
+"""A measured token once more: the ids that the model read then, and what it says now.
 
-Everything is in the row, so neither the texts nor the generator of the masks are needed: a run
-replays also where its file is gone, or where masks came from one stream through all texts.
+The row holds all of it: neither the texts nor the generator of the masks are needed.
 """
 
 from dataclasses import replace
@@ -18,18 +17,10 @@ from fillmask_ui.records import MaskFilling
 def replay(
     row: MaskedText, metric: Metric, vocabulary: Vocabulary, entry: int, scores: TokenScores
 ) -> Reading:
-    """What the model read when a hidden token was scored.
-
-    Args:
-        row: of the text.
-        metric: by which it was hidden.
-        vocabulary: of the model.
-        entry: which of the M hidden tokens, in [0, M).
-        scores: of the model, in the row.
+    """What the model read when hidden token `entry`, in [0, M), of a row was scored.
 
     Raises:
-        DataError: if the vocabulary is not the one that the row was made with, or the row does not
-            say what the model read.
+        DataError: if the row was made with another vocabulary, or does not say what the model read.
     """
     for token_id, token in zip(row.true_ids.tolist(), row.tokens, strict=True):
         if vocabulary.token(token_id) != token:
@@ -42,22 +33,20 @@ def replay(
 
 
 def with_stored(mask: MaskFilling, scores: TokenScores, entry: int) -> MaskFilling:
-    """A replayed distribution, its true token scored, with the row's own figures of token `entry`.
+    """A replayed distribution with the row's own figures of its true token and its best guess.
 
-    Texts that share a batch round each other in the seventh digit, so that a text alone gives
-    almost the same.
+    Texts that share a batch round each other in the seventh digit.
     """
     nll, best = float(scores.nll_nats[entry]), float(scores.top_probabilities[entry])
     probability = float(np.exp(-nll))
     (true,) = mask.scored
     known = {int(scores.top_ids[entry]): (best, float(-np.log(best)))}
     known[true.parts[0].token_id] = probability, nll
-    candidates = [
-        replace(c, probability=known[c.token_id][0], nll_nats=known[c.token_id][1])
-        if c.token_id in known
-        else c
-        for c in mask.candidates
-    ]
+    candidates = []
+    for own in mask.candidates:
+        now = (own.probability, own.nll_nats)
+        probability_then, nll_then = known.get(own.token_id, now)
+        candidates.append(replace(own, probability=probability_then, nll_nats=nll_then))
     stored = replace(
         true,
         nll_nats=nll,

@@ -16,21 +16,19 @@ import numpy as np
 from fillmask_ui.masking import KINDS, HiddenTokens
 from fillmask_ui.records import Encoding, InJson
 
-# What part of its word a token is.
 PARTS = ("whole word", "first sub-token", "later sub-token")
 WHOLE, FIRST, LATER = range(3)
-# Sums are kept for each id up to the largest that occurs.
-MOST_VOCABULARY = 2**24
+MOST_VOCABULARY = 2**24  # sums are kept for each id up to the largest that occurs
 
 
 def _array(dtype: str, least: float, most: float = math.inf) -> InJson:
-    """An array that JSON has as a list of numbers between two bounds."""
+    """An array, in JSON a list of numbers between two bounds."""
     kind: Any = float if dtype.startswith("float") else int
     bounds = {"ge": kind(least)} | ({"le": kind(most)} if math.isfinite(most) else {})
     return InJson(partial(np.array, dtype=dtype), list[kind], bounds)
 
 
-# How JSON has arrays. Rounding may bring a number a little out of its bounds.
+# Rounding may take a number a little out of its bounds.
 _IDS = _array("int64", 0, MOST_VOCABULARY - 1)
 _COUNTS = _array("int64", 1, MOST_VOCABULARY)
 _PLACES = _array("int64", 0)
@@ -43,30 +41,30 @@ _SPANS = InJson(lambda pairs: np.array(pairs, np.int64).reshape(-1, 2), list[tup
 
 @dataclass(frozen=True, eq=False)
 class TokenScores:
-    """What one model says at the hidden positions of one text."""
+    """What one model says at the hidden positions of one text; arrays are [M]."""
 
-    nll_nats: Annotated[np.ndarray, _NATS]  # float64 [M], of the true token
-    ranks: Annotated[np.ndarray, _COUNTS]  # int64 [M], of the true token, 1 for the best
-    entropy_nats: Annotated[np.ndarray, _NATS]  # float64 [M], of the distribution
-    top_ids: Annotated[np.ndarray, _IDS]  # int64 [M], the most probable token
-    top_probabilities: Annotated[np.ndarray, _PROBABILITIES]  # float64 [M], its probability
-    top_tokens: tuple[str, ...] = ()  # M vocabulary strings of `top_ids`
+    nll_nats: Annotated[np.ndarray, _NATS]  # float64, of the true token
+    ranks: Annotated[np.ndarray, _COUNTS]  # int64, of the true token, 1 for the best
+    entropy_nats: Annotated[np.ndarray, _NATS]  # float64, of the distribution
+    top_ids: Annotated[np.ndarray, _IDS]  # int64, the most probable token
+    top_probabilities: Annotated[np.ndarray, _PROBABILITIES]  # float64, of that token
+    top_tokens: tuple[str, ...] = ()  # vocabulary strings of `top_ids`
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class UnmaskedScores(TokenScores):
     """Scores of a text that the model filled step by step, each token at its own step."""
 
-    steps: Annotated[np.ndarray, _COUNTS]  # int64 [M], number of the step that wrote it, from 1
-    written_ids: Annotated[np.ndarray, _IDS]  # int64 [M], the token that was written
-    written_probabilities: Annotated[np.ndarray, _PROBABILITIES]  # float64 [M], of that token
-    written_tokens: tuple[str, ...]  # M vocabulary strings of `written_ids`
+    steps: Annotated[np.ndarray, _COUNTS]  # int64, number of the step that wrote it, from 1
+    written_ids: Annotated[np.ndarray, _IDS]  # int64, the token that was written
+    written_probabilities: Annotated[np.ndarray, _PROBABILITIES]  # float64, of that token
+    written_tokens: tuple[str, ...]  # vocabulary strings of `written_ids`
     pseudo_perplexity: float  # of the finished text
 
 
 @dataclass(frozen=True, eq=False)
 class LogitDifference:
-    """How far two models with one vocabulary are apart at the hidden positions of one text."""
+    """How far apart two models with one vocabulary are at the hidden positions of one text."""
 
     kl_nats: Annotated[np.ndarray, _NATS]  # float64 [M], KL(model || baseline)
     kl_reverse_nats: Annotated[np.ndarray, _NATS]  # float64 [M], KL(baseline || model)
@@ -85,23 +83,18 @@ class MaskedText:
     characters: int
     truncated: bool  # whether the text was longer than the model takes
     left_out: int  # tokens that cannot be hidden: unknown words, special tokens that stand in it
-    # Tokens that can be hidden, M or more. Rows of earlier versions lack it: of them it is what a
-    # tokenizer leaves that adds one token at each end.
+    # Tokens that can be hidden, M or more; derived for rows of earlier versions, which lack it.
     can_hide: int = field(default=-1, kw_only=True)
     ids: Annotated[np.ndarray, _IDS]  # int64 [T]
-    # int64 [M], hidden positions
-    cols: Annotated[np.ndarray, _PLACES]
+    cols: Annotated[np.ndarray, _PLACES]  # int64 [M], hidden positions
     tokens: tuple[str, ...]  # M vocabulary strings of the tokens to be found
-    # uint8 [M], index into `masking.KINDS`
-    kinds: Annotated[np.ndarray, _KINDS]
+    kinds: Annotated[np.ndarray, _KINDS]  # uint8 [M], index into `masking.KINDS`
     shown_ids: Annotated[np.ndarray, _IDS]  # int64 [M], what the model saw there
-    # uint8 [M], index into `PARTS`
-    parts: Annotated[np.ndarray, _PARTS]
-    # int64 [M, 2], characters of `text` that each hidden token stands for
-    spans: Annotated[np.ndarray, _SPANS]
+    parts: Annotated[np.ndarray, _PARTS]  # uint8 [M], index into `PARTS`
+    spans: Annotated[np.ndarray, _SPANS]  # int64 [M, 2], characters of `text` of each hidden token
 
     def __post_init__(self) -> None:
-        if self.can_hide < 0:
+        if self.can_hide < 0:  # then the tokenizer added one token at each end
             found = max(len(self.cols), len(self.ids) - self.left_out - 2)
             object.__setattr__(self, "can_hide", found)
 
@@ -121,7 +114,7 @@ class Prepared:
 
 
 def covered(text: str, spans: Iterable[tuple[int, int]]) -> frozenset[int]:
-    """Characters of a text, blanks left out, that its hidden tokens stand for."""
+    """Characters of a text, except blanks, in some spans."""
     places = (place for start, end in spans for place in range(start, end))
     return frozenset(place for place in places if not text[place].isspace())
 
@@ -131,11 +124,10 @@ class EvaluatedText(MaskedText):
     """One text, measured."""
 
     scores: UnmaskedScores | TokenScores  # of the model
-    # of a second model with the same tokenizer
-    baseline: UnmaskedScores | TokenScores | None = None
+    baseline: UnmaskedScores | TokenScores | None = None  # of a second one with its tokenizer
     difference: LogitDifference | None = None  # between the two
     other: EvaluatedText | None = None  # of a second model with another tokenizer
-    metric: str = ""  # that it was measured by; blank of a stored row
+    metric: str = ""  # that it was measured by; blank in a stored row
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready values; floats keep every digit."""
@@ -151,7 +143,7 @@ class EvaluatedText(MaskedText):
 
 
 def nested(values: dict[str, Any]) -> dict[str, Any]:
-    """What `EvaluatedText.to_dict` gave, by the fields of the records."""
+    """The values of `EvaluatedText.to_dict` by the fields of the records."""
     own = {**values, "cols": values.get("positions"), "scores": values}
     if values.get("other"):
         own["other"] = nested(values["other"])
@@ -159,12 +151,8 @@ def nested(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    """Fields of a record as JSON has them."""
-    return {
-        "positions" if name == "cols" else name: value.tolist()
-        if isinstance(value, np.ndarray)
-        else [*value]
-        if isinstance(value, tuple)
-        else value
-        for name, value in values.items()
-    }
+    found = {}
+    for name, value in values.items():
+        own = value.tolist() if isinstance(value, np.ndarray) else value
+        found["positions" if name == "cols" else name] = [*own] if type(own) is tuple else own
+    return found

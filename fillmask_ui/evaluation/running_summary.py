@@ -1,7 +1,4 @@
-"""summarize(): rows to figures, in one pass, and mergeable across shards.
-
-Axes: N texts, M hidden positions of a text, V vocabulary.
-"""
+"""summarize(): rows to figures, in one pass, and mergeable across shards."""
 
 from __future__ import annotations
 
@@ -18,6 +15,7 @@ from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation.evaluation_config import EvaluationConfig
 from fillmask_ui.evaluation.measure import Heartbeat
 from fillmask_ui.evaluation.metrics import METRICS, CrossEntropy, Metric
+from fillmask_ui.evaluation.metrics.metric import expm1
 from fillmask_ui.evaluation.rows import EvaluatedText
 from fillmask_ui.evaluation.running_sums import (
     BIN_NATS,
@@ -49,22 +47,18 @@ from fillmask_ui.intervals import Limits, RatioMoments, effective_number, judge
 from fillmask_ui.masking import KINDS
 from fillmask_ui.records import SkippedText
 
-NEAR_CHANCE = 0.9
+NEAR_CHANCE = 0.9  # share of the loss of a uniform guess
 # Where texts count as less than this share of them, a reader is told, from so many texts on.
 LEAST_EFFECTIVE_SHARE = 0.5
 FEWEST_TEXTS_TO_TELL = 10
-# An interval over fewer texts is wider than anybody can use.
-FEWEST_TEXTS_OF_A_GROUP = 5
+FEWEST_TEXTS_OF_A_GROUP = 5  # an interval over fewer is too wide to be of use
 MOST_MEANS = 200
 
 
-def few_texts_carry(texts: int, effective_texts: float) -> bool:
-    """Whether a few long texts carry most of the tokens."""
-    return texts >= FEWEST_TEXTS_TO_TELL and effective_texts < LEAST_EFFECTIVE_SHARE * texts
-
-
 def few_texts_note(texts: int, effective_texts: float) -> str:
-    """What to tell a reader then."""
+    """What to tell a reader where a few long texts carry most of the tokens; else blank."""
+    if texts < FEWEST_TEXTS_TO_TELL or effective_texts >= LEAST_EFFECTIVE_SHARE * texts:
+        return ""
     return (
         f"a few long texts carry most tokens: {texts:,} texts count as {effective_texts:,.0f}; "
         "what many more texts would show can lie outside the intervals more often than 5 times in "
@@ -91,42 +85,9 @@ def summarize(
     return running.summary()
 
 
-class _Sums(Tally):
-    """All sums over rows; the metric of the rows decides what is summed beside the common ones."""
-
-    def __init__(self, metric: Metric, name: str) -> None:
-        self.name = name  # of the metric of the rows; blank until the first, where not known
-        self.skipped: Counter[str] = Counter()
-        self.ids = array("q")
-        self.model = ModelTally(metric.units)
-        self.baseline = ModelTally(metric.units)  # empty without a second model
-        self.pair = PairTally()  # empty without one of the same tokenizer
-        self.worst = LargestTokens()
-        self.most_different = LargestTokens()
-        self.points = PointSample()
-
-    def add(self, row: EvaluatedText) -> None:
-        if not self.ids:
-            self.name = self.name or row.metric
-            for tally in (self.model, self.baseline):
-                tally.own = METRICS.get(self.name, CrossEntropy)().own_sums()
-        self.ids.append(row.id)
-        self.model.add(row, row.scores)
-        losses = [row.scores.nll_nats]
-        self.worst.add(row, losses[0])
-        if row.other is not None:
-            self.baseline.add(row.other, row.other.scores)
-        elif row.baseline is not None:
-            losses.append(row.baseline.nll_nats)
-            self.baseline.add(row, row.baseline)
-            self.pair.add(row, row.baseline)
-            self.most_different.add(row, np.abs(loss_difference(*losses)))
-        self.points.add(row, *losses)
-
-
 @dataclass(kw_only=True, eq=False)
-class RunningSummary:
-    """`summarize` step by step: add rows as they come, merge shards, look at any time."""
+class RunningSummary(Tally):
+    """`summarize` step by step: add rows as they come, `merge` shards, look at any time."""
 
     config: EvaluationConfig | None = None  # what was measured; decides what the verdict is about
     vocabulary_size: int | None = None  # V, for the alarm that a model is near chance
@@ -135,16 +96,19 @@ class RunningSummary:
     def __post_init__(self) -> None:
         # Without a config the figure is the cross-entropy, beside what the rows' metric adds.
         self._metric: Metric = self.config.metric if self.config else CrossEntropy()
-        self._sums = _Sums(self._metric, self._metric.name if self.config else "")
-
-    @property
-    def skipped(self) -> Counter[str]:
-        """Reason to number of texts."""
-        return self._sums.skipped
+        self._name = self._metric.name if self.config else ""  # of the metric of the rows
+        self.skipped: Counter[str] = Counter()  # reason to number of texts
+        self._ids = array("q")
+        self._model = ModelTally(self._metric.units)
+        self._baseline = ModelTally(self._metric.units)  # empty without a second model
+        self._pair = PairTally()  # empty without one of the same tokenizer
+        self._worst = LargestTokens()
+        self._most_different = LargestTokens()
+        self._points = PointSample()
 
     @property
     def texts(self) -> int:
-        return len(self._sums.ids)
+        return len(self._ids)
 
     @property
     def seen(self) -> int:
@@ -154,25 +118,39 @@ class RunningSummary:
     @property
     def mean_nll_nats(self) -> float:
         """Token average of the model; a `ZeroDivisionError` before any text was counted."""
-        return self._sums.model.mean_nll_nats
+        return self._model.mean_nll_nats
 
     def add(self, row: EvaluatedText | SkippedText) -> None:
         """Count one text; a `DataError` if it was measured by another metric."""
         if isinstance(row, SkippedText):
             self.skipped[row.reason] += 1
             return
-        metric = self._sums.name or row.metric
-        if row.metric not in ("", metric):
+        self._name = self._name or row.metric
+        if row.metric not in ("", self._name):
             raise DataError(
                 f"text {row.id} was measured by {row.metric}, and the figures asked for are of "
-                f"{metric}: give the config that it was measured by"
+                f"{self._name}: give the config that it was measured by"
             )
-        self._sums.add(row)
+        if not self._ids:
+            for tally in (self._model, self._baseline):
+                tally.own = METRICS.get(self._name, CrossEntropy)().own_sums()
+        self._ids.append(row.id)
+        self._model.add(row, row.scores)
+        losses = [row.scores.nll_nats]
+        self._worst.add(row, losses[0])
+        if row.other is not None:
+            self._baseline.add(row.other, row.other.scores)
+        elif row.baseline is not None:
+            losses.append(row.baseline.nll_nats)
+            self._baseline.add(row, row.baseline)
+            self._pair.add(row, row.baseline)
+            self._most_different.add(row, np.abs(loss_difference(*losses)))
+        self._points.add(row, *losses)
 
     def merge(self, other: RunningSummary) -> None:
         """Count all texts of another shard; the figures are those of one run over both."""
-        self._sums.name = self._sums.name or other._sums.name
-        self._sums.merge(other._sums)
+        self._name = self._name or other._name
+        super().merge(other)
 
     def summary(self, *, quick: bool = False) -> Summary:
         """The figures so far; `quick` has linearised intervals in place of resampling.
@@ -182,15 +160,14 @@ class RunningSummary:
                 counted twice of one config.
             ValueError: if some rows have a baseline and others have none.
         """
-        sums = self._sums
-        if not sums.ids:
+        if not self._ids:
             reasons = ", ".join(f"{count} {reason}" for reason, count in self.skipped.items())
             raise DataError(
                 f"no text could be measured: {reasons or 'there was none'}; give texts of several "
                 "words, hide more of them (--mask-probability), or check how they are read "
                 "(--column, --by, --encoding)"
             )
-        ids = np.array(sums.ids, np.int64)
+        ids = np.array(self._ids, np.int64)
         order = np.argsort(ids, kind="stable")
         # Without a config the rows may be those of several seeds.
         if self.config and (twice := np.flatnonzero(np.diff(ids[order]) == 0)).size:
@@ -198,16 +175,16 @@ class RunningSummary:
                 f"text {ids[order][twice[0]]} was counted twice: give each row once, and each text "
                 "an id of its own"
             )
-        model = _model_figures(sums.model, self._metric, order, quick)
+        model = _model_figures(self._model, self._metric, order, quick)
         baseline = comparison = None
-        if sums.baseline.texts:
-            pair = sums.pair if sums.pair.counts[0] else None
-            if len(sums.baseline.texts) != len(sums.model.texts) or (
-                pair and pair.counts[0] != model.tokens
+        if self._baseline.texts:
+            paired = self._pair.counts[0]
+            if len(self._baseline.texts) != len(self._model.texts) or (
+                paired and paired != model.tokens
             ):
                 raise ValueError("not all rows have the same models: give those of one evaluation")
-            baseline = _model_figures(sums.baseline, self._metric, order, quick)
-            comparison = _comparison(sums, pair, self._metric, order, quick, self.limits)
+            baseline = _model_figures(self._baseline, self._metric, order, quick)
+            comparison = self._comparison(order, quick)
         return Summary(
             config=self.config,
             texts=self.texts,
@@ -216,10 +193,40 @@ class RunningSummary:
             baseline=baseline,
             comparison=comparison,
             alarms=tuple(self._alarms(model, baseline)),
-            worst=sums.worst.examples(),
-            most_different=sums.most_different.examples(),
-            points=sums.points.columns(),
+            worst=self._worst.examples(),
+            most_different=self._most_different.examples(),
+            points=self._points.columns(),
             provisional=quick,
+        )
+
+    def _comparison(self, order: np.ndarray, quick: bool) -> Comparison:
+        x, tokens, own_units, characters, _ = self._model.text_columns(order)
+        y, _, base_units, _, _ = self._baseline.text_columns(order)
+        differences = loss_difference(x, y)
+        same_tokens = bool(self._pair.counts[0])
+        units = tokens if same_tokens else characters
+        if self._metric.exponential:
+            # Of two tokenizers both perplexities are taken over the baseline's tokens: e^ of a
+            # loss per token means another thing where the tokens are others.
+            change = expm1(total(differences) / math.fsum(base_units))
+            difference = interval_of(differences, base_units, quick)
+            interval = difference and difference.map(expm1)
+        else:
+            # One tokenizer where the metric is scaled, so that both models have the same weights.
+            weights = own_units / tokens if self._metric.scaled else np.ones(len(order))
+            change_nats, base_loss = weights * differences, weights * y
+            whole = total(base_loss)
+            change = total(change_nats) / whole if 0 < whole < math.inf else math.nan
+            interval = interval_of(change_nats, base_loss, quick)
+        return Comparison(
+            unit="token" if same_tokens else "character",
+            texts=len(order),
+            relative_change=change,
+            interval=interval,
+            difference_nats=total(differences) / math.fsum(units),
+            difference_interval=interval_of(differences, units, quick),
+            verdict=judge(change, interval, len(order), self.limits),
+            **(_pair_figures(self._pair) if same_tokens else {}),
         )
 
     def _alarms(self, model: ModelFigures, baseline: ModelFigures | None) -> Iterable[str]:
@@ -234,14 +241,14 @@ class RunningSummary:
                     )
         if any(group.name == "unchanged" for group in model.by_kind):
             yield UNCHANGED_ALARM
-        if few_texts_carry(self.texts, model.effective_texts):
-            yield few_texts_note(self.texts, model.effective_texts)
+        if note := few_texts_note(self.texts, model.effective_texts):
+            yield note
 
 
 def _model_figures(
     tally: ModelTally, metric: Metric, order: np.ndarray, quick: bool
 ) -> ModelFigures:
-    """Of one model; `order` sorts its texts by id, `quick` spares the resampling."""
+    """Figures of one model; `order` sorts its texts by id."""
     x, n, units, characters, entropy = tally.text_columns(order)
     tokens = int(n.sum())
     nll, covered = total(x), int(characters.sum())
@@ -276,47 +283,9 @@ def _model_figures(
         calibration=calibration,
         calibration_error=error / tokens,
         histogram=histogram,
-        truncated=tally.truncated,
-        left_out=tally.left_out,
+        truncated=int(tally.cut[0]),
+        left_out=int(tally.cut[1]),
         written=tally.own.figures(order, n, quick) if tally.own else None,
-    )
-
-
-def _comparison(
-    sums: _Sums,
-    pair: PairTally | None,
-    metric: Metric,
-    order: np.ndarray,
-    quick: bool,
-    limits: Limits | None,
-) -> Comparison:
-    """Of two models; `pair` is None where their tokenizers differ."""
-    x, tokens, own_units, characters, _ = sums.model.text_columns(order)
-    y, _, base_units, _, _ = sums.baseline.text_columns(order)
-    differences = loss_difference(x, y)
-    units = tokens if pair else characters
-    if metric.exponential:
-        # Of two tokenizers both perplexities are taken over the baseline's tokens: e^ of a loss
-        # per token means another thing where the tokens are others.
-        change = _expm1(total(differences) / math.fsum(base_units))
-        difference = interval_of(differences, base_units, quick)
-        change_interval = difference and difference.map(_expm1)
-    else:
-        # One tokenizer where the metric is scaled, so that both models have the same weights.
-        weights = own_units / tokens if metric.scaled else np.ones(len(order))
-        change_nats, base_loss = weights * differences, weights * y
-        whole = total(base_loss)
-        change = total(change_nats) / whole if 0 < whole < math.inf else math.nan
-        change_interval = interval_of(change_nats, base_loss, quick)
-    return Comparison(
-        unit="token" if pair else "character",
-        texts=len(order),
-        relative_change=change,
-        interval=change_interval,
-        difference_nats=total(differences) / math.fsum(units),
-        difference_interval=interval_of(differences, units, quick),
-        verdict=judge(change, change_interval, len(order), limits),
-        **(_pair_figures(pair) if pair else {}),
     )
 
 
@@ -340,13 +309,8 @@ def _pair_figures(pair: PairTally) -> dict[str, Any]:
     return figures
 
 
-def _expm1(value: float) -> float:
-    # A broken model can lie further behind than e^x holds.
-    return math.inf if value > 700 else math.expm1(value)
-
-
 def _means(sums: np.ndarray) -> dict[str, Any]:
-    """Averages over tokens, of their number and what is averaged, float64 [C]."""
+    """Averages over tokens, of sums [C]."""
     tokens, *values = sums.tolist()
     return {name: value / tokens for name, value in zip(MEANS, values, strict=True)}
 
@@ -379,16 +343,16 @@ def _calibration(tally: ModelTally) -> Iterable[CalibrationBin]:
 
 @dataclass(frozen=True)
 class MeanSoFar:
-    """The mean loss after some of the texts."""
+    """The mean loss after some of the texts, one entry per model."""
 
     texts: int  # measured so far
-    means: tuple[float, ...]  # mean NLL in nats, one per model
-    lows: tuple[float | None, ...]  # lower end of each 95 % interval; None while there is none
-    highs: tuple[float | None, ...]  # upper end of each
+    means: tuple[float, ...]  # mean NLL in nats
+    lows: tuple[float | None, ...]  # ends of the 95 % interval; None below two texts
+    highs: tuple[float | None, ...]
 
 
 class History:
-    """The mean after ever more texts, at even distances; of `MOST_MEANS` every second goes."""
+    """The mean after ever more texts, at even distances; at `MOST_MEANS` every second goes."""
 
     def __init__(self) -> None:
         self._moments: list[RatioMoments] = []

@@ -1,7 +1,7 @@
-"""Running sums over measured texts, and the single tokens that a summary keeps; all merge.
+"""Sums over measured texts, and the single tokens that a summary keeps; all merge.
 
-They grow with the vocabulary and, by a few numbers per text, with the texts; never with the tokens,
-but for the distinct pairs of tokens that unmasking wrote.
+They grow with the vocabulary and by a few numbers per text, not with the tokens, except for the
+distinct pairs of tokens that unmasking wrote.
 
 Axes: M hidden positions of a text, G groups of a split, N texts, V vocabulary, C columns.
 """
@@ -13,8 +13,8 @@ import math
 from abc import ABC, abstractmethod
 from array import array
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,30 +24,29 @@ from fillmask_ui.evaluation.rows import PARTS, EvaluatedText, MaskedText, TokenS
 from fillmask_ui.intervals import Interval, RatioMoments, ratio_interval
 from fillmask_ui.masking import KINDS
 
-# Columns of every sum over tokens: their number, then what is averaged over them.
+# Columns of every sum over tokens: their number, then these sums.
 MEANS = ("mean_nll_nats", "top1_accuracy", "top5_accuracy", "mean_rank", "mean_entropy_nats")
 COLUMNS = 1 + len(MEANS)
 COUNT, NLL = 0, 1
 TEXT_COLUMNS = 5
-# Sums are the same to the last digit whatever the order of the texts and shards: a term becomes a
-# multiple of 1 / COARSE and a rest that is a multiple of 1 / FINE, and float64 adds either without
-# rounding (up to 10^11, and up to 16 million rests of one sign).
+# Sums are equal to the last digit whatever the order of texts and shards: a term is a multiple of
+# 1 / COARSE plus a multiple of 1 / FINE, and float64 adds either without rounding (up to 10^11, and
+# up to 16 million rests of one sign).
 COARSE, FINE = 2.0**16, 2.0**46
-# The same for squares and products of a text's sums, which are larger: up to 8 * 10^12.
-COARSE_MOMENT, FINE_MOMENT = 2.0**10, 2.0**44
+COARSE_MOMENT, FINE_MOMENT = 2.0**10, 2.0**44  # of squares and products: up to 8 * 10^12
 
 BIN_NATS = 0.02
-LOSS_BINS = 2500  # 0 to 50 nats; the last takes what lies beyond
+LOSS_BINS = 2500  # 0 to 50 nats and beyond
 DIFFERENCE_BINS = 2500  # -25 to 25 nats
 CALIBRATION_BINS = 10
 
-# First position or count of each group; the last is open.
+# First position or count of each group.
 POSITION_EDGES = (0, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 FREQUENCY_EDGES = (1, 2, 4, 10, 30, 100, 300, 1000, 3000)
 
 
 def loss_difference(own: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """Of any shape; 0 where both losses are infinite: the models are equally wrong."""
+    """`own - base`; 0 where both are infinite: the models are equally wrong."""
     return np.subtract(own, base, out=np.zeros(np.shape(own)), where=own != base)
 
 
@@ -65,9 +64,7 @@ def _range_names(edges: tuple[int, ...]) -> tuple[str, ...]:
 
 
 def in_two(values: Any, coarse: float = COARSE, fine: float = FINE) -> np.ndarray:
-    """Values of any shape as two terms, [2, ...], that add up without rounding.
-
-    An infinite value has no rest.
+    """Values as two terms, [2, ...], each of which adds up without rounding.
 
     >>> high, rest = in_two([0.1])
     >>> high.item() * COARSE, round((high + rest).item(), 13)
@@ -80,7 +77,7 @@ def in_two(values: Any, coarse: float = COARSE, fine: float = FINE) -> np.ndarra
 
 
 def total(values: np.ndarray) -> float:
-    """Exact sum, so that shards in any order give the same last digit; inf or nan where it is."""
+    """Exact sum, so that shards in any order give the same last digit."""
     if np.isfinite(values).all():
         return math.fsum(values)
     with np.errstate(invalid="ignore"):  # inf - inf is nan, which is the answer
@@ -90,7 +87,7 @@ def total(values: np.ndarray) -> float:
 def interval_of(
     x: np.ndarray, n: np.ndarray, quick: bool, least: float = -math.inf
 ) -> Interval | None:
-    """Of sum(x) / sum(n) over texts, cut at `least`; `quick` spares the resampling."""
+    """Of sum(x) / sum(n) over texts, cut at `least`; linearised if `quick`."""
     if quick:
         found = RatioMoments(len(x), x.sum(), n.sum(), x @ x, n @ n, x @ n).interval()
     else:
@@ -105,39 +102,39 @@ class Tally:
         """Add those of another shard, of the same class."""
         for name, value in vars(other).items():
             own = getattr(self, name)
-            if own is None:
-                setattr(self, name, value)
-            elif isinstance(own, Tally):
+            if isinstance(own, Tally):
                 own.merge(value)
             elif isinstance(own, array):
                 own.extend(value)
             elif isinstance(own, set):
                 own |= value
-            elif isinstance(own, np.ndarray | int | Counter):
+            elif isinstance(own, np.ndarray | Counter):
                 setattr(self, name, own + value)
+            elif isinstance(value, Tally):  # without texts so far
+                setattr(self, name, value)
 
 
 class OwnSums(Tally, ABC):
-    """What one metric alone sums up of one model."""
+    """Sums that one metric alone has, of one model."""
 
     @abstractmethod
     def add(self, row: EvaluatedText, scores: TokenScores) -> None:
-        """Count one text by the scores of the model."""
+        """Count one text."""
 
     @abstractmethod
     def figures(self, order: np.ndarray, hidden: np.ndarray, quick: bool) -> OwnFigures:
-        """Of N texts in `order`, int64 [N]; `hidden` are their hidden tokens, float64 [N]."""
+        """Of texts in `order`, int64 [N]; `hidden` counts their hidden tokens, float64 [N]."""
 
 
 @dataclass(frozen=True)
 class OwnFigures:
-    """Figures that one metric alone has, of one model."""
+    """What `OwnSums` come to."""
 
     catalogue: ClassVar[tuple[Figure, ...]]
 
 
 class SplitTally(Tally):
-    """Sums for each of G groups of tokens, and the moments that give each its interval."""
+    """Sums for each of G groups of tokens, and the moments behind their intervals."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
@@ -145,7 +142,7 @@ class SplitTally(Tally):
         self.moments = np.zeros((2, len(names), 4))  # texts, xx, nn, xn
 
     def add(self, group: np.ndarray, terms: np.ndarray) -> None:
-        """Count one text: int [M], in [0, G), and float64 [2, M, C]."""
+        """Count one text: int [M] in [0, G), and float64 [2, M, C]."""
         sums = np.zeros_like(self.sums)  # [2, G, C]
         for half, own in zip(sums, terms, strict=True):
             for column in range(COLUMNS):
@@ -156,21 +153,21 @@ class SplitTally(Tally):
         self.moments += in_two(products, COARSE_MOMENT, FINE_MOMENT)
 
     def ratio_moments(self, group: int) -> RatioMoments:
-        """NLL a token of one group, with whole texts as the unit."""
+        """NLL per token of one group, with whole texts as the unit."""
         texts, xx, nn, xn = self.moments.sum(axis=0)[group].tolist()
         count, nll = self.sums.sum(axis=0)[group, [COUNT, NLL]].tolist()
         return RatioMoments(int(texts), nll, count, xx, nn, xn)
 
 
 class VocabularyTally(Tally):
-    """For each token of the vocabulary: how often it occurs, and the sums where it is hidden."""
+    """How often each token of the vocabulary occurs, and the sums where it is hidden."""
 
     def __init__(self) -> None:
         self.occurrences = np.zeros(0)  # [V], of as many ids as occurred
         self.sums = np.zeros((2, 0, COLUMNS))
 
     def add(self, row: MaskedText, terms: np.ndarray) -> None:
-        """Count one text; float64 [2, M, C]."""
+        """Count one text; `terms` are float64 [2, M, C]."""
         largest = int(row.ids.max())
         if largest >= len(self.occurrences):
             self._grow(largest + 1 + largest // 2)  # by half more, so that growing is rare
@@ -179,7 +176,7 @@ class VocabularyTally(Tally):
             np.add.at(half, row.true_ids, own)
 
     def by_frequency(self) -> SplitTally:
-        """The tokens by their occurrences in the texts; in how many texts is not counted."""
+        """Groups of tokens by their occurrences; their texts are not counted."""
         split = SplitTally(_range_names(FREQUENCY_EDGES))
         group = np.searchsorted(FREQUENCY_EDGES, self.occurrences, side="right") - 1  # [V]
         for index in range(len(FREQUENCY_EDGES)):
@@ -197,7 +194,7 @@ class VocabularyTally(Tally):
         self.sums = np.pad(self.sums, ((0, 0), (0, more), (0, 0)))
 
     def __getstate__(self) -> tuple[np.ndarray, ...]:
-        """Only what occurs, so that a shard of a few texts is small on its way."""
+        """Only what occurs: a shard of a few texts is small."""
         seen = np.flatnonzero(self.occurrences)
         return seen, self.occurrences[seen], self.sums[:, seen]
 
@@ -209,15 +206,11 @@ class VocabularyTally(Tally):
 
 
 class ModelTally(Tally):
-    """Everything that is summed for one model.
-
-    Args:
-        units: what the loss of a text is divided by.
-    """
+    """All sums of one model; `units` is what the loss of a text is divided by."""
 
     def __init__(self, units: Callable[[MaskedText], float]) -> None:
         self.units = units
-        self.own: OwnSums | None = None  # further sums of the metric
+        self.own: OwnSums | None = None  # of the metric alone
         self.texts = array("d")  # TEXT_COLUMNS numbers per text
         self.kinds = SplitTally(KINDS)
         self.parts = SplitTally(PARTS)
@@ -226,8 +219,7 @@ class ModelTally(Tally):
         self.histogram = np.zeros((len(KINDS), LOSS_BINS), np.int64)
         # Of each bin of stated probability: tokens, sum of the probabilities, right ones.
         self.reliability = np.zeros((2, CALIBRATION_BINS, 3))
-        self.truncated = 0
-        self.left_out = 0
+        self.cut = np.zeros(2, np.int64)  # texts truncated, tokens left out
 
     @property
     def sums(self) -> np.ndarray:
@@ -236,7 +228,7 @@ class ModelTally(Tally):
 
     @property
     def mean_nll_nats(self) -> float:
-        """Token average so far; a `ZeroDivisionError` before any text."""
+        """Token average; a `ZeroDivisionError` before any text."""
         return math.fsum(self.kinds.sums.sum(axis=0)[:, NLL]) / int(self.sums[COUNT])
 
     def text_columns(self, order: np.ndarray) -> np.ndarray:
@@ -262,16 +254,15 @@ class ModelTally(Tally):
             np.add.at(half, slot, own)
         if self.own is not None:
             self.own.add(row, scores)
-        self.truncated += row.truncated
-        self.left_out += row.left_out
+        self.cut += [row.truncated, row.left_out]
 
 
 class PairTally(Tally):
-    """What is summed for two models on identical masks."""
+    """All sums of two models on identical masks."""
 
     def __init__(self) -> None:
         self.counts = np.zeros(4, np.int64)  # tokens, agreed, lost, won
-        # Tokens with logits (stored runs have none), KL, reverse KL, mean |logit difference|.
+        # Tokens with logits (none in stored runs), KL, reverse KL, mean |logit difference|.
         self.logit_sums = np.zeros((2, 4))
         self.largest = array("d")  # |logit difference| of each text with logits
         self.histogram = np.zeros(DIFFERENCE_BINS, np.int64)
@@ -297,7 +288,7 @@ class TokenExample:
 
     id: int  # of the text
     position: int  # of the token
-    text: str  # the sentence
+    text: str
     start: int  # first character of the token in `text`
     end: int  # one past its last
     token: str  # vocabulary string to be found
@@ -305,9 +296,8 @@ class TokenExample:
     nll_nats: float  # of the true token
     rank: int  # of the true token
     top_token: str  # the model's best guess
-    top_probability: float  # its probability
-    # The same of the second model; None without one.
-    baseline_nll_nats: float | None = None
+    top_probability: float
+    baseline_nll_nats: float | None = None  # of the second model, as below
     baseline_rank: int | None = None
     baseline_top_token: str | None = None
 
@@ -318,41 +308,45 @@ class TokenExample:
         return None if base is None else self.nll_nats - base
 
 
-def token_example(row: EvaluatedText, index: int) -> TokenExample:
-    """The hidden token at `cols[index]`."""
+def token_example(row: EvaluatedText, entry: int) -> TokenExample:
+    """The hidden token at `cols[entry]`."""
     own, base = row.scores, row.baseline
-    start, end = row.spans[index].tolist()
-    return TokenExample(
+    start, end = row.spans[entry].tolist()
+    example = TokenExample(
         id=row.id,
-        position=int(row.cols[index]),
+        position=int(row.cols[entry]),
         text=row.text,
         start=start,
         end=end,
-        token=row.tokens[index],
-        kind=KINDS[row.kinds[index]],
-        nll_nats=float(own.nll_nats[index]),
-        rank=int(own.ranks[index]),
-        top_token=own.top_tokens[index],
-        top_probability=float(own.top_probabilities[index]),
-        baseline_nll_nats=None if base is None else float(base.nll_nats[index]),
-        baseline_rank=None if base is None else int(base.ranks[index]),
-        baseline_top_token=None if base is None else base.top_tokens[index],
+        token=row.tokens[entry],
+        kind=KINDS[row.kinds[entry]],
+        nll_nats=float(own.nll_nats[entry]),
+        rank=int(own.ranks[entry]),
+        top_token=own.top_tokens[entry],
+        top_probability=float(own.top_probabilities[entry]),
+    )
+    if base is None:
+        return example
+    return replace(
+        example,
+        baseline_nll_nats=float(base.nll_nats[entry]),
+        baseline_rank=int(base.ranks[entry]),
+        baseline_top_token=base.top_tokens[entry],
     )
 
 
 class _Smallest(Tally):
-    """The entries with the smallest keys, the same for any order of the texts, not keeping all."""
+    """The entries with the smallest keys, in whatever order they come."""
 
     def __init__(self, size: int) -> None:
         self.size = size
         self._entries: list[tuple[Any, ...]] = []  # the key first
 
     def merge(self, other: Any) -> None:
-        self._entries += other._entries
-        self._entries = self.first()
+        self._entries = self._first(other._entries)
 
-    def first(self) -> list[tuple[Any, ...]]:
-        return sorted(self._entries, key=lambda entry: entry[:3])[: self.size]
+    def _first(self, more: Iterable[tuple[Any, ...]] = ()) -> list[tuple[Any, ...]]:
+        return sorted([*self._entries, *more], key=lambda entry: entry[:3])[: self.size]
 
 
 class LargestTokens(_Smallest):
@@ -365,16 +359,15 @@ class LargestTokens(_Smallest):
         """Consider every token of a text; of `values`, float64 [M], -inf is never shown."""
         full = len(self._entries) == self.size
         least = -self._entries[-1][0] if full else -np.inf
-        # Ties go to the earlier text and position, whatever came first.
-        self._entries += (
-            (-float(values[index]), row.id, int(row.cols[index]), token_example(row, int(index)))
-            for index in np.flatnonzero((values >= least) & (values > -np.inf))
+        # Ties go to the earlier text and position.
+        self._entries = self._first(
+            (-float(values[entry]), row.id, int(row.cols[entry]), token_example(row, int(entry)))
+            for entry in np.flatnonzero((values >= least) & (values > -np.inf))
         )
-        self._entries = self.first()
 
     def examples(self) -> tuple[TokenExample, ...]:
         """Largest first."""
-        return tuple(entry[3] for entry in self.first())
+        return tuple(entry[3] for entry in self._entries)
 
 
 class PointSample(_Smallest):
@@ -388,9 +381,9 @@ class PointSample(_Smallest):
         keys = np.random.default_rng([row.id]).random(len(row.cols))
         self._entries += zip(keys.tolist(), *(column.tolist() for column in columns), strict=True)
         if len(self._entries) > 2 * self.size:
-            self._entries = self.first()
+            self._entries = self._first()
 
     def columns(self) -> np.ndarray:
         """Float64 [columns, at most size]."""
-        points = [entry[1:] for entry in self.first()]
+        points = [entry[1:] for entry in self._first()]
         return np.array(points).T if points else np.zeros((0, 0))

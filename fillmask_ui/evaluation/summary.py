@@ -38,7 +38,7 @@ class GroupFigures:
 
     name: str  # what the tokens have in common, e.g. `mask`, `first sub-token`, `8-15`.
     tokens: int  # how many
-    texts: int | None  # with at least one of them; None where that is not counted
+    texts: int | None  # with at least one of them; None where not counted
     mean_nll_nats: float  # over the tokens
     interval: Interval | None  # of the mean; None for fewer than 5 texts
     top1_accuracy: float  # share of tokens with rank 1
@@ -60,7 +60,7 @@ class CalibrationBin:
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """Counts in bins of equal width; what lies outside is in the first or last."""
+    """Counts in bins of equal width, the first and last of which are open."""
 
     edges: np.ndarray  # float64 [bins + 1], in nats
     counts: Mapping[str, np.ndarray]  # group name to int64 [bins]
@@ -72,11 +72,11 @@ class Histogram:
 
     def quantile(self, share: float) -> float:
         """The value below which a share of the tokens lies, exact to one bin."""
-        total = self.total
-        below = np.cumsum(total)
+        below = np.cumsum(self.total)
         wanted = share * below[-1]
-        place = min(int(np.searchsorted(below, wanted)), len(total) - 1)
-        inside = (wanted - (below[place] - total[place])) / max(total[place], 1)
+        place = min(int(np.searchsorted(below, wanted)), len(below) - 1)
+        own = self.total[place]
+        inside = (wanted - (below[place] - own)) / max(own, 1)
         low, high = self.edges[place], self.edges[place + 1]
         return float(low + (high - low) * inside)
 
@@ -186,9 +186,8 @@ class Summary:
     alarms: tuple[str, ...] = ()  # what a reader must know, in words
     worst: tuple[TokenExample, ...] = ()  # tokens with the largest loss
     most_different: tuple[TokenExample, ...] = ()  # with the largest |difference| of losses
-    # whether intervals are linearised, as while an evaluation goes on: they can be too narrow
-    provisional: bool = False
-    # Float64 [1 or 2, n]: losses of a fair sample of tokens; by token also those of the baseline.
+    provisional: bool = False  # whether intervals are linearised, which can be too narrow
+    # Float64 [1 or 2, n]: losses of a fair sample of tokens, and by token those of the baseline.
     points: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
@@ -202,7 +201,7 @@ class Summary:
 
     @property
     def metric_figure(self) -> Figure:
-        """The figure that the metric names, of `ModelFigures`, as a row of the catalogue."""
+        """The metric's own figure, of `ModelFigures`, as a row of the catalogue."""
         key = self.metric_name
         return Figure(key, key.replace("_", " "), "", "metric_interval", "metric")
 
@@ -216,11 +215,8 @@ class Summary:
         name = self.metric_figure.label
         if self.comparison is None or self.comparison.unit == "token":
             return name
-        return (
-            f"{name} over the baseline's tokens"
-            if self.metric.exponential
-            else "loss per character"
-        )
+        exponential = self.metric.exponential
+        return f"{name} over the baseline's tokens" if exponential else "loss per character"
 
     def to_dict(self) -> dict[str, Any]:
         """What `fillmask-ui eval --json` prints; None for what is infinite or undefined."""

@@ -1,18 +1,18 @@
 """Candidates for the masks of one text, scores of given words, joint fillings.
 
-Definition. At a mask in position i the model gives P(token | text with all masks hidden),
-normalised over the whole vocabulary. Three questions build on it:
+Definition. At a mask the model gives P(token | text with all masks hidden), normalised over the
+whole vocabulary. Three questions build on it:
 
 - `fill`: the K best tokens of each mask, each mask on its own, as the fill-mask pipeline of
   transformers gives them.
 - `score_candidates`: P(word) of a word of n sub-tokens. The mask widens to n masks and the
   chain rule runs from left to right within the word, the later sub-tokens hidden
-  (within-word left-to-right, arXiv:2305.10588). Rivals: cutting a word to its first sub-token
-  (the pipeline's `targets`), which scores another word; hiding one sub-token at a time with
-  the others visible (arXiv:1910.14659), which makes long words too easy.
-- joint fillings: P(w_1, ..., w_m) of all masks together by the chain rule from left to right,
-  later masks still hidden, found by a beam search. A masked model defines no single joint
-  distribution: another order gives another value, so every factor is returned.
+  (arXiv:2305.10588). Rivals: cutting a word to its first sub-token (the pipeline's `targets`)
+  scores another word; hiding one sub-token at a time with the others visible (arXiv:1910.14659)
+  makes long words too easy.
+- joint fillings: P(w_1, ..., w_m) of all masks by the chain rule from left to right, later masks
+  still hidden, found by a beam search. A masked model defines no single joint distribution:
+  another order gives another value, so every factor is returned.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,12 +45,10 @@ from fillmask_ui.records import (
 )
 
 MAX_TOP_K = 100
-# Beyond this many masks a joint filling would cost minutes on a CPU.
-MAX_JOINT_MASKS = 16
+MAX_JOINT_MASKS = 16  # beyond, a joint filling would take minutes on a CPU
 MAX_JOINT = 100  # fillings
-MAX_BEAM_WIDTH = 10_000  # each of its hypotheses has as many next ones
-# Hypotheses kept while joint fillings are searched for.
-BEAM_WIDTH = 16
+MAX_BEAM_WIDTH = 10_000
+BEAM_WIDTH = 16  # hypotheses kept while joint fillings are searched for
 
 
 def fill(
@@ -70,15 +68,13 @@ def fill(
         text: with one mask or more: `[MASK]`, `<mask>`, the model's own or `___`.
         top_k: tokens listed for each mask, 1 to 100, best first; None for the whole vocabulary.
         candidates: words to score at each mask, of any number of sub-tokens.
-        joint: joint fillings listed where there are 2 to 16 masks, up to 100; 0 for none.
-        beam_width: hypotheses kept while searching for them; at least `joint` are kept.
-        most_work: tokens that the model may be made to read for candidates of several
-            sub-tokens, over all masks; None for any number.
+        joint: joint fillings listed of 2 to 16 masks, up to 100; 0 for none.
+        beam_width: hypotheses kept while searching for them, at least `joint`.
+        most_work: bound on the tokens that the model reads for candidates of several sub-tokens.
 
     Raises:
         TextError: if the text is blank, has no mask or is too long.
-        OptionError: if a number is out of range, a candidate has no tokens or the candidates take
-            more than `most_work`.
+        OptionError: for a number out of range, a candidate without tokens or too much work.
         ModelOutputError: if the model returns NaN.
     """
     check_choices(top_k, candidates, joint, beam_width)
@@ -91,7 +87,7 @@ def fill(
 def check_choices(
     top_k: int | None, candidates: Sequence[str], joint: int = 0, beam_width: int = 1
 ) -> None:
-    """Refuse numbers out of range, and a string in place of words: its letters would be scored."""
+    """Refuse numbers out of range, and a string in place of words."""
     if top_k is not None and top_k not in range(1, MAX_TOP_K + 1):
         raise OptionError(
             f"top-k was {top_k!r}: give a number from 1 to {MAX_TOP_K}, or 'all' for the "
@@ -119,7 +115,7 @@ class Distribution:
     values: scoring.Exponentials  # of [1, V]
 
     def score(self, word: tuple[int, ...]) -> Candidate | ScoredWord:
-        """A word, given as tokens: from the list, as asked about, or by asking the model."""
+        """A word, given as tokens: listed, asked about, or scored by the model now."""
         if word in self._known:
             return self._known[word]
         words, log_probs = [TokenizedWord("", word)], self.values.log_probabilities
@@ -138,7 +134,7 @@ def distributions(
     words: Sequence[Sequence[TokenizedWord]],
     top_k: int | None,
 ) -> Iterator[Distribution]:
-    """One for each position of a text; no more are held than one call of the model returns."""
+    """One for each position of a text, a call of the model at a time."""
     for start in range(0, len(positions), ROWS_PER_CALL):
         part = positions[start : start + ROWS_PER_CALL]
         values = exponentials_at(model, [ids] * len(part), part)
@@ -162,7 +158,7 @@ def distribution_at(
     top_k: int = 1,
     most_work: int | None = None,
 ) -> Distribution:
-    """What `fill` says at one mask, numbered from the left, from 0; errors as of `fill`."""
+    """What `fill` says at one mask, counted from 0; errors as of `fill`."""
     encoding = encode_masked(model, text)
     position = mask_position(encoding, model.vocabulary, mask)
     pieces = split_into_tokens(model, encoding, position, words)
@@ -173,10 +169,7 @@ def distribution_at(
 def fill_at(
     model: MaskedLM, ids: tuple[int, ...], position: int, target: int, *, top_k: int
 ) -> MaskFilling:
-    """What the model puts at one position of a text of T token ids, special tokens included.
-
-    Not only masks can be asked about. The token `target` is scored as the one word asked about.
-    """
+    """What the model puts at any position of T token ids; `target` is scored as the word asked."""
     word = TokenizedWord(model.vocabulary.word(target), (target,))
     return next(distributions(model, ids, [position], [[word]], top_k)).mask
 
@@ -184,7 +177,7 @@ def fill_at(
 def candidates_of(
     vocabulary: Vocabulary, token_ids: np.ndarray, nlls: np.ndarray
 ) -> tuple[Candidate, ...]:
-    """Records of some tokens at one mask: int64 [K] and float64 [K], ranked in their order."""
+    """Records of tokens at one mask, int64 [K] and float64 [K], ranked in their order."""
     columns = zip(token_ids.tolist(), np.exp(-nlls).tolist(), nlls.tolist(), strict=True)
     return tuple(
         Candidate(rank, token_id, vocabulary.token(token_id), vocabulary.word(token_id), *numbers)
@@ -202,14 +195,13 @@ class Prompt:
     words: tuple[tuple[TokenizedWord, ...], ...]  # one tuple per mask
 
     def distributions(self, top_k: int | None) -> Iterator[Distribution]:
-        """What the model says at each mask."""
         return distributions(self.model, self.encoding.ids, self.positions, self.words, top_k)
 
 
 def read_prompt(
     model: MaskedLM, text: str, candidates: Sequence[str] = (), most_work: int | None = None
 ) -> Prompt:
-    """A text and its candidates, checked before the model runs: a typing error costs no pass."""
+    """A text and its candidates, checked before the model runs."""
     encoding = encode_masked(model, text)
     positions = mask_positions(encoding, model.vocabulary)
     words = tuple(split_into_tokens(model, encoding, p, candidates) for p in positions)
@@ -218,7 +210,7 @@ def read_prompt(
 
 
 def check_work(wanted: int, most: int | None) -> None:
-    """Refuse candidates for which the model would read more tokens than allowed."""
+    """Refuse candidates that make the model read more tokens than allowed."""
     if most is not None and wanted > most:
         raise OptionError(
             f"these candidates at these masks make the model read {wanted:,} tokens, and here "
@@ -229,12 +221,12 @@ def check_work(wanted: int, most: int | None) -> None:
 def score_candidates(
     model: MaskedLM, text: str, words: Sequence[str], *, most_work: int | None = None
 ) -> tuple[tuple[ScoredWord, ...], ...]:
-    """Probability of one word or more at each mask, whatever the number of their sub-tokens.
+    """Probability of words at each mask, of any number of sub-tokens; errors as of `fill`.
 
-    A raw vocabulary string with its prefix (`##ing`) counts as itself. Errors are those of `fill`.
+    A raw vocabulary string with its prefix (`##ing`) counts as itself.
 
     Returns:
-        One tuple per mask, from left to right, of one entry per word, in the order given.
+        One tuple per mask, with one entry per word, in the order given.
     """
     if not words:
         raise OptionError("no candidate words were given: separate them by commas, as in: cat, dog")
@@ -245,12 +237,12 @@ def score_candidates(
 def score_candidate_at(
     model: MaskedLM, text: str, word: str, mask: int, *, most_work: int | None = None
 ) -> ScoredWord:
-    """`score_candidates` for one word at one mask, numbered from the left, from 0."""
+    """`score_candidates` for one word at one mask, counted from 0."""
     return distribution_at(model, text, mask, [word], most_work=most_work).mask.scored[0]
 
 
 def unscorable(model: MaskedLM, text: str, words: Sequence[str]) -> dict[str, str]:
-    """Which of some words cannot be scored at the masks of a text, and why, in words."""
+    """Words that cannot be scored at the masks of a text, and why."""
     encoding = encode_masked(model, text)
 
     def problem(word: str) -> str:
@@ -269,9 +261,8 @@ def best_joint(
 ) -> tuple[JointFilling, ...]:
     """At most `count` best fillings of all masks together; none for one mask or too many.
 
-    Each step fills the next mask of every hypothesis, scored given the masks filled before it,
-    the later ones hidden, and keeps the best. With a beam as wide as the vocabulary the search is
-    exhaustive.
+    Each step fills the next mask of every hypothesis, the later ones hidden, and keeps the best;
+    with a beam as wide as the vocabulary the search is exhaustive.
     """
     if not count or not 1 < len(prompt.positions) <= MAX_JOINT_MASKS:
         return ()

@@ -1,10 +1,9 @@
 """What a class guesses for a hidden word, as a distribution, and its loss.
 
-Definition. The guesses are a distribution over words: the share of a word is how many said it,
-divided by how many guessed. Its loss on the true word is -ln of that word's share, the
-cross-entropy of language models; it is infinite for a word that nobody guessed. Rivals: a
-distance between the distributions of two guessers, which does not ask who was right; the share of
-right guesses, which does not ask how sure anybody was.
+Definition. The share of a word is how many guessed it, divided by how many guessed. The loss on the
+true word is -ln of its share, the cross-entropy of language models; infinite for a word that nobody
+guessed. Rivals: a distance between the distributions of two guessers does not ask who was right;
+the share of right guesses does not ask how sure anybody was.
 """
 
 import math
@@ -15,8 +14,7 @@ from fillmask_ui.errors import OptionError
 
 _PIECE = re.compile(r"(.*?)(?:(?:^|\s|[:=])\s*([+-]?\d+(?:\.\d+)?)\s*(%?))?", re.DOTALL)
 _MOST = 1_000_000
-# Percents that were rounded one by one may add up to a little more than 100.
-_MOST_PERCENT = 101
+_MOST_PERCENT = 101  # percents that were rounded one by one
 
 
 @dataclass(frozen=True)
@@ -32,11 +30,11 @@ class Guesses:
     """The guesses of a class for one hidden word."""
 
     guesses: tuple[Guess, ...] = ()  # distinct words but for case, in the order typed
-    percent: bool = False  # amounts are percents of the class, else numbers of people
+    percent: bool = False  # whether amounts are percents of the class, not people
 
     @property
     def people(self) -> float:
-        """How many guessed; 100 for percents, of which some may be of no guess."""
+        """How many guessed; 100 for percents, of which some may be no guess."""
         total = sum(guess.amount for guess in self.guesses)
         return max(total, 100.0) if self.percent else total
 
@@ -47,11 +45,11 @@ class Guesses:
         return 1.0 - total / self.people if self.people else 0.0
 
     def share(self, word: str) -> float:
-        """Share of a word, in [0, 1]; case does not count."""
+        """Share of a word in any case, in [0, 1]."""
         return sum(own.amount for own in self.guesses if key(own.word) == key(word)) / self.people
 
     def nll_nats(self, word: str) -> float:
-        """Loss of the class on the true word, -ln(share); infinite where nobody guessed it.
+        """Loss of the class on the true word, -ln(share).
 
         >>> round(parse_guesses("mat 1, floor 1").nll_nats("mat"), 4)
         0.6931
@@ -60,9 +58,7 @@ class Guesses:
         return -math.log(share) + 0.0 if share else math.inf  # + 0.0 turns -0.0 into 0.0
 
     def nll_with_one_more(self, word: str) -> float:
-        """`nll_nats` as if one more had guessed it; of percents, as if 1 % of the class had.
-
-        Add-one smoothing of one word: -ln((n + 1) / (N + 1)) for n of N guesses.
+        """`nll_nats` as if one more person, or 1 % of the class, had guessed the word.
 
         >>> round(parse_guesses("floor 23").nll_with_one_more("mat"), 4)  # ln 24
         3.1781
@@ -72,7 +68,7 @@ class Guesses:
 
 
 def key(word: str) -> str:
-    """Equal for guesses of the same word: case and blanks do not count.
+    """Equal for guesses of the same word, whatever case and blanks.
 
     >>> key(" Ice  Cream ") == key("ice cream")
     True
@@ -83,11 +79,11 @@ def key(word: str) -> str:
 def parse_guesses(typed: str) -> Guesses:
     """Guesses as people type them, separated by commas, semicolons or line ends, in that order.
 
-    A word may have a count or a percent behind it, else it counts once; a repeated word adds up.
+    A word may be followed by a count or a percent, else it counts once; repeated words add up.
 
     Raises:
-        OptionError: for a piece without a word, a bad count, counts among percents, or percents
-            above 100; the message names the piece.
+        OptionError: names the piece that has no word, a bad count, or a count among percents; or
+            for percents above 100.
 
     >>> parse_guesses("mat 12, floor 5, sofa, Mat").guesses[0]
     Guess(word='mat', amount=13.0)

@@ -1,13 +1,12 @@
 """Which words of a text the prediction at a mask rests on.
 
-Definition. Each other word of the text is hidden in turn, and the distribution at the mask is
-compared with the one that the whole text gives: KL(P with the word || P without it), and how the
-log-probability of one token changes, the true one or else the first candidate. A word of n
-sub-tokens is replaced by n masks, so that every other token keeps its position; removing it would
-move what follows as well.
+Definition. Each other word is hidden in turn, and the distribution at the mask is compared with
+that of the whole text: KL(P with the word || P without it), and the change of the log-probability
+of one token, the true one or else the first candidate. A word of n sub-tokens becomes n masks:
+removing it would move what follows as well.
 
 Rivals: attention weights say where a layer looks, not what the result rests on; gradients describe
-a small change of an embedding, not a word that is missing.
+a small change of an embedding, not a missing word.
 
 Source:
     Occlusion: Zeiler and Fergus 2014, arXiv:1311.2901; of words ("erasure"): Li et al. 2016,
@@ -43,7 +42,7 @@ class OccludedWord:
     """The prediction at a mask without one other word."""
 
     word: TextWord
-    kl_nats: float  # KL(P of the whole text || P with this word hidden), 0 or more
+    kl_nats: float  # KL(P of the whole text || P with this word hidden)
     change_nats: float  # log-probability of the target without the word, less with it
     probability: float  # of the target without the word
 
@@ -52,17 +51,17 @@ class OccludedWord:
 class Occlusion:
     """The other words of a text, seen from one mask."""
 
-    position: int  # index of the mask in the token sequence, special tokens counted
-    target: Candidate  # the token that is followed, as the whole text gives it
-    is_true: bool  # whether that is the true word, not the first candidate
+    position: int  # of the mask in the token sequence
+    target: Candidate  # the token that is followed, in the whole text
+    is_true: bool  # whether that is the true word
     words: tuple[OccludedWord, ...]  # from left to right
 
 
 def occlude(model: MaskedLM, text: str, mask: int = 0, *, word: str = "") -> Occlusion:
-    """How far the prediction at a mask moves when each other word is hidden in turn.
+    """How far the prediction at a mask, counted from 0, moves when each other word is hidden.
 
-    Masks are numbered from the left, from 0; the others stay. `word` is the true word there: the
-    first candidate is followed unless it is exactly one token. Errors are those of `fill`.
+    `word` is the true word there, which is followed if it is one token, else the first candidate
+    is. Errors are those of `fill`.
 
     >>> from fillmask_ui import load_model
     >>> text = "Paris is the capital of [MASK]."

@@ -7,17 +7,12 @@ from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding
 
-# A hundred times what the longest contexts hold, as for the texts of an evaluation.
-MAX_CHARACTERS = 1_000_000
-# What people write for a mask, whatever the model calls its own.
+MAX_CHARACTERS = 1_000_000  # about a second of tokenizing
 _MASK_WORDS = r"\[mask\]|<mask>|_{3,}"
 
 
 def normalise_masks(text: str, mask_token: str) -> str:
-    """Write every mask in the text, also `[MASK]`, `<mask>` and `___`, as the model's own.
-
-    Case makes no difference: a lower-case vocabulary would read `[mask]` as a mask by itself,
-    another one as six characters.
+    """Write `[MASK]`, `<mask>` and `___`, in any case, as the model's own mask.
 
     >>> normalise_masks("The ____ sat on the <mask>, [mask].", "[MASK]")
     'The [MASK] sat on the [MASK], [MASK].'
@@ -27,10 +22,7 @@ def normalise_masks(text: str, mask_token: str) -> str:
 
 
 def encode_text(vocabulary: Vocabulary, text: str) -> Encoding:
-    """A text to token ids, masks in any of the accepted spellings; a `TextError` if far too long.
-
-    Tokenizing takes about a second for a million characters, before the length in tokens is known.
-    """
+    """A text to token ids, masks as in `normalise_masks`; a `TextError` if far too long."""
     if len(text) > MAX_CHARACTERS:
         raise TextError(
             f"the text has more than {MAX_CHARACTERS:,} characters, which no model reads as one: "
@@ -75,7 +67,7 @@ def encode_unmasked(model: MaskedLM, text: str) -> Encoding:
 
 
 def check_length(model: MaskedLM, encoding: Encoding) -> None:
-    """Refuse a text that is longer than the model takes: a `TextError` with both lengths."""
+    """A `TextError` for a text that is longer than the model takes."""
     if len(encoding) > model.max_tokens:
         raise TextError(
             f"the text has {len(encoding):,} tokens and this model takes at most "
@@ -90,7 +82,7 @@ def mask_positions(encoding: Encoding, vocabulary: Vocabulary) -> tuple[int, ...
 
 
 def mask_position(encoding: Encoding, vocabulary: Vocabulary, mask: int) -> int:
-    """Token index of a mask, numbered from the left, from 0; else an `OptionError`."""
+    """Token index of a mask, counted from 0, or an `OptionError`."""
     positions = mask_positions(encoding, vocabulary)
     if not 0 <= mask < len(positions):
         raise OptionError(
@@ -100,7 +92,7 @@ def mask_position(encoding: Encoding, vocabulary: Vocabulary, mask: int) -> int:
 
 
 def mask_range(encoding: Encoding, vocabulary: Vocabulary, mask: int) -> tuple[int, int]:
-    """First character of a mask, numbered as in `mask_position`, and one past its last."""
+    """First character of a mask, counted from 0, and one past its last."""
     span = encoding.spans[mask_positions(encoding, vocabulary)[mask]]
     # A mask token may take in the blanks around it (RoBERTa's does on the left).
     start = encoding.text.index(vocabulary.mask_token, span.start)
@@ -110,8 +102,8 @@ def mask_range(encoding: Encoding, vocabulary: Vocabulary, mask: int) -> tuple[i
 def write_token(encoding: Encoding, vocabulary: Vocabulary, mask: int, token_id: int) -> str:
     """The text with a token in place of a mask, everything else as typed.
 
-    Blanks are added or removed where that makes the model see just that token: `##ing` joins the
-    word to its left, a token that begins a word is separated from it.
+    Blanks are added or removed so that the model reads just that token: `##ing` joins the word to
+    its left, a token that begins a word is separated from it.
     """
     position = mask_positions(encoding, vocabulary)[mask]
     wanted = (*encoding.ids[:position], token_id, *encoding.ids[position + 1 :])
@@ -123,7 +115,7 @@ def write_token(encoding: Encoding, vocabulary: Vocabulary, mask: int, token_id:
         *(separate, joined, left + " " + word + right),
         *(left + word + " " + right, left + " " + word + " " + right),
     )
-    # Some sequences of tokens cannot be written as a text; then what reads well.
+    # Some sequences of tokens are those of no text.
     readable = joined if vocabulary.is_continuation(token_id) else separate
     return next((text for text in options if vocabulary.encode(text).ids == wanted), readable)
 
@@ -142,7 +134,7 @@ def filled_text(encoding: Encoding, vocabulary: Vocabulary, token_ids: Mapping[i
 
 
 def split_words(text: str) -> tuple[str, ...]:
-    """Candidate words as people type them: separated by commas or line ends, blanks trimmed.
+    """Candidate words as people type them, separated by commas or line ends.
 
     >>> split_words("sat, slept ,, souvenir, sat")
     ('sat', 'slept', 'souvenir')

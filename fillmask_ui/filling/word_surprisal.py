@@ -1,15 +1,14 @@
 """The surprisal of each word of a text without masks.
 
 Definition. The surprisal of a word is its loss, -ln P(word | the rest of the text), each word
-hidden in turn. A word of n sub-tokens is hidden whole and scored from left to right: sub-token j
-sees those before it, those after it are masks, as `score_candidates` does. The mean over all
-sub-tokens is the log of the pseudo-perplexity.
+hidden in turn. A word of n sub-tokens is hidden whole and scored from left to right, as
+`score_candidates` does. The mean over all sub-tokens is the log of the pseudo-perplexity.
 
 Rivals: hiding one sub-token at a time with the rest of its word visible (arXiv:1910.14659) makes
 long words too easy; a causal model sees the left context only, so its surprisals do not compare.
 
-Words with an unknown token, which the vocabulary cannot spell, are scored and flagged, and no sum
-counts them: what was hidden is not the word that a reader sees.
+Words with an unknown token are scored and flagged, and no sum counts them: what was hidden is not
+the word that a reader sees.
 
 Source:
     Pseudo-log-likelihood: Salazar et al. 2020, arXiv:1910.14659; within a word from left to right:
@@ -32,10 +31,8 @@ from fillmask_ui.filling.words import ROWS_PER_CALL, TextWord, exponentials_at, 
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Candidate, Encoding, ModelSignature, ScoredPart, finite
 
-# Words that the model would have put in place of each word.
-WANTED = 5
-# Tokens that the model reads between two reports: some tenths of a second on two cores.
-WINDOW_TOKENS = 512
+WANTED = 5  # best tokens kept for each word
+WINDOW_TOKENS = 512  # that the model reads between two reports
 
 
 @dataclass(frozen=True)
@@ -45,8 +42,8 @@ class WordSurprisal:
     word: TextWord
     nll_nats: float  # -ln P(word), the sum over `parts`
     parts: tuple[ScoredPart, ...]  # its sub-tokens, each given those before it
-    rank: int | None  # among all V tokens where the word is one token, else None
-    wanted: tuple[Candidate, ...]  # the best tokens where one mask stands in its place, best first
+    rank: int | None  # among all V tokens; None for several tokens
+    wanted: tuple[Candidate, ...]  # the best tokens at one mask in its place
     unknown: bool  # whether the vocabulary cannot spell it
 
     @property
@@ -54,7 +51,6 @@ class WordSurprisal:
         return math.exp(-self.nll_nats)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values."""
         found = asdict(self)
         word = found.pop("word")
         place = {"word": word["text"], "start": word["start"], "end": word["end"]}
@@ -80,7 +76,7 @@ class SurprisalSummary:
 
     @property
     def pseudo_perplexity(self) -> float:
-        """e^ of the mean per sub-token; infinite past what a float holds."""
+        """e^ of the mean per sub-token."""
         mean = self.mean_token_nll_nats
         return math.exp(mean) if mean < 700 else math.inf
 
@@ -98,7 +94,7 @@ class SentenceSurprisal:
         return summarize_surprisal(self.words)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON-ready values; the shape that `fillmask-ui surprise --json` prints."""
+        """What `fillmask-ui surprise --json` prints."""
         means = ("mean_token_nll_nats", "mean_word_nll_nats", "pseudo_perplexity")
         names = ("tokens", "total_nll_nats", *means)
         return {
@@ -111,9 +107,7 @@ class SentenceSurprisal:
 
 
 def surprisal(model: MaskedLM, text: str) -> SentenceSurprisal:
-    """The surprisal of every word of a text without masks, each hidden once.
-
-    Its cost grows with the square of the text's length.
+    """The surprisal of every word of a text; costs the square of its length.
 
     Raises:
         TextError: if the text is blank, has a mask or is too long.
@@ -139,8 +133,8 @@ def surprisal_windows(
 ) -> Iterator[tuple[WordSurprisal, ...]]:
     """`surprisal` as it is computed: some words at a time, from number `start` on.
 
-    The model reads at most `window_tokens` tokens for one window, unless one word takes more. A
-    word that makes it read more than `most_work` is a `TextError`.
+    The model reads at most `window_tokens` tokens for a window, unless one word takes more, and
+    more than `most_work` for a word is a `TextError`.
     """
     encoding = encode_unmasked(model, text)
     words = text_words(encoding, model.vocabulary)[start:]
@@ -160,7 +154,7 @@ def surprisal_windows(
 
 
 def summarize_surprisal(words: Sequence[WordSurprisal]) -> SurprisalSummary | None:
-    """The words of a text, or those computed so far; None where the model knows none of them."""
+    """Of the words computed so far; None if the model knows none of them."""
     known = [word for word in words if not word.unknown]
     if not known:
         return None
@@ -174,7 +168,7 @@ _View = tuple[tuple[int, ...], int, int]
 
 
 def _views(model: MaskedLM, encoding: Encoding, word: TextWord) -> list[_View]:
-    """One per sub-token of a word; for several one more, in which one mask stands for the word."""
+    """One per sub-token of a word; for several one more with one mask in place of the word."""
     ids, hidden = encoding.ids, model.vocabulary.mask_id
     first, end = word.tokens[0], word.tokens[-1] + 1
     views = [
@@ -192,7 +186,7 @@ def _surprisals(
     views = [_views(model, encoding, word) for word in words]
     flat = [view for of_word in views for view in of_word]
     rows: list[tuple[float, int, tuple[Candidate, ...]]] = []
-    # One call at a time, reduced to a few numbers per row: all V-wide rows would not fit.
+    # One call at a time: all V-wide rows would not fit.
     for start in range(0, len(flat), ROWS_PER_CALL):
         texts, positions, tokens = zip(*flat[start : start + ROWS_PER_CALL], strict=True)
         targets = np.array(tokens)  # [M]

@@ -1,8 +1,7 @@
 """Words as tokens: those of a text, and the probability of given ones at a mask.
 
-A word of a text is what a reader would hide: `freezes` is one, be it one token or two. It is the
-run of tokens that the tokenizer counts to one word, cut where letters meet punctuation, since some
-tokenizers count the full stop to the word before it.
+A word of a text is what a reader would hide, be it one token or two: the tokens that the tokenizer
+counts to one word, cut where letters meet punctuation.
 """
 
 from collections.abc import Sequence, Sized
@@ -16,8 +15,7 @@ from fillmask_ui.errors import OptionError, TextError
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding, ScoredPart, ScoredWord
 
-# Rows of one model call: bounds memory, since M rows bring M x V logits.
-ROWS_PER_CALL = 64
+ROWS_PER_CALL = 64  # of a model: M rows bring M x V logits
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ def text_words(encoding: Encoding, vocabulary: Vocabulary) -> tuple[TextWord, ..
 
 
 def characters(encoding: Encoding, token: int) -> tuple[int, int]:
-    """A token's range of characters; some tokenizers count the blank before a word to it."""
+    """A token's range of characters, without blanks before it."""
     start, end = encoding.spans[token].start, encoding.spans[token].end
     while start < end and encoding.text[start].isspace():
         start += 1
@@ -92,10 +90,7 @@ def exponentials_at(
 def raw_logits_at(
     model: MaskedLM, texts: Sequence[Sequence[int]], positions: Sequence[int]
 ) -> np.ndarray:
-    """The model's logits at one position of each of M texts, float32 [M, V].
-
-    Equal texts go through the model once, so that the masks of one text cost one row.
-    """
+    """Logits at one position of each of M texts, float32 [M, V]; equal texts are read once."""
     distinct = {ids: row for row, ids in enumerate(dict.fromkeys(tuple(ids) for ids in texts))}
     batch = pad([np.array(ids) for ids in distinct], model.vocabulary.pad_id)  # [B, T]
     rows = np.array([distinct[tuple(ids)] for ids in texts], dtype=np.int64)  # [M]
@@ -114,7 +109,7 @@ class TokenizedWord:
 def split_into_tokens(
     model: MaskedLM, encoding: Encoding, position: int, words: Sequence[str]
 ) -> tuple[TokenizedWord, ...]:
-    """Sub-tokens of words at a mask, by what stands to the left of that mask.
+    """Sub-tokens of words at a mask, given what stands to its left.
 
     Raises:
         OptionError: if a word has no tokens, cannot be spelled or is itself a mask.
@@ -152,10 +147,7 @@ def word_scores(
     words: Sequence[TokenizedWord],
     log_probs: np.ndarray,
 ) -> tuple[ScoredWord, ...]:
-    """Scores of words at a mask of a text of T token ids, in the order given.
-
-    `log_probs`, float64 [1, V] at the mask, is all that words of one token need.
-    """
+    """Scores of words at a mask of T token ids; `log_probs`, float64 [1, V], are those there."""
     scored = []
     for word in words:
         if len(word.ids) == 1:
@@ -176,14 +168,11 @@ def word_scores(
 def _left_to_right(
     model: MaskedLM, text: Sequence[int], position: int, ids: tuple[int, ...]
 ) -> np.ndarray:
-    """NLL of each of n sub-tokens, float64 [n], those before it filled in, the others hidden.
-
-    All rows have one length, so no padding is needed and no score depends on its neighbours.
-    """
+    """NLL of each of n sub-tokens, float64 [n], those before it filled in, the others hidden."""
     before, after = text[:position], text[position + 1 :]
     hidden = model.vocabulary.mask_id
     nlls = []
-    # One call at a time, reduced to one number per row: n x V logits of a long word would not fit.
+    # One call at a time: n x V logits of a long word would not fit.
     for start in range(0, len(ids), ROWS_PER_CALL):
         parts = range(start, min(start + ROWS_PER_CALL, len(ids)))
         texts = [(*before, *ids[:part], *[hidden] * (len(ids) - part), *after) for part in parts]
@@ -193,6 +182,6 @@ def _left_to_right(
 
 
 def tokens_read(text: Sized, words: Sequence[TokenizedWord]) -> int:
-    """Tokens that the model reads to score words at one mask beyond the pass that all share."""
+    """Tokens that the model reads at one mask for words of several sub-tokens."""
     lengths = [len(word.ids) for word in words if len(word.ids) > 1]
     return sum(length * (len(text) - 1 + length) for length in lengths)

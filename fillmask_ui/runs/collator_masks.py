@@ -10,8 +10,7 @@ import numpy as np
 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig
-from fillmask_ui.evaluation.metrics import CrossEntropy
-from fillmask_ui.masking import MASK, RANDOM, UNCHANGED, HiddenTokens
+from fillmask_ui.masking import MASK, RANDOM, UNCHANGED, HiddenTokens, MaskRecipe
 from fillmask_ui.protocol import Vocabulary
 from fillmask_ui.records import Encoding
 
@@ -25,8 +24,8 @@ class CollatorMasks:
     """
 
     def __init__(self, vocabulary: Vocabulary, config: EvaluationConfig) -> None:
-        metric = config.metric
-        if not isinstance(metric, CrossEntropy) or metric.recipe.whole_word:
+        recipe: MaskRecipe | None = getattr(config.metric, "recipe", None)
+        if recipe is None or recipe.whole_word:
             raise OptionError(
                 "the published evaluator measures cross-entropy and chooses tokens, not whole "
                 "words: leave out --whole-word or use --mask-stream text"
@@ -43,9 +42,9 @@ class CollatorMasks:
         self._last: int | None = None
         self._collator = DataCollatorForLanguageModeling(
             cast("Any", _CollatorTokenizer(vocabulary)),
-            mlm_probability=metric.recipe.probability,
-            mask_replace_prob=metric.recipe.mask_share,
-            random_replace_prob=metric.recipe.random_share,
+            mlm_probability=recipe.probability,
+            mask_replace_prob=recipe.mask_share,
+            random_replace_prob=recipe.random_share,
             seed=config.seed,
         )
         # Made here and not at the first call, where a worker process would be refused.

@@ -15,7 +15,7 @@ from fillmask_ui.errors import FillmaskError
 from fillmask_ui.evaluation import Comparison
 from fillmask_ui.evaluation.catalogue import interval_list
 from fillmask_ui.evaluation.metrics import Metric
-from fillmask_ui.evaluation.running_summary import few_texts_carry, few_texts_note
+from fillmask_ui.evaluation.running_summary import few_texts_note
 from fillmask_ui.intervals import Interval
 from fillmask_ui.records import finite
 from fillmask_ui.runs import Run, RunStore, compare
@@ -206,8 +206,8 @@ def _entry(cell: SweepCell, runs: Sequence[Run], step: Step | None) -> Entry:
         texts, effective = result.get("texts", 0), result.get("effective_texts")
         entry = Entry(cell, state, run, note=note)
         # Runs of earlier versions have no effective texts.
-        few = effective is not None and few_texts_carry(texts, effective)
-        return entry.noted(few_texts_note(texts, effective)) if few else entry
+        note = "" if effective is None else few_texts_note(texts, effective)
+        return entry.noted(note) if note else entry
     else:
         of = "" if run.expected is None else f" of {run.expected:,}"
         progress = f"{run.row_count:,}{of} texts"

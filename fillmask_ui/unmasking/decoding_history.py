@@ -22,7 +22,7 @@ class FilledToken:
     position: int  # in the token sequence, special tokens counted
     token_id: int
     token: str  # raw vocabulary string
-    probability: float  # softmax over all V tokens at temperature 1
+    probability: float  # at temperature 1
 
     @property
     def log_probability_nats(self) -> float:
@@ -34,10 +34,8 @@ class HiddenPosition:
     """One hidden position as a step saw it, before it filled anything."""
 
     position: int
-    # Of the order: the larger, the sooner it is filled; the largest probability where the order
-    # asks for none. Never with noise.
-    confidence: float
-    candidates: tuple[Candidate, ...]  # the K most probable tokens that may be written, best first
+    confidence: float  # without noise; the larger, the sooner it is filled
+    candidates: tuple[Candidate, ...]  # the K most probable tokens that may be written
 
 
 @dataclass(frozen=True)
@@ -47,14 +45,13 @@ class Step:
     number: int  # from 1
     ids: tuple[int, ...]  # T token ids after the step
     hidden: tuple[HiddenPosition, ...]  # M entries from left to right
-    filled: tuple[FilledToken, ...]  # from left to right; none where the steps outnumber the masks
+    filled: tuple[FilledToken, ...]  # from left to right; none if the steps outnumber the masks
     remasked: tuple[FilledToken, ...]  # of earlier steps, hidden again
     log_probability_nats: float  # of `filled`, less that of `remasked`
     total_log_probability_nats: float  # of all that stands after the step
     duration_seconds: float  # of the pass, shared with the texts of the same batch
 
     def to_dict(self) -> dict[str, Any]:
-        """As `fillmask-ui unmask --json` prints it."""
         written = {
             "step": self.number,
             "filled": [asdict(token) for token in self.filled],
@@ -83,7 +80,7 @@ class Unmasked:
 
     @property
     def log_probability_nats(self) -> float:
-        """Joint log-probability along the path: the sum over the steps."""
+        """Joint log-probability along the path."""
         return math.fsum(step.log_probability_nats for step in self.steps)
 
     @property
@@ -91,7 +88,7 @@ class Unmasked:
         return math.fsum(step.duration_seconds for step in self.steps)
 
     def to_dict(self) -> dict[str, Any]:
-        """As `fillmask-ui unmask --json` prints it."""
+        """What `fillmask-ui unmask --json` prints."""
         return {
             "text": self.text,
             "ids": list(self.ids),
@@ -105,7 +102,7 @@ class Unmasked:
 
 
 def history_lines(result: Unmasked) -> Iterator[str]:
-    """All that the steps saw and wrote: lines of JSON without their ends."""
+    """All that the steps saw and wrote, as lines of JSON."""
     head = {**asdict(result), "steps": result.steps_taken}
     yield json.dumps({"format": FORMAT, **head}, ensure_ascii=False)
     for step in result.steps:
@@ -113,7 +110,7 @@ def history_lines(result: Unmasked) -> Iterator[str]:
 
 
 def read_history(lines: Iterable[str], name: str = "the history") -> Unmasked:
-    """The inverse of `history_lines`; a `DataError` that names the file if it is cut or foreign."""
+    """The inverse of `history_lines`; a `DataError` for another file, or a part."""
     try:
         head, *steps = [json.loads(line) for line in lines if line.strip()]
         if head.pop("format") != FORMAT or head.pop("steps") != len(steps):

@@ -1,6 +1,6 @@
 """Which hidden positions a step fills, and which tokens it writes there.
 
-Axes: M hidden positions from left to right, V vocabulary.
+Axes: M hidden positions from left to right, V vocabulary, C positions chosen.
 """
 
 from collections.abc import Sequence
@@ -9,22 +9,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from fillmask_ui.protocol import Vocabulary
+from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.records import Encoding
 from fillmask_ui.unmasking.unmasking_options import LEFT_TO_RIGHT, NO_ORDER, UnmaskingConfig
 
 
 @dataclass(frozen=True, eq=False)
 class Distributions:
-    """What the model says at the hidden positions of a step."""
+    """What the model says at the hidden positions of a step, at temperature 1."""
 
-    log_probs: np.ndarray  # float64 [M, V], over the whole vocabulary, at temperature 1
-    entropies: np.ndarray  # float64 [M], in nats, over the whole vocabulary
+    log_probs: np.ndarray  # float64 [M, V]
+    entropies: np.ndarray  # float64 [M], in nats
     writable: np.ndarray  # float64 [M, V]: `log_probs`, -inf where a token may not be written
 
 
 def confidences(found: Distributions, order: str) -> np.ndarray:
-    """How sure each position is, float64 [M]: the larger, the sooner it is filled.
+    """How sure each position is, float64 [M]; the larger, the sooner it is filled.
 
     `top_prob`: the probability of the best token that may be written; `prob_diff`: that less the
     second one's; `entropy`: minus the entropy, in nats. Orders without one show `top_prob`.
@@ -45,11 +45,10 @@ def confidences(found: Distributions, order: str) -> np.ndarray:
 def choose_positions(
     found: Distributions, config: UnmaskingConfig, steps_left: int, rng: Generator
 ) -> np.ndarray:
-    """Indices in [0, M), ascending, of the positions that a step fills.
+    """Indices of the positions that a step fills, ascending; ties go to the left.
 
     Without a threshold floor(M / steps left), all of them in the last step. With one, from the
-    surest on: each before which the uncertainties (1 - confidence, or entropy / ln V) sum to less
-    than the threshold. Ties go to the position further left.
+    surest on, each before which the uncertainties (1 - confidence, or entropy / ln V) sum to less.
 
     Source:
         The order by confidence and its noise: MaskGIT, arXiv:2202.04200, section 3.2.
@@ -79,11 +78,7 @@ def choose_positions(
 def choose_tokens(
     found: Distributions, chosen: np.ndarray, config: UnmaskingConfig, rng: Generator
 ) -> np.ndarray:
-    """Token ids, int64 [C], for C chosen positions.
-
-    At temperature 0 the most probable one that may be written, the lower id of a tie; else one
-    drawn at that temperature among the `top_k`, or the `top_p`, most probable.
-    """
+    """Token ids, int64 [C]: the most probable at temperature 0 (ties: lower id), else drawn."""
     writable = found.writable[chosen]  # [C, V]
     if config.temperature == 0:
         return writable.argmax(axis=1)
@@ -109,36 +104,28 @@ def _draw(scores: np.ndarray, config: UnmaskingConfig, draw: float) -> int:
 class Pieces:
     """Which tokens may be written at a hidden position; made once for many texts.
 
-    Special tokens never are, nor columns of the logits without a token.
-
-    Args:
-        vocabulary: of the model.
-        width: V, columns of its logits.
-        fitting: whether sub-word pieces are written only where there is a word to continue:
-            behind a mask that is filled by now, or behind a letter of the text without a blank in
-            between.
+    Special tokens never are, nor the V columns of the logits without a token. With pieces
+    `fitting`, sub-word pieces only continue a word: behind a mask that is filled by now, or behind
+    a letter of the text without a blank in between.
     """
 
-    def __init__(self, vocabulary: Vocabulary, width: int, *, fitting: bool) -> None:
-        self._vocabulary = vocabulary
-        self._fitting = fitting
+    def __init__(self, model: MaskedLM, config: UnmaskingConfig) -> None:
+        self._vocabulary = vocabulary = model.vocabulary
+        self._fitting = config.pieces == "fitting"
         never = {*vocabulary.special_ids, vocabulary.mask_id, vocabulary.unk_id}
-        self._known = np.zeros(width, bool)  # [V]
+        self._known = np.zeros(model.signature.vocabulary_size, bool)  # [V]
         self._known[: vocabulary.size] = True
         self._known[[token_id for token_id in never if token_id is not None]] = False
-        if fitting:
+        if self._fitting:
             pieces = [i for i in np.flatnonzero(self._known).tolist() if self._continues(i)]
-            self._pieces = np.zeros(width, bool)  # [V]
+            self._pieces = np.zeros_like(self._known)
             self._pieces[pieces] = True
             # Byte-level vocabularies write the first word of a text without the mark of a blank.
             first = vocabulary.encode_word("a", "")[:1]
             self._bare_start = any(map(vocabulary.is_continuation, first))
 
     def allowed(self, encoding: Encoding, ids: Sequence[int], hidden: Sequence[int]) -> np.ndarray:
-        """Bool [M, V]: which tokens may be written at each of M hidden positions.
-
-        `encoding` is of the text with all its masks, `ids` are its T token ids now.
-        """
+        """Bool [M, V], of the text with all its masks and its T token ids now."""
         if not self._fitting:
             return np.broadcast_to(self._known, (len(hidden), len(self._known)))
         fits = np.array([self._has_word_before(encoding, ids, position) for position in hidden])

@@ -1,12 +1,11 @@
 """Iterative unmasking: many masks filled step by step.
 
-Definition. Each step asks the model for the distributions at all positions that are still hidden,
-chooses some of them (`choose_positions`), writes a token at each (`choose_tokens`), and goes on;
-the last step fills all that are left. Tokens of one step do not see each other.
+Definition. Each step predicts all positions that are still hidden, chooses some of them
+(`choose_positions`), writes a token at each (`choose_tokens`), and goes on; the last step fills all
+that are left. Tokens of one step do not see each other.
 
 Rivals: filling all masks at once, as `fill` shows them, lets no token see another; the chain rule
-from left to right (`joint_fillings`) sees the others but not the right side; a causal model has
-only the left side.
+from left to right sees the others but not the right side.
 
 Source:
     Mask-predict, arXiv:1904.09324; the order by confidence, MaskGIT, arXiv:2202.04200.
@@ -36,31 +35,23 @@ from fillmask_ui.unmasking.sampling import (
 )
 from fillmask_ui.unmasking.unmasking_options import UnmaskingConfig
 
-# Tokens of a batch, padding counted, and positions asked about: M rows bring M x V logits.
-BATCH_TOKENS = 2_048
-BATCH_POSITIONS = 128
-# Texts that are decoded at a time.
-WINDOW_TEXTS = 64
-# Tokens that a step keeps of each hidden position.
-SHOWN = 5
+BATCH_TOKENS = 2_048  # padding counted
+BATCH_POSITIONS = 128  # M of them bring M x V logits
+WINDOW_TEXTS = 64  # decoded at a time
+SHOWN = 5  # candidates that a step keeps of each hidden position
 
 
 def masked_prompt(
     vocabulary: Vocabulary, new_tokens: int, *, prefix: str = "", suffix: str = ""
 ) -> str:
-    """A text with so many masks, at least one, between a prefix and a suffix that may be blank."""
+    """A text with so many masks between a prefix and a suffix."""
     if new_tokens < 1:
         raise OptionError(f"at least 1 token must be hidden; {new_tokens} were asked for")
     return " ".join(filter(str.strip, [prefix, *[vocabulary.mask_token] * new_tokens, suffix]))
 
 
 def unmask(model: MaskedLM, text: str, config: UnmaskingConfig | None = None) -> Iterator[Step]:
-    """Fill the masks of a text step by step; each step is made when it is asked for.
-
-    Args:
-        model: from `load_model`.
-        text: with one mask or more; `masked_prompt` writes one.
-        config: how; by default the most probable token at the surest position first.
+    """Fill the masks of a text step by step, by default the surest position first.
 
     Raises:
         TextError: if the text is blank, has no mask or is too long.
@@ -77,7 +68,7 @@ def finish(
     config: UnmaskingConfig | None = None,
     on_step: Callable[[Step], None] | None = None,
 ) -> Unmasked:
-    """`unmask` to its end; errors as there. `on_step` is called with each step as it is made."""
+    """`unmask` to its end; `on_step` is called with each step."""
     decoding = _begun(model, text, config)
     while decoding.hidden:
         (step,) = _step_together(model, [decoding])
@@ -89,11 +80,7 @@ def finish(
 def unmask_all(
     model: MaskedLM, texts: Iterable[str], config: UnmaskingConfig | None = None
 ) -> Iterator[Unmasked | FillmaskError]:
-    """Many texts in batches, each with the result it has alone.
-
-    Yields:
-        One result per text, in order; the error of a text that cannot be unmasked.
-    """
+    """Results of texts in batches, in order, each as it is alone, or its error."""
     for window in windows(texts, lambda _: 1, max_size=WINDOW_TEXTS, max_items=WINDOW_TEXTS):
         decodings = _decodings(model, window, config)
         running = [one for one in decodings if isinstance(one, Decoding)]
@@ -111,16 +98,16 @@ def unmask_all(
 
 
 class Decoding:
-    """One text from masks to words, one answer of the model at a time.
+    """One text from masks to words, a call of the model at a time.
 
-    What it draws comes from the seed and the text alone, so that a batch changes nothing.
+    What it draws comes from the seed and the text, so that a batch changes nothing.
 
     Args:
         encoding: with at least one mask.
         vocabulary: of the model.
         config: how it is unmasked.
         pieces: which tokens may be written where.
-        positions: the masks that are filled, from left to right; all of the text if not given.
+        positions: the masks that are filled, from left to right; by default all of the text.
         keep_hidden: whether steps keep what they saw at each hidden position, `Step.hidden`.
     """
 
@@ -149,7 +136,7 @@ class Decoding:
 
     @property
     def hidden(self) -> tuple[int, ...]:
-        """Positions that are hidden now, from left to right."""
+        """Positions that are hidden now."""
         return tuple(position for position in self.initial if position not in self._filled)
 
     @property
@@ -159,7 +146,7 @@ class Decoding:
         return filled_text(self.encoding, self._vocabulary, ids)
 
     def advance(self, logits: np.ndarray, seconds: float) -> Step:
-        """Make a step of the logits at the hidden positions, float32 [M, V]."""
+        """Make a step by the logits at the hidden positions, float32 [M, V]."""
         hidden, values = self.hidden, scoring.exponentials(logits)
         allowed = self._pieces.allowed(self.encoding, self.ids, hidden)
         log_probs = values.log_probabilities
@@ -210,14 +197,14 @@ class Decoding:
         return FilledToken(position, token_id, token, math.exp(log_probability))
 
     def _remasked(self) -> tuple[FilledToken, ...]:
-        """The least probable tokens of earlier steps, the one further left of a tie first."""
+        """The least probable tokens of earlier steps; of a tie the one further left."""
         earlier = self._filled.values()
         worst = sorted(earlier, key=lambda token: (token.probability, token.position))
         return tuple(sorted(worst[: self.config.remask], key=lambda token: token.position))
 
 
 def logits_of(model: MaskedLM, decodings: Sequence[Decoding]) -> list[np.ndarray]:
-    """Float32 [M, V] for each text at its M positions that are still hidden, from one call."""
+    """Float32 [M, V] for each text at its M hidden positions, from one call."""
     batch = pad([np.array(one.ids) for one in decodings], model.vocabulary.pad_id)  # [B, T]
     counts = [len(one.hidden) for one in decodings]
     rows = np.repeat(np.arange(len(decodings)), counts)  # [sum of M]
@@ -227,11 +214,7 @@ def logits_of(model: MaskedLM, decodings: Sequence[Decoding]) -> list[np.ndarray
 
 
 def pseudo_perplexity(model: MaskedLM, ids: Sequence[int]) -> float:
-    """e^ of the mean NLL of each token, hidden alone; special tokens, as in all T ids, left out.
-
-    Source:
-        Salazar et al. 2020, arXiv:1910.14659, as the metric of that name measures texts.
-    """
+    """As the metric of that name: e^ of the mean NLL of each token that is not special."""
     vocabulary = model.vocabulary
     own = [place for place, token_id in enumerate(ids) if token_id not in vocabulary.special_ids]
     losses: list[float] = []
@@ -256,12 +239,11 @@ def _decodings(
     model: MaskedLM, texts: Sequence[str], config: UnmaskingConfig | None
 ) -> list[Decoding | FillmaskError]:
     config = config or UnmaskingConfig()
-    vocabulary, width = model.vocabulary, model.signature.vocabulary_size
-    pieces = Pieces(vocabulary, width, fitting=config.pieces == "fitting")
+    pieces = Pieces(model, config)
 
     def begun(text: str) -> Decoding | FillmaskError:
         try:
-            return Decoding(encode_masked(model, text), vocabulary, config, pieces)
+            return Decoding(encode_masked(model, text), model.vocabulary, config, pieces)
         except FillmaskError as error:
             return error  # the others finish
 

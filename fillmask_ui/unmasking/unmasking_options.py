@@ -7,12 +7,10 @@ from fillmask_ui.options import check_options, option
 
 NO_ORDER = "none"
 LEFT_TO_RIGHT = "left_to_right"
-# What decides which hidden positions are filled first.
 CONFIDENCES = ("top_prob", "prob_diff", "entropy")
 ORDERS = (NO_ORDER, *CONFIDENCES, LEFT_TO_RIGHT)
 PIECES = ("any", "fitting")
-# Logits divided by less leave the numbers that a float has.
-LEAST_TEMPERATURE = 1e-6
+LEAST_TEMPERATURE = 1e-6  # logits divided by less overflow
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ class UnmaskingOptions:
 
     @property
     def signature(self) -> str:
-        """Every choice that shapes the result, as in the signature of a figure."""
+        """Every choice that shapes the result."""
         chosen = {name: value for name, value in vars(self).items() if value is not None}
         parts = [f"{name.replace('_', '-')}:{value}" for name, value in sorted(chosen.items())]
         return "|".join(parts)

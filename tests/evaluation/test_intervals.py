@@ -35,35 +35,12 @@ def linearised(x, n, *, positive=False):
     return RatioMoments(len(x), x.sum(), n.sum(), x @ x, n @ n, x @ n).interval(positive=positive)
 
 
-def paired(x, _):
-    """Of losses that are 4 % worse in each text on average, with noise that both models share."""
-    noise = np.random.default_rng(int(x[0] * 1e9)).normal(1.04, 0.2, len(x))
-    return ratio_interval(x * noise, x)
-
-
-@pytest.mark.parametrize(
-    ("interval_of", "count", "trials", "truth"),
-    [
-        (linearised, 300, 4000, TRUTH),
-        (partial(linearised, positive=True), 300, 4000, TRUTH),
-        (paired, 100, 600, 1.04),
-    ],
-)
-def test_intervals_cover_the_truth(interval_of, count, trials, truth):
+@pytest.mark.parametrize("interval_of", [linearised, partial(linearised, positive=True)])
+def test_intervals_cover_the_truth(interval_of):
     """95 % intervals cover between 93 % and 97 % of the time."""
     rng = np.random.default_rng(21)
-    found = (interval_of(*draw_texts(rng, count)) for _ in range(trials))
-    assert 0.93 <= np.mean([own.low <= truth <= own.high for own in found]) <= 0.97
-
-
-def test_intervals_over_tokens_would_be_too_narrow():
-    # Why texts are resampled: with tokens as the unit the interval is a fraction as wide.
-    rng = np.random.default_rng(3)
-    tokens = np.full(100, 40)
-    x = rng.gamma(0.6 * tokens, 3.5 * rng.gamma(2, 0.5, 100))
-    interval = ratio_interval(x, tokens)
-    naive = stats.t.interval(0.95, 3999, 2.1, math.sqrt(0.6 * 3.5**2 / 4000))
-    assert interval.high - interval.low > 2 * (naive[1] - naive[0])
+    found = (interval_of(*draw_texts(rng, 300)) for _ in range(1500))
+    assert 0.93 <= np.mean([own.low <= TRUTH <= own.high for own in found]) <= 0.97
 
 
 def test_bootstrap_equals_scipy_for_texts_of_equal_length():
@@ -91,24 +68,18 @@ def test_an_interval_of_a_positive_quantity_is_positive_and_of_its_logarithm_sym
     assert interval.high / x.mean() == pytest.approx(x.mean() / interval.low)
 
 
-def test_few_texts_take_the_linearised_interval():
+def test_small_and_broken_samples():
+    """Few texts take the linearised interval, one or an infinite loss none; nothing is exact."""
     x, n = np.array([1.0, 3.0, 2.0]), np.array([1.0, 2.0, 2.0])
     interval, wanted = ratio_interval(x, n), linearised(x, n)
     assert interval.method == "linearised-t"
     assert (interval.low, interval.high) == pytest.approx((wanted.low, wanted.high))
-
-
-def test_no_difference_is_exactly_nothing():
+    for few in ([], [1.0], [1.0, math.inf]):
+        assert ratio_interval(np.array(few), np.ones(len(few))) is None
     _, n = draw_texts(np.random.default_rng(0), 80)
     assert ratio_interval(np.zeros(80), n) == Interval(0.0, 0.0, "linearised-t")
     same = ratio_interval(n, n)
     assert same.low == same.high == 1.0
-    assert judge(0.0, Interval(0.0, 0.0, "bootstrap-t"), 80).label == "PASS"
-
-
-@pytest.mark.parametrize("x", [[], [1.0], [1.0, math.inf]])
-def test_no_interval_below_two_texts_or_of_infinite_losses(x):
-    assert ratio_interval(np.array(x), np.ones(len(x))) is None
 
 
 def test_student_t_equals_scipy():
@@ -122,6 +93,7 @@ def test_student_t_equals_scipy():
     [
         (0.028, 0.01, 0.045, "PASS"),  # bert-base-uncased of the published table
         (-0.2, -0.3, -0.1, "PASS"),
+        (0.0, 0.0, 0.0, "PASS"),
         (0.07, 0.055, 0.09, "AT_RISK"),
         (2.591, 2.4, 2.8, "REGRESSION"),  # distilbert-base-uncased of the published table
         (0.04, 0.01, 0.07, "INCONCLUSIVE"),
@@ -151,20 +123,9 @@ def test_further_texts_settle_a_verdict():
 
     assert share_settled(verdict.further_texts) == pytest.approx(0.8, abs=0.01)
     assert share_settled(verdict.further_texts // 2) < 0.75
-
-
-def test_a_change_on_the_border_takes_many_texts():
-    """The true one hardly lies there, too."""
-    near = judge(0.05, Interval(0.04, 0.06, "bootstrap-t"), 100).further_texts
-    assert near > 10 * judge(0.05 - 0.008, Interval(0.032, 0.052, ""), 100).further_texts
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "texts"), [(0.04, 0.06, 9), (-math.inf, math.inf, 100), (0.04, math.inf, 100)]
-)
-def test_too_little_is_known_to_say_how_many_more(low, high, texts):
-    verdict = judge(0.05, Interval(low, high, "bootstrap-t"), texts)
-    assert verdict == judge(0.5, None, 1) == intervals.Verdict("INCONCLUSIVE", None)
+    for low, high, count in ((0.04, 0.06, 9), (-math.inf, math.inf, 100), (0.04, math.inf, 100)):
+        unknown = judge(0.05, Interval(low, high, "bootstrap-t"), count)
+        assert unknown == judge(0.5, None, 1) == intervals.Verdict("INCONCLUSIVE", None)
 
 
 def test_limits_in_the_wrong_order():

@@ -109,29 +109,18 @@ def test_kinds_tell_what_the_model_sees():
     recipe = masking.MaskRecipe(1.0, 0.4, 0.3, 0.3)
     for example_id, text in enumerate(TEXTS):
         found = hidden(VOCABULARY.encode(text), recipe, 1, example_id)
-        shown = found.input_ids[found.cols]
+        shown, unchanged = found.input_ids[found.cols], found.kinds == masking.UNCHANGED
         assert (shown[found.kinds == masking.MASK] == VOCABULARY.mask_id).all()
-        unchanged = found.kinds == masking.UNCHANGED
         np.testing.assert_array_equal(shown[unchanged], found.true_ids[unchanged])
-        rest = np.setdiff1d(np.arange(len(found.ids)), found.cols)
-        np.testing.assert_array_equal(found.input_ids[rest], found.ids[rest])
 
 
 def test_shares_of_many_texts_are_those_asked_for():
     encoding = encoded(range(5, 30))
-    found = [hidden(encoding, masking.MaskRecipe(), 0, example_id) for example_id in range(4000)]
+    found = [hidden(encoding, masking.MaskRecipe(), 0, example_id) for example_id in range(2000)]
     counts = np.bincount(np.concatenate([own.kinds for own in found]), minlength=3)
-    # Five standard errors of a binomial share of 100,000 and of 15,000 draws.
-    assert counts.sum() / 100_000 == pytest.approx(0.15, abs=0.006)
-    np.testing.assert_allclose(counts / counts.sum(), [0.8, 0.1, 0.1], atol=0.017)
-
-
-def test_masks_depend_on_seed_and_id_alone():
-    encoding = VOCABULARY.encode(" ".join(["cat"] * 60))
-    places = [(42, 3), (42, 4), (43, 3), (42, 3)]
-    found = [tuple(hidden(encoding, masking.MaskRecipe(), *place).cols) for place in places]
-    assert found[0] == found[3]
-    assert len({*found}) == 3
+    # Five standard errors of a binomial share of 50,000 and of 7,500 draws.
+    assert counts.sum() / 50_000 == pytest.approx(0.15, abs=0.008)
+    np.testing.assert_allclose(counts / counts.sum(), [0.8, 0.1, 0.1], atol=0.023)
 
 
 @given(st.integers(0, 10**9), st.lists(st.integers(5, 40), max_size=40))
@@ -140,27 +129,11 @@ def test_special_tokens_are_never_hidden(seed, inner):
     can_hide = masking.hideable(encoding.ids, VOCABULARY.special_ids)
     assert can_hide.sum() == len(inner)
     rng = np.random.default_rng(seed)
-    schemes = [
-        CrossEntropy(masking.MaskRecipe(0.9)),
-        PseudoPerplexity(),
-        Suffix(suffix_tokens=3),
-        Uniform(),
-    ]
-    plans = [scheme.hide(encoding, VOCABULARY, rng) for scheme in schemes]
-    for plan in plans:
+    shown = CrossEntropy(masking.MaskRecipe(0.9))
+    for metric in (shown, PseudoPerplexity(), Suffix(suffix_tokens=3), Uniform()):
+        plan = metric.hide(encoding, VOCABULARY, rng)
         assert can_hide[plan.cols].all()
         np.testing.assert_array_equal(plan.ids, encoding.ids)
-
-
-def test_one_by_one_hides_each_real_token_once():
-    encoding = VOCABULARY.encode("the happiness was warm.")
-    ids = np.array(encoding.ids)
-    plan = PseudoPerplexity().hide(encoding, VOCABULARY, NO_DRAWS)
-    assert plan.view_count == len(ids) - 2
-    for index in range(plan.view_count):
-        view = plan.view(index)
-        assert np.flatnonzero(view != ids).tolist() == [index + 1]
-        assert plan.scored(index).tolist() == [index]
 
 
 def test_within_word_hides_the_rest_of_the_word():
@@ -170,39 +143,37 @@ def test_within_word_hides_the_rest_of_the_word():
     plan = PseudoPerplexity(within_word=True).hide(encoding, VOCABULARY, NO_DRAWS)
     masked = [np.flatnonzero(plan.view(index) == 4).tolist() for index in range(plan.view_count)]
     assert masked == [[1], [2, 3, 4], [3, 4], [4], [5]]
+    alone = PseudoPerplexity().hide(encoding, VOCABULARY, NO_DRAWS)
+    masked = [np.flatnonzero(alone.view(index) == 4).tolist() for index in range(alone.view_count)]
+    assert masked == [[1], [2], [3], [4], [5]]
 
 
 def test_uniform_share_makes_every_count_equally_likely():
     encoding = encoded([2, 10, 11, 12, 13, 3])
     counts = np.zeros(5)
     places = np.zeros(6)
-    for example_id in range(4000):
+    for example_id in range(2000):
         plan = Uniform().hide(encoding, VOCABULARY, masking.generator(0, example_id))
         counts[len(plan.cols)] += 1
         places[plan.cols] += 1
         assert (plan.input_ids[plan.cols] == 4).all()
-    # Expected 1,000 of each count, standard error 27; 2,500 of each place, standard error 31.
-    np.testing.assert_allclose(counts, [0, 1000, 1000, 1000, 1000], atol=120)
-    np.testing.assert_allclose(places, [0, 2500, 2500, 2500, 2500, 0], atol=140)
+    # Expected 500 of each count, standard error 19; 1,250 of each place, standard error 22.
+    np.testing.assert_allclose(counts, [0, 500, 500, 500, 500], atol=95)
+    np.testing.assert_allclose(places, [0, 1250, 1250, 1250, 1250, 0], atol=110)
 
 
-@pytest.mark.parametrize(("count", "expected"), [(1, [3]), (2, [2, 3]), (99, [1, 2, 3])])
-def test_suffix(count, expected):
-    plan = Suffix(suffix_tokens=count).hide(encoded([2, 10, 11, 12, 3]), VOCABULARY, NO_DRAWS)
-    assert plan.cols.tolist() == expected
-    assert np.flatnonzero(plan.input_ids == 4).tolist() == expected
+def test_suffix():
+    for count, expected in ((1, [3]), (2, [2, 3]), (99, [1, 2, 3])):
+        plan = Suffix(suffix_tokens=count).hide(encoded([2, 10, 11, 12, 3]), VOCABULARY, NO_DRAWS)
+        assert plan.cols.tolist() == np.flatnonzero(plan.input_ids == 4).tolist() == expected
 
 
 def test_a_blank_inside_a_span_begins_a_word():
-    # As in XLM-R, whose tokens carry the blank to their left: "▁the", "▁ca", "t".
-    encoding = Encoding(
-        "the cat",
-        (2, 10, 11, 12, 3),
-        ("<s>", "▁the", "▁ca", "t", "</s>"),
-        (Span(0, 0), Span(0, 3), Span(3, 6), Span(6, 7), Span(0, 0)),
-        (None, 0, 1, 1, None),
-        (True, False, False, False, True),
-    )
+    # As in XLM-R, whose tokens carry the blank to their left.
+    tokens, words = ("<s>", "▁the", "▁ca", "t", "</s>"), (None, 0, 1, 1, None)
+    spans = [Span(*ends) for ends in ((0, 0), (0, 3), (3, 6), (6, 7), (0, 0))]
+    special = (True, False, False, False, True)
+    encoding = Encoding("the cat", (2, 10, 11, 12, 3), tokens, tuple(spans), words, special)
     starts = masking.word_starts(encoding, frozenset({2, 3}))
     assert starts.tolist() == [False, True, True, False, False]
 
@@ -210,12 +181,10 @@ def test_a_blank_inside_a_span_begins_a_word():
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"probability": 0}, "above 0 and at most 1"),
         ({"probability": 2}, "above 0 and at most 1"),
         ({"probability": "0.3"}, r"probability must be a finite number; it was '0\.3'"),
         ({"probability": math.nan}, "probability must be a finite number; it was nan"),
         ({"whole_word": "no"}, "whole word must be True or False; it was 'no'"),
-        ({"mask_share": 0.9}, "add up to 1"),
         ({"mask_share": 0.5, "random_share": 0.1}, "add up to 1"),
         ({"mask_share": 1.1, "random_share": -0.1, "unchanged_share": 0.0}, r"lie in \[0, 1\]"),
         ({"mask_share": 0.8, "whole_word": True}, "whole words are always shown as mask tokens"),
@@ -224,8 +193,3 @@ def test_a_blank_inside_a_span_begins_a_word():
 def test_a_recipe_out_of_range(values, said):
     with pytest.raises(OptionError, match=said):
         masking.MaskRecipe(**values)
-
-
-def test_a_negative_seed():
-    with pytest.raises(OptionError, match="seed must be 0 or larger"):
-        masking.generator(-1, 0)

@@ -7,7 +7,7 @@ import pytest
 from table_model import TableModel, letter_vocabulary
 
 from fillmask_ui.errors import DataError, OptionError
-from fillmask_ui.evaluation import EvaluatedText, EvaluationConfig
+from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.intervals import Limits
 from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.models.model_choice import ModelChoice
@@ -52,25 +52,16 @@ def test_every_choice_survives_run_json(plan):
     assert Plan.of(stored(plan)) == plan
 
 
-def test_runs_of_the_page_before_named_the_reference_alone():
-    info = stored(Plan())
+def test_runs_of_before_and_from_python():
+    """The reference alone, the options of all metrics, and nothing at all."""
     choices = {"model": {"reference": "embedded:int8"}, "baseline": {"reference": "embedded"}}
-    plan = Plan.of(replace(info, choices=choices))
+    plan = Plan.of(replace(stored(Plan()), choices=choices))
     assert plan.model == ModelChoice("embedded:int8")
     assert plan.baseline == ModelChoice("embedded")
-
-
-def test_configs_of_before_hold_the_options_of_all_metrics():
-    recipe = {
-        "probability": 0.15,
-        "mask_share": 0.8,
-        "random_share": 0.1,
-        "unchanged_share": 0.1,
-        "whole_word": False,
-    }
+    shares = {"mask_share": 0.8, "random_share": 0.1, "unchanged_share": 0.1}
     values = {
         "metric": "suffix",
-        "recipe": recipe,
+        "recipe": {"probability": 0.15, **shares, "whole_word": False},
         "within_word": False,
         "suffix_tokens": 3,
         "seed": 42,
@@ -81,24 +72,20 @@ def test_configs_of_before_hold_the_options_of_all_metrics():
     assert EvaluationConfig.from_dict(values) == EvaluationConfig(
         "suffix", suffix_tokens=3, max_tokens=512, batch_tokens=1024
     )
-
-
-def test_a_run_made_from_python_does_not_say_how():
     with pytest.raises(DataError, match="it was made from Python"):
         Plan.of(RunInfo("a", "now", EvaluationConfig(), {}))
 
 
-@pytest.mark.parametrize(("kind", "name"), [("file", "private.txt"), ("folder", "shards")])
-def test_a_folder_can_stay_out_of_the_signature(kind, name):
-    plan = Plan(source=TextSource(kind, f"/home/ada/{name}"), hide_folders=True)
-    assert plan.texts()["signature"].startswith(f"texts:{name}|")
-    assert plan.texts()["where"] == f"/home/ada/{name}"
-
-
-def test_the_folder_one_stands_in_has_a_name(tmp_path, monkeypatch):
+def test_a_folder_can_stay_out_of_the_signature(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    plan = Plan(source=TextSource("folder", "."), hide_folders=True)
-    assert plan.texts()["signature"].startswith(f"texts:{tmp_path.name}|")
+    for kind, where, name in (
+        ("file", "/home/ada/private.txt", "private.txt"),
+        ("folder", "/home/ada/shards", "shards"),
+        ("folder", ".", tmp_path.name),
+    ):
+        plan = Plan(source=TextSource(kind, where), hide_folders=True)
+        assert plan.texts()["signature"].startswith(f"texts:{name}|")
+        assert plan.texts()["where"] == where
 
 
 @pytest.fixture
@@ -117,20 +104,14 @@ def load(choice):
     return MODELS[choice.reference]
 
 
-def test_a_plan_yields_the_run_then_its_rows_then_its_end(plan, store):
-    steps = list(perform(plan, store, load))
-    rows = [row for step in steps for row in step.rows]
-    assert not steps[0].rows
-    assert steps[0].through == 0
-    assert any(isinstance(row, EvaluatedText) for row in rows)
-    assert len({row.id for row in rows}) == len(rows) == 8
-    assert steps[-1].info.state == "done"
-    assert steps[-1].through == steps[-1].expected == 8
-    assert store.open("latest").summary().to_dict() == steps[-1].info.result
-
-
 def test_a_closed_run_goes_on_to_the_same_figures(plan, store):
-    whole = list(perform(plan, store, load))[-1]
+    all_steps = list(perform(plan, store, load))
+    first, whole = all_steps[0], all_steps[-1]
+    rows = [row for step in all_steps for row in step.rows]
+    assert (len(first.rows), first.through) == (0, 0)
+    assert len({row.id for row in rows}) == len(rows) == whole.through == whole.expected == 8
+    assert whole.info.state == "done"
+    assert store.open("latest").summary().to_dict() == whole.info.result
     steps = perform(plan, store, load)
     while not next(steps).rows:
         pass
@@ -142,11 +123,8 @@ def test_a_closed_run_goes_on_to_the_same_figures(plan, store):
     assert rest[-1].info.result == whole.info.result
     (done,) = perform_rest(name, store, load)
     assert done.info.state == "done"
-
-
-def test_models_that_do_not_compare_leave_no_run(plan, store):
-    other = TableModel(seed=1, vocabulary=letter_vocabulary())
-    models = {plan.model: MODELS["own"], plan.baseline: other}
+    # Models that do not compare leave no run.
+    before, other = store.names(), TableModel(seed=1, vocabulary=letter_vocabulary())
     with pytest.raises(OptionError, match="different tokenizers"):
-        next(perform(plan, store, models.__getitem__))
-    assert store.names() == []
+        next(perform(plan, store, {plan.model: MODELS["own"], plan.baseline: other}.__getitem__))
+    assert store.names() == before

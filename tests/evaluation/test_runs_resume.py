@@ -13,9 +13,9 @@ from itertools import islice
 import pytest
 import recorded_run
 from stored_runs import CONFIG, TEXTS, record, spawn
-from table_model import TableModel, sample_texts
+from table_model import TOKENS, TableModel, sample_texts
 
-from fillmask_ui.errors import DataError, NetworkError
+from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.records import SkippedText
 from fillmask_ui.runs import RunStore, compare, prepare_info, resume, start
@@ -29,19 +29,18 @@ def uninterrupted(metric="pseudo-perplexity"):
     return list(evaluate(model, recorded_run.TEXTS, config, baseline=baseline))
 
 
-@pytest.mark.parametrize("metric", recorded_run.CONFIGS)
+@pytest.mark.parametrize("metric", ["pseudo-perplexity", "unmasking"])
 def test_a_run_killed_at_any_moment_ends_with_the_same_numbers(tmp_path, monkeypatch, metric):
     monkeypatch.setenv("RECORDED_METRIC", metric)
     whole = uninterrupted(metric)
     rng = random.Random(5)
-    name, kills, dropped = "", 0, 0
-    finished = False
+    name, kills, finished = "", 0, False
     while not finished:
         with spawn(tmp_path, 0.012, name) as process:
             said = process.stdout.readline().split()
-            name, dropped = said[0], dropped + int(said[1])
+            name = said[0]
             try:
-                process.wait(timeout=rng.uniform(0.05, 0.5) if kills < 4 else 100)
+                process.wait(timeout=rng.uniform(0.05, 0.5) if kills < 2 else 100)
                 finished = True
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGKILL)
@@ -49,19 +48,15 @@ def test_a_run_killed_at_any_moment_ends_with_the_same_numbers(tmp_path, monkeyp
                 kills += 1
         if not finished:
             assert RunStore(tmp_path).open(name).state == STOPPED
-    assert kills == 4
+    assert kills == 2
     run = RunStore(tmp_path).open(name)
     assert run.state == "done"
     stored = [json.dumps(row.to_dict()) for row in run.rows() if not isinstance(row, SkippedText)]
     assert stored == [
         json.dumps(row.to_dict()) for row in whole if not isinstance(row, SkippedText)
     ]
-    model, _ = recorded_run.models()
-    expected = summarize(
-        whole,
-        config=recorded_run.CONFIGS[metric].resolved(model.max_tokens),
-        vocabulary_size=model.signature.vocabulary_size,
-    ).to_dict()
+    config, size = recorded_run.CONFIGS[metric].resolved(64), len(TOKENS)
+    expected = summarize(whole, config=config, vocabulary_size=size).to_dict()
     assert json.dumps(run.info.result) == json.dumps(expected)
     assert json.dumps(run.summary().to_dict()) == json.dumps(expected)
 
@@ -91,7 +86,7 @@ def test_a_finished_run_whose_rows_are_gone_says_so_and_measures_them_again(stor
     run = record(store)
     expected, path = run.summary().to_dict(), run.folder / "rows.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
-    for left in (lines[:3] + lines[4:], lines[:-1], lines[:1], []):
+    for left in (lines[:3] + lines[4:], []):
         path.write_bytes(b"".join(left))
         broken = store.open(run.info.name)
         said = rf"measured 41 texts and has the rows of {len(left)}: .* --resume {run.info.name}"
@@ -102,26 +97,6 @@ def test_a_finished_run_whose_rows_are_gone_says_so_and_measures_them_again(stor
             list(recorder.measure(TableModel(1), TEXTS))
         assert sorted(path.read_bytes().splitlines(keepends=True)) == sorted(lines)
         assert store.open(run.info.name).summary().to_dict() == expected
-
-
-def test_a_lost_network_keeps_the_rows_so_far(store):
-    def texts():
-        yield from ["the cat sat on the mat"] * 700
-        raise NetworkError("the data set's server is gone; try again later")
-
-    model = TableModel(1)
-    with (
-        start(store, prepare_info(CONFIG, model)) as recorder,
-        pytest.raises(NetworkError, match="server is gone"),
-    ):
-        list(recorder.measure(model, texts()))
-    run = store.open(recorder.name)
-    assert run.state == "failed"
-    assert "server is gone" in run.info.error
-    assert run.row_count == 512
-    with resume(store, recorder.name) as again:
-        list(again.measure(model, ["the cat sat on the mat"] * 700))
-    assert store.open(recorder.name).row_count == 700
 
 
 def test_a_full_disk_ends_with_a_message_and_the_rows_so_far(tmp_path):
@@ -143,24 +118,24 @@ def test_a_full_disk_ends_with_a_message_and_the_rows_so_far(tmp_path):
     assert [row.id for row in run.rows()] == [row.id for row in whole]
 
 
-def test_texts_that_changed_are_noticed(store):
+def test_texts_and_models_that_changed_are_noticed(store):
     model = TableModel(1)
     with start(store, prepare_info(CONFIG, model)) as recorder:
         rows = recorder.measure(model, TEXTS)
         first = next(rows).id
         rows.close()
-    changed = [*TEXTS]
-    changed[first] = "another text"
-    with (
-        resume(store, recorder.name) as again,
-        pytest.raises(DataError, match=f"text {first} is not the one"),
+    changed = [*TEXTS[:first], "another text", *TEXTS[first + 1 :]]
+    newer = TableModel(1)
+    newer.signature = replace(newer.signature, versions={"numpy": "99"})
+    for models, texts, said in (
+        ([model], changed, f"text {first} is not the one"),
+        ([model], TEXTS[:first], "only 0 are still there"),
+        ([TableModel(2)], TEXTS, "sha256 was"),
+        ([model, model], TEXTS, "has no baseline"),
+        ([newer], TEXTS, "versions was"),
     ):
-        list(again.measure(model, changed))
-    with (
-        resume(store, recorder.name) as again,
-        pytest.raises(DataError, match="only 0 are still there"),
-    ):
-        list(again.measure(model, TEXTS[:first]))
+        with resume(store, recorder.name) as again, pytest.raises(DataError, match=said):
+            list(again.measure(models[0], texts, baseline=models[1] if models[1:] else None))
 
 
 def test_a_file_of_another_length_is_another_order(store, tmp_path):
@@ -191,18 +166,6 @@ def test_a_file_of_another_length_is_another_order(store, tmp_path):
     done = measure(resume(store, run.info.name))
     assert done.state == "done"
     assert done.info.result == whole.info.result
-
-
-def test_a_model_that_changed_is_noticed(store):
-    run = record(store)
-    with resume(store, run.info.name) as again, pytest.raises(DataError, match="sha256 was"):
-        list(again.measure(TableModel(2), TEXTS))
-    with resume(store, run.info.name) as again, pytest.raises(DataError, match="has no baseline"):
-        list(again.measure(TableModel(1), TEXTS, baseline=TableModel(1)))
-    newer = TableModel(1)
-    newer.signature = replace(newer.signature, versions={"numpy": "99"})
-    with resume(store, run.info.name) as again, pytest.raises(DataError, match="versions was"):
-        list(again.measure(newer, TEXTS))
 
 
 def test_two_processes_never_write_one_run(tmp_path):
@@ -237,6 +200,7 @@ def test_a_file_system_without_locks(store, monkeypatch):
     assert store.names() == []
 
 
+@pytest.mark.slow
 def test_memory_of_many_texts(tmp_path):
     """Peak memory of 7,000 texts is within 15 % of that of 1,000, in processes of their own."""
 

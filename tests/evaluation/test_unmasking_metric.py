@@ -1,15 +1,18 @@
 """The metric `unmasking`: rows against a plain loop, figures by hand, two models, replays."""
 
+import csv
 import json
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 import pytest
 from evaluated import MODEL, TEXTS, measured
 from scipy import stats
+from stored_runs import record
 from table_model import TableModel
 
-from fillmask_ui.errors import DataError, ModelOutputError, OptionError
+from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.evaluation import (
     METRICS,
     EvaluatedText,
@@ -19,10 +22,13 @@ from fillmask_ui.evaluation import (
     summarize,
 )
 from fillmask_ui.evaluation.catalogue import Figure
-from fillmask_ui.evaluation.metrics import Suffix
+from fillmask_ui.evaluation.metrics import Metric
 from fillmask_ui.evaluation.replay import replay
 from fillmask_ui.evaluation.rows import nested
 from fillmask_ui.evaluation.running_sums import OwnFigures, OwnSums
+from fillmask_ui.masking import hide_as_masks, hideable
+from fillmask_ui.options import option
+from fillmask_ui.runs import compare, export, prepare_info, resume, start
 from fillmask_ui.schema import from_values
 from fillmask_ui.show.figures import figures_table
 from fillmask_ui.unmasking import UnmaskingOptions
@@ -37,6 +43,10 @@ DRAWN = UnmaskingOptions(
 
 def unmasking(share=0.4, **own):
     return EvaluationConfig("unmasking", hidden_share=share, **own)
+
+
+def plain(rows):
+    return {index: row.to_dict() for index, row in measured(rows).items()}
 
 
 @pytest.mark.parametrize("order", ["top_prob", "left_to_right"])
@@ -74,13 +84,6 @@ def test_rows_hold_what_the_model_says_at_each_step(order, max_steps):
                 assert scores.ranks[entry] == 1 + (p > p[reading.true_id]).sum()
 
 
-def test_what_was_read_where_tokens_were_hidden_again_is_not_made_up():
-    config = unmasking(decoding=UnmaskingOptions(remask=1))
-    row = next(iter(measured(evaluate(MODEL, TEXTS, config)).values()))
-    with pytest.raises(DataError, match="cannot be shown"):
-        replay(row, config.metric, MODEL.vocabulary, 0, row.scores)
-
-
 @pytest.mark.parametrize("share", [0.01, 0.15, 0.5, 1.0])
 def test_the_share_is_an_exact_count_drawn_by_seed_and_text(share):
     rows = measured(evaluate(MODEL, TEXTS, unmasking(share)))
@@ -95,33 +98,17 @@ def test_the_share_is_an_exact_count_drawn_by_seed_and_text(share):
     assert all(same) == (share == 1.0)
 
 
-def test_masks_of_the_text_itself_stay():
-    text = "the [MASK] sat on the old mat and ran to the river."
-    (row,) = measured(evaluate(MODEL, [text], unmasking(0.5))).values()
-    given = MODEL.vocabulary.encode(text).ids.index(MODEL.vocabulary.mask_id)
-    assert given not in row.cols
-    assert row.left_out == 1
-    assert row.ids[given] == MODEL.vocabulary.mask_id
-
-
 @pytest.mark.parametrize("decoding", [UnmaskingOptions(), DRAWN], ids=["best", "drawn"])
 def test_neither_batches_nor_threads_nor_what_is_done_change_a_row(decoding):
     config = unmasking(decoding=decoding)
-    rows = {i: row.to_dict() for i, row in measured(evaluate(MODEL, TEXTS, config)).items()}
-    for tokens in (1, 40, 3000):
-        other = replace(config, batch_tokens=tokens)
-        for index, row in measured(evaluate(MODEL, TEXTS, other)).items():
-            assert row.to_dict() == rows[index]
-    rest = measured(evaluate(MODEL, TEXTS, config, done=range(0, 60, 2)))
-    assert sorted(rest) == list(range(1, 60, 2))
-    assert all(row.to_dict() == rows[index] for index, row in rest.items())
-    alone = measured(evaluate(MODEL, [TEXTS[0]], config))
-    assert alone[0].to_dict() == rows[0]
     threaded = TableModel(seed=1)
     threaded.concurrent_calls = 3
-    assert [row.to_dict() for row in evaluate(threaded, TEXTS, config)] == [
-        row.to_dict() for row in evaluate(MODEL, TEXTS, config)
-    ]
+    rows = plain(evaluate(MODEL, TEXTS, config))
+    for tokens in (1, 40, 3000):
+        assert plain(evaluate(threaded, TEXTS, replace(config, batch_tokens=tokens))) == rows
+    rest = plain(evaluate(MODEL, TEXTS, config, done=range(0, 60, 2)))
+    assert rest == {index: row for index, row in rows.items() if index % 2}
+    assert plain(evaluate(MODEL, [TEXTS[0]], config)) == {0: rows[0]}
 
 
 def test_two_models_fill_the_same_gaps_each_in_its_own_way():
@@ -146,15 +133,6 @@ def test_two_models_fill_the_same_gaps_each_in_its_own_way():
     wanted = total / base - 1
     assert summary.comparison.relative_change == pytest.approx(wanted, rel=1e-12)
     assert summary.baseline.written == summarize(second.values(), config=config).model.written
-
-
-def test_logits_without_a_column_for_a_token_are_refused():
-    class Narrow(TableModel):
-        def logits_at(self, *batch):
-            return super().logits_at(*batch)[:, :20]
-
-    with pytest.raises(ModelOutputError, match="of a float for each of the"):
-        list(evaluate(Narrow(1), TEXTS, unmasking()))
 
 
 def part_of(row, index, positions, words, perplexity):
@@ -192,21 +170,6 @@ def test_figures_by_hand():
     assert (interval.low, interval.high) == pytest.approx((wanted.low, wanted.high), rel=1e-6)
 
 
-def test_figures_of_shards_are_those_of_the_whole():
-    config = unmasking(decoding=DRAWN)
-    rows = list(evaluate(MODEL, TEXTS, config, baseline=NOISY))
-    whole = summarize(rows, config=config)
-    shards = [RunningSummary(config=config) for _ in range(3)]
-    for place, row in enumerate(rows):
-        shards[place % 3].add(row)
-    shards[2].merge(shards[0])
-    shards[2].merge(shards[1])
-    found = shards[2].summary()
-    assert found.model.written == whole.model.written
-    assert found.baseline.written == whole.baseline.written
-    assert found.model.metric == whole.model.metric
-
-
 def test_figures_are_in_json_and_tables_of_this_metric_alone():
     keys = {"exact_match", "infill_token_accuracy", "mean_pseudo_perplexity", "distinct_1"}
     for metric, there in (("unmasking", True), ("uniform", False)):
@@ -214,10 +177,8 @@ def test_figures_are_in_json_and_tables_of_this_metric_alone():
         summary = summarize(evaluate(MODEL, TEXTS, config, baseline=NOISY), config=config)
         values = summary.to_dict()
         assert all((key in own) == there for key in keys for own in (values, values["baseline"]))
-        labels = [row[0] for row in figures_table(summary).rows]
-        assert ("infill token accuracy" in labels) == there
+        assert ("infill token accuracy" in str(figures_table(summary))) == there
         assert ("unmasking_loss" in values) == there
-        assert (summary.model.written is not None) == there
     json.dumps(values)
 
 
@@ -238,16 +199,12 @@ def test_the_pseudo_perplexity_is_that_of_the_metric_of_that_name():
     assert compared > 10
 
 
-def test_every_choice_stands_in_the_signature_and_in_run_json():
-    config = unmasking(
-        0.3, seed=5, decoding=UnmaskingOptions(threshold=0.5, temperature=0.7, top_p=0.9)
-    )
-    assert config.signature == (
+def test_every_choice_stands_in_the_signature():
+    decoding = UnmaskingOptions(threshold=0.5, temperature=0.7, top_p=0.9)
+    assert unmasking(0.3, seed=5, decoding=decoding).signature == (
         "metric:unmasking|share:0.3|confidence-temperature:0.0|order:top_prob|pieces:any|remask:0|"
         "temperature:0.7|threshold:0.5|top-p:0.9|seed:5|max:model|v:2"
     )
-    values = json.loads(json.dumps(config.to_dict()))
-    assert EvaluationConfig.from_dict(values) == config
     assert not {"hidden_share", "decoding"} & EvaluationConfig("uniform").to_dict().keys()
 
 
@@ -268,8 +225,8 @@ def test_options_that_mean_nothing_are_refused(own, message):
         EvaluationConfig(**own)
 
 
-def test_a_metric_is_a_class_and_a_row(monkeypatch):
-    """With figures of its own: they are in JSON and tables, and shards add up."""
+def test_a_metric_is_a_class_and_a_row(monkeypatch, store):
+    """Nothing else: it is measured, stored, resumed, replayed, summarized, shown and exported."""
 
     @dataclass(frozen=True)
     class Words(OwnFigures):
@@ -278,28 +235,100 @@ def test_a_metric_is_a_class_and_a_row(monkeypatch):
 
     class WordSums(OwnSums):
         def __init__(self):
-            self.words = 0
+            self.words = np.zeros(1, int)
 
         def add(self, row, scores):
             self.words += len(row.text.split())
 
         def figures(self, order, hidden, quick):
-            return Words(self.words)
+            return Words(int(self.words[0]))
 
-    class Counted(Suffix):
-        name, figure_key = "counted", "loss_at_the_end"
+    @dataclass(frozen=True)
+    class FirstTokens(Metric):
+        name = "first-tokens"
+        label = "First tokens"
+        note = "The first tokens of each text are hidden."
+        hides = "the tokens at the beginning"
+        figure_label = "Mean loss, beginning hidden"
+        figure_key = "loss_at_the_beginning"
+
+        first: int = option(2, "How many tokens at the beginning.", least=1)
+
+        def hide(self, encoding, vocabulary, rng):
+            places = np.flatnonzero(hideable(encoding.ids, vocabulary.special_ids))
+            return hide_as_masks(encoding, vocabulary, places[: self.first])
 
         def own_sums(self):
             return WordSums()
 
-    monkeypatch.setitem(METRICS, "counted", Counted)
-    monkeypatch.setattr("fillmask_ui.evaluation.evaluation_config.check_options", lambda _: None)
-    config = EvaluationConfig("counted")
-    shards = [RunningSummary(config=config) for _ in range(2)]
-    for place, row in enumerate(evaluate(MODEL, TEXTS, config)):
+        @property
+        def signature(self):
+            return (f"first:{self.first}",)
+
+    monkeypatch.setitem(METRICS, "first-tokens", FirstTokens)
+    choices = ("fillmask_ui.evaluation.evaluation_config.check_options", lambda _: None)
+    monkeypatch.setattr(*choices)  # the names of metrics, read when the module was imported
+    config = EvaluationConfig("first-tokens", first=3)
+    assert EvaluationConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    assert config.signature.startswith("metric:first-tokens|first:3|")
+    with start(store, prepare_info(config, MODEL, baseline=NOISY)) as recorder:
+        rows = recorder.measure(MODEL, TEXTS, baseline=NOISY)
+        list(islice(rows, 5))
+        rows.close()
+    with resume(store, recorder.name) as recorder:
+        list(recorder.measure(MODEL, TEXTS, baseline=NOISY))
+    run = store.open(recorder.name)
+    assert {tuple(row.cols) for row in run.rows() if len(row.ids) > 5} == {(1, 2, 3)}
+    known = {"config": run.info.config, "vocabulary_size": MODEL.vocabulary.size}
+    shards = [RunningSummary(**known) for _ in range(2)]
+    for place, row in enumerate(run.rows()):
         shards[place % 2].add(row)
+        assert (
+            replay(row, config.metric, MODEL.vocabulary, 0, row.scores).ids[row.cols] == 4
+        ).all()
     shards[0].merge(shards[1])
     summary = shards[0].summary()
+    assert summary.to_dict() == run.info.result
     assert summary.to_dict()["words"] == sum(len(text.split()) for text in TEXTS)
-    assert summary.to_dict()["loss_at_the_end"] == summary.model.mean_nll_nats
-    assert ("words measured", summary.model.written.words, None) in figures_table(summary).rows
+    assert summary.to_dict()["loss_at_the_beginning"] == summary.model.mean_nll_nats
+    words = summary.model.written.words
+    shown = figures_table(summary).rows
+    assert shown[0][0] == "Mean loss, beginning hidden"
+    assert ("words measured", words, None, words, None) in shown
+
+
+def test_runs_stop_resume_compare_and_export(store, tmp_path):
+    config = unmasking(batch_tokens=40, decoding=replace(DRAWN, top_k=None))
+    whole = record(store, MODEL, config=config, baseline=NOISY, texts=TEXTS)
+    with start(store, prepare_info(config, MODEL, baseline=NOISY)) as recorder:
+        rows = recorder.measure(MODEL, TEXTS, baseline=NOISY)
+        list(islice(rows, 17))
+        rows.close()
+    with resume(store, recorder.name) as recorder:
+        list(recorder.measure(MODEL, TEXTS, baseline=NOISY))
+    run = store.open(recorder.name)
+    lines = [(own.folder / "rows.jsonl").read_bytes() for own in (run, whole)]
+    assert lines[0] == lines[1]
+    assert run.summary().to_dict() == run.info.result == whole.summary().to_dict()
+    found = compare(*(record(store, own, TEXTS, config) for own in (MODEL, NOISY)))
+    paired = whole.summary()
+    assert found.comparison.relative_change == paired.comparison.relative_change
+    assert (found.model.written, found.baseline.written) == (
+        *(paired.model.written, paired.baseline.written),
+    )
+    row = next(run.rows())
+    with pytest.raises(DataError, match="cannot be shown"):  # tokens were hidden again
+        replay(row, config.metric, MODEL.vocabulary, 0, row.scores)
+    target = tmp_path / "run.csv"
+    export(run, target)
+    with target.open(newline="") as file:
+        records = list(csv.DictReader(file))
+    places = ((row, entry) for row in run.rows() for entry in range(len(row.cols)))
+    for token, (row, entry) in zip(records, places, strict=True):
+        for prefix, scores in (("", row.scores), ("baseline_", row.baseline)):
+            assert int(token[f"{prefix}step"]) == scores.steps[entry]
+            assert int(token[f"{prefix}written_id"]) == scores.written_ids[entry]
+            assert token[f"{prefix}written_token"] == scores.written_tokens[entry]
+            probability = float(token[f"{prefix}written_probability"])
+            assert probability == scores.written_probabilities[entry]
+    assert export(run, tmp_path / "run.parquet") == len(records)

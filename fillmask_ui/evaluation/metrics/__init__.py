@@ -23,7 +23,7 @@ METRICS: dict[str, type[Metric]] = {
 
 
 def make_metric(name: str, options: dict[str, Any]) -> Metric:
-    """The metric of a name, with its own options; those of other metrics need their defaults.
+    """The metric of a name; options of other metrics must have their defaults.
 
     Raises:
         OptionError: for an unknown metric, an option that it does not have, or a bad value.
@@ -50,10 +50,9 @@ def _not_its_own(option: str, owners: list[type[Metric]], asked: type[Metric]) -
     value = getattr(owners[0](), option)
     nested = options_of(value) if hasattr(value, "__dataclass_fields__") else {}
     labels = [entry.label.lower() for entry in nested.values()]
+    options = f"the option {option.replace('_', ' ')} belongs to"
     if labels:
         options = f"the options {', '.join(labels[:-1])} and {labels[-1]} belong to"
-    else:
-        options = f"the option {option.replace('_', ' ')} belongs to"
     return (
         f"{options} {' and '.join(owner.name for owner in owners)}; the metric was {asked.name}, "
         f"which hides {asked.hides}"

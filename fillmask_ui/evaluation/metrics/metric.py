@@ -3,6 +3,8 @@
 A metric hides tokens of a text, has them scored, and turns the sum of the negative log-likelihoods
 of the true tokens into a figure: the loss per unit (a token, a byte, ...), or e^ of it. Subclasses
 are frozen dataclasses whose fields are the metric's own options.
+
+Axes: T tokens of a text, M hidden positions.
 """
 
 import math
@@ -26,7 +28,7 @@ from fillmask_ui.records import Encoding
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """How a model read a text when one hidden token was scored; T tokens, M hidden positions."""
+    """How a model read a text when one hidden token was scored."""
 
     ids: np.ndarray  # int64 [T], what the model read
     asked: np.ndarray  # int64, entries of `cols` that were scored in this very reading
@@ -39,21 +41,19 @@ class Reading:
 class Metric(ABC):
     """One metric with its options."""
 
-    name: ClassVar[str]  # on the command line and in run.json.
+    name: ClassVar[str]  # on the command line and in run.json
     label: ClassVar[str]  # on the page
     note: ClassVar[str]  # one sentence that helps to choose a metric
-    hides: ClassVar[str]  # what it hides, as the end of "the metric hides ...".
+    hides: ClassVar[str]  # what it hides, as the end of "the metric hides ..."
     figure_label: ClassVar[str]  # of its figure, on the page
     figure_key: ClassVar[str] = "cross_entropy"  # of its figure in JSON
-    unit: ClassVar[str] = "nats"  # of its figure; blank for a number without one
+    unit: ClassVar[str] = "nats"  # of its figure; may be blank
     seeded: ClassVar[bool] = True  # whether the seed changes what is hidden
     covers_the_text: ClassVar[bool] = False  # whether every token is hidden once
     one_by_one: ClassVar[bool] = False  # whether it takes about a row of the model per token
     exponential: ClassVar[bool] = False  # whether the figure is e^ of the loss per unit
-    # Whether the loss of a text stands for all its units: it is scaled by units / hidden tokens.
-    scaled: ClassVar[bool] = False
-    # Columns of exported tokens beside those that all metrics have: singulars of fields of the
-    # scores in its rows.
+    scaled: ClassVar[bool] = False  # whether a text's loss counts times units / hidden tokens
+    # Columns of exported tokens that it alone has: singulars of fields of its scores.
     token_columns: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
@@ -61,24 +61,24 @@ class Metric(ABC):
 
     @abstractmethod
     def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
-        """Hidden tokens of one text; `rng` is of (seed, id of the text), nothing else is random."""
+        """Hidden tokens of one text; `rng` comes from (seed, id of the text)."""
 
     def scorer(
         self, models: Sequence[MaskedLM], batch_tokens: int, budget: Budget, seed: int
     ) -> Scorer:
-        """How its texts are measured; arguments as of `Scorer`, and the seed of what is drawn."""
+        """How its texts are measured; `seed` is of what is drawn while that goes on."""
         return BatchScorer(models, batch_tokens, budget)
 
     def own_sums(self) -> OwnSums | None:
-        """Empty sums for the figures that this metric alone has, of one model."""
+        """Empty sums for figures that this metric alone has."""
         return None
 
     def hidden_until(self, text: MaskedText) -> np.ndarray | None:
-        """`HiddenTokens.hidden_until` of a text that `hide` has hidden; None for one view."""
+        """`HiddenTokens.hidden_until` of a hidden text; None for one view."""
         return None
 
     def reading(self, row: MaskedText, entry: int, scores: TokenScores, mask_id: int) -> Reading:
-        """What the model read when hidden token `entry`, in [0, M), of a row was scored."""
+        """What the model read when hidden token `entry`, in [0, M), was scored."""
         input_ids = row.ids.copy()
         input_ids[row.cols] = row.shown_ids
         until = self.hidden_until(row)
@@ -103,7 +103,7 @@ class Metric(ABC):
         return type(self).units is Metric.units
 
     def units(self, text: MaskedText) -> float:
-        """What the loss of one text is divided by; summed over texts."""
+        """What the loss of a text is divided by; summed over texts."""
         return len(text.cols)
 
     def figure(self, nll_per_unit_nats: float) -> float:
@@ -122,3 +122,8 @@ class Metric(ABC):
 def exp(value: float) -> float:
     """e^value; infinite where a broken model's mean is past what a float holds."""
     return math.exp(value) if value < 700 else math.inf
+
+
+def expm1(value: float) -> float:
+    """e^value - 1, as `exp`."""
+    return math.inf if value > 700 else math.expm1(value)  # of NaN it is NaN

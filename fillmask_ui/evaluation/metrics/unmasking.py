@@ -4,14 +4,14 @@ Definition. Hide a share of the tokens, all shown as mask tokens; fill them step
 (`fillmask_ui.unmasking`), and average -ln P(true token) at the step that wrote each position,
 given all that the steps before it wrote.
 
-Rivals: `uniform` and `suffix` ask about all hidden tokens at once, so that none sees another; the
+Rivals: `uniform` and `suffix` predict all hidden tokens at once, so that none sees another; the
 joint likelihood of a text would feed the true tokens back, this feeds the model its own.
 
 Source:
     Mask-predict, arXiv:1904.09324; the share is an exact count, as in `uniform`.
 
-Each model writes its own words, so two models see the same text only in the first step: rows have
-the scores of both, and no difference of their logits.
+Two models see the same text only in the first step: rows have the scores of both, and no difference
+of their logits.
 
 Axes: M hidden positions of a text, N texts, V vocabulary.
 """
@@ -44,6 +44,7 @@ from fillmask_ui.masking import HiddenTokens, hide_as_masks, hideable
 from fillmask_ui.options import option
 from fillmask_ui.protocol import MaskedLM, Vocabulary
 from fillmask_ui.records import Encoding
+from fillmask_ui.unmasking.decoding_history import Step
 from fillmask_ui.unmasking.sampling import Pieces
 from fillmask_ui.unmasking.unmask_texts import Decoding, logits_of, pseudo_perplexity
 from fillmask_ui.unmasking.unmasking_options import UnmaskingConfig, UnmaskingOptions
@@ -79,7 +80,7 @@ class Unmasking(Metric):
             )
 
     def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
-        """The share of the n tokens that can be hidden, to the nearest whole one, at least one."""
+        """The share of the tokens that can be hidden, to the nearest whole one, at least one."""
         places = np.flatnonzero(hideable(encoding.ids, vocabulary.special_ids))
         chosen = rng.permutation(places)[: max(1, round(self.hidden_share * len(places)))]
         return hide_as_masks(encoding, vocabulary, np.sort(chosen))
@@ -98,7 +99,7 @@ class Unmasking(Metric):
         return WrittenSums()
 
     def reading(self, row: MaskedText, entry: int, scores: TokenScores, mask_id: int) -> Reading:
-        """As of `Metric`; a `DataError` where tokens were hidden again, which no row says."""
+        """As of `Metric`; a `DataError` if tokens were hidden again."""
         if self.decoding.remask:
             raise DataError(
                 "this run hid tokens again that it had written (--remask), and stored what stood "
@@ -124,11 +125,7 @@ class UnmaskingScorer(Scorer):
     ) -> None:
         super().__init__(models, batch_tokens, budget)
         self._config = config
-        fitting = config.pieces == "fitting"
-        self._pieces = [
-            Pieces(model.vocabulary, model.signature.vocabulary_size, fitting=fitting)
-            for model in models
-        ]
+        self._pieces = [Pieces(model, config) for model in models]
 
     def score(self, batch: Batch) -> list[list[UnmaskedScores]]:
         """For each model the scores of each text of a batch."""
@@ -136,31 +133,27 @@ class UnmaskingScorer(Scorer):
         own = zip(self._models, self._pieces, strict=True)
         return [self._unmask(model, pieces, texts) for model, pieces in own]
 
-    def finished(
-        self, batch: Batch, scores: list[list[UnmaskedScores]], done: frozenset[int]
-    ) -> Iterator[EvaluatedText]:
+    def finished(self, batch: Batch, scores: list[list[UnmaskedScores]]) -> Iterator[EvaluatedText]:
         """All texts of a batch: each is one view."""
         for view, own, *second in zip(batch.views, *scores, strict=True):
-            row = view.text.row
-            if row.id not in done:
-                yield EvaluatedText(**vars(row), scores=own, baseline=second[0] if second else None)
+            if not view.done:
+                baseline = second[0] if second else None
+                yield EvaluatedText(**vars(view.text.row), scores=own, baseline=baseline)
 
     def _unmask(
         self, model: MaskedLM, pieces: Pieces, texts: Sequence[Prepared]
     ) -> list[UnmaskedScores]:
-        under_way = [_UnderWay(text, model.vocabulary, self._config, pieces) for text in texts]
-        while running := [one for one in under_way if one.decoding.hidden]:
-            positions = sum(len(one.decoding.hidden) for one in running)
-            with self._room_for(positions):
-                logits = logits_of(model, [one.decoding for one in running])
-                for one, part in zip(running, logits, strict=True):
-                    one.advance(part)
-        return [self._scores(model, one) for one in under_way]
+        decodings = [_ScoredDecoding(text, model, self._config, pieces) for text in texts]
+        while running := [one for one in decodings if one.hidden]:
+            with self._room_for(sum(len(one.hidden) for one in running)):
+                for one, part in zip(running, logits_of(model, running), strict=True):
+                    one.advance(part, seconds=0.0)
+        return [self._scores(model, one) for one in decodings]
 
-    def _scores(self, model: MaskedLM, finished: "_UnderWay") -> UnmaskedScores:
+    def _scores(self, model: MaskedLM, finished: "_ScoredDecoding") -> UnmaskedScores:
         columns, token = finished.columns, model.vocabulary.token
         with self._room_for(ROWS_PER_CALL):
-            perplexity = pseudo_perplexity(model, finished.decoding.ids)
+            perplexity = pseudo_perplexity(model, finished.ids)
         return UnmaskedScores(
             **columns,
             top_tokens=tuple(map(token, columns["top_ids"].tolist())),
@@ -169,65 +162,64 @@ class UnmaskingScorer(Scorer):
         )
 
 
-class _UnderWay:
+class _ScoredDecoding(Decoding):
     """A text that is being filled, and what the steps said of its M hidden tokens."""
 
     def __init__(
-        self, text: Prepared, vocabulary: Vocabulary, config: UnmaskingConfig, pieces: Pieces
+        self, text: Prepared, model: MaskedLM, config: UnmaskingConfig, pieces: Pieces
     ) -> None:
-        self._hidden = text.hidden
-        ids = tuple(text.hidden.input_ids.tolist())
+        ids, vocabulary = tuple(text.hidden.input_ids.tolist()), model.vocabulary
         seen = replace(text.encoding, ids=ids, tokens=tuple(map(vocabulary.token, ids)))
         places = text.hidden.cols.tolist()
-        self.decoding = Decoding(seen, vocabulary, config, pieces, places, keep_hidden=False)
+        super().__init__(seen, vocabulary, config, pieces, places, keep_hidden=False)
+        self._true = text.hidden
         # Arrays of `UnmaskedScores`, [M]; of a position that was hidden again, of its last step.
         self.columns: dict[str, np.ndarray] = {}
 
-    def advance(self, logits: np.ndarray) -> None:
-        """One step, of the logits at the positions still hidden, float32 [hidden, V]."""
-        hidden = self.decoding.hidden
-        step = self.decoding.advance(logits, seconds=0.0)
+    def advance(self, logits: np.ndarray, seconds: float) -> Step:
+        hidden = self.hidden
+        step = super().advance(logits, seconds)
         positions = [token.position for token in step.filled]
         if not positions:  # as where the steps outnumber the masks
-            return
-        entries = np.searchsorted(self._hidden.cols, positions)
+            return step
+        entries = np.searchsorted(self._true.cols, positions)
         asked = logits[np.searchsorted(hidden, positions)]  # [written, V]
-        targets = self._hidden.true_ids[entries]
+        targets = self._true.true_ids[entries]
         found = vars(scoring.score_targets(scoring.exponentials(asked), asked, targets)) | {
             "steps": np.full(len(positions), step.number),
             "written_ids": np.array([token.token_id for token in step.filled]),
             "written_probabilities": np.array([token.probability for token in step.filled]),
         }
         for name, values in found.items():
-            empty = np.empty(len(self._hidden.cols), values.dtype)
+            empty = np.empty(len(self._true.cols), values.dtype)
             self.columns.setdefault(name, empty)[entries] = values
-
-
-WRITTEN_FIGURES = (
-    Figure("exact_match", "exact match", "", "exact_match_interval"),
-    Figure("infill_token_accuracy", "infill token accuracy", "", "infill_token_accuracy_interval"),
-    Figure(
-        "mean_pseudo_perplexity",
-        "mean pseudo-perplexity of the finished texts",
-        "",
-        "mean_pseudo_perplexity_interval",
-    ),
-    Figure("distinct_1", "distinct-1"),
-    Figure("distinct_2", "distinct-2"),
-)
+        return step
 
 
 @dataclass(frozen=True)
 class WrittenFigures(OwnFigures):
     """What one model wrote."""
 
-    catalogue: ClassVar = WRITTEN_FIGURES
+    catalogue: ClassVar = (
+        Figure("exact_match", "exact match", "", "exact_match_interval"),
+        Figure(
+            "infill_token_accuracy", "infill token accuracy", "", "infill_token_accuracy_interval"
+        ),
+        Figure(
+            "mean_pseudo_perplexity",
+            "mean pseudo-perplexity of the finished texts",
+            "",
+            "mean_pseudo_perplexity_interval",
+        ),
+        Figure("distinct_1", "distinct-1"),
+        Figure("distinct_2", "distinct-2"),
+    )
 
     exact_match: float  # share of texts with every hidden token right
     exact_match_interval: Interval | None
     infill_token_accuracy: float  # share of hidden tokens where the true one was written
     infill_token_accuracy_interval: Interval | None
-    mean_pseudo_perplexity: float  # of the finished texts, each text counting once
+    mean_pseudo_perplexity: float  # over the finished texts
     mean_pseudo_perplexity_interval: Interval | None
     # Distinct tokens, and pairs of neighbours that were both written, by all written tokens:
     # Li et al. 2016, arXiv:1510.03055.
