@@ -181,7 +181,7 @@ def _received(sent: bytes) -> RunningSummary:
 def _whole(sent: bytes, size: int) -> bytes:
     """Sums in which each word of the vocabulary occurs."""
     running = _received(sent)
-    vocabulary = running._sums.model.vocabulary
+    vocabulary = running._model.vocabulary
     vocabulary._grow(size)
     vocabulary.occurrences[:size] += 1
     vocabulary.sums[:, :size] += 1
