@@ -21,17 +21,20 @@ ARGUMENTS = (
 BROKEN_OFF = ("AbortError", "Connection errored out")
 
 
-def faults_of(page: Any) -> list[str]:
-    """Script errors, logged errors and dialogs of a page from now on; it grows as they come."""
+def faults_of(context: Any) -> list[str]:
+    """Script errors, logged errors and dialogs of all pages of a context; it grows as they come."""
     found: list[str] = []
 
     def add(message: str) -> None:
         if not any(own in message for own in BROKEN_OFF):
             found.append(message)
 
-    page.on("pageerror", lambda error: add(str(error)))
-    page.on("console", lambda message: add(message.text) if message.type == "error" else None)
-    page.on("dialog", lambda dialog: (add(dialog.message), dialog.dismiss()))
+    def watch(page: Any) -> None:
+        page.on("pageerror", lambda error: add(str(error)))
+        page.on("console", lambda message: add(message.text) if message.type == "error" else None)
+        page.on("dialog", lambda dialog: (add(dialog.message), dialog.dismiss()))
+
+    context.on("page", watch)
     return found
 
 
@@ -45,22 +48,21 @@ def chromium() -> Iterator[Any]:
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
         try:
-            yield _returning(running)
+            yield running
         finally:
             running.close()
 
 
-def _returning(running: Any) -> Any:
-    """Its visitors have seen the page's tour, but for those of `new_context(first_visit=True)`."""
-    new_context = running.new_context
+def visitor(browser: Any, *, first_visit: bool = False, **options: Any) -> Any:
+    """A browser context of somebody who has seen the page's tour, or who comes for the first time.
 
-    def context(*, first_visit: bool = False, **options: Any) -> Any:
-        made = new_context(**options)
-        if not first_visit:
-            # Not every document may store anything.
-            made.add_init_script("try { localStorage['fillmask-tour'] = 'yes'; } catch {}")
-        return made
-
-    running.new_context = context
-    running.new_page = lambda **options: context(**options).new_page()
-    return running
+    Args:
+        browser: of `chromium()`.
+        first_visit: whether the tour comes up.
+        options: of Playwright's `new_context`.
+    """
+    context = browser.new_context(**options)
+    if not first_visit:
+        # Not every document may store anything.
+        context.add_init_script("try { localStorage['fillmask-tour'] = 'yes'; } catch {}")
+    return context

@@ -24,7 +24,7 @@ for _name in ("CACHE", "VARIANTS"):
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
-pytest_plugins = ["once", "tiny_models", "loopback_hub", "evaluate_bench"]
+pytest_plugins = ["once", "tiny_models", "loopback_hub"]
 
 TESTS = Path(__file__).parent
 # What takes seconds to make: a served page, a browser, a hub, exported or trained models.
@@ -61,11 +61,10 @@ SLOW_PLACES = (
     "training",
     "ui/test_api.py",
     "ui/test_app.py",
-    "ui/test_evaluate_browser.py",
-    "ui/test_evaluate_job.py",
+    "ui/test_evaluate_controls.py",
+    "ui/test_evaluate_jobs.py",
     "ui/test_evaluate_plots.py",
-    "ui/test_evaluate_tab.py",
-    "ui/test_evaluate_view.py",
+    "ui/test_evaluate_result.py",
 )
 
 
@@ -94,16 +93,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if config.option.markexpr == "quick" and _in_slow_place(collection_path) else None
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as quick what needs none of the above: `pytest -m quick` while one writes code.
+    """Mark what is quick and what is slow; journeys, which share a browser, come last.
 
-    A test in a browser is tried again, and one that starts processes of Ray: two busy cores may
-    keep it waiting too long.
+    A test that starts processes of Ray is tried again: two busy cores may keep it waiting too long.
     """
     for item in items:
-        names = getattr(item, "fixturenames", ())
-        if "browser" in names and "visit" not in names:
-            item.add_marker(pytest.mark.flaky(reruns=2))
         if item.path.parent == TESTS / "cluster":
             item.add_marker(pytest.mark.flaky(reruns=1))
         if item.nodeid.startswith(LONG_TESTS):
@@ -111,3 +107,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         needs_slow = SLOW_FIXTURES & set(getattr(item, "fixturenames", ()))
         if not needs_slow and not _in_slow_place(item.path):
             item.add_marker("quick")
+    items.sort(key=lambda item: "browser" in getattr(item, "fixturenames", ()))

@@ -1,56 +1,22 @@
-"""The Explore tab through the eyes of who sits before it: what browser tests read and press."""
+"""Explore asked without a browser: states as its script sends them, and tokens of stored runs."""
 
-import re
-from urllib.parse import urlencode
+from __future__ import annotations
 
-from playwright.sync_api import expect
+import torch
+from table_model import TableModel
+from torch.nn.functional import cross_entropy
 
+from fillmask_ui.errors import ModelError
+from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.masking import MaskRecipe
+from fillmask_ui.models import ModelStore
+from fillmask_ui.runs import RunStore, prepare_info, start
 from fillmask_ui.ui.components import answered
+from fillmask_ui.ui.session import Session
 
-
-class Explorer:
-    """Parts of the tab by their roles and labels."""
-
-    def __init__(self, page, served):
-        self.page, self.served = page, served
-        self.sentence = page.get_by_role("textbox", name="Sentence").locator("visible=true").first
-        self.stage = page.locator("#stage")
-        self.strip = page.get_by_role("toolbar", name="Words of the sentence")
-        self.notice = page.locator("#notice .fm-notice")
-        self.table = page.locator("#candidates table")
-        self.rows = self.table.locator("tbody tr")
-        self.details = page.locator("#details")
-        self.bars = page.locator("#bars .fm-bar-row")
-
-    def open(self, **parameters):
-        self.page.goto(f"{self.served.url}?{urlencode(parameters)}")
-        return self
-
-    def open_details(self):
-        self.details.get_by_text("Details", exact=True).click()
-
-    def see(self, text):
-        """Wait until the strip shows just this text, then until the table does too."""
-        expect(self.strip).to_have_attribute("data-version", version(text))
-        if "[MASK]" in text:
-            expect(self.rows.first).to_have_attribute("data-key", re.compile(version(text)))
-        return self
-
-    def numbers(self):
-        """Rank, token, id, probability and NLL of every row, as the page holds them."""
-        return self.page.evaluate(
-            """() => [...document.querySelectorAll("#candidates tbody tr")].map((row) => {
-                const cells = [...row.cells];
-                const value = (i) => Number(cells[i].dataset.value);
-                return [value(0), cells[2].innerText, value(3), value(4), value(5)];
-            })"""
-        )
-
-
-def version(text):
-    from fillmask_ui.ui.explore.sentence_strip import version_of
-
-    return version_of(text)
+TEXTS = ["the cat sat on the old mat and jumped quickly.", "the dog ran to a river"]
+MIXED = EvaluationConfig(recipe=MaskRecipe(0.7, 0.4, 0.3, 0.3), seed=3)
+_OF_STATE = ("base", "hidden", "run", "run_b", "example", "token", "side", "alone")
 
 
 def sent(state):
@@ -66,8 +32,41 @@ def sent(state):
 
 
 def asked(function, session, state):
-    """What the page is told where a served function is asked with a state."""
-    return answered(function, session, sent(state))
+    """What the page is told where a served function is asked with a state, once it is known."""
+    while (found := answered(function, session, sent(state))).get("kind") == "busy":
+        pass
+    return found
 
 
-_OF_STATE = ("base", "hidden", "run", "run_b", "example", "token", "side", "alone")
+def session_of(root=None, *, public=False, **models):
+    """The session of a page that keeps its runs under `root`."""
+    models = models or {"table": TableModel(1), "noisy": TableModel(1, noise=0.3)}
+
+    def load(choice, **_):
+        if choice.reference not in models:
+            raise ModelError(f"no model {choice.reference!r}")
+        return models[choice.reference]
+
+    session = Session(ModelStore(loader=load), "table", public=public)
+    if root is not None:
+        from fillmask_ui.ui.evaluate.evaluation_jobs import EvaluationJobs
+
+        session.stored_runs = EvaluationJobs(session, root).store
+    return session
+
+
+def recorded(root, config=MIXED, model=None, baseline=None, texts=TEXTS, **options):
+    """The rows of a run under `root`, by text, and what a link to it says."""
+    store, model = RunStore(root), model or TableModel(1)
+    choices = {"model": {"reference": "table", **options}, "baseline": {"reference": "noisy"}}
+    info = prepare_info(config, model, baseline=baseline, choices=choices)
+    with start(store, info) as recorder:
+        rows = {row.id: row for row in recorder.measure(model, texts, baseline=baseline)}
+    return rows, {"run": recorder.name, "example": "0"}
+
+
+def nll_at(model, ids, position, true_id):
+    """By torch, of the tables of a model."""
+    logits = model.left[ids[position - 1]] + model.right[ids[position + 1]]
+    logits = torch.from_numpy(logits + model.own[ids[position]]).double()
+    return cross_entropy(logits[None], torch.tensor([true_id])).item()

@@ -1,19 +1,17 @@
-"""A page on 127.0.0.1 with the embedded model, and a real browser, both started once."""
+"""A page on 127.0.0.1 and a browser, both started once a worker, and sessions without either."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import pytest
-from chromium import chromium, faults_of
+from chromium import chromium, faults_of, visitor
 from evaluate_page import HeldModel, rows_of
-from explore_page import Explorer
-from playwright.sync_api import expect
 from serving import serving
 from table_model import TableModel
 
@@ -23,13 +21,11 @@ from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.ui.session import Session
 
 
-@dataclass
 class Gates:
     """What a test opens for the page's slow models to go on."""
 
-    loaded: threading.Event = field(default_factory=threading.Event)
-    answered: threading.Event = field(default_factory=threading.Event)
-    asked: threading.Event = field(default_factory=threading.Event)
+    def __init__(self) -> None:
+        self.loaded, self.answered, self.asked = (threading.Event() for _ in range(3))
 
 
 class LateModel:
@@ -94,27 +90,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         yield Page(url, gates, store, table, runs)
 
 
-# Not for the whole session: while it runs, nothing else in this thread may run an event loop.
-@pytest.fixture(scope="module")
-def browser(served: Page) -> Iterator[Any]:
+# While it runs nothing else in this thread may run an event loop: journeys come last.
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
     """Without one the tests fail."""
     with chromium() as running:
         yield running
-
-
-@pytest.fixture
-def page(browser: Any, served: Page) -> Iterator[Any]:
-    """A new visitor's page. No foreign host is asked, no script error or dialog comes up."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(30_000)
-    expect.set_options(timeout=30_000)
-    page = context.new_page()
-    hosts, faults = set[str](), faults_of(page)
-    page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
-    yield page
-    context.close()
-    assert hosts - {""} == {urlsplit(served.url).netloc}
-    assert faults == []
 
 
 @pytest.fixture
@@ -123,6 +104,8 @@ def visit(browser: Any, served: Page) -> Iterator[Callable[..., Any]]:
 
     No foreign host is asked, and no script error or dialog comes up.
     """
+    from playwright.sync_api import expect
+
     expect.set_options(timeout=60_000)
     contexts, faults, hosts = [], [], set[str]()
 
@@ -135,13 +118,13 @@ def visit(browser: Any, served: Page) -> Iterator[Callable[..., Any]]:
         script: str = "",
         **options: Any,
     ) -> Any:
-        context = browser.new_context(viewport={"width": width, "height": height}, **options)
+        context = visitor(browser, viewport={"width": width, "height": height}, **options)
         context.set_default_timeout(60_000)
         context.on("request", lambda request: hosts.add(urlsplit(request.url).hostname or ""))
         if script:
             context.add_init_script(script)
         contexts.append(context)
-        context.on("page", lambda page: faults.append(faults_of(page)))
+        faults.append(faults_of(context))
         page = context.new_page()
         page.goto(f"{url}?{urlencode(parameters or {})}")
         page.wait_for_function("window.fillmask?.loaded")
@@ -152,11 +135,6 @@ def visit(browser: Any, served: Page) -> Iterator[Callable[..., Any]]:
         context.close()
     assert hosts - {""} <= {"127.0.0.1"}
     assert not any(faults), faults
-
-
-@pytest.fixture
-def explorer(page: Any, served: Page) -> Explorer:
-    return Explorer(page, served)
 
 
 @pytest.fixture

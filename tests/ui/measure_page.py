@@ -5,14 +5,17 @@ PYTHONPATH=tests python tests/ui/measure_page.py [URL]    (serves its own page i
 
 from __future__ import annotations
 
-import socket
 import statistics
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
-from chromium import chromium
+from chromium import chromium, visitor
+from serving import serving
+
+from fillmask_ui.ui.page import build_app
 
 TIMES = 20
 # What the page shows once it has answered the sentence in the box, and nothing else.
@@ -53,7 +56,7 @@ def click(page: Any, turn: int) -> float:
 
 def load(page: Any, _turn: int) -> float:
     """Milliseconds from the address to the first bars, in a browser that has nothing stored."""
-    fresh = page.context.browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
+    fresh = visitor(page.context.browser, viewport=page.viewport_size).new_page()
     started = time.perf_counter()
     fresh.goto(page.url)
     fresh.wait_for_function("() => document.querySelector('#bars .fm-bar')", polling=5)
@@ -72,27 +75,14 @@ def measure(page: Any, what: str, once: Callable[[Any, int], float]) -> None:
 
 def main(url: str | None) -> None:
     """Measure the page at an address, or one that is served for this."""
-    demo = None
-    if url is None:
-        from fillmask_ui.ui.page import build_app, launch_options
-
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            port = listener.getsockname()[1]
-        demo = build_app()
-        options = launch_options()
-        demo.launch(server_port=port, prevent_thread_lock=True, **options)
-        url = f"http://127.0.0.1:{port}/"
-    with chromium() as browser:
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
-        page.goto(url)
+    with nullcontext(url) if url else serving(build_app()) as address, chromium() as browser:
+        page = visitor(browser, viewport={"width": 1280, "height": 800}).new_page()
+        page.goto(address)
         page.wait_for_function(ANSWERED)
         measure(page, "last key to new bars", last_key)
         measure(page, "click on a word to new bars", click)
-        page.goto(url)
+        page.goto(address)
         measure(page, "address to first bars", load)
-    if demo is not None:
-        demo.close()
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ PYTHONPATH=tests python tests/ui/retake_screenshots.py [NAME...]    (all, if no 
 
 from __future__ import annotations
 
-import socket
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,10 +13,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlencode
 
-from chromium import chromium
+from chromium import chromium, visitor
 from PIL import Image
+from serving import serving
 
-from fillmask_ui.ui.page import build_app, launch_options
+from fillmask_ui.ui.page import build_app
 
 ROOT = Path(__file__).parent.parent.parent
 # The page shows the answer to what is asked, and nothing is still moving.
@@ -113,20 +113,14 @@ PICTURES = (
 
 def main(names: list[str]) -> None:
     """Serve the page, open it in chromium, write the files."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
-    demo = build_app()
-    options = launch_options()
-    demo.launch(server_port=port, prevent_thread_lock=True, **options)
-    with chromium() as browser, TemporaryDirectory() as scratch:
+    with serving(build_app()) as url, chromium() as browser, TemporaryDirectory() as scratch:
         for picture in PICTURES:
             if names and Path(picture.name).name not in names:
                 continue
             size = {"width": picture.width, "height": picture.height}
-            page = browser.new_page(viewport=size)
+            page = visitor(browser, viewport=size).new_page()
             page.set_default_timeout(120_000)
-            page.goto(f"http://127.0.0.1:{port}/?{urlencode(picture.state)}")
+            page.goto(f"{url}?{urlencode(picture.state)}")
             page.wait_for_function(ANSWERED)
             picture.act(page)
             page.evaluate("document.fonts.ready")
@@ -139,7 +133,6 @@ def main(names: list[str]) -> None:
             # Few colours are enough, and every version of a picture stays in the history.
             Image.open(shot).convert("RGB").quantize(160).save(target, optimize=True)
             print(target, target.stat().st_size, "bytes")
-    demo.close()
 
 
 if __name__ == "__main__":

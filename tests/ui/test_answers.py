@@ -32,13 +32,6 @@ def test_what_is_kept_is_bounded_by_its_candidates(monkeypatch):
     assert [kept.get((name,)) for name in ("three", "four")] == [None, None]
 
 
-def test_a_long_text_counts_as_its_tokens_do(monkeypatch):
-    monkeypatch.setattr("fillmask_ui.ui.session.MOST_CANDIDATES", 25)
-    kept = Answers()
-    kept.keep(("pair", ("a " * 50, "b " * 50)), "PAIR", 1)  # 200 characters, as 25 candidates
-    assert kept.get(("pair", ("a " * 50, "b " * 50))) is None
-
-
 def test_long_texts_leave_no_more_than_the_bound(monkeypatch):
     """Each leaves about 0.1 MB, whose candidates are few: without a bound on texts 12 MB."""
     monkeypatch.setattr("fillmask_ui.ui.session.MOST_CANDIDATES", 10_000)

@@ -48,22 +48,6 @@ def test_four_endpoints_are_offered_with_their_types(client):
     assert offered["/models"]["returns"][0]["type"]["items"]["required"]
 
 
-def test_the_documented_types_are_what_comes(client):
-    filling = client.predict(
-        "a [MASK] and a [MASK].", top_k=1, candidates="cat", api_name="/predict"
-    )
-    assert set(filling) == set(api.FillingJson.__annotations__)
-    for mask in filling["masks"]:
-        assert set(mask) == set(api.MaskJson.__annotations__)
-        assert set(mask["candidates"][0]) == set(api.CandidateJson.__annotations__)
-        assert set(mask["scored"][0]) == set(api.ScoredJson.__annotations__)
-        assert set(mask["scored"][0]["parts"][0]) == set(api.PartJson.__annotations__)
-    assert set(filling["joint"][0]) == set(api.JointJson.__annotations__)
-    assert set(filling["joint"][0]["parts"][0]) == set(api.JointPartJson.__annotations__)
-    (model, *_) = client.predict(api_name="/models")
-    assert set(model) == set(api.ModelJson.__annotations__)
-
-
 def test_predict_answers_what_fill_does(client, served):
     found = client.predict(PARIS, top_k=4, candidates="paris, souvenirs", api_name="/predict")
     model = served.store.get("embedded")

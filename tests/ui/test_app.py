@@ -12,7 +12,7 @@ from table_model import TableModel
 
 from fillmask_ui.errors import ModelError
 from fillmask_ui.models import ModelStore
-from fillmask_ui.ui.page import TABS, build_app, launch_options
+from fillmask_ui.ui.page import build_app, launch_options
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -24,12 +24,6 @@ def store():
 
 def test_the_space_has_its_page_at_the_top_of_app_py():
     assert isinstance(runpy.run_path(str(ROOT / "app.py"))["demo"], gr.Blocks)
-
-
-def test_only_four_endpoints_are_public(store):
-    demo = build_app(store, "table")
-    names = {fn.api_name for fn in demo.fns.values() if fn.api_visibility == "public" and fn.fn}
-    assert names == {"predict", "score_candidates", "compare", "models"}
 
 
 def test_a_public_page_is_hardened(store):
@@ -44,12 +38,6 @@ def test_a_public_page_is_hardened(store):
     assert options["max_threads"] <= 16
     assert "allowed_paths" not in options
     assert "share" not in options
-
-
-def test_tabs_have_names_for_the_address():
-    names = [name for name, _, _ in TABS]
-    assert names[0] == "explore"
-    assert len(set(names)) == len(names)
 
 
 def test_the_theme_asks_no_foreign_host():

@@ -3,15 +3,8 @@
 import threading
 import time
 
-import pytest
-
-from fillmask_ui.errors import OptionError
 from fillmask_ui.models import LoadProgress
-from fillmask_ui.ui.background import Done, Tasks, TasksInTurn, Waiting, run_in_background
-
-
-def test_quick_work_gives_its_result_at_once():
-    assert list(run_in_background(lambda tell: 7)) == [Done(7)]
+from fillmask_ui.ui.background import Done, TasksInTurn, Waiting, run_in_background
 
 
 def test_slow_work_says_what_it_does():
@@ -28,43 +21,6 @@ def test_slow_work_says_what_it_does():
     *waiting, last = states
     assert last == Done("done")
     assert set(waiting) <= {Waiting("fetching", 0.25)}
-
-
-def test_work_that_breaks_is_an_error_and_not_an_answer():
-    def work(tell):
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        list(run_in_background(work))
-
-
-def test_who_asks_again_hears_of_the_same_task_until_it_has_ended():
-    gate, begun = threading.Event(), []
-
-    def work(tell):
-        begun.append(1)
-        tell(LoadProgress("download", "fetching", 1, 2))
-        assert gate.wait(30)
-        return len(begun)
-
-    tasks = Tasks()
-    assert tasks.wait("a", work) == Waiting("fetching", 0.5)
-    assert tasks.wait("a", work) == Waiting("fetching", 0.5)
-    gate.set()
-    while isinstance(state := tasks.wait("a", work), Waiting):
-        pass
-    assert state == Done(1)
-    assert tasks.wait("a", work) == Done(2)
-
-
-def test_a_task_that_failed_is_begun_anew():
-    def refuse(tell):
-        raise KeyError("x")
-
-    tasks = Tasks()
-    with pytest.raises(KeyError):
-        tasks.wait("a", refuse)
-    assert tasks.wait("a", lambda tell: 7) == Done(7)
 
 
 def finished(tasks, key, work):
@@ -128,14 +84,3 @@ def test_whoever_comes_when_too_many_wait_is_asked_to_come_again():
     gate.set()
     assert finished(tasks, "a", held) == 1
     assert finished(tasks, "b", lambda report: 2) == 2
-
-
-def test_what_a_task_raises_is_raised_once():
-    tasks = TasksInTurn()
-
-    def fails(report):
-        raise OptionError("no")
-
-    with pytest.raises(OptionError, match="no"):
-        finished(tasks, "a", fails)
-    assert finished(tasks, "a", lambda report: 3) == 3

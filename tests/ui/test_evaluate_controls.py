@@ -1,40 +1,204 @@
-"""A stored run sets the controls: read again, they ask for the same run."""
+"""The controls of the Evaluate tab, read: a plan, or what to change; set again by a stored run."""
 
-from dataclasses import replace
+import gzip
+import math
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import gradio as gr
 import pytest
 from evaluate_page import (
-    TEXTS,
-    arrived,
-    begun,
     evaluation_jobs,
-    finish,
     form,
-    own_page_jobs,
+    opened_controls,
     upload,
+    uploaded,
 )
+from table_model import TableModel
 
-from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.errors import FillmaskError, OptionError
+from fillmask_ui.evaluation import METRICS, EvaluationConfig
+from fillmask_ui.evaluation.metrics import Metric
 from fillmask_ui.masking import MaskRecipe
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.runs import Plan, prepare_info
-from fillmask_ui.texts import TextSource
-from fillmask_ui.ui.evaluate import view
-from fillmask_ui.ui.evaluate.evaluate_form import controls_of_run, plan_of
-from fillmask_ui.ui.evaluate.evaluation_jobs import Selection
+from fillmask_ui.options import option
+from fillmask_ui.runs import Plan, RunStore, prepare_info
+from fillmask_ui.texts import TextSource, open_texts
+from fillmask_ui.ui.evaluate import controls
+from fillmask_ui.ui.evaluate.evaluate_form import (
+    PUBLIC_TEXTS,
+    PUBLIC_TEXTS_ONE_BY_ONE,
+    PUBLIC_TOKENS,
+    controls_of_run,
+    plan_of,
+)
+from fillmask_ui.ui.evaluate.uploads import PUBLIC_BYTES, PUBLIC_ROWS, drop_upload, pasted_text
+from fillmask_ui.ui.page import build_app, launch_options
+from fillmask_ui.unmasking import UnmaskingOptions
+
+
+def test_the_page_as_it_opens_measures_embedded_texts_by_cross_entropy(tmp_path):
+    plan = plan_of(form(), tmp_path)
+    assert plan.source == TextSource(samples=100, seed=42)
+    assert plan.config == EvaluationConfig()
+    assert (plan.model, plan.baseline) == (ModelChoice("embedded"), None)
+    assert str(plan.texts()["signature"]) == "texts:embedded|samples:100|shuffle:42"
+    assert plan.choices() == {"model": ModelChoice("embedded").to_dict(), "baseline": None}
+
+
+def test_options_reach_the_config(tmp_path):
+    masking = {"seed": 7, "probability": 0.3, "shares": "1, 0 0", "max_tokens": 64}
+    choices = form(**masking, samples=0, shuffle=False, pass_below=1, risk_below=2)
+    plan = plan_of(choices, tmp_path)
+    assert plan.config.metric.recipe == MaskRecipe(0.3, 1.0, 0.0, 0.0)
+    assert (plan.config.seed, plan.config.max_tokens) == (7, 64)
+    assert (plan.source.samples, plan.source.shuffle) == (None, False)
+    assert (plan.limits.pass_below, plan.limits.risk_below) == (0.01, 0.02)
+
+
+@pytest.mark.parametrize(
+    ("metric", "wanted"),
+    [
+        ("pseudo-perplexity", {"within_word": True}),
+        ("suffix", {"suffix_tokens": 3}),
+        ("uniform", {}),
+        ("unmasking", {"hidden_share": 0.3, "decoding": UnmaskingOptions(top_k=4)}),
+    ],
+)
+def test_a_metric_takes_its_own_options_and_leaves_those_of_others(tmp_path, metric, wanted):
+    of_all = {"within_word": True, "suffix_tokens": 3, "probability": 0.5}
+    choices = form(metric=metric, hidden_share=0.3, top_k=4, **of_all)
+    config = plan_of(choices, tmp_path).config
+    assert config == EvaluationConfig(metric, **wanted)
+
+
+def test_an_upload_is_kept_beside_the_runs_under_a_name_of_its_contents(tmp_path):
+    plan = plan_of(uploaded(tmp_path), tmp_path / "runs")
+    again = plan_of(uploaded(tmp_path), tmp_path / "runs")
+    assert plan == again
+    (tmp_path / "texts.txt").unlink()  # the browser's copy is deleted after a while
+    with open_texts(TextSource.from_dict(plan.texts())) as texts:
+        assert sum(1 for _ in texts) == 60
+    (tmp_path / "other").mkdir()
+    own = upload(tmp_path / "other", ["a cat"])
+    other = plan_of(uploaded(tmp_path, upload=own), tmp_path / "runs")
+    assert other.source.where != plan.source.where
+    assert str(tmp_path) not in str(plan.texts()["signature"])
+
+
+def test_pasted_texts_are_kept_like_an_upload(tmp_path):
+    asked = form(where="paste", pasted="a cat\nthe dog", column="left over", samples=0)
+    plan = plan_of(asked, tmp_path / "runs")
+    assert plan == plan_of(asked, tmp_path / "runs")
+    with open_texts(TextSource.from_dict(plan.texts())) as texts:
+        assert sorted(text.text for text in texts) == ["a cat", "the dog"]
+    assert str(plan.texts()["signature"]).endswith("-pasted.txt|samples:all|shuffle:42")
+    assert pasted_text(plan.source.where) == "a cat\nthe dog"
+    other = plan_of(asked | {"pasted": "a dog"}, tmp_path / "runs")
+    assert other.source.where != plan.source.where
+    drop_upload(plan.texts(), RunStore(tmp_path / "runs"))
+    assert pasted_text(other.source.where) == "a dog"
+    with pytest.raises(FillmaskError, match="paste it again"):
+        pasted_text(plan.source.where)
+    # A file that was no upload is never removed.
+    path = upload(tmp_path)
+    assert pasted_text(path) is None
+    drop_upload(TextSource("file", path).to_dict(), RunStore(tmp_path / "runs"))
+    assert Path(path).exists()
+
+
+def public_upload(folder, name, content):
+    (folder / name).write_bytes(content)
+    asked = form(where="upload", upload=str(folder / name), samples=10, max_tokens=PUBLIC_TOKENS)
+    return plan_of(asked, folder / "runs", public=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("many.txt.gz", gzip.compress(b"a\n" * 3_000_000, 1), f"at most {PUBLIC_ROWS:,} lines"),
+        ("long.txt.gz", gzip.compress(bytes(PUBLIC_BYTES + 1), 1), "20 MB of text, decompressed"),
+        ("cut.txt.gz", gzip.compress(b"a cat\n" * 99, mtime=0)[:-9], "cannot be read as texts"),
+        ("texts.parquet", b"PAR1", "reads no parquet"),
+        ("texts.docx", b"PK", "unknown kind of file"),
+    ],
+)
+def test_an_upload_that_is_too_much_for_a_public_page_is_refused(tmp_path, name, content, said):
+    with pytest.raises(FillmaskError, match=said) as error:
+        public_upload(tmp_path, name, content)
+    assert str(tmp_path) not in str(error.value)
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(("name", "by"), [("a.txt", "paragraph"), ("a.csv", "line")])
+def test_a_folder_of_this_machine_can_be_named_as_a_data_set(tmp_path, name, by):
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    (folder / name).write_text("text\na cat\n")
+    choices = form(where="dataset", dataset=str(folder), by="paragraph")
+    source = plan_of(choices, tmp_path / "runs").source
+    assert (source.kind, source.where, source.by) == ("folder", str(folder), by)
+    for fetched in ({"split": "train"}, {"streaming": True}, {"dataset_name": "small"}):
+        source = plan_of(form(**{**choices, **fetched, "by": "line"}), tmp_path / "runs").source
+        assert source.kind == "dataset"
+    (folder / name).unlink()
+    with pytest.raises(FillmaskError, match=r"has no file that ends in \.txt"):
+        plan_of(choices, tmp_path / "runs")
+
+
+@pytest.mark.parametrize(
+    ("choices", "said"),
+    [
+        ({"probability": 0}, "above 0"),
+        ({"probability": None}, "mask probability is missing"),
+        ({"shares": "0.8 0.1"}, "three numbers"),
+        ({"shares": "0.8 0.1 0.2"}, "add up to 1"),
+        ({"samples": -1}, "number of texts must be a whole number"),
+        ({"samples": math.inf}, "it was inf"),
+        ({"seed": None}, "seed is missing"),
+        ({"pass_below": 10, "risk_below": 5}, "must lie below"),
+        ({"metric": "<b>"}, "unknown metric"),
+        ({"where": "upload"}, "no file was uploaded"),
+        ({"where": "paste", "pasted": " \n"}, "no text was pasted"),
+        ({"where": "upload", "upload": "/nowhere/x.txt"}, "upload it again"),
+        ({"where": "dataset"}, "no data set was named"),
+        ({"where": "elsewhere"}, "unknown place"),
+    ],
+)
+def test_what_makes_no_sense_is_said(tmp_path, choices, said):
+    with pytest.raises(FillmaskError, match=said):
+        plan_of(form(**choices), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("choices", "said"),
+    [
+        ({"samples": PUBLIC_TEXTS + 1}, f"at most {PUBLIC_TEXTS} texts"),
+        ({"samples": 0}, "all were asked for"),
+        (
+            {"metric": "unmasking", "samples": PUBLIC_TEXTS_ONE_BY_ONE + 1},
+            f"at most {PUBLIC_TEXTS_ONE_BY_ONE} texts by unmasking",
+        ),
+        ({"max_tokens": 0}, f"set max tokens to {PUBLIC_TOKENS}"),
+        ({"where": "dataset", "dataset": "/etc"}, "fetches no data sets"),
+        ({"where": "upload", "upload": "/etc"}, "."),
+        (
+            {"where": "paste", "pasted": "a\n" * (PUBLIC_ROWS + 1)},
+            f"{PUBLIC_ROWS:,} lines.*pasted",
+        ),
+    ],
+)
+def test_a_public_page_says_its_limits(tmp_path, choices, said):
+    allowed = {"samples": 10, "max_tokens": PUBLIC_TOKENS}
+    assert plan_of(form(**allowed), tmp_path, public=True).source.samples == 10
+    with pytest.raises(FillmaskError, match=said):
+        plan_of(form(**allowed | choices), tmp_path, public=True)
 
 
 def info_of(plan):
     """run.json of a plan, its config for a model that takes 64 tokens."""
-    from table_model import TableModel
-
-    return replace(
-        prepare_info(plan.config, TableModel(1), limits=plan.limits),
-        name="run1",
-        texts=plan.texts(),
-        choices=plan.choices(),
-    )
+    info = prepare_info(plan.config, TableModel(1), limits=plan.limits)
+    return replace(info, name="run1", texts=plan.texts(), choices=plan.choices())
 
 
 def set_by(plan, root, **options):
@@ -51,32 +215,19 @@ def set_by(plan, root, **options):
 @pytest.mark.parametrize(
     "choices",
     [
-        {},
         {"samples": 0, "shuffle": False, "seed": 7, "max_tokens": 32},
         {"probability": 0.3, "shares": "0.7 0.2 0.1", "mask_stream": "collator"},
-        {"whole_word": True},
-        {"metric": "pseudo-perplexity", "within_word": True},
+        {"metric": "pseudo-perplexity", "within_word": True, "baseline": "noisy", "model": "table"},
         {"metric": "suffix", "suffix_tokens": 3, "pass_below": 7, "risk_below": 11.5},
-        {"metric": "uniform", "baseline": "noisy", "model": "table"},
-        {"metric": "unmasking", "hidden_share": 0.3, "order": "entropy", "max_steps": 4},
-        {"metric": "unmasking", "temperature": 0.5, "top_p": 0.9, "pieces": "fitting", "remask": 1},
-        {
-            "where": "dataset",
-            "dataset": "org/name",
-            "dataset_name": "small",
-            "split": "train[:9]",
-            "revision": "v1",
-            "streaming": True,
-            "column": "body",
-        },
+        {"metric": "unmasking", "hidden_share": 0.3, "order": "entropy", "top_p": 0.9, "remask": 1},
+        {"where": "dataset", "dataset": "org/name", "split": "train[:9]", "column": "body"},
+        {"where": "dataset", "dataset": "o/n", "dataset_name": "small", "streaming": True},
     ],
 )
 def test_what_a_run_was_made_with_asks_for_it_again(tmp_path, choices):
     plan = plan_of(form(**choices), tmp_path / "runs")
     # What another run left in the controls does not matter.
-    other = form(
-        metric="suffix", samples=3, baseline="letters", probability=0.9, seed=1, where="upload"
-    )
+    other = form(metric="suffix", samples=3, baseline="letters", probability=0.9, where="upload")
     found = set_by(plan, tmp_path)
     assert found.missing == ()
     assert "Run repeats it" in found.note
@@ -119,26 +270,12 @@ def test_a_file_of_this_machine_is_named_by_its_path(tmp_path):
     assert "is gone" in set_by(plan, tmp_path).note
 
 
-def test_a_folder_of_this_machine_is_named_by_its_path(tmp_path):
-    folder = tmp_path / "shards"
-    folder.mkdir()
-    (folder / "a.txt").write_text("a cat\n")
-    plan = plan_of(form(where="dataset", dataset=str(folder)), tmp_path / "runs")
-    assert plan_of(form(**set_by(plan, tmp_path).values), tmp_path / "runs").source == plan.source
-    public = set_by(plan, tmp_path, public=True)
-    assert str(tmp_path) not in public.note
-    (folder / "a.txt").unlink()
-    folder.rmdir()
-    assert "the folder of its texts, shards, is gone" in set_by(plan, tmp_path).note
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"source": TextSource("stdin")}, "came from standard input"),
         ({"source": TextSource(seed=5)}, "drawn with the seed 5"),
         ({"source": TextSource(encoding="latin-1")}, "encoding latin-1"),
-        ({"model": ModelChoice("m", dtype="float16")}, "model A was asked for with dtype float16"),
         ({"baseline": ModelChoice("m", runtime="torch")}, "model B was asked for with runtime"),
     ],
 )
@@ -154,31 +291,53 @@ def test_a_run_made_from_python_leaves_the_controls(tmp_path):
     assert "stay as they are: this run was made from Python" in found.note
 
 
-def test_shares_keep_every_digit(tmp_path):
-    config = EvaluationConfig(recipe=MaskRecipe(0.15, 0.1234567891, 0.8765432109, 0.0))
-    found = set_by(Plan(config=config), tmp_path)
-    assert plan_of(form(**found.values), tmp_path).config.metric == config.metric
+def test_numbers_reach_what_checks_them():
+    """The components themselves refuse and round nothing."""
+    numbers = [c for c in opened_controls().values() if isinstance(c, gr.Number)]
+    assert len(numbers) == 17
+    for component in numbers:
+        assert [component.preprocess(value) for value in (-1, 1.5)] == [-1, 1.5]
 
 
-def test_an_opened_run_sets_the_controls_and_two_compared_do_not(tmp_path):
-    page_jobs = own_page_jobs(tmp_path / "runs")
-    choices = {"metric": "pseudo-perplexity", "model": "noisy", "max_tokens": 32}
-    names = [finish(begun(page_jobs, tmp_path, **choices))[-1].info.name for _ in range(2)]
-    page = view.stored(page_jobs, Selection(names[0]))
-    assert "Run repeats it" in page.notice
-    # Without a change Run makes a run with the same signature.
-    again = finish(page_jobs.begin(form(**page.controls.values)))[-1]
-    assert again.info.signature == page_jobs.store.open(names[0]).info.signature
-    assert view.stored(page_jobs, Selection(*names)).controls is None
+def test_a_new_metric_has_its_controls_by_its_row_alone(tmp_path, monkeypatch):
+    @dataclass(frozen=True)
+    class Middle(Metric):
+        name = "middle"
+        label = "Middle of the text"
+        note = "Tokens in the middle are hidden."
+        hides = "the tokens in the middle"
+        figure_label = "Mean loss, middle hidden"
+
+        recipe: MaskRecipe = field(default_factory=MaskRecipe)
+        middle_tokens: int = option(4, "How many tokens.", label="Tokens in the middle", least=2)
+
+        def hide(self, encoding, vocabulary, rng):
+            raise NotImplementedError
+
+    monkeypatch.setitem(METRICS, "middle", Middle)
+    # It knows the metrics of the time when it was imported.
+    monkeypatch.setattr("fillmask_ui.evaluation.evaluation_config.check_options", lambda _: None)
+    with gr.Blocks():
+        made = controls.build(evaluation_jobs(tmp_path).session)
+    assert ("Middle of the text", "middle") in made["metric"].choices
+    own = made["middle_tokens"]
+    assert (own.value, own.label, own.info) == (4, "Tokens in the middle", "How many tokens.")
+    assert not own.visible
+    values = {name: control.value for name, control in made.items()}
+    asked = values | {"metric": "middle", "middle_tokens": 6, "probability": 0.5}
+    metric = plan_of(asked, tmp_path).config.metric
+    assert metric == Middle(recipe=MaskRecipe(0.5), middle_tokens=6)
+    with pytest.raises(OptionError, match="the tokens in the middle must be a whole number, 2"):
+        plan_of(asked | {"middle_tokens": 1}, tmp_path)
 
 
-def test_a_public_page_hands_an_upload_back(tmp_path):
-    all_jobs = evaluation_jobs(tmp_path / "runs", public=True)
-    page_jobs = arrived(all_jobs)
-    choices = {"samples": 10, "max_tokens": 64, "shuffle": False}
-    last = finish(begun(page_jobs, tmp_path, **choices))[-1]
-    page = view.stored(page_jobs, Selection(last.info.name))
-    path = Path(page.controls.values["upload"])
-    assert path.read_text() == "".join(text + "\n" for text in TEXTS)
-    page_jobs.clear()
-    assert not path.exists()
+def test_jobs_do_not_hold_up_explore(tmp_path, monkeypatch):
+    """They wait for one another in a queue of their own, and leave most threads to the rest."""
+    monkeypatch.setenv("FILLMASK_UI_RUNS", str(tmp_path))
+    page = build_app(evaluation_jobs(tmp_path).session.store, "table")
+    jobs = [f for f in page.fns.values() if f.concurrency_id == "evaluate"]
+    assert len(jobs) == 3
+    threads = launch_options(public=True)["max_threads"]
+    assert all(job.concurrency_limit <= threads // 2 for job in jobs)
+    others = [f for f in page.fns.values() if f.concurrency_id != "evaluate" and f.queue]
+    assert others

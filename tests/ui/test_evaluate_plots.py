@@ -1,15 +1,14 @@
 """Charts of an evaluation: the numbers of the rows, whatever the data."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from table_model import SPECIAL, WORDS, TableModel, TableVocabulary, letter_vocabulary, sample_texts
+from table_model import TableModel, letter_vocabulary, sample_texts
 
-from fillmask_ui.evaluation import EvaluationConfig, MeanSoFar, evaluate, summarize
+from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.show import charts as plots
-from fillmask_ui.show.charts.loss_charts import MAX_BARS, MAX_POINTS, bars_of
+from fillmask_ui.show.charts.loss_charts import MAX_BARS, bars_of
 from fillmask_ui.ui.evaluate.tokens import TokenFilter, find_tokens
 
 TEXTS = sample_texts(120, seed=3)
@@ -31,22 +30,6 @@ def losses(rows, which="scores"):
 
 def chart(rows, name, **options):
     return next(c for c in plots.charts(summarize(rows), **options) if c.name == name)
-
-
-def test_one_model_has_all_charts_but_those_of_pairs():
-    names = [c.name for c in plots.charts(summarize(rows_of()))]
-    assert names == [
-        *("loss-histogram", "loss-distribution", "loss-by-kind", "loss-by-position"),
-        *("loss-by-frequency", "loss-by-part", "calibration"),
-    ]
-
-
-def test_every_chart_of_the_catalogue_is_drawn_in_its_order(pair):
-    history = [MeanSoFar(2, (2.5, 2.6), (1.0, 1.1), (4.0, 4.1))]
-    found = plots.charts(summarize(pair), history=history)
-    assert [c.name for c in found] == list(plots.CHARTS)
-    live = plots.charts(summarize(pair), history=history, live=True)
-    assert [c.name for c in live] == ["running-mean", "loss-histogram", "differences"]
 
 
 def test_each_chart_has_a_table_and_words_and_can_be_sent(pair):
@@ -86,24 +69,6 @@ def test_a_click_on_a_bar_finds_what_the_bar_counts():
         low, high = data.split(":")
         wanted = TokenFilter(low=float(low), high=float(high or "inf"))
         assert find_tokens(rows, wanted).count == count
-
-
-def test_mean_and_median_stand_where_numpy_puts_them(pair):
-    rows = [replace(row, baseline=None, difference=None) for row in pair]
-    mean, median = chart(rows, "loss-histogram").figure.layout.shapes
-    assert mean.x0 == pytest.approx(losses(pair).mean(), rel=1e-12)
-    assert median.x0 == pytest.approx(np.median(losses(pair)), abs=0.03)
-
-
-def test_buttons_switch_the_axis_of_the_counts(pair):
-    """In the browser: the figure and its numbers are the same for both."""
-    (menu,) = chart(pair, "loss-histogram").figure.layout.updatemenus
-    assert menu.type == "buttons"
-    assert [button.label for button in menu.buttons] == ["linear", "log"]
-    for button in menu.buttons:
-        assert button.method == "relayout"
-        assert button.args[0]["yaxis.type"] == button.label
-    assert [b.args[0]["yaxis.title.text"] for b in menu.buttons] == ["tokens", "tokens (log scale)"]
 
 
 def test_the_distribution_function_is_that_of_the_sorted_losses(pair):
@@ -184,23 +149,6 @@ def test_calibration_is_stated_against_right(pair):
             assert share == pytest.approx(right[inside].mean())
 
 
-def test_the_scatter_is_a_sample_of_the_pairs(pair):
-    found = chart(pair, "scatter")
-    _, points = found.figure.data
-    assert set(zip(points.x, points.y, strict=True)) <= set(
-        zip(losses(pair).tolist(), losses(pair, "baseline").tolist(), strict=True)
-    )
-    assert sum(row[2] for row in found.table.rows) == len(points.x)
-
-
-def test_a_large_scatter_is_cut_and_says_so(pair):
-    points = np.random.default_rng(0).random((2, 3 * MAX_POINTS))
-    summary = replace(summarize(pair), points=points)
-    found = next(c for c in plots.charts(summary) if c.name == "scatter")
-    assert len(found.figure.data[1].x) == MAX_POINTS
-    assert f"{MAX_POINTS:,}" in found.note
-
-
 def test_differences_have_zero_as_an_edge(pair):
     found = chart(pair, "differences", names=("A", "B"))
     apart = losses(pair) - losses(pair, "baseline")
@@ -208,12 +156,6 @@ def test_differences_have_zero_as_an_edge(pair):
     assert below == (apart < 0).sum()
     assert any(row[0] == 0 for row in found.table.rows)
     assert sum(row[2] for row in found.table.rows) == len(apart)
-
-
-def test_the_same_model_twice_has_one_bar_at_zero():
-    model = TableModel(1)
-    found = chart(rows_of(model, model), "differences")
-    assert [row[:2] for row in found.table.rows if row[2]] == [(0.0, 0.1)]
 
 
 @pytest.mark.parametrize("scale", [0.0, 40.0])
@@ -226,24 +168,3 @@ def test_no_shape_of_losses_breaks_the_bars(scale):
     assert bars.counts[0].sum() == histogram.total.sum()
     for c in plots.charts(summarize(rows)):
         json.loads(c.figure.to_json())
-
-
-def test_one_text_of_one_token_is_enough():
-    model = TableModel(vocabulary=TableVocabulary((*SPECIAL, *WORDS[:4])))
-    for c in plots.charts(summarize(rows_of(model, config=PSEUDO, texts=["cat"]))):
-        assert c.table.rows
-
-
-def test_the_running_mean_narrows_to_its_last_entry():
-    history = [
-        MeanSoFar(1, (3.0,), (None,), (None,)),
-        MeanSoFar(2, (2.5,), (1.0,), (4.0,)),
-        MeanSoFar(9, (2.0,), (1.9,), (2.1,)),
-    ]
-    found = plots.charts(summarize(rows_of()), history=history)[0]
-    assert found.name == "running-mean"
-    band, line = found.figure.data
-    assert list(band.x) == [2, 9, 9, 2]
-    assert list(band.y) == [4.0, 2.1, 1.9, 1.0]
-    assert list(line.y) == [3.0, 2.5, 2.0]
-    assert found.table.rows[-1] == (9, 2.0, 1.9, 2.1)

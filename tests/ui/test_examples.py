@@ -80,23 +80,18 @@ def test_the_model_makes_the_point_of_every_example(example, model):
     "claim",
     [
         First("souvenir"),
-        First("first", sentence=1),
         Among(("tea", "souvenir"), 3),
-        Above("coffee", "tea"),
         Above("tea", "coffee", times=1000),
         Likelier("tea", 2, sentence=1),
-        SubTokens("tea", 2, 0.0),
         SubTokens("tea", 1, 0.99),
+        MostSurprising("children"),
     ],
 )
 def test_a_claim_that_is_wrong_does_not_hold(claim, model):
-    example = Example("", EXAMPLES[0].text, "", (), other=f"The {MASK} is open.")
-    assert not holds(claim, example, model)
-
-
-def test_the_word_that_surprises_is_not_just_any_word(model):
-    example = Example("", "The children went to school by elephant.", "", ())
-    assert not holds(MostSurprising("children"), example, model)
+    text = EXAMPLES[0].text
+    if isinstance(claim, MostSurprising):
+        text = "The children went to school by elephant."
+    assert not holds(claim, Example("", text, "", (), other=f"The {MASK} is open."), model)
 
 
 def test_an_example_is_complete_and_stands_once():

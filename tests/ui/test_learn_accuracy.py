@@ -1,10 +1,9 @@
-"""Figures of chapters 7 and 8: what they show, and one chapter in a browser."""
+"""Figures of chapters 7 and 8: what they show."""
 
 import re
 
 import pytest
 from lesson_figures import show_figure
-from playwright.sync_api import expect
 from table_model import TableModel, letter_vocabulary
 
 from fillmask_ui.errors import FillmaskError, ModelError, OptionError
@@ -138,15 +137,3 @@ def test_the_texts_say_how_many_texts_the_figures_read():
     }
     assert f"{uncertainty_figures.TEMPERATURE_TEXTS} texts" in said["accuracy"]
     assert f"{uncertainty_figures.SEED_TEXTS} short texts" in said["certainty"]
-
-
-def test_the_same_hits_in_a_browser(page, served):
-    page.goto(f"{served.url}?tab=learn&chapter=accuracy")
-    figure = page.get_by_role("region", name="One model at two temperatures")
-    hits = figure.get_by_role("row", name="first guesses right").get_by_role("cell")
-    losses = figure.get_by_role("row", name="mean loss in nats").get_by_role("cell")
-    expect(hits).to_have_count(4)
-    before = losses.nth(2).inner_text()
-    figure.get_by_role("slider", name="Temperature B").press("ArrowLeft")
-    expect(losses.nth(2)).not_to_have_text(before)
-    assert hits.nth(1).inner_text() == hits.nth(2).inner_text()

@@ -6,7 +6,6 @@ from functools import partial
 import pytest
 from lesson_figures import show_figure
 from page_tags import Tags
-from playwright.sync_api import expect
 from table_model import TableModel
 
 from fillmask_ui import load_model
@@ -166,27 +165,3 @@ def test_a_text_is_never_markup(show, name):
     shown = show(name, text="<b>the cat</b> sat <script>", seed=1, lines=99)
     for source in shown.pieces.values():
         assert not Tags(source).names & {"b", "script"}
-
-
-def test_a_class_turns_the_seed_and_reads_the_ledger(page, served):
-    page.goto(f"{served.url}?tab=learn&chapter=masking")
-    masking = page.locator('[data-figure="masking"]')
-    expect(masking).to_contain_text("Seed 4 chooses 5 of 16 tokens")
-    masking.get_by_role("button", name="Seed: one more").click()
-    expect(masking).to_contain_text("Seed 5 chooses")
-
-    page.goto(f"{served.url}?tab=learn&chapter=ledger")
-    ledger = page.locator('[data-figure="ledger"]')
-    lines = ledger.locator("tbody tr")
-    expect(lines).to_have_count(1)
-    ledger.get_by_role("button", name="Next line").click()
-    expect(lines).to_have_count(2)
-    ledger.get_by_role("button", name="All lines").click()
-    expect(lines).to_have_count(5)
-    ledger.get_by_role("button", name="Run the evaluator").click()
-    evaluator = ledger.locator('[data-piece="evaluator"]')
-    expect(evaluator).to_contain_text("Evaluator, 5 tokens")
-    one, other = re.findall(r"(\d\.\d{6}) nats", evaluator.inner_text())
-    assert one == other
-    ledger.get_by_role("button", name="Seed: one more").click()
-    expect(evaluator).to_be_empty()

@@ -8,7 +8,6 @@ from functools import partial
 import pytest
 from lesson_figures import show_figure
 from page_tags import Tags
-from playwright.sync_api import expect
 
 from fillmask_ui import fill, load_model
 from fillmask_ui.errors import OptionError, TextError
@@ -167,26 +166,3 @@ def test_the_word_of_the_real_gap_is_likely_but_not_certain(reference):
     model = load_model(reference)
     word = score_candidate_at(model, loss_figures.SENTENCE, loss_figures.WORD, 0)
     assert 0.2 < word.probability < 0.9
-
-
-def test_a_reader_cuts_a_sentence_and_compares_distributions(page, served):
-    page.goto(f"{served.url}?tab=learn&chapter=both-sides")
-    figure = page.locator('[data-figure="sides"]')
-    left = figure.locator('[data-piece="view1"]')
-    expect(left).to_contain_text("for “key”")
-    figure.get_by_role("button", name="cup").click()
-    expect(figure.get_by_label("True word")).to_have_value("tea")
-    expect(left).to_contain_text("I drink a cup of [MASK].")
-    figure.get_by_label("True word").fill("coffee")
-    figure.get_by_label("True word").press("Enter")  # presses no sentence
-    expect(left).to_contain_text("for “coffee”")
-    expect(figure.get_by_label("True word")).to_have_value("coffee")
-
-    page.get_by_role("link", name="Cross-entropy").click()
-    typed = page.locator('[data-figure="compare_distributions"]')
-    typed.get_by_label("Prediction q").fill("0.3, 0.3, 0.3")
-    expect(typed.get_by_role("alert")).to_contain_text("Q adds up to 0.9")
-    typed.get_by_role("button", name="Scale to a sum of 1").click()
-    expect(typed.get_by_label("Prediction q")).to_have_value(re.compile("0.333333, "))
-    expect(typed.get_by_role("alert")).to_have_count(0)
-    expect(typed.locator("tfoot strong")).to_have_text("1.099")  # ln 3 for any truth

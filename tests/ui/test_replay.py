@@ -1,62 +1,238 @@
-"""A token of a run as the page shows it: what the model read, and the sentence with it alone."""
+"""A token of a run: as the run saw it, under both models, or with nothing else hidden."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from explore_page import sent
+from explore_page import MIXED, TEXTS, asked, nll_at, recorded, sent, session_of
+from page_tags import Tags
 from stored_runs import record
-from table_model import TableModel, letter_vocabulary
+from table_model import SPECIAL, WORDS, TableModel, TableVocabulary, letter_vocabulary
 
-from fillmask_ui.errors import DataError, FillmaskError, ModelError
+from fillmask_ui.errors import DataError, FillmaskError
 from fillmask_ui.evaluation import EvaluationConfig
+from fillmask_ui.evaluation.rows import MaskedText
 from fillmask_ui.masking import MaskRecipe
-from fillmask_ui.models import ModelStore
-from fillmask_ui.runs import RunStore, prepare_info, start
+from fillmask_ui.runs import RunStore
 from fillmask_ui.runs.tokens import MeasuredToken, TokenPlace, measured_tokens
 from fillmask_ui.ui.evaluate.tokens import side_by_side_html
+from fillmask_ui.ui.explore import explore_modes
 from fillmask_ui.ui.explore.explore_state import Question
 from fillmask_ui.ui.run_tokens import (
     alone,
+    compared_readings,
     link_of,
     read_tokens,
     reading_values,
     replayed,
 )
-from fillmask_ui.ui.session import Session
 from fillmask_ui.unmasking import UnmaskingOptions
 
-TEXTS = ["the cat sat on the old mat and jumped quickly.", "the dog ran [MASK] a river"]
-MIXED = EvaluationConfig(recipe=MaskRecipe(0.7, 0.4, 0.3, 0.3), seed=3)
+
+def answer(session, state):
+    return asked(explore_modes.answer, session, state)
+
+
 PSEUDO = EvaluationConfig("pseudo-perplexity")
 WITHIN = EvaluationConfig("pseudo-perplexity", within_word=True)
-CHOICES = {"model": {"reference": "table"}, "baseline": {"reference": "noisy"}}
+SUFFIX = EvaluationConfig("suffix", suffix_tokens=3, max_tokens=7)
 
 
-def session_of(*models, public=False):
-    known = dict(zip(("table", "noisy"), models, strict=False))
+@pytest.mark.parametrize("config", [MIXED, WITHIN, SUFFIX], ids=lambda config: config.signature)
+def test_every_token_has_the_figures_of_the_run_to_the_last_digit(tmp_path, config):
+    session = session_of(tmp_path)
+    rows, link = recorded(tmp_path, config)
+    for index, row in rows.items():
+        for entry, position in enumerate(row.cols.tolist()):
+            place = {**link, "example": str(index), "token": str(position)}
+            found = answer(session, {"text": "whatever", **place})
+            assert found["kind"] == "none", found["notice"]
+            assert found["truth"]["nll_nats"] == row.scores.nll_nats[entry]
+            assert found["truth"]["rank"] == row.scores.ranks[entry]
+            assert found["mask"]["entropy_nats"] == row.scores.entropy_nats[entry]
+            best = found["mask"]["candidates"][0]
+            assert best["id"] == row.scores.top_ids[entry]
+            assert best["probability"] == row.scores.top_probabilities[entry]
+            assert f"{row.scores.nll_nats[entry]:.4f} nats" in found["html"]["strip"]
 
-    def load(choice, **_):
-        if choice.reference not in known:
-            raise ModelError(f"no model {choice.reference!r}")
-        return known[choice.reference]
 
-    return Session(ModelStore(loader=load), "table", public=public)
+def test_the_model_reads_the_words_that_were_planted(tmp_path):
+    session, model = session_of(tmp_path), TableModel(1)
+    rows, link = recorded(tmp_path)
+    row = rows[0]
+    seen = row.ids.copy()
+    seen[row.cols] = row.shown_ids
+    planted = next(i for i, kind in enumerate(row.kinds) if kind == 1)
+    position = int(row.cols[planted])
+    found = answer(session, {**link, "token": str(position)})
+    expected = nll_at(model, seen, position, row.true_ids[planted])
+    assert found["truth"]["nll_nats"] == pytest.approx(expected, abs=1e-6)
+    word = model.vocabulary.word(int(row.shown_ids[planted]))
+    true = model.vocabulary.word(int(row.true_ids[planted]))
+    assert f"read “{word}”, planted; the true word is “{true}”" in found["html"]["replay"]
+    assert f"planted in place of “{true}”" in found["html"]["strip"]
+    # All that is hidden can be chosen, and nothing else.
+    strip = found["html"]["strip"]
+    assert strip.count("<button") == len(row.cols)
+    assert strip.count('aria-pressed="true"') == 1
+    assert f'data-token="{position}"' in strip
+    # The box holds the sentence with this token hidden, under the model of the run.
+    start, end = row.spans[planted]
+    assert found["set"]["model"] == "table"
+    assert found["text"] == found["set"]["text"] == found["base"]
+    assert found["text"] == row.text[:start] + "[MASK]" + row.text[end:]
 
 
-def recorded(root, config=MIXED, model=None, baseline=None):
-    store, model = RunStore(root), model or TableModel(1)
-    info = prepare_info(config, model, baseline=baseline, choices=CHOICES)
-    with start(store, info) as recorder:
-        list(recorder.measure(model, TEXTS, baseline=baseline))
-    return store, store.open(recorder.name)
+def test_only_this_one_hidden_is_any_sentence_and_says_both_losses(tmp_path):
+    session, model = session_of(tmp_path), TableModel(1)
+    rows, link = recorded(tmp_path)
+    row = rows[0]
+    place = {**link, "token": str(row.cols[0])}
+    run = answer(session, place)
+    alone = answer(session, {**place, "alone": "1"})
+    plain = answer(session, {k: run[k] for k in ("text", "base", "hidden")} | {"model": "table"})
+    assert alone["mask"] == plain["mask"]
+    assert alone["truth"] == plain["truth"]
+    assert {**alone["html"], "replay": ""} == {**plain["html"], "replay": ""}
+    ids = row.ids.copy()
+    ids[row.cols[0]] = model.vocabulary.mask_id
+    expected = nll_at(model, ids, int(row.cols[0]), row.true_ids[0])
+    assert alone["truth"]["nll_nats"] == pytest.approx(expected, abs=1e-6)
+    told = Tags(alone["html"]["replay"]).text
+    assert f"its loss is {expected:.4f} nats; in the run it was" in told
+    assert f"it was {row.scores.nll_nats[0]:.4f} nats" in told
+
+
+def test_what_is_gone_is_said_above_the_sentence(tmp_path):
+    session = session_of(tmp_path)
+    rows, link = recorded(tmp_path)
+    place = {**link, "token": str(rows[0].cols[0]), "text": "the [MASK] sat", "model": "noisy"}
+
+    def said(values, session=session):
+        found = answer(session, values)
+        assert found["kind"] == "error"
+        # The sentence of the box keeps its answer.
+        assert found["text"] == "the [MASK] sat"
+        assert len(found["mask"]["candidates"]) == 10
+        return found["notice"]
+
+    assert "Unknown run 'gone'" in said({**place, "run": "gone"})
+    assert "has not measured a text 7" in said({**place, "example": "7"})
+    assert "was not hidden" in said({**place, "token": "0"})
+    assert "no model B" in said({**place, "side": "B"})
+    assert "Unknown run 'gone'" in said({**place, "run_b": "gone"})
+    without = session_of(tmp_path, noisy=TableModel(1))
+    assert "measured table-1-0, which cannot be had now: no model" in said(place, without)
+    other = session_of(
+        tmp_path, table=TableModel(2, vocabulary=letter_vocabulary()), noisy=TableModel()
+    )
+    assert "replaced since" in said(place, other)
+
+
+def test_on_a_public_page_runs_are_their_makers_alone(tmp_path):
+    session = session_of(tmp_path, public=True)
+    rows, link = recorded(tmp_path / "ada1")
+    place = {**link, "token": str(rows[0].cols[0])}
+    assert answer(session, {**place, "visitor": "ada1"})["kind"] == "none"
+    others = {"eve2": "known: none", "": "who is asking", "../ada1": "who is asking"}
+    for visitor, told in others.items():
+        found = answer(session, {**place, "visitor": visitor, "text": "a [MASK]"})
+        assert found["kind"] == "error"
+        assert told in found["notice"]
+
+
+def test_a_very_long_text_is_shown_around_the_token(tmp_path):
+    model = TableModel(1, max_tokens=2000)
+    session = session_of(tmp_path, table=model)
+    rows, link = recorded(tmp_path, MIXED, model, texts=["cat " * 900])
+    position = int(rows[0].cols[len(rows[0].cols) // 2])
+    found = answer(session, {**link, "token": str(position)})
+    shown = found["html"]["strip"].count('class="fm-token')
+    assert shown == 301
+    assert found["truth"]["nll_nats"] in rows[0].scores.nll_nats
+
+
+def test_tokens_are_never_markup(tmp_path):
+    evil = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
+    vocabulary = TableVocabulary((*SPECIAL, "<b>", "<script>", *WORDS))
+    model = TableModel(vocabulary=vocabulary)
+    model.signature = replace(model.signature, name=evil)
+    session = session_of(tmp_path, table=model, noisy=model)
+    # Of words alone the random replacements draw the evil tokens, too.
+    config = EvaluationConfig(recipe=MaskRecipe(1.0, 0.0, 1.0, 0.0))
+    rows, link = recorded(tmp_path, config, model, model, texts=["the cat " * 25 + evil])
+    found = answer(session, {**link, "token": str(rows[0].cols[0])})
+    sources = [found["html"]["strip"], found["html"]["replay"]]
+    assert all("&lt;" in source for source in sources)
+    for source in sources:
+        tags = Tags(source)
+        assert not tags.names & {"script", "img", "b"}
+        assert not {name for name in tags.attributes if name.startswith("on")}
+
+
+A, B = TableModel(1), TableModel(1, noise=0.3)
+
+
+def both_of(session, root, link, position, side=0):
+    """The token under either model, by the records alone."""
+    place = TokenPlace(link["run"], 0, position, link.get("run_b", ""), side)
+    met = measured_tokens(RunStore(root), place)
+    first, second = (replayed(session, token, top_k=4) for token in (met[side], met[1 - side]))
+    return first, second, compared_readings(session, first, second)
+
+
+def test_the_losses_are_those_of_the_rows_and_all_else_is_of_the_tables(tmp_path):
+    session = session_of(tmp_path)
+    rows, link = recorded(tmp_path, baseline=B)
+    row = rows[0]
+    seen = row.ids.copy()
+    seen[row.cols] = row.shown_ids
+    for entry, position in enumerate(row.cols.tolist()):
+        first, _, found = both_of(session, tmp_path, link, position)
+        np.testing.assert_array_equal(first.reading.ids, seen)
+        (true,) = [own for own in found.candidates if own.asked]
+        assert true.token_id == true.other_token_id == row.true_ids[entry]
+        assert true.nll_nats == row.scores.nll_nats[entry]
+        assert true.other_nll_nats == row.baseline.nll_nats[entry]
+        assert (true.rank, true.other_rank) == (
+            row.scores.ranks[entry],
+            row.baseline.ranks[entry],
+        )
+        for own in found.candidates:
+            assert own.nll_nats == pytest.approx(nll_at(A, seen, position, own.token_id), abs=1e-6)
+            other = nll_at(B, seen, position, own.token_id)
+            assert own.other_nll_nats == pytest.approx(other, abs=1e-6)
+        assert sum(own.listed for own in found.candidates) == 4
+        assert sum(own.other_listed for own in found.candidates) == 4
+        assert found.kl_nats == pytest.approx(row.difference.kl_nats[entry], abs=1e-9)
+        assert found.entropy_nats == row.scores.entropy_nats[entry]
+        assert found.flipped == (row.scores.top_ids[entry] != row.baseline.top_ids[entry])
+
+
+def test_two_stored_runs_compared_with_each_other(tmp_path):
+    session, store = session_of(tmp_path), RunStore(tmp_path)
+    runs = [
+        record(store, model, TEXTS, MIXED, choices={"model": {"reference": reference}})
+        for reference, model in (("table", A), ("noisy", B))
+    ]
+    link = {"run": runs[0].info.name, "run_b": runs[1].info.name}
+    rows = [run.row(0) for run in runs]
+    position = int(rows[0].cols[1])
+    _, _, found = both_of(session, tmp_path, link, position)
+    (true,) = [own for own in found.candidates if own.asked]
+    assert true.nll_nats == rows[0].scores.nll_nats[1]
+    assert true.other_nll_nats == rows[1].scores.nll_nats[1]
+    # From the other side the same, exchanged.
+    _, _, turned = both_of(session, tmp_path, link, position, side=1)
+    (same,) = [own for own in turned.candidates if own.asked]
+    assert (same.nll_nats, same.other_nll_nats) == (true.other_nll_nats, true.nll_nats)
 
 
 def tokens_of(root, *options):
     """Every token of the first text, as its run asked for it."""
-    store, run = recorded(root, *options)
-    places = [TokenPlace(run.info.name, 0, int(col)) for col in run.row(0).cols]
-    return [measured_tokens(store, place)[0] for place in places]
+    rows, link = recorded(root, *options)
+    places = [TokenPlace(link["run"], 0, int(col)) for col in rows[0].cols]
+    return [measured_tokens(RunStore(root), place)[0] for place in places]
 
 
 def test_a_text_that_was_filled_is_read_as_it_stood_in_that_step(tmp_path):
@@ -66,7 +242,7 @@ def test_a_text_that_was_filled_is_read_as_it_stood_in_that_step(tmp_path):
     steps = [int(token.scores.steps[token.entry]) for token in tokens]
     assert sorted(steps) == list(range(1, len(tokens) + 1))  # one token a step
     for token, step in zip(tokens, steps, strict=True):
-        again = replayed(session_of(model), token, top_k=3)
+        again = replayed(session_of(table=model), token, top_k=3)
         assert not again.changed
         values = reading_values(again)
         hidden = [own for own in values["tokens"] if own.number]
@@ -75,7 +251,7 @@ def test_a_text_that_was_filled_is_read_as_it_stood_in_that_step(tmp_path):
             ["mask", *["written"] * (step - 1), *["along"] * (len(tokens) - step)]
         )
         assert all(own.shown == own.written for own in hidden if own.state == "written")
-        html = side_by_side_html(session_of(model), [token])
+        html = side_by_side_html(session_of(table=model), [token])
         assert f"The run hid {len(tokens)} tokens of this text and filled them" in html
         assert f"Step {step} wrote “{values['chosen'].written}”." in html
         assert html.count("in place of") == step - 1
@@ -85,35 +261,12 @@ def test_a_text_of_which_tokens_were_hidden_again_says_that_it_cannot_be_shown(t
     config = EvaluationConfig("unmasking", hidden_share=0.6, decoding=UnmaskingOptions(remask=1))
     model = TableModel(1)
     with pytest.raises(DataError, match="cannot be shown"):
-        replayed(session_of(model), tokens_of(tmp_path, config, model)[0], top_k=3)
-
-
-def test_a_reading_shows_what_the_model_read(tmp_path):
-    model = TableModel(1)
-    session = session_of(model)
-    found = tokens_of(tmp_path)
-    again = replayed(session, found[0], top_k=3)
-    tokens = read_tokens(again)
-    row = found[0].row
-    assert [model.vocabulary.tokens.index(t.token) for t in tokens] == again.reading.ids.tolist()
-    hidden = [t for t in tokens if t.number]
-    assert [t.position for t in hidden] == row.cols.tolist()
-    assert [t.nll_nats for t in hidden] == row.scores.nll_nats.tolist()
-    assert [t.true for t in hidden] == [token.removeprefix("##") for token in row.tokens]
-    assert {t.state for t in hidden} == {"mask", "random", "unchanged"}
-    for token in hidden:
-        true = row.tokens[token.number - 1]
-        shown = {"mask": "[MASK]", "unchanged": true}.get(token.state, token.token)
-        assert token.token == shown
-    values = reading_values(again)
-    assert sum(values["counts"].values()) == values["hidden"] == len(row.cols)
-    assert values["chosen"] == hidden[0]
-    assert [t.position for t in read_tokens(again, around=2)] == [*range(row.cols[0] + 3)][-5:]
+        replayed(session_of(table=model), tokens_of(tmp_path, config, model)[0], top_k=3)
 
 
 @pytest.mark.parametrize("config", [PSEUDO, WITHIN])
 def test_a_token_with_a_reading_of_its_own(tmp_path, config):
-    session = session_of(TableModel(1))
+    session = session_of()
     found = tokens_of(tmp_path, config)
     jump = next(token for token in found if token.row.tokens[token.entry] == "jump")
     states = {t.token: t.state for t in read_tokens(replayed(session, jump, top_k=1))[-6:]}
@@ -124,7 +277,7 @@ def test_a_token_with_a_reading_of_its_own(tmp_path, config):
 
 
 def test_the_figures_are_those_of_the_run_to_the_last_digit(tmp_path):
-    session = session_of(TableModel(1))
+    session = session_of()
     for token in tokens_of(tmp_path):
         # As if the batch of the run had rounded otherwise.
         shifted = replace(token.scores, nll_nats=np.nextafter(token.scores.nll_nats, 99))
@@ -138,50 +291,36 @@ def test_the_figures_are_those_of_the_run_to_the_last_digit(tmp_path):
 
 def test_a_model_that_has_changed_is_said(tmp_path):
     token = tokens_of(tmp_path)[0]
-    again = replayed(session_of(TableModel(2)), token, top_k=3)
+    again = replayed(session_of(table=TableModel(2)), token, top_k=3)
     assert "has changed since" in again.changed
     assert again.mask.scored[0].nll_nats == token.scores.nll_nats[token.entry]
-    other = session_of(TableModel(1, vocabulary=letter_vocabulary()))
+    other = session_of(table=TableModel(1, vocabulary=letter_vocabulary()))
     with pytest.raises(DataError, match="replaced since"):
         replayed(other, token, top_k=3)
-
-
-def test_a_model_that_is_gone_is_said_with_the_run(tmp_path):
-    token = tokens_of(tmp_path)[0]
-    with pytest.raises(ModelError, match=f"run {token.info.name} measured table-1-0, .*no model"):
-        replayed(session_of(), token, top_k=3)
 
 
 def test_a_run_of_a_program_says_no_model(tmp_path):
     run = record(RunStore(tmp_path), texts=TEXTS)
     token = measured_tokens(RunStore(tmp_path), TokenPlace("latest", 0, int(run.row(0).cols[0])))[0]
     with pytest.raises(FillmaskError, match="does not say how its model was asked for"):
-        replayed(session_of(TableModel(1)), token, top_k=3)
+        replayed(session_of(), token, top_k=3)
 
 
 def measured_in(text, start, end):
     """A token at these characters of a text, for what needs no more of it."""
-    row = recorded_row(text, start, end)
-    return MeasuredToken(None, "model", row, None, 0)
-
-
-def recorded_row(text, start, end):
-    from fillmask_ui.evaluation.rows import MaskedText
-
     spans = np.array([[start, end]])
     ids, kinds = np.zeros(0, np.int64), np.zeros(1, np.uint8)
-    return MaskedText(0, text, 0, False, 0, ids, ids, ("",), kinds, ids, kinds, spans)
+    row = MaskedText(0, text, 0, False, 0, ids, ids, ("",), kinds, ids, kinds, spans)
+    return MeasuredToken(None, "model", row, None, 0)
 
 
 @pytest.mark.parametrize(
     ("text", "start", "end", "masked", "word"),
     [
         ("the cat sat", 4, 7, "the [MASK] sat", "cat"),
-        ("the cat sat", 3, 7, "the [MASK] sat", "cat"),
         ("quickly", 0, 5, "[MASK]ly", ""),
         ("quickly", 5, 7, "quick[MASK]", ""),
         ("a, b", 1, 2, "a[MASK] b", ","),
-        ("end.", 3, 4, "end[MASK]", "."),
         ("a ___ cat", 6, 9, "a [MASK] [MASK]", "cat"),
     ],
 )
@@ -189,11 +328,6 @@ def test_a_token_alone_is_one_mask_and_its_word_unless_it_is_a_part(text, start,
     found = alone(measured_in(text, start, end), "[MASK]")
     assert (found.text, found.hidden) == (masked, word)
     assert found.number == masked[: masked.rindex("[MASK]")].count("[MASK]")
-
-
-def test_a_long_text_is_cut_around_the_token():
-    found = alone(measured_in("a" * 5000 + " cat " + "b" * 5000, 5001, 5004), "[MASK]", 100)
-    assert found.text == "a" * 49 + " [MASK] " + "b" * 49
 
 
 def test_a_link_says_which_token():

@@ -13,6 +13,7 @@ from journey import Explore
 from playwright.sync_api import expect
 
 from fillmask_ui.filling import fill
+from fillmask_ui.show.sentences import EXPLANATIONS
 from fillmask_ui.ui.explore.examples import EXAMPLE_SETS, EXAMPLES
 from fillmask_ui.ui.explore.sentence_strip import version_of
 
@@ -427,3 +428,32 @@ def test_the_examples_and_the_guide(visit, served):
     accessible(page)
     explore.press("Show the tour again")
     expect(page.get_by_role("dialog", name="Tour of the page")).to_be_focused()
+
+
+def test_figures_explain_themselves(visit):
+    """On hover, on focus, on touch and to screen readers."""
+    asked = {"text": TWO, "hidden": '["cat", "mat"]'}
+    page = visit(asked)
+    tip, name = page.locator("#fm-tip"), page.get_by_role("button", name="Entropy").first
+    name.hover()
+    expect(tip).to_have_text(EXPLANATIONS["entropy"])
+    expect(name).to_have_accessible_description(EXPLANATIONS["entropy"])
+    tip.hover()  # the line itself can be pointed at
+    expect(tip).to_be_visible()
+    page.mouse.move(2, 2)
+    expect(tip).to_be_hidden()
+    name.focus()
+    expect(tip).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(tip).to_have_text(EXPLANATIONS["perplexity"])
+    page.keyboard.press("Escape")
+    expect(tip).to_be_hidden()
+    expect(page.get_by_role("button", name="Perplexity").first).to_be_focused()
+    page = visit(asked, width=390, height=844, has_touch=True, is_mobile=True)
+    tip = page.locator("#fm-tip")
+    page.locator("#candidates .fm-explain", has_text="Cumulative").tap()
+    expect(tip).to_have_text(EXPLANATIONS["cumulative"])
+    box = tip.bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 390
+    page.locator("h1").tap()
+    expect(tip).to_be_hidden()

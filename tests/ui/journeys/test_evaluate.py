@@ -1,0 +1,437 @@
+"""The Evaluate tab from beginning to end: run, watched, cut off, resumed, shared, looked into."""
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+from accessibility import accessible
+from evaluate_page import TEXTS, upload
+from journey import Evaluate, Explore
+from playwright.sync_api import expect
+from stored_runs import record
+from table_model import TableModel
+
+from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
+from fillmask_ui.masking import MaskRecipe
+from fillmask_ui.runs import RunStore
+from fillmask_ui.texts import TextSource, open_texts
+
+PSEUDO = EvaluationConfig("pseudo-perplexity")
+
+
+@pytest.fixture
+def hang(served):
+    """The model `table` hangs after so many further calls, until it may go on."""
+
+    def after(calls):
+        served.table.free_calls = len(served.table.calls) + calls
+        served.table.reached.clear()
+        served.table.open.clear()
+
+    yield after
+    go_on(served)
+
+
+def go_on(served):
+    served.table.free_calls = 10**9
+    served.table.open.set()
+
+
+def perplexity():
+    """Of the uploaded texts under the model `table`, by pseudo-perplexity."""
+    summary = summarize(evaluate(TableModel(1), TEXTS, PSEUDO), config=PSEUDO)
+    return f"{summary.model.perplexity:,.4f}"
+
+
+def test_an_engineer_measures_the_embedded_texts(visit, served):
+    bench = Evaluate(page := visit({"tab": "evaluate"}, height=800))
+    # Run is in view however many options are open, and a wrong number is named.
+    bench.unfold("More options")
+    box = bench.run_button.bounding_box()
+    assert box["y"] + box["height"] <= 800
+    workers = page.get_by_label("Workers")
+    expect(page.get_by_label("This process")).to_be_checked()
+    expect(workers).to_be_hidden()
+    page.get_by_label("Ray", exact=True).check()
+    workers.fill("-1")
+    bench.run()
+    expect(bench.notice).to_contain_text("The workers must be a whole number, 1 or more")
+    page.get_by_label("This process").check()
+    page.get_by_label("Number of texts").fill("40")
+    bench.measure()
+    config = EvaluationConfig()
+    with open_texts(TextSource(samples=40)) as texts:
+        rows = list(evaluate(served.store.get("embedded"), texts, config))
+    expected = summarize(rows, config=config)
+    assert bench.value.inner_text() == f"{expected.model.mean_nll_nats:.4f} nats"
+    low, high = expected.model.interval.low, expected.model.interval.high
+    expect(bench.figures).to_contain_text(f"95 % interval {low:.4f} to {high:.4f} nats")
+    expect(bench.figures).to_contain_text(f"{expected.model.tokens:,} tokens of")
+    worst = expected.worst[0]
+    expect(bench.worst).to_have_count(3)
+    expect(bench.worst.first).to_contain_text(f"loss {worst.nll_nats:.3f} nats")
+    # One chart stands with the story; the others are drawn when they are unfolded.
+    expect(bench.charts).to_have_count(1)
+    bench.unfold("More charts")
+    expect(bench.charts).to_have_count(8)
+    expect(page.locator(".fm-chart-table:visible")).to_have_count(8)
+    for chart in bench.charts.all():
+        expect(chart.locator(".main-svg").first).to_be_visible()
+        place = chart.evaluate("chart => chart.closest('.fm-chart').clientWidth")
+        drawn = chart.evaluate("chart => chart.querySelector('.main-svg').clientWidth")
+        assert 0.9 * place < drawn <= place
+    # Tokens chosen on the histogram stand below it; the last bar ends nowhere.
+    scores = [row.scores for row in rows if hasattr(row, "scores")]
+    for data, told, high in (("3:6", "3 to 6", 6), ("3:", "3 to any", float("inf"))):
+        click = f"chart => chart.emit('plotly_click', {{ points: [{{ customdata: '{data}' }}] }})"
+        bench.main_chart.locator(".js-plotly-plot").evaluate(click)
+        expect(bench.heading).to_contain_text(f"with a loss from {told} nats")
+        count = sum(int(((own.nll_nats >= 3) & (own.nll_nats < high)).sum()) for own in scores)
+        expect(bench.heading).to_contain_text(f"of the {count} ")
+    page.locator("#evaluate-worst").get_by_role("button", name="Any loss").click()
+    expect(bench.heading).not_to_contain_text("with a loss")
+    page.locator("#evaluate-worst").get_by_role("button", name="All tokens").click()
+    bench.in_view("#evaluate-tokens")
+    expect(bench.tokens.first).to_contain_text(worst.token)
+    expect(bench.tokens.first).to_contain_text(f"{worst.nll_nats:.3f}")
+    page.get_by_role("radio", name="left unchanged").check()
+    expect(bench.caption).to_contain_text("largest loss, left unchanged")
+    saw = page.locator("#worst-tokens tbody td:nth-child(5)")
+    assert set(saw.all_inner_texts()) == {"left unchanged"}
+    page.get_by_role("radio", name="all", exact=True).check()
+    expect(bench.caption).not_to_contain_text("unchanged")
+    accessible(page)
+    # The worst token opens Explore as the run saw it: the same loss, under the same model.
+    bench.tokens.first.get_by_role("button").first.click()
+    expect(page.get_by_role("tab", name="Explore")).to_have_attribute("aria-selected", "true")
+    expect(Explore(page).sentence).to_have_value(
+        re.compile(re.escape(worst.text[: worst.start][-20:]) + r"\s?\[MASK\]")
+    )
+    expect(page.locator(".fm-read-line")).to_contain_text(f"{worst.nll_nats:.4f} nats")
+    # Where every token was hidden alike there is nothing to choose.
+    bench.tab("Evaluate")
+    page.get_by_role("radio", name="End of the text").check()
+    bench.measure()
+    expect(bench.figures).to_contain_text("end hidden")
+    expect(page.get_by_role("radio", name="left unchanged")).to_be_hidden()
+
+
+def axis(chart):
+    return chart.locator(".js-plotly-plot").evaluate("chart => chart._fullLayout.yaxis.type")
+
+
+def test_two_models_side_by_side_and_the_stored_runs(visit, served, tmp_path):
+    bench = Evaluate(page := visit({"tab": "evaluate"}, color_scheme="dark"))
+    bench.texts(upload(tmp_path), a="table", b="noisy").measure()
+    expect(page.locator(".fm-verdict")).to_contain_text("A against B")
+    for name in ("More charts", "All figures", "All tokens"):
+        bench.unfold(name)
+    expect(page.locator("#plot-scatter .js-plotly-plot")).to_be_visible()
+    expect(bench.caption).to_contain_text("largest difference")
+    bench.tokens.first.locator("td.fm-number").first.click()
+    expect(bench.side.locator("table")).to_have_count(2)
+    # So does the row's button, by keyboard.
+    second = bench.tokens.nth(1)
+    second.get_by_role("button").nth(1).press("Enter")
+    loss = float(second.locator("td.fm-number").first.get_attribute("data-value"))
+    expect(bench.side).to_contain_text(f"{loss:.4f} nats")
+    # Tokens are chosen by drawing over the histogram, or by a click on a bar.
+    chart, mouse = page.locator("#plot-loss-histogram"), page.mouse
+    chart.scroll_into_view_if_needed()
+    box = chart.locator(".nsewdrag").first.bounding_box()
+    height = box["y"] + box["height"] / 2
+    mouse.move(box["x"] + 0.2 * box["width"], height)
+    mouse.down()
+    mouse.move(box["x"] + 0.3 * box["width"], height, steps=4)
+    mouse.move(box["x"] + 0.4 * box["width"], height, steps=4)
+    mouse.up()
+    expect(bench.caption).to_contain_text("with a loss from")
+    told = re.search(r"from ([\d.]+) to ([\d.]+)", bench.caption.inner_text())
+    low, high = map(float, told.groups())
+    losses = page.eval_on_selector_all(
+        "#worst-tokens tbody tr td:nth-child(2)", "cells => cells.map(c => +c.dataset.value)"
+    )
+    assert losses
+    assert all(low <= loss < high for loss in losses)
+    page.locator("#any-loss").click()
+    expect(bench.caption).not_to_contain_text("with a loss from")
+    chart.scroll_into_view_if_needed()
+    box = chart.locator(".nsewdrag").first.bounding_box()
+    bar = chart.locator(".barlayer .point path").nth(4).bounding_box()
+    mouse.move(bar["x"] + bar["width"] / 2, box["y"] + 0.9 * box["height"])
+    expect(chart.locator(".hovertext")).to_be_visible()
+    mouse.click(bar["x"] + bar["width"] / 2, box["y"] + 0.9 * box["height"])
+    expect(bench.caption).to_contain_text("with a loss from")
+    expect(chart.get_by_role("img", name="Histogram of the loss")).to_be_visible()
+    mouse.move(5, 5)
+    accessible(page)
+
+    # One model: the axis of the counts is switched, and stays so for what is drawn next.
+    bench.pick("Model B", "")
+    expect(page.get_by_role("combobox", name="Model B")).to_have_value("none")
+    bench.measure()
+    chart = bench.main_chart
+    assert axis(chart) == "linear"
+    chart.get_by_text("log", exact=True).click()
+    expect(chart).to_contain_text("tokens (log scale)")
+    page.get_by_label("Number of texts").fill("30")
+    bench.measure()
+    expect(chart).to_contain_text("tokens (log scale)")
+    assert axis(chart) == "log"
+    chart.get_by_text("linear", exact=True).click()
+    expect(chart).not_to_contain_text("log scale")
+
+    # Runs outlive the page, set its controls, and are files.
+    page.get_by_role("radio", name="End of the text").check()
+    page.get_by_label("Seed").fill("7")
+    page.get_by_label("tokens at the end").fill("3")
+    bench.measure()
+    value, signature = bench.value.inner_text(), page.locator(".fm-signature").text_content()
+    context = page.context
+    page.close()
+    bench = Evaluate(page := context.new_page())
+    page.goto(f"{served.url}?tab=evaluate")
+    bench.ready().unfold("Stored runs")
+    bench.runs.first.get_by_role("button").click()
+    bench.finished()
+    expect(bench.notice).to_contain_text("Run repeats it")
+    expect(page.get_by_role("radio", name="End of the text")).to_be_checked()
+    expect(page.get_by_label("Number of texts")).to_have_value("30")
+    expect(page.locator("#evaluate")).to_contain_text(re.compile(r"texts\s*\.txt"))
+    count = bench.runs.count()
+    bench.measure()
+    expect(bench.runs).to_have_count(count + 1)
+    bench.unfold("All figures")
+    assert bench.value.inner_text() == value
+    assert page.locator(".fm-signature").text_content() == signature
+    files = {}
+    for name in ("CSV", "JSON"):
+        with page.expect_download() as download:
+            page.locator(f"#run-{name.lower()}").click()
+        files[name] = Path(download.value.path()).read_text("utf-8")
+    losses = [float(row["nll_nats"]) for row in csv.DictReader(io.StringIO(files["CSV"]))]
+    assert value == f"{sum(losses) / len(losses):.4f} nats"
+    assert json.loads(files["JSON"])["summary"]["tokens"] == len(losses)
+    page.evaluate("window.confirm = () => true")
+    bench.press("Delete")
+    expect(bench.notice).to_contain_text("was deleted")
+    expect(bench.runs).to_have_count(count)
+    accessible(page)
+
+
+def test_a_run_is_reloaded_left_alone_cancelled_and_resumed(visit, served, hang, tmp_path):
+    bench = Evaluate(page := visit({"tab": "evaluate"}, width=390, height=844))
+    bench.texts(upload(tmp_path), a="table")
+    page.get_by_role("radio", name="Pseudo-perplexity").check()
+    progress = re.compile(rf"[1-9]\d* of {len(TEXTS)} texts")
+    hang(6)
+    bench.run()
+    assert served.table.reached.wait(60)
+    expect(bench.notice).to_contain_text(progress)
+    page.reload()
+    bench.ready()
+    expect(bench.notice).to_contain_text(progress)
+    expect(bench.run_button).to_be_disabled()
+    # The controls say what is measured.
+    expect(page.get_by_role("radio", name="Pseudo-perplexity")).to_be_checked()
+    expect(page.get_by_role("combobox", name="Model A")).to_have_value("table")
+    # A second page of the browser measures something else meanwhile.
+    other = Evaluate(page.context.new_page())
+    other.page.goto(f"{served.url}?tab=evaluate")
+    other.ready()
+    expect(other.run_button).to_be_enabled()
+    other.model("A", "noisy")
+    other.page.get_by_label("Number of texts").fill("20")
+    other.measure().page.close()
+    go_on(served)
+    bench.finished()
+    assert bench.value.inner_text() == perplexity()
+    # The answer is in view, and nothing sticks out of the narrow screen.
+    bench.in_view("#evaluate-figures")
+    for token in bench.worst.all():
+        assert token.evaluate("token => token.scrollWidth <= token.clientWidth")
+
+    # It is cancelled while its model hangs: what is said is what is stored.
+    hang(6)
+    bench.run()
+    assert served.table.reached.wait(60)
+    expect(bench.notice).to_contain_text(progress)
+    bench.press("Cancel")
+    expect(bench.notice).to_contain_text("Stopped after")
+    bench.finished()
+    texts = int(re.search(r"after (\d+) of", bench.notice.inner_text())[1])
+    assert 0 < texts < len(TEXTS)
+    tokens = int(re.search(r"(\d+) tokens? of", bench.figures.inner_text())[1])
+    expect(bench.figures).to_contain_text(f"{tokens} tokens of {texts} texts")
+    for name in ("More charts", "All figures", "All tokens", "Stored runs"):
+        bench.unfold(name)
+    cells = bench.runs.first.locator("td")
+    expect(cells.nth(4)).to_have_text(str(texts))
+    expect(cells.last).to_have_text("stopped")
+    bench.fits(390)
+    accessible(page)
+    go_on(served)
+    bench.runs.first.get_by_role("button").click()
+    expect(bench.notice).to_contain_text("was stopped")
+    expect(bench.figures).to_contain_text(f"{tokens} tokens of {texts} texts")
+    bench.press("Resume")
+    expect(bench.figures).to_contain_text(f"tokens of {len(TEXTS)} texts")
+    bench.finished()
+    assert bench.value.inner_text() == perplexity()
+
+
+def test_a_visitor_pastes_texts_on_a_phone_and_shares_the_run(visit, served):
+    pasted = "The river freezes early this year.\nShe read the letter twice.\nNobody saw the cat."
+    asked = {"tab": "evaluate", "run": "nowhere"}
+    bench = Evaluate(page := visit(asked, width=390, height=844))
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    expect(bench.notice.get_by_role("alert")).to_contain_text("nowhere")
+    page.get_by_label("Paste").check()
+    page.get_by_label("Texts to paste").fill(pasted)
+    page.get_by_label("Pseudo-perplexity").check()
+    bench.measure().in_view("#evaluate-figures")
+    rows = evaluate(served.store.get("embedded"), pasted.split("\n"), PSEUDO)
+    expected = summarize(rows, config=PSEUDO)
+    told = bench.figures.inner_text()
+    assert f"On 3 texts, embedded · float16 gave the {expected.model.tokens} hidden" in told
+    assert f"a loss of {expected.model.mean_nll_nats:.2f} nats" in told
+    # Below the controls there are a few screens, no more.
+    expect(bench.main_chart.locator(".main-svg").first).to_be_visible()
+    controls = page.locator("#evaluate .fm-input").bounding_box()["height"]
+    assert page.evaluate("document.documentElement.scrollHeight") - controls < 1800
+    bench.fits(390)
+    # A click below a sentence says more of it, as a row of the table does.
+    bench.worst.first.locator(".fm-pick").click()
+    expect(bench.side).to_contain_text("Loss in the run")
+    with page.expect_download() as download:
+        bench.press("Report")
+    report = Path(download.value.path()).read_text("utf-8")
+    assert f"{expected.model.perplexity:,.4f}" in report
+    assert "pasted.txt" in report
+    bench.press("Copy link")
+    expect(page.locator("#run-copied")).to_contain_text("Link copied")
+    link = page.evaluate("navigator.clipboard.readText()")
+    assert link.startswith(f"{served.url}?tab=evaluate&run=")
+    page.goto(link)
+    bench.ready().finished()
+    assert bench.figures.inner_text() == told
+    # A bad choice is said in view, and what was shown stays.
+    page.get_by_label("Number of texts").fill("-1")
+    bench.run()
+    expect(bench.notice.get_by_role("alert")).to_contain_text("it was -1")
+    bench.in_view("#evaluate-notice")
+    assert bench.figures.inner_text() == told
+    accessible(page)
+
+
+class Replay(Explore):
+    """The Explore tab with a token of a run."""
+
+    def __init__(self, page, row):
+        super().__init__(page)
+        self.row = row
+        self.strip = page.get_by_role("toolbar", name="The sentence as the model read it")
+        self.line = page.locator(".fm-read-line")
+
+    def shows(self, entry, scores=None):
+        loss = (scores or self.row.scores).nll_nats[entry]
+        chosen = self.strip.locator('[aria-pressed="true"]')
+        expect(chosen).to_have_attribute("data-token", str(self.row.cols[entry]))
+        expect(self.line).to_contain_text(f"loss {loss:.4f} nats")
+        return self
+
+
+def test_a_token_is_opened_as_the_run_saw_it(visit, served):
+    """The run has masks, planted words and unchanged tokens."""
+    texts = ["the cat sat on the old mat and the red dog ran to a river."]
+    run = record(
+        RunStore(served.runs),
+        TableModel(1),
+        texts,
+        EvaluationConfig(recipe=MaskRecipe(0.7, 0.4, 0.3, 0.3), seed=3),
+        baseline=TableModel(1, noise=0.3),
+        choices={"model": {"reference": "table"}, "baseline": {"reference": "noisy"}},
+    )
+    row, name = run.row(0), run.info.name
+    planted, unchanged = (row.kinds.tolist().index(kind) for kind in (1, 2))
+    bench = Evaluate(page := visit({"tab": "evaluate", "run": name}, color_scheme="dark"))
+    replay = Replay(page, row)
+    bench.finished().unfold("All tokens")
+    bench.tokens.first.locator("td.fm-number").first.click()
+    # Beside each other, both models read the very sentence of the run.
+    expect(bench.side.locator("table")).to_have_count(2)
+    expect(bench.side.locator(".fm-read-mask")).to_have_count(int((row.kinds == 0).sum()))
+    loss = float(bench.tokens.first.locator("td.fm-number").first.get_attribute("data-value"))
+    expect(bench.side).to_contain_text(f"Loss in the run: {loss:.4f} nats")
+    accessible(page, within="#evaluate-tokens")
+    bench.tokens.first.get_by_role("button").first.click()
+    expect(page.get_by_role("tab", name="Explore")).to_have_attribute("aria-selected", "true")
+    entry = row.scores.nll_nats.tolist().index(loss)
+    replay.shows(entry)
+    expect(replay.sentence).to_have_value(re.compile(r"^[^\[]*\[MASK\][^\[]*$"))
+    # Both models of the run are picked, and their candidates stand in one list.
+    expect(page).to_have_url(re.compile(rf"run={name}&.*example=0&token="))
+    expect(page).to_have_url(re.compile("compare=noisy"))
+    replay.versus.get_by_text("words in numbers").click()
+    both = replay.versus.locator("table tbody tr").filter(has_text=row.tokens[entry])
+    for nll in (loss, float(row.baseline.nll_nats[entry])):
+        expect(both.locator(f'[data-value="{nll}"]').first).to_be_visible()
+    # What is asked of the sentence in the box is not asked of what the run saw.
+    attributed = page.get_by_role("button", name="Which words mattered?")
+    expect(attributed).to_be_hidden()
+
+    # Every hidden token can be looked at; what it was is told before it is chosen.
+    replay.open(tab="explore", run=name, example="0", token=str(row.cols[planted]))
+    replay.shows(planted)
+    expect(replay.replay).to_contain_text("planted; the true word is")
+    expect(replay.strip.get_by_role("button")).to_have_count(len(row.cols))
+    button = replay.strip.locator(f'[data-token="{row.cols[unchanged]}"]')
+    button.hover()
+    expect(replay.line).to_contain_text("left as it is")
+    page.mouse.move(5, 5)
+    replay.shows(planted)
+    expect(button).to_have_accessible_name(re.compile(f"loss {row.scores.nll_nats[unchanged]:.4f}"))
+    accessible(page)
+    button.click()
+    replay.shows(unchanged)
+    expect(button).to_be_focused()
+    page.mouse.move(5, 5)  # else the line is about what is under the pointer
+    button.press("Home")
+    page.keyboard.press("Enter")
+    replay.shows(0)
+    replay.sentence.focus()  # nor what has the focus
+    page.go_back()
+    replay.shows(unchanged)
+    replay.press("B: table-1-0.3")
+    replay.shows(unchanged, row.baseline)
+    expect(page.get_by_role("combobox", name="Model").first).to_have_value("noisy")
+    page.go_back()
+    replay.shows(unchanged)
+
+    # Only this one hidden, in another reading than that of the run, and back.
+    before = replay.bars.inner_text()
+    replay.press("Only this one hidden")
+    loss = row.scores.nll_nats[unchanged]
+    expect(replay.replay).to_contain_text(f"in the run it was {loss:.4f} nats")
+    expect(attributed).to_be_visible()
+    assert replay.bars.inner_text() != before
+    replay.press("As the run saw it")
+    replay.shows(unchanged)
+    assert replay.bars.inner_text() == before
+    # A candidate that is written, or a key, leaves the run.
+    page.locator("#bars button.fm-bar").nth(1).click()
+    expect(replay.replay).to_be_empty()
+    expect(replay.sentence).not_to_have_value(re.compile("MASK"))
+    page.go_back()
+    replay.shows(unchanged)
+    replay.sentence.fill("the old dog [MASK] on the mat")
+    expect(replay.replay).to_be_empty()
+    expect(page).not_to_have_url(re.compile("run="))
+    # A run that is gone is said, and the page stays usable.
+    replay.open(run="gone", example="0", token="1", text="the [MASK] sat")
+    expect(page.get_by_role("alert")).to_contain_text("Unknown run 'gone'")
+    expect(replay.bar.first).to_be_visible()
+    expect(replay.sentence).to_have_value("the [MASK] sat")

@@ -1,0 +1,246 @@
+"""Unmask and Quantize from beginning to end, every tab by keyboard, and a public page."""
+
+import json
+import re
+import shutil
+import threading
+
+import onnx
+import pytest
+from accessibility import STILL, accessible
+from journey import Evaluate, Explore, Visitor
+from planted import plant
+from playwright.sync_api import expect
+from serving import serving
+
+from fillmask_ui.models import load_model
+from fillmask_ui.quantizing.diagnosis import Diagnosing
+from fillmask_ui.ui.quantize import diagnose
+from fillmask_ui.unmasking import UnmaskingConfig, finish, read_history
+
+
+def test_a_text_is_unmasked_step_by_step(visit, served, tmp_path):
+    text = "The [MASK] [MASK] to the [MASK] and [MASK] it ."
+    values = {"text": text, "A_temperature": "0.7", "A_top_k": "20", "A_seed": "3", "both": ""}
+    asked = {"tab": "unmask", "unmask": json.dumps({"unmask": values})}
+    visitor = Visitor(page := visit(asked, color_scheme="dark"))
+    config = UnmaskingConfig(pieces="fitting", temperature=0.7, top_k=20, seed=3)
+    wanted = finish(served.store.get("embedded"), text, config)
+    side = page.get_by_role("region", name="Setting A")
+    strip, hidden = side.locator(".fm-play-strip"), side.locator(".fm-play-hidden")
+    step = page.get_by_role("slider", name="Step")
+    expect(step).to_have_value(str(wanted.steps_taken))
+    expect(page.get_by_role("region", name="Setting B")).to_have_count(0)
+    visitor.press("To the beginning")
+    expect(hidden).to_have_count(4)
+    page.get_by_role("combobox", name="Speed").select_option("fast")
+    visitor.press("Play", exact=True)
+    expect(step).to_have_value(str(wanted.steps_taken))
+    words = re.sub(r"\s", "", strip.inner_text())
+    assert words.lower() == re.sub(r"\s", "", wanted.text).lower()
+    visitor.press("One step back")
+    expect(hidden).to_have_count(1)
+    page.locator('[data-cell="A:1"]').first.click()
+    first = wanted.steps[0].hidden[0].candidates[0]
+    expect(page.locator(".fm-cell-panel")).to_contain_text(f"{first.nll_nats:.3f}")
+    with page.expect_download() as download:
+        visitor.press("History (JSONL)")
+    path = tmp_path / "history.jsonl"
+    download.value.save_as(path)
+    assert read_history(path.read_text(encoding="utf-8").splitlines()).ids == wanted.ids
+    accessible(page)
+    page.get_by_label("Two settings side by side").check()
+    expect(page.get_by_role("region", name="Setting B", exact=True)).to_be_visible()
+    page.get_by_text("Setting B").first.click()
+    page.get_by_label("Threshold").first.fill("-1")
+    expect(page.get_by_role("alert")).to_contain_text("Setting A: threshold must be above 0")
+    accessible(page, within="#unmask")
+    page.get_by_label("Threshold").first.fill("0.5")
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+@pytest.fixture
+def gate(monkeypatch):
+    """Holds each diagnosis before its first part is put into full precision."""
+    opened, whole = threading.Event(), diagnose.diagnose
+
+    def held(*arguments, **options):
+        for step in whole(*arguments, **options):
+            yield step
+            if isinstance(step, Diagnosing) and step.message.endswith("in full precision"):
+                assert opened.wait(60)
+
+    monkeypatch.setattr(diagnose, "diagnose", held)
+    yield opened
+    opened.set()
+
+
+@pytest.fixture
+def source(tmp_path):
+    """The embedded model as a folder of its own, with variants of its own."""
+    files = load_model("embedded").files
+    (tmp_path / "onnx").mkdir()
+    weights = [*files.weights, *files.folder.glob("*.safetensors")]
+    for path in (*files.tokenizer.glob("*.json"), *weights):
+        shutil.copy(path, tmp_path / path.relative_to(files.folder))
+    return str(tmp_path)
+
+
+def test_a_variant_is_made_diagnosed_mended_and_opened_in_other_tabs(visit, source, gate):
+    asked = {"tab": "quantize", "quantize_model": source}
+    visitor = Visitor(page := visit(asked, width=1280, color_scheme="dark"))
+    notice = page.locator("#quantize-notice")
+    run = page.get_by_role("button", name="Run").locator("visible=true")
+    visitor.press(re.compile("More options"))
+    expect(page.get_by_label("Keep in full precision")).to_be_visible()
+    for scheme in ("int8:", "int8-channel:", "fp16:"):
+        page.get_by_label(scheme).uncheck()
+    page.get_by_label("Number of texts").locator("visible=true").fill("6")
+    run.click()
+    expect(notice.get_by_role("alert")).to_be_visible()
+    accessible(page)
+    page.get_by_label("int8:").check()
+    run.click()
+    rows, panel = page.locator("#quantize-rows tr.fm-variant"), page.locator(".fm-diagnose")
+    expect(rows).to_have_count(2)
+    expect(run).to_be_enabled()
+    for chart in ("size", "speed"):
+        expect(page.locator(f"#quantize-{chart} .js-plotly-plot .point")).to_have_count(2)
+    # A reload finds them again.
+    page.reload()
+    visitor.ready()
+    expect(rows).to_have_count(2)
+    button = rows.nth(1).get_by_role("button", name="Diagnose int8")
+    path = button.get_attribute("data-diagnose")
+    graph = onnx.load(path)
+    plant(graph, "scale", 1, seed=5)
+    onnx.save(graph, path)
+
+    # What is known soon is shown while the rest is measured; that can be stopped.
+    button.click()
+    worst = panel.get_by_role("listitem").first
+    expect(worst).to_contain_text("encoder.layer.1.")
+    expect(worst).to_contain_text("stands out")
+    expect(panel).to_contain_text("Along depth")
+    panel.get_by_role("button", name="Stop").click()
+    expect(panel).to_contain_text("Stopped")
+    expect(panel).to_have_attribute("aria-busy", "false")
+    whole = panel.get_by_role("region", name="One part in full precision")
+    expect(whole).to_have_count(0)
+    gate.set()
+    panel.get_by_label("Texts measured").select_option("10")
+    panel.get_by_label("Parts tried in full precision").select_option("4")
+    panel.get_by_role("slider", name="Loss that may stay").fill("0")
+    expect(whole.locator("tbody tr")).to_have_count(4)
+    listed = panel.get_by_role("region", name="Parts to keep in full precision, together")
+    expect(listed).to_be_visible()
+    expect(panel.get_by_role("button", name="Stop")).to_be_hidden()
+    for summary in panel.locator("summary").all():
+        summary.click()
+    accessible(page)
+    panel.get_by_role("button", name="Make this variant").click()
+    expect(panel).to_contain_text("table above")
+    made = rows.filter(has_text="int8 without")
+    expect(made.get_by_role("button", name="Diagnose")).to_be_visible()
+    expect(run).to_be_enabled()
+
+    # Its links open it beside the model that it was made of.
+    int8 = page.locator('#quantize-rows tr[data-scheme="int8"]').first
+    int8.get_by_role("link", name="Evaluate").click()
+    expect(page.get_by_role("combobox", name="Model A")).to_have_value(path)
+    expect(page.get_by_role("combobox", name="Model B")).to_have_value(source)
+    visitor.tab("Quantize")
+    int8.get_by_role("link", name="Explore").click()
+    explore = Explore(page)
+    expect(explore.versus).to_contain_text(path)
+    expect(explore.bars).to_be_hidden()
+    address = explore.address()
+    assert (address["model"], address["compare"]) == (path, source)
+
+
+# How the element that has the focus is drawn, and how the one that had it before is drawn now.
+_RINGS = """() => {
+    const ring = (element) => {
+        const style = getComputedStyle(element);
+        return [style.outlineStyle, style.outlineWidth, style.outlineColor].join(" ");
+    };
+    const [here, before] = [document.activeElement, window.focused_before];
+    window.focused_before = here;
+    const box = here.getBoundingClientRect();
+    return {
+        name: here.outerHTML.slice(0, 120),
+        page: here === document.body,
+        drawn: box.width > 4 && box.height > 4 && getComputedStyle(here).opacity > 0.5,
+        ring: ring(here),
+        before: before && before !== here ? ring(before) : "",
+    };
+}"""
+_ACCENT = {"light": "rgb(15, 118, 110)", "dark": "rgb(94, 234, 212)"}
+LEAST_STOPS = {
+    "light": {"Explore": 40, "Unmask": 30, "Learn": 25},
+    "dark": {"Evaluate": 30, "Quantize": 15, "Guide": 7},
+}
+
+
+@pytest.mark.parametrize("theme", LEAST_STOPS)
+def test_who_moves_by_keyboard_sees_where_they_are(visit, theme):
+    visitor = Visitor(page := visit(color_scheme=theme))
+    # Who has many models has lists that scroll.
+    page.add_style_tag(content=STILL + "[role=listbox] { max-height: 2rem !important; }")
+    expect(page.locator("#loss svg")).to_be_visible()
+    for tab, least in LEAST_STOPS[theme].items():
+        visitor.tab(tab)
+        if tab == "Evaluate":
+            page.get_by_label("Upload").locator("visible=true").check()
+            visitor.press(re.compile("^More options"))
+            visitor.press(re.compile("^Stored runs"))
+            expect(page.get_by_role("button", name="Delete")).to_be_visible()
+        # An answer that comes meanwhile replaces what has the focus.
+        expect(page.locator("[aria-busy=true]").locator("visible=true")).to_have_count(0)
+        if tab == "Unmask":
+            expect(page.get_by_role("region", name="Setting B", exact=True)).to_be_visible()
+        page.locator("h1").evaluate("title => { title.tabIndex = -1; title.focus(); title.blur() }")
+        ring, seen = f"solid 2px {_ACCENT[theme]}", 0
+        while seen < 300:
+            page.keyboard.press("Tab")
+            focus = page.evaluate(_RINGS)
+            assert focus["before"] != ring, "a ring stays where the focus was"
+            if focus["page"]:
+                break
+            assert focus["drawn"], focus
+            assert focus["ring"] == ring, focus
+            seen += 1
+        assert least <= seen < 300
+
+
+def test_strangers_on_a_public_page(visit, tmp_path, monkeypatch):
+    from fillmask_ui.ui.page import build_app
+
+    monkeypatch.setenv("FILLMASK_UI_RUNS", str(tmp_path))
+    with serving(build_app(public=True), public=True) as url:
+        bench = Evaluate(page := visit({"tab": "evaluate"}, url=url, width=390, height=844))
+        expect(page.get_by_role("tab", name="Quantize")).to_have_count(0)
+        expect(page.get_by_label("Data set")).to_have_count(0)
+        page.get_by_label("Paste").check()
+        page.get_by_label("Texts to paste").fill("The river freezes early this year.")
+        page.get_by_label("Number of texts").fill("100000")
+        bench.run()
+        expect(bench.notice.get_by_role("alert")).to_contain_text("at most")
+        page.get_by_label("Number of texts").fill("10")
+        bench.run()
+        expect(bench.value).to_be_visible()
+        bench.unfold("Stored runs")
+        expect(bench.runs).to_have_count(1)
+        accessible(page)
+        link = {"tab": "evaluate", "run": bench.runs.get_attribute("data-key")}
+        # Another browser finds no run, by list or by link, and no model of this machine.
+        other = Evaluate(visit(link, url=url))
+        expect(other.notice.get_by_role("alert")).to_contain_text("Unknown run")
+        other.unfold("Stored runs")
+        expect(other.runs).to_have_count(0)
+        other.tab("Explore")
+        explore = Explore(other.page)
+        explore.pick("Model", "/etc/passwd")
+        expect(explore.notice).to_contain_text("not offered on this public page")
+        for opened in (page, other.page):
+            opened.context.close()

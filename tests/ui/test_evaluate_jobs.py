@@ -1,0 +1,283 @@
+"""Jobs of the Evaluate tab: cancelled, resumed, taken up again, and on an engine of the test."""
+
+import threading
+import time
+
+import gradio as gr
+import numpy as np
+import pytest
+from block_engine import BlockEngine
+from evaluate_page import (
+    TEXTS,
+    HeldModel,
+    arrived,
+    begun,
+    direct,
+    evaluation_jobs,
+    finish,
+    form,
+    models,
+    own_page_jobs,
+    until,
+    upload,
+    uploaded,
+)
+from table_model import TableModel
+
+from fillmask_ui.cluster import EngineChoice
+from fillmask_ui.errors import FillmaskError
+from fillmask_ui.evaluation import EvaluationConfig, History, evaluate
+from fillmask_ui.models.model_choice import ModelChoice
+from fillmask_ui.runs import prepare_info, start
+from fillmask_ui.texts import TextSource
+from fillmask_ui.ui.evaluate import controls, view
+from fillmask_ui.ui.evaluate import job as jobs
+from fillmask_ui.ui.evaluate.evaluate_form import engine_of
+from fillmask_ui.ui.evaluate.evaluation_jobs import Selection
+
+PSEUDO = {"metric": "pseudo-perplexity"}
+PUBLIC = {"samples": 20, "max_tokens": 64}
+
+
+@pytest.fixture
+def known():
+    """Models of which `table` hangs after a few calls."""
+    found = models()
+    found["table"].free_calls = 6
+    yield found
+    found["table"].open.set()
+
+
+def go_on(known):
+    known["table"].free_calls = 10**9
+    known["table"].open.set()
+
+
+def test_a_cancelled_job_stops_soon_keeps_its_rows_and_resumes_to_the_same_digits(tmp_path, known):
+    page_jobs = own_page_jobs(tmp_path / "runs", known=known)
+    job = begun(page_jobs, tmp_path, **PSEUDO)
+    assert known["table"].reached.wait(30)
+    page_jobs.cancel()
+    last = finish(job)[-1]  # a model that hung to its end would make the job fail
+    assert last.state == "stopped"
+    (run,) = page_jobs.runs().runs
+    assert run.row_count < len(TEXTS)
+    # The old job still hangs in its last batch: the new one waits for it.
+    job = page_jobs.resume(run.info.name)
+    until(lambda: "before to stop" in job.status.message)
+    go_on(known)
+    resumed = finish(job)[-1]
+    assert resumed.state == "done"
+    config = EvaluationConfig("pseudo-perplexity")
+    assert resumed.summary.to_dict() == direct(config).to_dict()
+    assert resumed.history[-1].texts == resumed.summary.texts
+
+
+def test_a_job_that_nobody_watches_stops_by_itself(tmp_path, known, monkeypatch):
+    page_jobs = own_page_jobs(tmp_path / "runs", known=known)
+    begun(page_jobs, tmp_path, **PSEUDO)
+    assert known["table"].reached.wait(30)
+    monkeypatch.setattr(jobs, "ABANDONED_SECONDS", 0.05)
+    time.sleep(0.1)
+    known["table"].open.set()
+    (run,) = page_jobs.runs().runs
+    until(lambda: run.state == "stopped")
+    assert page_jobs.store.open(run.info.name).info.state == "stopped"
+
+
+def test_jobs_beyond_the_slots_wait_and_can_be_cancelled(tmp_path, known):
+    all_jobs = evaluation_jobs(tmp_path / "runs", known=known, public=True)
+    first = arrived(all_jobs, "one").begin(uploaded(tmp_path, **PSEUDO, **PUBLIC))
+    assert known["table"].reached.wait(30)
+    two = arrived(all_jobs, "two")
+    second = two.begin(uploaded(tmp_path, **PUBLIC))
+    until(lambda: "Waiting" in second.status.message)
+    two.cancel()
+    assert finish(second)[-1].state == "stopped"
+    assert two.runs().runs == []
+    go_on(known)
+    assert finish(first)[-1].state == "done"
+
+
+@pytest.mark.parametrize(
+    ("texts", "choices", "said"),
+    [
+        (["", "  "], {}, "blank"),
+        (["a cat"], {"model": "unknown"}, "no model 'unknown'"),
+        (["a cat"], {"baseline": "letters"}, "different tokenizers"),
+        (["zzz", "qqq"], {}, "no text could be measured"),
+        (["a cat"], {"column": "text"}, "plain text has no column"),
+    ],
+)
+def test_bad_input_is_said_and_leaves_nothing_behind(tmp_path, texts, choices, said):
+    page_jobs = own_page_jobs(tmp_path / "runs")
+    choices = {"upload": upload(tmp_path, texts, "bad.txt")} | choices
+    try:
+        last = finish(begun(page_jobs, tmp_path, **choices))[-1]
+    except FillmaskError as error:
+        message = str(error)
+    else:
+        assert last.state == "failed"
+        message = last.message
+    assert said in message
+
+
+def test_a_run_started_on_the_command_line_goes_on_here(tmp_path):
+    """The two faces write the same run.json; options of `load_model` are handed on."""
+    asked, session_model = [], TableModel(1)
+
+    def load(choice, **_):
+        asked.append(choice)
+        return session_model
+
+    page_jobs = own_page_jobs(tmp_path / "runs")
+    page_jobs.session.store._loader = load
+    source = TextSource("file", upload(tmp_path), shuffle=False)
+    texts = {**source.to_dict(), "signature": str(source)}
+    choice = {"reference": "table", "runtime": "torch", "threads": 2, "dtype": None}
+    choices = {"model": choice, "baseline": None}
+    info = prepare_info(EvaluationConfig(), session_model, texts=texts, choices=choices)
+    with start(page_jobs.store, info) as recorder:
+        name = recorder.name
+    last = finish(page_jobs.resume(name))[-1]
+    assert last.state == "done"
+    assert asked == [ModelChoice("table", runtime="torch", threads=2)]
+    assert last.summary.model.mean_nll_nats == direct().model.mean_nll_nats
+
+
+def test_a_fault_of_the_program_ends_the_job_with_a_message(tmp_path, monkeypatch):
+    class Broken(HeldModel):
+        def logits_at(self, *inputs):
+            raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("threading.excepthook", lambda _: None)  # the log of the server
+    page_jobs = own_page_jobs(tmp_path / "runs", known={"table": Broken(1)})
+    last = finish(begun(page_jobs, tmp_path))[-1]
+    assert last.state == "failed"
+    assert "this is a bug of fillmask-ui: ZeroDivisionError" in last.message
+    assert [run.state for run in page_jobs.runs().runs] == ["stopped"]
+
+
+def test_the_history_is_the_mean_of_the_rows_so_far_and_is_thinned(monkeypatch):
+    monkeypatch.setattr("fillmask_ui.evaluation.running_summary.MOST_MEANS", 8)
+    rows = [row for row in evaluate(TableModel(1), TEXTS) if hasattr(row, "scores")]
+    history = History()
+    for row in rows:
+        history.add(row)
+    for entry in history.means():
+        losses = np.concatenate([row.scores.nll_nats for row in rows[: entry.texts]])
+        assert entry.means[0] == pytest.approx(losses.mean())
+    found = [entry.texts for entry in history.means()]
+    assert found == sorted(set(found))
+    assert (len(found) <= 9, found[-1]) == (True, len(rows))
+
+
+NAMES = {"engine", "address", "workers", "threads_per_worker"}
+TWO = {"engine": "ray", "workers": 2}
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    made = BlockEngine()
+    monkeypatch.setattr(jobs, "open_engine", made)
+    return made
+
+
+def built(*, public=False):
+    with gr.Blocks():
+        return controls.build(evaluation_jobs(None, public=public).session).keys()
+
+
+def test_the_choice_is_offered_where_ray_is_and_not_to_strangers(monkeypatch):
+    assert built() >= NAMES
+    assert not built(public=True) & NAMES
+    monkeypatch.setattr(controls, "ray_installed", lambda: False)
+    assert not built() & NAMES
+
+
+@pytest.mark.parametrize(
+    ("choices", "wanted"),
+    [
+        ({"workers": 4, "address": "somewhere"}, EngineChoice()),  # hidden boxes do not count
+        ({"engine": "ray", "workers": None, "address": None}, EngineChoice("ray")),
+        (
+            {"engine": "ray", "address": " 10.0.0.1:6379 ", "workers": 2, "threads_per_worker": 3},
+            EngineChoice("ray", "10.0.0.1:6379", 2, 3),
+        ),
+    ],
+)
+def test_the_controls_make_a_choice(choices, wanted):
+    assert engine_of(form(**choices)) == wanted
+
+
+def test_cancel_while_ray_starts_leaves_nothing_behind(tmp_path, engine):
+    started, go_on = threading.Event(), threading.Event()
+    engine.on_open = lambda: started.set() or go_on.wait(30)
+    page_jobs = own_page_jobs(tmp_path / "runs")
+    job = begun(page_jobs, tmp_path, **TWO)
+    assert started.wait(30)
+    assert job.status.message == "Starting Ray…"
+    page_jobs.cancel()
+    assert finish(job)[-1].state == "stopped"  # though it still starts
+    go_on.set()
+    until(lambda: job.ended)
+    assert engine.open == 0
+    assert page_jobs.runs().runs == []
+
+
+def test_a_cancelled_run_goes_on_with_the_engine_that_the_controls_say(tmp_path, known, engine):
+    page_jobs = own_page_jobs(tmp_path / "runs", known=known)
+    job = begun(page_jobs, tmp_path, **PSEUDO, **TWO)
+    assert known["table"].reached.wait(30)
+    page_jobs.cancel()
+    go_on(known)
+    until(lambda: job.ended)
+    assert engine.open == 0
+    (run,) = page_jobs.runs().runs
+    assert (run.state, run.row_count < len(TEXTS)) == ("stopped", True)
+    resumed = finish(page_jobs.resume(run.info.name, form(engine="ray", workers=3)))[-1]
+    assert resumed.state == "done"
+    assert engine.opened[-1] == EngineChoice("ray", workers=3)
+    config = EvaluationConfig("pseudo-perplexity")
+    assert resumed.summary.to_dict() == direct(config).to_dict()
+
+
+def test_a_job_that_ended_while_the_page_was_away_is_shown(tmp_path):
+    all_jobs = evaluation_jobs(tmp_path / "runs")
+    job = begun(all_jobs.arrive("before", "ann", "tab1"), tmp_path)
+    until(lambda: job.ended)
+    *_, last = view.taken_up(all_jobs.arrive("after", "ann", "tab1"))
+    assert last.selection == Selection(job.status.info.name)
+    other = next(view.taken_up(all_jobs.arrive("other", "ann", "tab2")))
+    assert other.selection is None
+
+
+def test_a_new_page_takes_up_what_no_page_shows(tmp_path, known, monkeypatch):
+    all_jobs = evaluation_jobs(tmp_path / "runs", known=known)
+    job = begun(all_jobs.arrive("before", "ann", "tab1"), tmp_path, **PSEUDO)
+    assert known["table"].reached.wait(30)
+    assert job.followed
+    assert all_jobs.arrive("second", "bob", "tab2").take_up() is None
+    monkeypatch.setattr(jobs, "_FOLLOWED_SECONDS", 0.0)
+    assert all_jobs.arrive("third", "bob", "tab3").take_up() is job
+    go_on(known)
+    assert finish(job)[-1].state == "done"
+
+
+def test_on_a_public_page_a_stranger_finds_nothing(tmp_path, known, monkeypatch):
+    monkeypatch.setattr(jobs, "_FOLLOWED_SECONDS", 0.0)
+    all_jobs = evaluation_jobs(tmp_path / "runs", public=True, known=known)
+    ann = all_jobs.arrive("ann1", "ann", "tab1")
+    job = ann.begin(uploaded(tmp_path, **PUBLIC, **PSEUDO))
+    assert known["table"].reached.wait(30)
+    for page in ("tab1", "tab2", ""):
+        bob = all_jobs.arrive(f"bob {page}", "bob", page)
+        assert bob.take_up() is None
+        assert bob.runs().runs == []
+        bob.cancel()
+    assert not job.cancelled
+    ann_later = all_jobs.arrive("ann2", "ann", "tab9")
+    assert ann_later.take_up() is job
+    assert len(ann_later.runs().runs) == 1
+    go_on(known)
+    assert finish(job)[-1].state == "done"

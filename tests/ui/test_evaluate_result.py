@@ -1,0 +1,342 @@
+"""What the Evaluate tab shows of a result: figures, sentences, tokens; text is only text."""
+
+import json
+import math
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from evaluate_page import (
+    evaluate_rows,
+    finish,
+    own_page_jobs,
+    rows_of,
+    uploaded,
+)
+from page_tags import Tags
+from table_model import SPECIAL, WORDS, TableModel, TableVocabulary
+
+from fillmask_ui.errors import FillmaskError
+from fillmask_ui.evaluation import EvaluationConfig, summarize
+from fillmask_ui.intervals import Interval, Verdict
+from fillmask_ui.masking import KINDS
+from fillmask_ui.models import ModelStore
+from fillmask_ui.runs import prepare_info
+from fillmask_ui.runs.tokens import MeasuredToken
+from fillmask_ui.show.render import render
+from fillmask_ui.show.sentences import story_text
+from fillmask_ui.show.words import TokenNames
+from fillmask_ui.ui.evaluate import result_view, tab, tokens, view
+from fillmask_ui.ui.evaluate.evaluation_jobs import Listing, Selection
+from fillmask_ui.ui.evaluate.job import JobStatus
+from fillmask_ui.ui.evaluate.tokens import (
+    DIFFERENT,
+    FLIPPED,
+    WORST,
+    TokenFilter,
+    find_tokens,
+    tokens_html,
+)
+from fillmask_ui.ui.session import Session
+
+EVIL = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
+
+
+def evil_rows():
+    vocabulary = TableVocabulary((*SPECIAL, "<b>", "<script>", *WORDS))
+    model = TableModel(vocabulary=vocabulary)
+    model.signature = replace(model.signature, name=EVIL)
+    text = f"the <b> {EVIL} cat"
+    rows = evaluate_rows(model, [text] * 3, EvaluationConfig("pseudo-perplexity"), model)
+    return model, rows
+
+
+def evil_token(model, row):
+    choices = {"model": {"reference": "evil"}}
+    info = prepare_info(EvaluationConfig("pseudo-perplexity"), model, choices=choices)
+    return MeasuredToken(info, "model", row, row.scores, 0)
+
+
+def test_text_of_others_is_never_markup():
+    model, rows = evil_rows()
+    summary = summarize(rows)
+    info = prepare_info(EvaluationConfig("pseudo-perplexity"), model, baseline=model)
+    info = replace(info, name=EVIL, error=EVIL, notes=(EVIL,))
+    found = find_tokens(rows, TokenFilter(WORST))
+    token = replace(found.tokens[0], text=EVIL + "cat" + EVIL, start=len(EVIL), end=len(EVIL) + 3)
+    session = Session(ModelStore(loader=lambda *_, **__: model), "table")
+    sources = [
+        result_view.figures_html(summary, info),
+        result_view.all_figures_html(summary, info),
+        tokens.tokens_html(replace(found, tokens=(token,)), TokenFilter(), pair=True),
+        result_view.worst_html(replace(found, tokens=(token,)), TokenFilter(), pair=True),
+        tokens.side_by_side_html(session, [evil_token(model, rows[0])]),
+        result_view.progress_html(JobStatus("failed", EVIL, info=info)),
+        result_view.progress_html(JobStatus("waiting", EVIL)),
+        result_view.progress_html(JobStatus("stopped", info=info)),
+        render("page/evaluate/runs.html", listing=Listing([], {EVIL: EVIL}), chosen=""),
+    ]
+    for chart in view._charts(summary, ()).values():
+        sources += [
+            render("page/evaluate/chart_head.html", chart=replace(chart, title=EVIL, note=EVIL)),
+            render("page/evaluate/chart_table.html", chart=chart),
+        ]
+    assert sum("&lt;script&gt;" in source for source in sources) >= 7
+    for source in sources:
+        tags = Tags(source)
+        assert not tags.names & {"script", "img"}, source
+        assert not {name for name in tags.attributes if name.startswith("on")}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "interval", "said"),
+    [
+        (Verdict("REGRESSION"), Interval(0.2, 0.3, "bootstrap-t"), "Regression"),
+        (Verdict("INCONCLUSIVE", 120), Interval(0.0, 0.3, "bootstrap-t"), "About 120 more texts"),
+        (Verdict("INCONCLUSIVE"), None, "cannot say how many more"),
+    ],
+)
+def test_a_verdict_is_said_in_words(pair, verdict, interval, said):
+    summary = summarize(pair)
+    comparison = replace(summary.comparison, verdict=verdict, interval=interval)
+    info = prepare_info(EvaluationConfig(), TableModel(1), baseline=TableModel(1))
+    source = result_view.figures_html(replace(summary, comparison=comparison), info)
+    assert said in Tags(source).text
+
+
+@pytest.fixture
+def done(tmp_path):
+    """Jobs of a page with one run of two models, and the last update of the page."""
+    page_jobs = own_page_jobs(tmp_path / "runs")
+    choices = uploaded(tmp_path, baseline="noisy")
+    *_, last = view.job_updates(page_jobs, lambda: page_jobs.begin(choices))
+    return page_jobs, last
+
+
+def test_a_token_opens_in_explore_where_it_stands_in_the_run(done):
+    page_jobs, page = done
+    token = page.tokens.found[0]
+    place = {"run": page.selection.run, "example": str(token.id), "token": str(token.position)}
+    models = {"model": "table", "compare": "noisy"}
+    assert view.explore_state(page_jobs, page.selection, token) == {**place, **models}
+    other = replace(page.selection, other="another")
+    assert view.explore_state(page_jobs, other, token) == {**place, "run_b": "another"}
+    twice = replace(page.selection, other=page.selection.run)
+    models = {"run_b": page.selection.run, "model": "table", "compare": "table"}
+    assert view.explore_state(page_jobs, twice, token) == {**place, **models}
+
+
+def test_a_model_that_is_gone_is_said_in_place(done):
+    page_jobs, page = done
+
+    def gone(choice, **_):
+        raise FillmaskError(f"{choice.reference} is gone")
+
+    page_jobs.session.store = type(page_jobs.session.store)(loader=gone)
+    last = list(view.side_by_side(page_jobs, page.selection, page.tokens.found[0]))[-1]
+    assert "is gone" in last
+
+
+def test_runs_that_do_not_compare_are_said_and_nothing_is_lost(tmp_path):
+    page_jobs = own_page_jobs(tmp_path / "runs")
+    names = [
+        finish(page_jobs.begin(uploaded(tmp_path, seed=seed)))[-1].info.name for seed in (1, 2)
+    ]
+    page = view.stored(page_jobs, Selection(*names))
+    assert "measured different things" in page.notice
+    assert page.figures is None
+    unknown = view.stored(page_jobs, Selection("nowhere"))
+    assert "Unknown run" in unknown.notice
+
+
+def test_a_run_that_failed_later_says_why(tmp_path):
+    """Its figures were shown, and kept, while it was only stopped."""
+    page_jobs = own_page_jobs(tmp_path / "runs")
+    name = finish(page_jobs.begin(uploaded(tmp_path)))[-1].info.name
+    path = tmp_path / "runs" / name / "run.json"
+    for state, error, said in (
+        ("stopped", None, "was stopped"),
+        ("failed", "the texts are not the same", "failed: the texts are not the same"),
+    ):
+        values = json.loads(path.read_text()) | {"state": state, "error": error}
+        path.write_text(json.dumps(values))
+        assert said in view.stored(page_jobs, Selection(name)).notice
+
+
+def test_charts_are_drawn_once_for_the_same_figures(done):
+    page_jobs, page = done
+    summaries = [page_jobs.result(page.selection).summary]
+    summaries.append(replace(summaries[0]))
+    info = page_jobs.store.open(page.selection.run).info
+    running = JobStatus("running", info=info, expected=60)
+    seen = [summaries[0]] * 3 + [summaries[1]] * 2
+    told = [running, *(replace(running, seen=n, summary=s) for n, s in enumerate(seen))]
+    drawn = []
+    for update in view.followed(page_jobs, told):
+        assert update.busy
+        assert (update.figures is None) == (update.charts is None) == (update.selection is None)
+        drawn.append(update.charts is not None)
+        if update.charts is not None:
+            assert update.selection == Selection()
+    assert drawn == [False, True, False, False, True, False]
+
+
+def test_what_the_histogram_sends_is_a_range():
+    assert tab.chosen_range(SimpleNamespace(low=-0.4, high=1.239)) == (0.0, 1.24)
+    assert tab.chosen_range(SimpleNamespace(low=16, high=None)) == (16.0, None)
+    assert tab.chosen_range(SimpleNamespace(low="<b>", high=[])) == (None, None)
+
+
+NAMES = ("A", "B")
+
+
+def test_one_model_in_a_sentence():
+    """Two texts; the geometric mean of 1/4 and 1/9 is 1/6, by hand."""
+    summary = summarize(rows_of())
+    model = replace(summary.model, tokens=2, mean_nll_nats=-math.log(1 / 4 * 1 / 9) / 2)
+    assert story_text(replace(summary, texts=2, model=model), ("A",)) == (
+        "On 2 texts, A gave the 2 hidden words and word parts 16.7% on average (the geometric "
+        "mean): a loss of 1.79 nats, as unsure as among 6.0 equal words."
+    )
+
+
+def test_which_of_two_is_better_and_by_how_much(pair):
+    summary = summarize(pair)
+    own, base = (
+        np.concatenate([getattr(row, which).nll_nats for row in pair])
+        for which in ("scores", "baseline")
+    )
+    gap = own.mean() - base.mean()
+    told = story_text(summary, NAMES)
+    assert f"A is {'worse' if gap > 0 else 'better'} than B" in told
+    assert f"loss of {own.mean():.3f} nats is {abs(gap):.3f} " in told
+    shares = [100 * np.exp(-losses.mean()) for losses in (own, base)]
+    told_shares = map(float, re.findall(r"([\d.]+)%", told))
+    assert [*told_shares] == pytest.approx(shares, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("change", "interval", "said"),
+    [
+        (0.02, Interval(0.01, 0.03, "t"), "A is worse than B: .* larger. That is hardly chance"),
+        (-0.02, Interval(-0.03, -0.01, "t"), "A is better than B: .* smaller. That is hardly"),
+        (0.02, Interval(-0.01, 0.05, "t"), "That can be chance: .* includes no change at all"),
+        (0.02, None, "With so few texts, nobody can say"),
+        (0.0, Interval(0.0, 0.0, "t"), "A and B have the same loss"),
+        (math.nan, None, "a mean loss is infinite"),
+    ],
+)
+def test_a_difference_that_can_be_chance_is_called_so(pair, change, interval, said):
+    summary = summarize(pair)
+    comparison = replace(summary.comparison, difference_nats=change, interval=interval)
+    assert re.search(said, story_text(replace(summary, comparison=comparison), NAMES))
+
+
+def test_endings_have_one_name_and_show_their_token():
+    token = find_tokens(rows_of(), TokenFilter()).tokens[0]
+    ending = replace(token, text="freezes", start=5, end=7, token="##es", top_token="##ing")
+    found = replace(find_tokens(rows_of(), TokenFilter()), tokens=(ending,))
+    table = tokens_html(found, TokenFilter(), pair=False)
+    assert ">…es</button>" in table
+    assert ">…ing " in table
+    worst = result_view.worst_html(found, TokenFilter(), pair=False)
+    assert 'title="##ing">“…ing”' in worst
+    for source in (table, worst):
+        assert "##" not in re.sub(r'title="[^"]*"', "", source)
+    bytes_ = TokenNames(["Ġthe", "ing"])
+    assert [bytes_("Ġthe"), bytes_("ing"), bytes_("The", first=True)] == ["the", "…ing", "The"]
+
+
+@pytest.fixture
+def stored(tmp_path):
+    page_jobs = own_page_jobs(tmp_path / "runs")
+    names = [
+        finish(page_jobs.begin(uploaded(tmp_path, model=m)))[-1].info.name
+        for m in ("table", "noisy")
+    ]
+    return page_jobs, names
+
+
+def test_a_link_opens_the_same_result(stored):
+    page_jobs, names = stored
+    for selection in (Selection(names[0]), Selection(*names)):
+        page = view.stored(page_jobs, selection)
+        (link,) = re.findall(r'data-link="([^"]+)"', page.figures)
+        pairs = dict(part.split("=") for part in link.replace("&amp;", "&").split("&"))
+        assert pairs.pop("tab") == "evaluate"
+        assert view.linked(pairs) == selection
+    assert view.linked({"tab": "evaluate"}) == Selection()
+    assert "Unknown run" in view.stored(page_jobs, view.linked({"run": "gone"})).notice
+
+
+class OwnNames(dict):
+    """Parts that are known by their names alone."""
+
+    def __missing__(self, name):
+        return name
+
+
+def test_the_main_chart_answers_whether_it_got_worse(stored):
+    page_jobs, names = stored
+    for selection, main in (
+        (Selection(names[0]), "loss-histogram"),
+        (Selection(*names), "differences"),
+    ):
+        page = view.stored(page_jobs, selection)
+        values = tab.changes(OwnNames(), page)
+        assert values["plot main"] is page.charts[main].figure
+        shown = {name for name in tab.CHARTS if values[f"box {name}"].visible}
+        assert shown == page.charts.keys() - {main}
+
+
+def flat(rows):
+    """(loss A, loss B, best guess A, best guess B, text, position) of every token."""
+    for row in rows:
+        losses, best = (row.scores.nll_nats, row.baseline.nll_nats), row.scores.top_ids
+        places = ([row.id] * len(row.cols), row.cols)
+        yield from zip(*losses, best, row.baseline.top_ids, *places, strict=True)
+
+
+@pytest.mark.parametrize("choice", [TokenFilter(), TokenFilter(low=2.0, high=3.5)])
+def test_the_worst_tokens_are_those_of_a_plain_sort(pair, choice):
+    found = find_tokens(pair, choice)
+    fitting = [t for t in flat(pair) if choice.low <= t[0] < choice.high]
+    expected = sorted(fitting, key=lambda t: (-t[0], t[4], t[5]))[: tokens.SHOWN]
+    assert found.count == len(fitting)
+    assert [(t.id, t.position, t.nll_nats) for t in found.tokens] == [
+        (t[4], t[5], t[0]) for t in expected
+    ]
+
+
+@pytest.mark.parametrize("saw", ["", *KINDS])
+def test_tokens_are_chosen_by_what_the_model_saw(pair, saw):
+    found = find_tokens(pair, TokenFilter(saw=saw, low=1.0))
+    expected = [
+        (row.scores.nll_nats[place], KINDS[kind])
+        for row in pair
+        for place, kind in enumerate(row.kinds)
+        if row.scores.nll_nats[place] >= 1.0 and saw in ("", KINDS[kind])
+    ]
+    assert 0 < found.count == len(expected)
+    shown = [(token.nll_nats, token.kind) for token in found.tokens]
+    assert shown == sorted(expected, key=lambda token: -token[0])[: tokens.SHOWN]
+    html = tokens.tokens_html(found, TokenFilter(saw=saw), pair=True)
+    assert (", left unchanged" in html) == (saw == "unchanged")
+
+
+def test_the_largest_differences_and_the_flips(pair):
+    different = find_tokens(pair, TokenFilter(DIFFERENT)).tokens
+    expected = sorted((abs(t[0] - t[1]) for t in flat(pair)), reverse=True)
+    assert [abs(t.difference_nats) for t in different] == expected[: len(different)]
+    flipped = find_tokens(pair, TokenFilter(FLIPPED))
+    assert flipped.count == sum(t[2] != t[3] for t in flat(pair))
+    assert all(t.top_token != t.baseline_top_token for t in flipped.tokens)
+
+
+def test_a_large_run_is_looked_through_up_to_a_limit_that_is_said(pair, monkeypatch):
+    monkeypatch.setattr(tokens, "MAX_TEXTS", 5)
+    found = find_tokens(pair, TokenFilter())
+    assert (found.texts, found.all_texts) == (5, False)
+    assert "first 5 texts" in tokens.tokens_html(found, TokenFilter(), pair=True)

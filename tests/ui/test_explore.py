@@ -1,0 +1,233 @@
+"""The Explore tab, from plain inputs: answers, tables, files; text is always text."""
+
+import math
+import re
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from page_tags import Tags
+from table_model import SPECIAL, TableModel, TableVocabulary
+
+from fillmask_ui.errors import FillmaskError, OptionError
+from fillmask_ui.filling import fill, score_candidates
+from fillmask_ui.models import LoadProgress, ModelStore
+from fillmask_ui.records import Candidate, MaskFilling, ScoredPart, ScoredWord
+from fillmask_ui.show.render import _ENVIRONMENT
+from fillmask_ui.ui import components
+from fillmask_ui.ui.components import answered
+from fillmask_ui.ui.explore import explore_modes, prediction_view, sentence_strip
+from fillmask_ui.ui.explore.explore_modes import whole_vocabulary
+from fillmask_ui.ui.explore.explore_state import Question
+from fillmask_ui.ui.explore.prediction_view import MAX_POINTS, answer, loss_points
+from fillmask_ui.ui.explore.sentence_strip import MAX_STRIP_TOKENS, Draft
+from fillmask_ui.ui.session import Session
+
+TEXT = "the cat [MASK] on the mat."
+TWO = "the [MASK] sat on the [MASK]."
+
+
+def test_the_loss_of_a_hidden_word_is_torchs_cross_entropy(session):
+    """Checked against torch.nn.functional.cross_entropy on the model's logits."""
+    draft = Draft(TEXT, ("sat",))
+    found = answer(session, Question(TEXT, draft=draft))
+    model = TableModel()
+    encoding = model.vocabulary.encode(TEXT)
+    position = encoding.ids.index(model.vocabulary.mask_id)
+    ids = np.array([encoding.ids])
+    logits = model.logits_at(ids, np.ones_like(ids), np.array([0]), np.array([position]))
+    loss = torch.nn.functional.cross_entropy(
+        torch.tensor(logits, dtype=torch.float64), torch.tensor([model.vocabulary.ids["sat"]])
+    )
+    assert f"loss {float(loss):.3f} nats" in found.html["stats"]
+    in_bits = answer(session, Question(TEXT, draft=draft, unit="bits"))
+    assert f"loss {float(loss) / math.log(2):.3f} bits" in in_bits.html["stats"]
+    assert "sat (hidden word)" in found.html["scored"]
+
+
+def test_a_public_page_loads_only_what_it_offers():
+    loads = []
+
+    def load(choice, **_):
+        loads.append(choice.reference)
+        return TableModel()
+
+    public = Session(ModelStore(loader=load), "table", public=True)
+    for reference in ("/etc", "../secret", "org/large-model", "embedded@x"):
+        found = answer(public, Question(TEXT, model=reference))
+        assert found.kind == "error"
+        assert "not offered" in found.notice
+    assert loads == []
+    assert answer(public, Question(TEXT, model="")).kind == "none"
+    assert loads == ["table"]
+
+
+def test_one_model_call_serves_a_change_of_unit_and_of_mask():
+    model = TableModel()
+    session = Session(ModelStore(loader=lambda *_, **__: model), "table")
+    answer(session, Question(TWO))
+    calls = len(model.calls)
+    answer(session, Question(TWO, unit="bits", selected=1))
+    assert len(model.calls) == calls
+    answer(session, Question(TWO, top_k=3))
+    assert len(model.calls) > calls
+
+
+def test_the_hidden_word_is_scored_at_its_own_mask_and_once():
+    model = TableModel()
+    session = Session(ModelStore(loader=lambda *_, **__: model), "table")
+    question = Question("[MASK] " * 20, draft=Draft("[MASK] " * 20, ("walked",) * 20))
+    session.fill(model, question.text, top_k=10, joint=0)
+    calls = len(model.calls)
+    found = answer(session, replace(question, selected=7))
+    # One row for the mask, and one a sub-token.
+    assert sum(rows for _, rows in model.calls[calls:]) == 1 + 2
+    (word,) = score_candidates(TableModel(), question.text, ["walked"])[7]
+    assert f"loss {word.nll_nats:.3f} nats" in found.html["stats"]
+    calls = len(model.calls)
+    answer(session, replace(question, selected=7, unit="bits"))
+    assert len(model.calls) == calls
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda session, words: session.fill(TableModel(), TEXT, top_k=5, words=words),
+        lambda session, words: session.score(TableModel(), TEXT, words),
+        lambda session, words: session.score_at(TableModel(), TEXT, words[0], 0),
+    ],
+)
+def test_words_that_would_take_hours_are_refused(session, monkeypatch, ask):
+    ask(session, ["walked"])
+    monkeypatch.setattr("fillmask_ui.ui.session.MAX_WORK", 10)
+    with pytest.raises(OptionError, match=r"too many|fewer"):
+        ask(session, ["talked"])
+
+
+def test_a_fault_of_the_page_is_told_and_logged(session, capsys):
+    def broken(session, values):
+        raise KeyError("rows")
+
+    assert "bug of fillmask-ui: KeyError" in answered(broken, session, {})["notice"]
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_model_that_loads_long_is_asked_for_again():
+    gate = threading.Event()
+
+    def load(choice, on_progress):
+        on_progress(LoadProgress("download", "fetching", 1, 4))
+        assert gate.wait(30)
+        return TableModel()
+
+    slow = Session(ModelStore(loader=load), "table")
+    waiting = explore_modes.answer(slow, {"text": TEXT})
+    assert waiting == {"kind": "busy", "notice": "fetching", "fraction": 0.25}
+    gate.set()
+    while (found := explore_modes.answer(slow, {"text": TEXT}))["kind"] == "busy":
+        pass
+    assert found["kind"] == "none"
+
+
+def test_the_whole_vocabulary_adds_up_to_one(session):
+    filling = whole_vocabulary(session, Question(TWO))
+    for mask in filling.masks:
+        assert len(mask.candidates) == filling.signature.vocabulary_size
+        assert math.isclose(sum(c.probability for c in mask.candidates), 1, abs_tol=1e-9)
+
+
+def test_a_file_of_all_tokens_has_fewer_masks_on_a_public_page(monkeypatch):
+    store = ModelStore(loader=lambda reference, **_: TableModel())
+    public = Session(store, "table", public=True)
+    size = TableModel().signature.vocabulary_size
+    monkeypatch.setattr(explore_modes, "PUBLIC_LINES", 2 * size + 1)
+    assert len(whole_vocabulary(public, Question(TWO)).masks) == 2
+    with pytest.raises(FillmaskError, match="has at most 2 on this page"):
+        whole_vocabulary(public, Question(f"{TWO} {TWO}"))
+    monkeypatch.setattr(explore_modes, "PUBLIC_LINES", 1)
+    assert whole_vocabulary(public, Question(TEXT)).masks
+
+
+def test_a_text_without_a_strip_can_still_be_measured():
+    model = TableModel(max_tokens=2000)
+    session = Session(ModelStore(loader=lambda *_, **__: model), "table")
+    found = answer(session, Question("cat " * MAX_STRIP_TOKENS))
+    assert found.html["strip"] == ""
+    assert found.measurable
+
+
+EVIL = "<script>alert(1)</script>\"><img src=x onerror=alert(2)>${alert(3)}{{value}}'&amp;"
+
+
+def all_html():
+    model = TableModel(vocabulary=TableVocabulary((*SPECIAL, EVIL, "<b>", "the", ".", "##<i>")))
+    filling = fill(model, f"the [MASK] {EVIL} [MASK].", top_k=None, candidates=["the"])
+    draft = Draft(filling.encoding.text, (EVIL, None))
+    scored = ScoredWord(EVIL, 1.0, math.exp(-1), None, (ScoredPart(1, EVIL, 0.5),) * 2)
+    yield sentence_strip.strip_html(draft, filling.encoding, model.vocabulary, filling)
+    asked = replace(filling.masks[0], scored=(scored,))
+    filling = replace(filling, masks=(asked, filling.masks[1]))
+    for unit in ("nats", "bits"):
+        question = Question("", unit=unit)
+        shown = prediction_view.mask_html(
+            filling, model, question=question, hidden=scored, names=[EVIL, ""]
+        )
+        yield from shown.values()
+        yield prediction_view.joint_html(filling, unit)
+    yield components.notice_html("error", EVIL)
+
+
+def test_text_of_others_is_never_markup():
+    found = list(all_html())
+    assert any("&lt;script&gt;" in source for source in found)
+    for source in found:
+        tags = Tags(source)
+        assert not tags.names & {"script", "img", "b", "i"}, source
+        assert not {name for name in tags.attributes if name.startswith("on")}
+
+
+def text_html(text: str) -> str:
+    """As every template shows a text."""
+    return _ENVIRONMENT.from_string("{{ text }}").render(text=text)
+
+
+@given(st.text(alphabet=st.characters()))
+def test_any_text_can_be_sent_and_reads_as_itself(text):
+    shown = text_html(text)
+    shown.encode("utf-8")
+    assert not re.search(r"[<>\"'\x00-\x1f\u202e]", shown)
+    clean = "".join(c for c in text if not text_html(c).startswith(("⟨", "\\u")))
+    if clean == text and text.isprintable():
+        assert Tags(shown).text == text
+
+
+def test_an_impossible_token_has_infinite_loss_and_no_probability():
+    certain = Candidate(1, 5, "the", "the", 1.0, 0.0)
+    impossible = Candidate(2, 6, "a", "a", 0.0, math.inf)
+    filling = fill(TableModel(), "the [MASK].", top_k=2)
+    filling = replace(filling, masks=(MaskFilling(1, 0.0, (certain, impossible)),))
+    question = Question("", unit="bits")
+    source = prediction_view.mask_html(filling, TableModel(), question=question)["candidates"]
+    assert Tags(source).text.endswith("2aa60infinite100.0%")
+
+
+def test_points_of_the_curve_are_hidden_words_or_first_candidates(session):
+    model, text = TableModel(), "the [MASK] sat on [MASK] [MASK]."
+    filling = fill(model, text, top_k=3)
+    points = loss_points(session, model, filling, ("cat", None, "walking"), "bits")
+    assert [point.hidden for point in points] == [True, False, True]
+    assert points[1].word == filling.masks[1].candidates[0].word
+    for point in points:
+        assert point.nll_nats == pytest.approx(-math.log(point.probability))
+    wanted = session.score(model, text, ["walking"])[2][0].nll_nats
+    assert points[2].nll_nats == pytest.approx(wanted)
+    assert points[2].texts[1] == f"{wanted / math.log(2):.3f} bits"
+    # What cannot be spelled has the first candidate, and many masks cost a few points.
+    (point,) = loss_points(session, model, fill(model, TEXT, top_k=3), ("xyz",), "nats")
+    assert not point.hidden
+    many = fill(model, "the " + "[MASK] " * 12, top_k=1, joint=0)
+    assert len(loss_points(session, model, many, ("cat",) * 12, "nats")) == MAX_POINTS

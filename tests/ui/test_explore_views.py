@@ -1,0 +1,269 @@
+"""Views of a sentence beside the plain answer: bars, lenses, two models, a class's guesses.
+
+What each shows for small models is recorded in `tests/recorded`; here is what a record cannot hold.
+"""
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+from explore_page import asked, session_of
+from page_tags import Tags
+from table_model import SPECIAL, WORDS, TableModel, TableVocabulary, letter_vocabulary
+
+from fillmask_ui.comparing import compare, compare_sentence
+from fillmask_ui.filling import fill, score_candidate_at
+from fillmask_ui.filling.guesses import parse_guesses
+from fillmask_ui.records import Candidate
+from fillmask_ui.show.drawing import MAX_BARS, bars_of
+from fillmask_ui.show.words import candidate_names
+from fillmask_ui.ui.components import answered
+from fillmask_ui.ui.explore import guess_view
+from fillmask_ui.ui.explore.divergence_view import MAX_SENT
+from fillmask_ui.ui.explore.explore_modes import SERVED
+from fillmask_ui.ui.explore.explore_state import Question
+from fillmask_ui.ui.explore.model_contrast_view import LossLines
+from fillmask_ui.ui.explore.prediction_view import mask_html
+from fillmask_ui.ui.explore.sentence_contrast_view import differing_words
+
+TEXT = "the old cat walked on the red mat, and ran."
+MASKED = "the [MASK] sat on the mat."
+SENTENCES = ["the old cat sat on the mat .", "the dog ran .", "too short .", "a red [MASK] dog ."]
+
+
+def bars(model, *, top_k=4, words=(), hidden=None):
+    filling = fill(model, MASKED, top_k=top_k, candidates=words)
+    truth = None if hidden is None else score_candidate_at(model, MASKED, hidden, 0)
+    size = filling.signature.vocabulary_size
+    return filling, bars_of(filling.masks[0], 0, model.vocabulary, size, truth)
+
+
+def test_bars_are_the_probabilities_best_first_and_add_up_to_one():
+    model = TableModel()
+    everything = fill(model, MASKED, top_k=None).masks[0].candidates
+    far = next(c for c in everything[10:] if c.word.isalpha() and not c.token.startswith("##"))
+    filling, found = bars(model, words=["walked", everything[0].word], hidden=far.word)
+    first = filling.masks[0].candidates
+    (hidden,) = [bar for bar in found if bar.kind == "hidden"]
+    own = [bar for bar in found if bar.key and bar is not hidden]
+    assert [bar.key for bar in own] == [f"0:{c.token_id}" for c in first]
+    assert [bar.probability for bar in own] == [c.probability for c in first]
+    assert (hidden.word, f"rank {far.rank}" in hidden.note) == (far.word, True)
+    assert hidden.probability == pytest.approx(far.probability)
+    # A word of several tokens is another event, and takes nothing from the rest.
+    (several,) = [bar for bar in found if bar.note == "2 tokens"]
+    assert (several.word, several.kind, several.key) == ("walked", "asked", "")
+    one_event = sum(bar.probability for bar in found if bar is not several)
+    assert math.isclose(one_event, 1.0, abs_tol=1e-12)
+    assert [bar.word for bar in found].count(first[0].word) == 1
+    _, twice = bars(model, words=["walked"], hidden="walked")
+    assert [bar.kind for bar in twice if bar.word == "walked"] == ["hidden"]
+
+
+def test_a_long_list_of_bars_is_cut_and_says_so():
+    vocabulary = TableVocabulary((*SPECIAL, *(f"word{i}" for i in range(50)), "the"))
+    model = TableModel(vocabulary=vocabulary)
+    filling, found = bars(model, top_k=None)
+    assert len(found) == MAX_BARS + 1
+    told = Tags(mask_html(filling, model, question=Question(MASKED))["bars"]).text
+    assert f"The bars show the first {MAX_BARS}; the table has all 56" in told
+
+
+def test_endings_are_marked_and_words_that_would_look_alike_show_their_tokens():
+    vocabulary = TableVocabulary((*SPECIAL, "ing", "##ing", "##.", "x"))
+    for tokens, names in (
+        (("ing", "##ing", "##."), ["ing", "…ing", "."]),
+        (("Ġa", "▁a", "Ċ"), ["Ġa", "▁a", "Ċ"]),
+    ):
+        words = [token.removeprefix("##").strip("Ġ▁").replace("Ċ", "\n") for token in tokens]
+        ids = [vocabulary.ids.get(token, place) for place, token in enumerate(tokens)]
+        candidates = [Candidate(1, *own, 0.5, 0.7) for own in zip(ids, tokens, words, strict=True)]
+        assert candidate_names(candidates, vocabulary) == names
+
+
+@pytest.mark.parametrize("zoom", [1, 10, 100])
+def test_the_axis_is_fixed_or_says_where_it_ends(zoom):
+    filling, found = bars(TableModel())
+    html = mask_html(filling, TableModel(), question=Question(MASKED, zoom=zoom))
+    widths = [float(width) for width in re.findall(r"--p:([0-9.]+)", html["bars"])]
+    assert widths == pytest.approx([min(1, zoom * bar.probability) for bar in found], abs=1e-5)
+    assert (f"axis ends at {100 // zoom}" in Tags(html["bars"]).text) == (zoom > 1)
+    assert ("fm-cut" in html["bars"]) == any(zoom * bar.probability > 1 for bar in found)
+    shares = [float(share) for share in re.findall(r"--share:([0-9.]+)", html["candidates"])]
+    expected = [min(1, zoom * c.probability) for c in filling.masks[0].candidates]
+    assert shares == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("selected", [0, 1])
+def test_bars_of_two_models_are_as_wide_as_their_probabilities(selected):
+    models = [TableModel(seed=3), TableModel(seed=3, noise=0.8)]
+    session = session_of(table=models[0], noisy=models[1])
+    text = "the [MASK] and the [MASK] ran ."
+    values = {"text": text, "compare": "noisy", "top_k": 6, "words": "mat, walking"}
+    found = asked(SERVED["compared"], session, {**values, "selected": selected})
+    mask = compare(*models, text, top_k=6, candidates=["mat", "walking"]).masks[selected]
+    widths = [float(width) for width in re.findall(r"--p:([\d.]+)", found["html"])]
+    both = [p for own in mask.candidates for p in (own.probability, own.other_probability)]
+    assert widths == pytest.approx(both, abs=1e-5)
+
+
+def test_a_file_of_two_models_has_every_token_of_both():
+    models = {"table": TableModel(), "noisy": TableModel(noise=0.8)}
+    session = session_of(**models, letters=TableModel(5, vocabulary=letter_vocabulary()))
+    values = {"text": MASKED, "compare": "noisy", "label": "CSV, all tokens"}
+    heads, *lines = asked(SERVED["download"], session, values)["text"].splitlines()
+    rows = [dict(zip(heads.split(","), line.split(","), strict=False)) for line in lines]
+    rows = [row for row in rows if row["token_id"].isdigit()]
+    for name, column in (("table", "probability"), ("noisy", "other_probability")):
+        (mask,) = fill(models[name], MASKED, top_k=None).masks
+        alone = {c.token_id: c.probability for c in mask.candidates}
+        assert all(float(row[column]) == alone[int(row["token_id"])] for row in rows)
+        assert len(rows) > 0.9 * len(alone)
+    refused = asked(SERVED["download"], session, {**values, "compare": "letters"})
+    assert "hours" in refused["error"]
+
+
+def test_a_public_page_compares_what_it_offers():
+    found = asked(SERVED["compared"], session_of(public=True), {"text": MASKED, "compare": "noisy"})
+    assert found["kind"] == "error"
+    assert "not offered on this public page" in found["notice"]
+
+
+def windows(name, session, **values):
+    """The answers of one question after the other, until there are no more words."""
+    answers, start = [], 0
+    while start is not None:
+        answers.append(asked(SERVED[name], session, {**values, "start": start}))
+        start = answers[-1]["next"]
+    return answers
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "other"),
+    [
+        ("surprise", "the cat. " * 20, {}),
+        ("mattered", "the old [MASK] walked on the red [MASK]." * 8, {}),
+        ("apart", "the cat. " * 20, {"compare": "noisy"}),
+    ],
+)
+def test_long_texts_come_window_by_window_and_are_remembered(name, text, other):
+    models = {key: TableModel(1, max_tokens=512) for key in ("table", "noisy")}
+    session = session_of(**models)
+    answers = windows(name, session, text=text, **other)
+    assert len(answers) > 1
+    assert [answer["known"] for answer in answers] == sorted({a["known"] for a in answers})
+    assert f"So far: the first {answers[0]['known']} of" in answers[0]["html"]["story"]
+    assert "So far" not in answers[-1]["html"]["story"]
+    tokens = [word["token"] for answer in answers for word in answer["words"]]
+    assert tokens == sorted(set(tokens))
+    assert len(tokens) == answers[-1]["total"]
+    models["table"].calls.clear()
+    again = windows(name, session, text=text, unit="bits", **other)
+    assert [word["token"] for answer in again for word in answer["words"]] == tokens
+    assert models["table"].calls == []
+
+
+def test_where_the_lines_of_two_models_go():
+    words = compare_sentence(TableModel(1), TableModel(1, noise=0.8), TEXT).words
+    lines = LossLines.of(words, "bits")
+    heights = [lines.y.start - point.a for point in lines.points]
+    per_nat = [height / own.nll_nats for height, own in zip(heights, words, strict=True)]
+    np.testing.assert_allclose(per_nat, per_nat[0])
+    assert lines.points[3].label == "walked"
+    assert LossLines.of(words[:1], "nats") is None
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "names"),
+    [
+        ("The nurse said [MASK].", "The doctor said [MASK].", ("nurse", "doctor")),
+        ("He is a [MASK], he said.", "She is a [MASK], she said.", ("He … he", "She … she")),
+        ("A [MASK].", "A very [MASK].", ("first sentence", "second sentence")),
+        ("A <mask> b", "A b <mask>", ("first sentence", "second sentence")),
+        ("a " + "b" * 40, "a c", ("first sentence", "second sentence")),
+    ],
+)
+def test_sentences_are_named_by_the_words_in_which_they_differ(first, second, names):
+    assert differing_words(first, second) == names
+
+
+@pytest.mark.parametrize("name", ["surprise", "mattered", "pair", "apart"])
+@pytest.mark.parametrize(
+    "values", [{}, {"text": "x" * 60_000, "other": "y" * 60_000}, {"text": ["no"], "start": "7"}]
+)
+def test_what_cannot_be_answered_is_said(name, values):
+    session = session_of(noisy=TableModel(max_tokens=5))
+    found = answered(SERVED[name], session, {"compare": "noisy", **values})
+    assert found.get("error") or found.get("hint")
+
+
+def test_a_search_in_windows_draws_the_words_that_one_search_draws():
+    session = session_of()
+
+    def found(sentences, start=0):
+        values = {"compare": "noisy", "sentences": sentences, "start": start}
+        return answered(SERVED["parting"], session, values)
+
+    whole = found(SENTENCES)["found"]
+    parts = [found(SENTENCES[at : at + 2], at)["found"] for at in (0, 2)]
+    assert whole and parts[0] + parts[1] == whole
+    # No call is unbounded.
+    assert found(SENTENCES * 9)["done"] == MAX_SENT
+    assert "50,001 characters" in found(["x" * 50_001])["error"]
+
+
+def test_tokens_and_names_are_never_markup():
+    vocabulary = TableVocabulary((*SPECIAL, "<script>", "<b>", *WORDS))
+    evil = TableModel(vocabulary=vocabulary)
+    session = session_of(table=evil, noisy=evil)
+    text = 'the <script> cat sat "><img onerror=alert(1)>'
+    state = {"text": text, "compare": "noisy", "sentences": [text, "the <b>cat</b> sat on the mat"]}
+    state |= {"other": f"a {text} [MASK]", "guesses": "<script> 3, cat", "truth": "<script>"}
+    for name in ("surprise", "apart", "mattered", "pair", "compared", "parting", "guess"):
+        masked = {} if name in ("surprise", "apart", "parting") else {"text": f"{text} [MASK]"}
+        found = asked(SERVED[name], session, {**state, **masked})
+        assert not found.get("error"), (name, found)
+        pieces = re.findall(r'"((?:[^"\\]|\\.)*)"', json.dumps(found.get("html", found)))
+        for piece in pieces:
+            tags = Tags(json.loads(f'"{piece}"')) if "fm-" in piece else Tags("")
+            assert not tags.names & {"script", "img"}, name
+            assert not {own for own in tags.attributes if own.startswith("on")}
+
+
+def guessed(typed):
+    return guess_view.compare(session_of(), TableModel(), MASKED, parse_guesses(typed), "cat")
+
+
+def test_a_class_beside_the_model():
+    """The model's probabilities by torch's softmax, those of the class by hand."""
+    model = TableModel()
+    ids = model.vocabulary.encode(MASKED).ids
+    logits = model.left[ids[1]] + model.right[ids[3]] + model.own[model.vocabulary.mask_id]
+    probabilities = torch.softmax(torch.tensor(logits).double(), 0)
+    found = guessed("cat 12, dog 5, river")
+    assert found.losses.people == pytest.approx(math.log(1.5))
+    truth = -math.log(probabilities[model.vocabulary.ids["cat"]])
+    assert found.losses.model == pytest.approx(truth)
+    # The true word comes first, then guesses, then what the model lists and nobody guessed.
+    words = guessed("river, dog 5, CAT 2, walking").words
+    assert [own.word for own in words[:4]] == ["cat", "dog", "river", "walking"]
+    assert [own.asked for own in words[:4]] == [True, False, False, False]
+    shares = [own.probability for own in words[:4]]
+    assert shares == pytest.approx([2 / 9, 5 / 9, 1 / 9, 1 / 9])
+    assert words[4].other_probability == pytest.approx(max(probabilities).item())
+    whole_words = sum(own.other_probability for own in words if own.word != "walking")
+    assert whole_words == pytest.approx(1)
+    chained = score_candidate_at(model, MASKED, "walking", 0)
+    assert words[3].other_probability == pytest.approx(chained.probability)
+
+
+def test_nobody_guessed_it_is_infinite_and_says_so():
+    found = guessed("dog 20, river 3")
+    assert found.losses.people == math.inf
+    html, bits = (guess_view.comparison_html(found, unit) for unit in ("nats", "bits"))
+    assert "Nobody guessed “cat”: the loss of the class is infinite" in html
+    assert "3.178 nats: −ln((0 + 1) / (23 + 1))" in html  # ln 24
+    assert "4.585 bits: −log₂((0 + 1) / (23 + 1))" in bits
