@@ -102,7 +102,6 @@ class ContrastedWord:
 
     @property
     def difference(self) -> float | None:
-        """P(B) - P(A)."""
         if self.probability is None or self.other_probability is None:
             return None
         return self.other_probability - self.probability
@@ -312,7 +311,6 @@ def compare(
 
 @contextmanager
 def _named(model: MaskedLM) -> Iterator[None]:
-    """Errors name the model."""
     try:
         yield
     except FillmaskError as error:

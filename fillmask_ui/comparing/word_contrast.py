@@ -199,7 +199,6 @@ class SentenceComparison:
 
     @property
     def note(self) -> str:
-        """What a reader must know of the comparison."""
         return "" if self.alignment.alike else DIFFERENT_CUTS
 
     def to_dict(self) -> dict[str, Any]:

@@ -117,7 +117,6 @@ class BatchScorer(Scorer):
         self._scored: dict[int, dict[int, Scores]] = defaultdict(dict)
 
     def score(self, batch: Batch) -> Scores:
-        """At all M positions of a batch."""
         views = batch.views
         seen = [view.text.hidden.view(view.number) for view in views]
         padded = pad(seen, self._models[0].vocabulary.pad_id)  # [B, T]
@@ -134,7 +133,6 @@ class BatchScorer(Scorer):
     def _score_call(
         self, padded: PaddedBatch, rows: np.ndarray, cols: np.ndarray, targets: np.ndarray
     ) -> Sequence[Scores]:
-        """Scores of one call, whose logits are gone at its end."""
         logits = [logits_of_batch(model, padded, rows, cols) for model in self._models]
         return list(_score_logits(logits, targets))
 
@@ -192,7 +190,6 @@ def _score_logits(logits: Sequence[np.ndarray], targets: np.ndarray) -> Iterator
 
 
 def _difference(logits: list[np.ndarray], values: list[Exponentials]) -> dict[str, np.ndarray]:
-    """Fields of `LogitDifference` at m positions."""
     width = min(own.shape[1] for own in logits)
     if any(own.shape[1] != width for own in logits):
         # One model pads its vocabulary.

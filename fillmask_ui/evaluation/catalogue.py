@@ -26,7 +26,6 @@ class Figure:
 
     @property
     def interval_key(self) -> str:
-        """Of the interval in JSON; blank if left out there."""
         return f"{self.interval}_95" if self.interval and self.interval_in_json else ""
 
     @property
@@ -34,11 +33,9 @@ class Figure:
         return f"{self.name} ({self.unit})" if self.unit else self.name
 
     def value(self, record: Any) -> Any:
-        """Unrounded, or None."""
         return getattr(record, self.attribute or self.key)
 
     def interval_of(self, record: Any) -> Interval | None:
-        """Its 95 % interval, or None."""
         return getattr(record, self.interval) if self.interval else None
 
 

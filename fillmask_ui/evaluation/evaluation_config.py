@@ -73,7 +73,6 @@ class EvaluationConfig:
 
     @classmethod
     def option_owners(cls) -> tuple[type, ...]:
-        """Dataclasses whose options `__init__` takes by name."""
         return (cls, *METRICS.values())
 
     @property
@@ -118,7 +117,6 @@ class EvaluationConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> EvaluationConfig:
-        """The inverse of `to_dict`."""
         hints: dict[str, Any] = {}
         for owner in cls.option_owners():
             hints |= get_type_hints(owner)

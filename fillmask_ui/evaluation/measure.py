@@ -200,8 +200,6 @@ def _lanes(
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """A batch on its way, or a text that is left out."""
-
     what: Batch | SkippedText
     scorer: Scorer
     waits: bool = False  # whether its rows wait for those of the model
@@ -304,7 +302,6 @@ def prepare(
 
 
 def _encode_beginning(vocabulary: Vocabulary, text: str, max_tokens: int) -> Encoding:
-    """A text; of a much longer one a beginning of more than `max_tokens` tokens."""
     limit = _CHARACTERS_A_TOKEN * (max_tokens + 1)
     while True:
         encoding = vocabulary.encode(text[:limit])

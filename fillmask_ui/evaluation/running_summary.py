@@ -117,7 +117,6 @@ class RunningSummary(Tally):
 
     @property
     def mean_nll_nats(self) -> float:
-        """Token average of the model; a `ZeroDivisionError` before any text was counted."""
         return self._model.mean_nll_nats
 
     def add(self, row: EvaluatedText | SkippedText) -> None:
@@ -310,13 +309,11 @@ def _pair_figures(pair: PairTally) -> dict[str, Any]:
 
 
 def _means(sums: np.ndarray) -> dict[str, Any]:
-    """Averages over tokens, of sums [C]."""
     tokens, *values = sums.tolist()
     return {name: value / tokens for name, value in zip(MEANS, values, strict=True)}
 
 
 def _groups(tally: SplitTally) -> tuple[GroupFigures, ...]:
-    """Figures of the groups that have tokens."""
     sums = tally.sums.sum(axis=0)  # [G, C]
     groups = []
     for index in np.flatnonzero(sums[:, COUNT]).tolist():

@@ -99,7 +99,6 @@ class Tally:
     """Sums that merge."""
 
     def merge(self, other: Any) -> None:
-        """Add those of another shard, of the same class."""
         for name, value in vars(other).items():
             own = getattr(self, name)
             if isinstance(own, Tally):
@@ -228,7 +227,6 @@ class ModelTally(Tally):
 
     @property
     def mean_nll_nats(self) -> float:
-        """Token average; a `ZeroDivisionError` before any text."""
         return math.fsum(self.kinds.sums.sum(axis=0)[:, NLL]) / int(self.sums[COUNT])
 
     def text_columns(self, order: np.ndarray) -> np.ndarray:
@@ -336,8 +334,6 @@ def token_example(row: EvaluatedText, entry: int) -> TokenExample:
 
 
 class _Smallest(Tally):
-    """The entries with the smallest keys, in whatever order they come."""
-
     def __init__(self, size: int) -> None:
         self.size = size
         self._entries: list[tuple[Any, ...]] = []  # the key first
@@ -366,7 +362,6 @@ class LargestTokens(_Smallest):
         )
 
     def examples(self) -> tuple[TokenExample, ...]:
-        """Largest first."""
         return tuple(entry[3] for entry in self._entries)
 
 

@@ -67,7 +67,6 @@ class Histogram:
 
     @property
     def total(self) -> np.ndarray:
-        """int64 [bins], over all groups."""
         return np.sum(list(self.counts.values()), axis=0)
 
     def quantile(self, share: float) -> float:

@@ -45,7 +45,6 @@ class Guesses:
         return 1.0 - total / self.people if self.people else 0.0
 
     def share(self, word: str) -> float:
-        """Share of a word in any case, in [0, 1]."""
         return sum(own.amount for own in self.guesses if key(own.word) == key(word)) / self.people
 
     def nll_nats(self, word: str) -> float:

@@ -76,7 +76,6 @@ class SurprisalSummary:
 
     @property
     def pseudo_perplexity(self) -> float:
-        """e^ of the mean per sub-token."""
         mean = self.mean_token_nll_nats
         return math.exp(mean) if mean < 700 else math.inf
 

@@ -80,7 +80,6 @@ class Unmasked:
 
     @property
     def log_probability_nats(self) -> float:
-        """Joint log-probability along the path."""
         return math.fsum(step.log_probability_nats for step in self.steps)
 
     @property

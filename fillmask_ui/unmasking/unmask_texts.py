@@ -136,12 +136,10 @@ class Decoding:
 
     @property
     def hidden(self) -> tuple[int, ...]:
-        """Positions that are hidden now."""
         return tuple(position for position in self.initial if position not in self._filled)
 
     @property
     def text(self) -> str:
-        """The text as far as it is filled."""
         ids = {position: token.token_id for position, token in self._filled.items()}
         return filled_text(self.encoding, self._vocabulary, ids)
 
@@ -251,7 +249,6 @@ def _decodings(
 
 
 def _step_together(model: MaskedLM, decodings: Sequence[Decoding]) -> list[Step]:
-    """One step of each of some texts, from one call of the model."""
     started = time.perf_counter()
     logits = logits_of(model, decodings)
     seconds = time.perf_counter() - started

@@ -85,7 +85,6 @@ class UnmaskingOptions:
 
     @property
     def signature(self) -> str:
-        """Every choice that shapes the result."""
         chosen = {name: value for name, value in vars(self).items() if value is not None}
         parts = [f"{name.replace('_', '-')}:{value}" for name, value in sorted(chosen.items())]
         return "|".join(parts)

@@ -45,5 +45,4 @@ class BitsPerByte(PseudoPerplexity):
         )
 
     def figure(self, nll_per_unit_nats: float) -> float:
-        """Nats per byte in bits."""
         return nll_per_unit_nats / math.log(2)

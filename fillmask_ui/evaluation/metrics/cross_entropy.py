@@ -40,7 +40,6 @@ class CrossEntropy(Metric):
     )
 
     def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
-        """Tokens chosen at random, shown by the recipe."""
         return hide_random(encoding, vocabulary, self.recipe, rng)
 
     @property

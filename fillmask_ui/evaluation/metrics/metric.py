@@ -99,7 +99,6 @@ class Metric(ABC):
 
     @property
     def per_token(self) -> bool:
-        """Whether the unit of the loss is a hidden token."""
         return type(self).units is Metric.units
 
     def units(self, text: MaskedText) -> float:

@@ -39,7 +39,6 @@ class Suffix(Metric):
     )
 
     def hide(self, encoding: Encoding, vocabulary: Vocabulary, rng: Generator) -> HiddenTokens:
-        """The last tokens that can be hidden; draws nothing."""
         places = np.flatnonzero(hideable(encoding.ids, vocabulary.special_ids))
         return hide_as_masks(encoding, vocabulary, places[-self.suffix_tokens :])
 

@@ -50,5 +50,4 @@ class Uniform(Metric):
         return hide_as_masks(encoding, vocabulary, np.sort(chosen))
 
     def units(self, text: MaskedText) -> float:
-        """L."""
         return text.can_hide

@@ -128,13 +128,11 @@ class UnmaskingScorer(Scorer):
         self._pieces = [Pieces(model, config) for model in models]
 
     def score(self, batch: Batch) -> list[list[UnmaskedScores]]:
-        """For each model the scores of each text of a batch."""
         texts = [view.text for view in batch.views]
         own = zip(self._models, self._pieces, strict=True)
         return [self._unmask(model, pieces, texts) for model, pieces in own]
 
     def finished(self, batch: Batch, scores: list[list[UnmaskedScores]]) -> Iterator[EvaluatedText]:
-        """All texts of a batch: each is one view."""
         for view, own, *second in zip(batch.views, *scores, strict=True):
             if not view.done:
                 baseline = second[0] if second else None
