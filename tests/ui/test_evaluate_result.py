@@ -271,26 +271,6 @@ def test_a_link_opens_the_same_result(stored):
     assert "Unknown run" in view.stored(page_jobs, view.linked({"run": "gone"})).notice
 
 
-class OwnNames(dict):
-    """Parts that are known by their names alone."""
-
-    def __missing__(self, name):
-        return name
-
-
-def test_the_main_chart_answers_whether_it_got_worse(stored):
-    page_jobs, names = stored
-    for selection, main in (
-        (Selection(names[0]), "loss-histogram"),
-        (Selection(*names), "differences"),
-    ):
-        page = view.stored(page_jobs, selection)
-        values = tab.changes(OwnNames(), page)
-        assert values["plot main"] is page.charts[main].figure
-        shown = {name for name in tab.CHARTS if values[f"box {name}"].visible}
-        assert shown == page.charts.keys() - {main}
-
-
 def flat(rows):
     """(loss A, loss B, best guess A, best guess B, text, position) of every token."""
     for row in rows:

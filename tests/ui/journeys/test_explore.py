@@ -356,9 +356,6 @@ def test_the_curve_stands_at_minus_ln_p(visit):
     wanted = losses()
     for mask, (x, _) in dots().items():
         assert x == pytest.approx(math.exp(-wanted[mask]), abs=0.004)
-    explore.press("1 cat")
-    expect(chosen).to_have_attribute("data-mask", "0")
-    expect(page.get_by_role("img", name="The hidden word “cat”")).to_be_visible()
     hide([None], text="The mat is [MASK].")
     best = explore.state("answer.mask.candidates[0]")
     expect(explore.curve).to_contain_text(f"The first guess, “{best['word']}”")
