@@ -154,12 +154,9 @@ def test_a_lecturer_projects_links_and_saves_a_chapter(visit, tmp_path):
     assert page.locator("script, button, input, a[href], .fm-exercises").count() == 0
 
 
-def test_figures_of_the_loss_answer_a_class(visit):
-    learn = Learn(
-        page := visit(
-            {"tab": "learn", "chapter": "<script>"}, color_scheme="dark", reduced_motion="reduce"
-        )
-    )
+def test_figures_answer_a_class(visit):
+    asked = {"tab": "learn", "chapter": "<script>"}
+    learn = Learn(page := visit(asked, color_scheme="dark", reduced_motion="reduce"))
     figure = learn.see(COURSE[0]).figure("guess")
     figure.get_by_label("guess 1", exact=True).fill("tea")
     figure.get_by_label("percent of guess 1").fill("60")
@@ -170,15 +167,9 @@ def test_figures_of_the_loss_answer_a_class(visit):
     figure.get_by_role("button", name="Reveal").click()
     expect(figure.locator("mark")).to_contain_text("coffee")
     expect(figure).to_contain_text("Nobody guessed “coffee”")
-    learn.press("Score both")
-    expect(page.locator(".fm-lesson-table tfoot")).to_be_visible()
-    accessible(page, within="#learn")
-    figure.get_by_label("a triangle").check()
-    expect(figure.locator("mark")).to_contain_text("?")
 
     page.get_by_role("link", name="From logits to a loss").click()
-    learn.see(COURSE[1])
-    figure = learn.figure("loss_curve")
+    figure = learn.see(COURSE[1]).figure("loss_curve")
     expect(figure.locator("figcaption")).to_contain_text("0.357 nats")
     figure.get_by_role("slider").fill("30")
     expect(figure.locator("figcaption")).to_have_text("−ln 30.0% = 1.204 nats.")
@@ -196,20 +187,11 @@ def test_figures_of_the_loss_answer_a_class(visit):
     table, heat = learn.figure("softmax_table"), learn.figure("loss_temperature")
     table.get_by_label("Hidden word").fill("tea")
     expect(heat.get_by_role("textbox", name="Hidden word")).to_have_value("tea")
-    hidden = heat.locator(".fm-hidden")
-    expect(hidden).to_contain_text("tea")
-    expect(learn.figure("loss_units")).to_contain_text("loss of “tea”")
-    before = hidden.get_attribute("data-value")
-    heat.get_by_role("slider").fill("0.5")
-    expect(hidden).not_to_have_attribute("data-value", before)
-    assert float(hidden.get_attribute("data-value")) > float(before)
-    table.get_by_label("loss", exact=True).check()
-    expect(table.locator("tfoot")).to_be_visible()
+    expect(heat.locator(".fm-hidden")).to_contain_text("tea")
 
     page.get_by_role("link", name="Both sides").click()
     figure = learn.see(COURSE[2]).figure("sides")
     left = figure.locator('[data-piece="view1"]')
-    expect(left).to_contain_text("for “key”")
     figure.get_by_role("button", name="cup").click()
     expect(left).to_contain_text("I drink a cup of [MASK].")
     word = figure.get_by_label("True word")
@@ -217,6 +199,20 @@ def test_figures_of_the_loss_answer_a_class(visit):
     word.press("Enter")  # presses no sentence
     expect(left).to_contain_text("for “coffee”")
     expect(word).to_have_value("coffee")
+
+    page.get_by_role("link", name="The loss ledger").click()
+    ledger = learn.see(COURSE[4]).figure("ledger")
+    lines = ledger.locator("tbody tr")
+    for button, count in (("Next line", 2), ("All lines", 5)):
+        ledger.get_by_role("button", name=button).click()
+        expect(lines).to_have_count(count)
+    ledger.get_by_role("button", name="Run the evaluator").click()
+    evaluator = ledger.locator('[data-piece="evaluator"]')
+    expect(evaluator).to_contain_text("Evaluator, 5 tokens")
+    one, other = re.findall(r"(\d\.\d{6}) nats", evaluator.inner_text())
+    assert one == other
+    ledger.get_by_role("button", name="Seed: one more").click()
+    expect(evaluator).to_be_empty()
 
     page.get_by_role("link", name="Cross-entropy").click()
     typed = learn.see(COURSE[5]).figure("compare_distributions")
@@ -227,67 +223,19 @@ def test_figures_of_the_loss_answer_a_class(visit):
     expect(typed.get_by_role("alert")).to_have_count(0)
     expect(typed.locator("tfoot strong")).to_have_text("1.099")  # ln 3 for any truth
 
-
-def test_figures_of_masking_and_meaning_answer_a_class(visit):
-    learn = Learn(page := visit({"tab": "learn", "chapter": "masking"}))
-    masking = learn.see(COURSE[3]).figure("masking")
-    expect(masking).to_contain_text("Seed 4 chooses 5 of 16 tokens")
-    masking.get_by_role("button", name="Seed: one more").click()
-    expect(masking).to_contain_text("Seed 5 chooses")
-
-    page.get_by_role("link", name="The loss ledger").click()
-    ledger = learn.see(COURSE[4]).figure("ledger")
-    lines = ledger.locator("tbody tr")
-    expect(lines).to_have_count(1)
-    ledger.get_by_role("button", name="Next line").click()
-    expect(lines).to_have_count(2)
-    ledger.get_by_role("button", name="All lines").click()
-    expect(lines).to_have_count(5)
-    ledger.get_by_role("button", name="Run the evaluator").click()
-    evaluator = ledger.locator('[data-piece="evaluator"]')
-    expect(evaluator).to_contain_text("Evaluator, 5 tokens")
-    one, other = re.findall(r"(\d\.\d{6}) nats", evaluator.inner_text())
-    assert one == other
-    ledger.get_by_role("button", name="Seed: one more").click()
-    expect(evaluator).to_be_empty()
-
-    page.get_by_role("link", name="Better than accuracy").click()
-    figure = learn.see(COURSE[6]).page.get_by_role("region", name="One model at two temperatures")
-    hits = figure.get_by_role("row", name="first guesses right").get_by_role("cell")
-    losses = figure.get_by_role("row", name="mean loss in nats").get_by_role("cell")
-    before = losses.nth(2).inner_text()
-    figure.get_by_role("slider", name="Temperature B").press("ArrowLeft")
-    expect(losses.nth(2)).not_to_have_text(before)
-    assert hits.nth(1).inner_text() == hits.nth(2).inner_text()
-
     # One word goes through all figures of a chapter.
     page.get_by_role("link", name="One word, two meanings").click()
     figures = learn.see(COURSE[8]).chapter.locator(".fm-figure")
     figures.first.get_by_role("button", name="match").click()
     expect(figures.first).to_contain_text("Our team won the match.")
     expect(figures.nth(2)).to_contain_text("She struck a match to light the candle.")
-    fresh, said = figures.last.get_by_label("A new sentence"), figures.last
+    fresh = figures.last.get_by_label("A new sentence")
     expect(fresh).to_have_value("He needed a match to light the lamp.")
-    expect(said).to_contain_text("sense 2")
     fresh.fill("The players came late to the match.")
-    expect(said.locator(".fm-senses-said")).to_contain_text("sense 1")
+    expect(figures.last.locator(".fm-senses-said")).to_contain_text("sense 1")
     fresh.fill("Nobody came.")
     expect(figures.last.get_by_role("alert")).to_contain_text("does not occur")
     expect(figures.first.get_by_role("alert")).to_have_count(0)
-    push = learn.figure("rogue_dimensions")
-    scored = push.locator("[data-piece=scored]").inner_html()
-    push.get_by_role("slider").fill("2")
-    expect(push).to_contain_text("pushed")
-    assert push.locator("[data-piece=scored]").inner_html() == scored
-
-    page.get_by_role("link", name="Next sentence").click()
-    figures = learn.see(COURSE[9]).chapter.locator(".fm-figure")
-    figures.first.get_by_label("Second sentence").fill("Whales sing.")
-    expect(figures.first).to_contain_text("whales")
-    expect(figures.nth(1).get_by_label("Second sentence")).to_have_value("Whales sing.")
-    expect(figures.last).to_contain_text("Whales sing.")
-    figures.nth(1).get_by_label("is from anywhere").check()
-    expect(figures.nth(1)).to_contain_text("1.204 nats; were it")
     accessible(page, within="#learn")
 
 
