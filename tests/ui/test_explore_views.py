@@ -14,7 +14,7 @@ from explore_page import asked, session_of
 from page_tags import Tags
 from table_model import SPECIAL, WORDS, TableModel, TableVocabulary, letter_vocabulary
 
-from fillmask_ui.comparing import compare, compare_sentence
+from fillmask_ui.comparing import compare_sentence
 from fillmask_ui.filling import fill, score_candidate_at
 from fillmask_ui.filling.guesses import parse_guesses
 from fillmask_ui.records import Candidate
@@ -95,19 +95,6 @@ def test_the_axis_is_fixed_or_says_where_it_ends(zoom):
     shares = [float(share) for share in re.findall(r"--share:([0-9.]+)", html["candidates"])]
     expected = [min(1, zoom * c.probability) for c in filling.masks[0].candidates]
     assert shares == pytest.approx(expected, abs=1e-4)
-
-
-@pytest.mark.parametrize("selected", [0, 1])
-def test_bars_of_two_models_are_as_wide_as_their_probabilities(selected):
-    models = [TableModel(seed=3), TableModel(seed=3, noise=0.8)]
-    session = session_of(table=models[0], noisy=models[1])
-    text = "the [MASK] and the [MASK] ran ."
-    values = {"text": text, "compare": "noisy", "top_k": 6, "words": "mat, walking"}
-    found = asked(SERVED["compared"], session, {**values, "selected": selected})
-    mask = compare(*models, text, top_k=6, candidates=["mat", "walking"]).masks[selected]
-    widths = [float(width) for width in re.findall(r"--p:([\d.]+)", found["html"])]
-    both = [p for own in mask.candidates for p in (own.probability, own.other_probability)]
-    assert widths == pytest.approx(both, abs=1e-5)
 
 
 def test_a_file_of_two_models_has_every_token_of_both():
