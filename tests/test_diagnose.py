@@ -22,7 +22,6 @@ from fillmask_ui.files import asset
 from fillmask_ui.models import ModelChoice, load_choice
 from fillmask_ui.onnx_tools.float32_graph import dequantized
 from fillmask_ui.onnx_tools.graph_parts import find_parts
-from fillmask_ui.quantizing.diagnose import diagnose
 from fillmask_ui.quantizing.diagnosis import (
     DiagnoseOptions,
     Diagnosing,
@@ -31,8 +30,9 @@ from fillmask_ui.quantizing.diagnosis import (
     Restored,
     worst_first,
 )
-from fillmask_ui.quantizing.noise import Power, activation_noise
-from fillmask_ui.quantizing.opened import open_both, write_restored
+from fillmask_ui.quantizing.graph_pair import open_both, write_restored
+from fillmask_ui.quantizing.leave_one_out import diagnose
+from fillmask_ui.quantizing.signal_to_noise import Power, activation_noise
 
 __all__ = ["forms"]
 

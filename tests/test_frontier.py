@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from fillmask_ui.quantizing.frontier import frontier
+from fillmask_ui.quantizing.measure_variants import frontier
 
 
 @pytest.mark.parametrize(

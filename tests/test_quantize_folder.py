@@ -18,8 +18,8 @@ from tiny_models import batch_of
 
 from fillmask_ui.errors import DataError, ModelError, OptionError
 from fillmask_ui.models import ModelChoice, load_model
-from fillmask_ui.quantizing import hub_folder, limits, make
-from fillmask_ui.quantizing.make import Variant, export, quantize
+from fillmask_ui.quantizing import float32_source, hub_folder, make_variants
+from fillmask_ui.quantizing.make_variants import Variant, export, quantize
 from fillmask_ui.texts import TextSource
 
 
@@ -216,7 +216,7 @@ def test_a_file_and_the_models_own_folder_are_refused(bert, tmp_path):
 
 def test_a_model_over_what_a_graph_holds_is_refused():
     with pytest.raises(ModelError, match=r"4\.0 GB of weights .* holds 2\.1 GB at most: take a"):
-        limits.check_memory("large", 10**9)
+        float32_source.check_memory("large", 10**9)
 
 
 def test_a_result_that_does_not_run_gets_no_name(bert, tmp_path, monkeypatch):
@@ -237,7 +237,7 @@ def test_a_full_disk_leaves_what_was_there(bert, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(make.Draft, "publish", full)
+    monkeypatch.setattr(make_variants.Draft, "publish", full)
     with pytest.raises(DataError, match=r"No space left on device; name a folder where there is"):
         list(quantize(bert, out, ["int8"]))
     assert files(out) == before
@@ -258,14 +258,14 @@ _STALLED = """
 import sys, time
 from pathlib import Path
 from fillmask_ui.models import ModelChoice
-from fillmask_ui.quantizing import make
+from fillmask_ui.quantizing import make_variants
 
 def stall(path, *_):
     print(path, flush=True)
     time.sleep(60)
 
-make._check = stall
-list(make.quantize(ModelChoice(sys.argv[1]), Path(sys.argv[2]), ["int8"]))
+make_variants._check = stall
+list(make_variants.quantize(ModelChoice(sys.argv[1]), Path(sys.argv[2]), ["int8"]))
 """
 
 

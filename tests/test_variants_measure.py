@@ -11,7 +11,7 @@ from table_model import TableModel, sample_texts
 from fillmask_ui.errors import DataError
 from fillmask_ui.evaluation import EvaluationConfig, evaluate, summarize
 from fillmask_ui.models import ModelChoice, load_choice, load_model
-from fillmask_ui.quantizing.measure import (
+from fillmask_ui.quantizing.measure_variants import (
     BASELINE,
     Measuring,
     Subject,

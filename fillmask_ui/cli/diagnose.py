@@ -15,8 +15,8 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.files import check_target
 from fillmask_ui.models.model_choice import ModelChoice
-from fillmask_ui.quantizing.diagnose import diagnose as diagnoses
 from fillmask_ui.quantizing.diagnosis import DiagnoseOptions, Diagnosing, Diagnosis
+from fillmask_ui.quantizing.leave_one_out import diagnose as diagnoses
 from fillmask_ui.show import diagnosis as shown
 from fillmask_ui.texts import TextChoice, open_texts
 
@@ -135,7 +135,7 @@ def _print(known: Diagnosis) -> None:
 
 def _write(known: Diagnosis, choice: ModelChoice, baseline: ModelChoice, path: Path) -> None:
     """The variant with the listed parts in full precision."""
-    from fillmask_ui.quantizing.opened import open_both, write_restored
+    from fillmask_ui.quantizing.graph_pair import open_both, write_restored
 
     names = known.greedy.names if known.greedy else ()
     if not names:

@@ -7,8 +7,8 @@ from contextlib import closing
 from fillmask_ui.cli.options import Folder, Force, Json, Source, Threads
 from fillmask_ui.cli.terminal import load, print_json, print_line, step_bar, tell
 from fillmask_ui.models import ModelChoice
-from fillmask_ui.quantizing.make import Making, Variant
-from fillmask_ui.quantizing.make import export as exports
+from fillmask_ui.quantizing.make_variants import Making, Variant
+from fillmask_ui.quantizing.make_variants import export as exports
 
 
 def export(

@@ -24,11 +24,11 @@ from fillmask_ui.cli.terminal import load, print_json, print_line, print_table, 
 from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import EvaluationConfig
 from fillmask_ui.models import ModelChoice
-from fillmask_ui.quantizing.calibration import MEASURED
+from fillmask_ui.quantizing.float32_source import MEASURED
 from fillmask_ui.quantizing.hub_folder import note_figures
-from fillmask_ui.quantizing.make import Making, Variant
-from fillmask_ui.quantizing.make import quantize as variants
-from fillmask_ui.quantizing.measure import Measuring, Subject, VariantFigures, measure_one
+from fillmask_ui.quantizing.make_variants import Making, Variant
+from fillmask_ui.quantizing.make_variants import quantize as variants
+from fillmask_ui.quantizing.measure_variants import Measuring, Subject, VariantFigures, measure_one
 from fillmask_ui.records import Example
 from fillmask_ui.show.numbers import interval_text, percent, signed_percent
 from fillmask_ui.show.table import Column, Table

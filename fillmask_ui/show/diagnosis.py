@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from fillmask_ui.quantizing.diagnosis import Diagnosis, PartNoise
-from fillmask_ui.quantizing.measure import Stamp
+from fillmask_ui.quantizing.measure_variants import Stamp
 from fillmask_ui.show.numbers import interval_text, signed_percent
 from fillmask_ui.show.table import Column, Table
 

@@ -30,8 +30,16 @@ from fillmask_ui.onnx_tools.graph_parts import find_parts, nodes_of
 from fillmask_ui.onnx_tools.onnx_export import export_onnx
 from fillmask_ui.onnx_tools.schemes import feed_forward_outputs
 from fillmask_ui.options import options_of
-from fillmask_ui.quantizing.hub_folder import CARD, FULL, INT8, draft, write_graph
-from fillmask_ui.quantizing.model_card import command, plain_reference, trained_card
+from fillmask_ui.quantizing.hub_folder import (
+    CARD,
+    FULL,
+    INT8,
+    command,
+    draft,
+    plain_reference,
+    trained_card,
+    write_graph,
+)
 from fillmask_ui.texts.files import file_bytes
 from fillmask_ui.training.corpus import CorpusPart, read_paragraphs, tokenize
 from fillmask_ui.training.held_out import ModelFigures, measure_cloze, measure_text, read_cloze

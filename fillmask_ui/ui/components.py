@@ -16,7 +16,7 @@ from gradio.events import Dependency
 from fillmask_ui.errors import FillmaskError, explain
 from fillmask_ui.files import user_folder
 from fillmask_ui.models import available_models
-from fillmask_ui.quantizing.store import VariantStore, parts_text
+from fillmask_ui.quantizing.variant_store import VariantStore, parts_text
 from fillmask_ui.schema import from_values
 from fillmask_ui.show.render import render
 from fillmask_ui.ui.session import Session

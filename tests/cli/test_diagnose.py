@@ -11,7 +11,7 @@ from tiny_models import SENTENCES
 
 from fillmask_ui.onnx_tools.dynamic_int8 import dynamic_int8
 from fillmask_ui.onnx_tools.graph_parts import find_parts
-from fillmask_ui.quantizing.patient import Patient
+from fillmask_ui.quantizing.leave_one_out import Patient
 
 
 @pytest.fixture

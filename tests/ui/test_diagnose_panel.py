@@ -12,8 +12,8 @@ from planted import plant
 from fillmask_ui.models import ModelStore, load_choice, load_model
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.quantizing.diagnosis import Greedy, GreedyStep
-from fillmask_ui.quantizing.make import quantize
-from fillmask_ui.quantizing.store import Recipe, VariantStore
+from fillmask_ui.quantizing.make_variants import quantize
+from fillmask_ui.quantizing.variant_store import Recipe, VariantStore
 from fillmask_ui.ui.components import answered
 from fillmask_ui.ui.quantize import serve
 from fillmask_ui.ui.session import Session

@@ -10,8 +10,8 @@ import pytest
 from fillmask_ui.errors import DataError, OptionError
 from fillmask_ui.models import ModelStore
 from fillmask_ui.onnx_tools.schemes import SCHEMES
-from fillmask_ui.quantizing.measure import BASELINE
-from fillmask_ui.quantizing.store import Recipe, VariantStore
+from fillmask_ui.quantizing.measure_variants import BASELINE
+from fillmask_ui.quantizing.variant_store import Recipe, VariantStore
 from fillmask_ui.show.charts import run_charts
 from fillmask_ui.texts import TextSource
 from fillmask_ui.ui import components, page

@@ -8,8 +8,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from fillmask_ui.bench.rounds import Report, Row
-from fillmask_ui.quantizing.frontier import frontier
-from fillmask_ui.quantizing.measure import BASELINE, VariantFigures
+from fillmask_ui.quantizing.measure_variants import BASELINE, VariantFigures, frontier
 from fillmask_ui.show.charts.chart import ACCENT, MUTED, SECOND, Chart, label, new_figure
 from fillmask_ui.show.figures import INTERVAL
 from fillmask_ui.show.table import Table

@@ -16,9 +16,15 @@ from fillmask_ui.models.loading_progress import ProgressCallback
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.onnx_tools.schemes import SCHEMES, find_scheme
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.quantizing.make import Making, quantize
-from fillmask_ui.quantizing.measure import Subject, VariantFigures, measure_one
-from fillmask_ui.quantizing.store import Home, Recipe, StoredVariant, VariantStore, parts_text
+from fillmask_ui.quantizing.make_variants import Making, quantize
+from fillmask_ui.quantizing.measure_variants import Subject, VariantFigures, measure_one
+from fillmask_ui.quantizing.variant_store import (
+    Home,
+    Recipe,
+    StoredVariant,
+    VariantStore,
+    parts_text,
+)
 from fillmask_ui.records import Example
 from fillmask_ui.texts import TextChoice, TextSource, open_texts
 from fillmask_ui.ui.background import Done, run_in_background

@@ -12,7 +12,7 @@ from typing import Any
 import gradio as gr
 
 from fillmask_ui.files import user_folder
-from fillmask_ui.quantizing.store import VariantStore
+from fillmask_ui.quantizing.variant_store import VariantStore
 from fillmask_ui.show.charts import Chart
 from fillmask_ui.show.render import render
 from fillmask_ui.ui import components

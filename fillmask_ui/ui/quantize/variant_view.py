@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 from fillmask_ui.errors import FillmaskError
 from fillmask_ui.onnx_tools.schemes import SCHEMES
-from fillmask_ui.quantizing.frontier import frontier
-from fillmask_ui.quantizing.measure import BASELINE, VariantFigures
-from fillmask_ui.quantizing.store import Home, VariantStore
+from fillmask_ui.quantizing.measure_variants import BASELINE, VariantFigures, frontier
+from fillmask_ui.quantizing.variant_store import Home, VariantStore
 from fillmask_ui.show.charts.chart import Chart
 from fillmask_ui.show.charts.run_charts import Named, by_size, by_speed
 from fillmask_ui.show.render import render

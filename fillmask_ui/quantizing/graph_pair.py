@@ -16,15 +16,15 @@ from fillmask_ui.models.load import load_choice
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.models.model_files import has_tokenizer
 from fillmask_ui.protocol import MaskedLM
+from fillmask_ui.quantizing.float32_source import Loader, check_memory
 from fillmask_ui.quantizing.hub_folder import copy_beside
-from fillmask_ui.quantizing.limits import check_memory
-from fillmask_ui.quantizing.source import Loader
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
     from fillmask_ui.models.onnx_model import OnnxMaskedLM
     from fillmask_ui.onnx_tools.graph_edits import Matching, Pair
+
 
 _MATCHED = 0.5  # of the baseline's products, at least, for it to be the same model
 

@@ -6,18 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
-from fillmask_ui.errors import ModelError
+import numpy as np
+
+from fillmask_ui.errors import DataError, ModelError, TextError
+from fillmask_ui.masking import MaskRecipe, generator, hide_random, hideable
 from fillmask_ui.models import ModelChoice
 from fillmask_ui.models.runtime_model import RuntimeModel
 from fillmask_ui.protocol import MaskedLM
 from fillmask_ui.quantizing.hub_folder import FULL, Draft
-from fillmask_ui.quantizing.limits import check_memory
-from fillmask_ui.records import ModelSignature
+from fillmask_ui.records import Example, ModelSignature
+from fillmask_ui.texts import TextSource, open_texts
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
     from fillmask_ui.models.onnx_model import OnnxMaskedLM
+
 
 Loader = Callable[[ModelChoice], MaskedLM]
 
@@ -89,3 +93,55 @@ def _whole(model: RuntimeModel, name: str) -> ModelProto:
     graph = read_graph(files.weights[0], files.folder, files.name)
     make_whole(graph.model, graph.homes.others, name)
     return graph.model
+
+
+_GRAPH_BYTES = (1 << 31) - (1 << 20)  # protobuf, in which graphs are written, ends at 2 GiB
+
+
+def check_memory(name: str, parameters: int | None) -> None:
+    """Stop with a ModelError for a model that is too large to be worked on here."""
+    full = 4 * (parameters or 0)
+    if full > _GRAPH_BYTES:
+        raise ModelError(
+            f"{name} has {full / 1e9:.1f} GB of weights in float32, and a graph that "
+            f"onnxruntime's tools can write holds {_GRAPH_BYTES / 1e9:.1f} GB at most: take a "
+            "smaller model"
+        )
+
+
+MEASURED = 200  # of the embedded texts, the first so many are for measuring
+_MOST_TOKENS, _SEED = 256, 42
+
+
+def read_texts(source: TextSource | None) -> list[Example]:
+    """The texts of a source, by default the hundred embedded ones behind `MEASURED`."""
+    with open_texts(source or TextSource()) as texts:
+        return list(texts)[0 if source else MEASURED :]
+
+
+def calibration_feeds(model: OnnxMaskedLM, texts: list[Example]) -> list[dict[str, np.ndarray]]:
+    """Inputs of the model's graph, a text each, cut at 256 tokens.
+
+    Raises:
+        DataError: if no text can be used.
+    """
+    vocabulary, longest = model.vocabulary, min(_MOST_TOKENS, model.max_tokens)
+    feeds = []
+    for text in texts:
+        try:
+            encoding = vocabulary.encode(text.text)
+        except TextError:
+            continue
+        if not hideable(encoding.ids, vocabulary.special_ids).any():
+            continue
+        hidden = hide_random(encoding, vocabulary, MaskRecipe(), generator(_SEED, text.id))
+        ids = hidden.input_ids  # int64 [T]
+        if len(ids) > longest:
+            ids = np.append(ids[: longest - 1], ids[-1])
+        feeds.append(model.arrays(ids[None], np.ones_like(ids[None])))
+    if not feeds:
+        raise DataError(
+            f"none of the {len(texts)} calibration texts can be used: they are blank, or of "
+            "special or unknown tokens alone; give some sentences, one a line"
+        )
+    return feeds

@@ -18,17 +18,26 @@ from fillmask_ui.models import ModelChoice, load_choice
 from fillmask_ui.models.model_choice import parse_reference
 from fillmask_ui.models.weights import weights_sha256
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.quantizing.calibration import MEASURED, calibration_feeds, read_texts
-from fillmask_ui.quantizing.hub_folder import FULL, Draft, check_output, copy_beside, draft
-from fillmask_ui.quantizing.measure import Stamp
-from fillmask_ui.quantizing.model_card import command, plain_reference
-from fillmask_ui.quantizing.source import (
+from fillmask_ui.quantizing.float32_source import (
+    MEASURED,
     Loader,
     Source,
+    calibration_feeds,
     exported,
     named_model,
     read_source,
+    read_texts,
 )
+from fillmask_ui.quantizing.hub_folder import (
+    FULL,
+    Draft,
+    check_output,
+    command,
+    copy_beside,
+    draft,
+    plain_reference,
+)
+from fillmask_ui.quantizing.measure_variants import Stamp
 from fillmask_ui.records import Example
 from fillmask_ui.texts import TextSource
 

@@ -9,18 +9,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fillmask_ui.errors import OptionError
 from fillmask_ui.evaluation import (
     EvaluatedText,
     EvaluationConfig,
     Heartbeat,
     RunningSummary,
+    check_models,
     evaluate,
 )
 from fillmask_ui.evaluation.summary import UNCHANGED_ALARM
 from fillmask_ui.intervals import ratio_interval
 from fillmask_ui.masking import KINDS
+from fillmask_ui.models.load import load_choice
+from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.quantizing.depth import by_layer, handed_on, with_usual
 from fillmask_ui.quantizing.diagnosis import (
     DiagnoseOptions,
     Diagnosing,
@@ -29,11 +32,15 @@ from fillmask_ui.quantizing.diagnosis import (
     GreedyStep,
     PartNoise,
     Restored,
+    by_layer,
+    handed_on,
+    with_usual,
     worst_first,
 )
-from fillmask_ui.quantizing.measure import Stamp
-from fillmask_ui.quantizing.noise import Power, activation_noise
-from fillmask_ui.quantizing.opened import Opened
+from fillmask_ui.quantizing.float32_source import Loader
+from fillmask_ui.quantizing.graph_pair import Opened, open_both
+from fillmask_ui.quantizing.measure_variants import Stamp
+from fillmask_ui.quantizing.signal_to_noise import Power, activation_noise
 from fillmask_ui.records import Example, SkippedText
 
 if TYPE_CHECKING:
@@ -41,6 +48,7 @@ if TYPE_CHECKING:
 
     from fillmask_ui.onnx_tools.constant_folding import Constants
     from fillmask_ui.onnx_tools.graph_parts import Part
+
 
 # Texts whose activations are compared: sums over 300 tokens hold to a tenth of a dB.
 _LISTENED = 32
@@ -295,3 +303,69 @@ def _gain_per_byte(part: PartNoise) -> float:
     if own is None:
         return 0.0
     return own.recovered_nats / own.bytes_added if own.bytes_added > 0 else math.inf
+
+
+def diagnose(
+    model: ModelChoice,
+    baseline: ModelChoice,
+    texts: Sequence[Example | str],
+    config: EvaluationConfig | None = None,
+    options: DiagnoseOptions | None = None,
+    *,
+    load: Loader = load_choice,
+) -> Generator[Diagnosing | Diagnosis]:
+    """Find the parts of a quantized model that cost its loss.
+
+    Args:
+        model: the quantized model.
+        baseline: the model that it was made from.
+        texts: read several times; plain strings are numbered from 0.
+        config: what loss is measured; cross-entropy by default.
+        options: how much is measured.
+        load: how the two are loaded.
+
+    Yields:
+        Progress, and what is known so far whenever that is more; the last one is complete.
+
+    Raises:
+        ModelError: if one cannot be loaded, runs on PyTorch, or does not fit into memory.
+        OptionError: if they are not the same model, or the config does not fit them.
+        DataError: if no text could be measured.
+    """
+    options = options or DiagnoseOptions()
+    yield Diagnosing("Reading both models…", None)
+    opened = open_both(model, baseline, load)
+    first, second = (own.model.signature for own in (opened.quantized, opened.baseline))
+    if second.precision.startswith("int") and not first.precision.startswith("int"):
+        raise OptionError(
+            f"{first.name} has its weights in {first.precision} and its baseline {second.name} in "
+            f"{second.precision}: name the quantized model first, and as its baseline the one that "
+            "it was made from"
+        )
+    config = check_models(
+        opened.quantized.model, opened.baseline.model, config or EvaluationConfig()
+    )
+    patient = Patient(opened, texts, config)
+    known = patient.weights()
+    yield known
+    yield Diagnosing("Measuring the loss of both…", None)
+    known = patient.losses(known)
+    yield known
+    yield Diagnosing("Comparing activations…", None)
+    known = patient.activations(known)
+    yield known
+    chosen = [part for part in known.parts if patient.is_restorable(part)][: options.most]
+    steps = 2 * len(chosen)
+    for number, part in enumerate(chosen):
+        left = f"{number + 1} of {len(chosen)}: {part.name} in full precision"
+        yield Diagnosing(left, number / steps)
+        known = patient.leave_one_out(known, part)
+        yield known
+    if chosen:
+        for step in patient.greedy(known, options):
+            if isinstance(step, Greedy):
+                known = replace(known, greedy=step)
+                yield known
+            else:
+                yield step
+    yield replace(known, complete=True)

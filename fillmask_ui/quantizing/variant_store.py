@@ -19,8 +19,10 @@ from typing import Any
 
 from fillmask_ui.errors import DataError, FillmaskError, first_line
 from fillmask_ui.files import write_text
-from fillmask_ui.quantizing.hub_folder import RECORD, note_figures, read_record
-from fillmask_ui.quantizing.measure import VariantFigures
+from fillmask_ui.models.weights import weights_sha256
+from fillmask_ui.quantizing.graph_pair import Opened, write_restored
+from fillmask_ui.quantizing.hub_folder import RECORD, draft, note_figures, read_record
+from fillmask_ui.quantizing.measure_variants import VariantFigures
 from fillmask_ui.records import ModelSignature
 from fillmask_ui.runs.store import slug
 
@@ -193,3 +195,47 @@ def _figures(values: Mapping[str, Any]) -> VariantFigures | None:
     with contextlib.suppress(KeyError, TypeError):
         return VariantFigures.from_dict(values["figures"])
     return None
+
+
+def keep_mixed(
+    home: Home, variant: StoredVariant, opened: Opened, names: Sequence[str]
+) -> StoredVariant:
+    """Write a variant with some more parts in full precision, if it is not there.
+
+    Args:
+        home: that the variant is in.
+        variant: the one that is opened.
+        opened: it and its baseline.
+        names: of the parts, as in the baseline.
+
+    Raises:
+        OptionError: for an unknown part.
+        DataError: if it cannot be written, or the variant's record is gone.
+        ModelError: if the result does not run.
+    """
+    exclude = (*variant.exclude, *names)
+    recipe = Recipe(exclude)
+    if (known := home.variant(variant.scheme, recipe)) is not None:
+        return known
+    folder = variant.path.parent.parent
+    name = variant.path.relative_to(folder).as_posix()
+    record = read_record(folder)
+    if record is None:
+        raise DataError(f"{folder} has lost the record of what was made there: make it again")
+    with draft(home.output(recipe)) as drafted:
+        path = drafted.folder / name
+        write_restored(opened, names, path)
+        entry = {
+            **record["files"][name],
+            "exclude": list(exclude),
+            "size_bytes": path.stat().st_size,
+            "sha256": weights_sha256([path]),
+            "alarms": [],
+            "figures": None,
+        }
+        made_of = entry.get("made_of") or next(iter(record["sources"]))
+        drafted.publish_variant(name, entry, record["sources"][made_of])
+    made = home.variant(variant.scheme, recipe)
+    if made is None:
+        raise DataError(f"{home.folder} was changed while it was written: try again")
+    return made

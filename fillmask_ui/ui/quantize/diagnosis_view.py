@@ -9,11 +9,10 @@ from fillmask_ui.errors import OptionError
 from fillmask_ui.files import user_folder
 from fillmask_ui.models.model_choice import ModelChoice
 from fillmask_ui.protocol import MaskedLM
-from fillmask_ui.quantizing.diagnose import diagnose
 from fillmask_ui.quantizing.diagnosis import DiagnoseOptions, Diagnosing, Diagnosis
-from fillmask_ui.quantizing.mixed import keep_mixed
-from fillmask_ui.quantizing.opened import open_both
-from fillmask_ui.quantizing.store import Home, StoredVariant
+from fillmask_ui.quantizing.graph_pair import open_both
+from fillmask_ui.quantizing.leave_one_out import diagnose
+from fillmask_ui.quantizing.variant_store import Home, StoredVariant, keep_mixed
 from fillmask_ui.show import diagnosis as shown
 from fillmask_ui.show.drawing import Scale
 from fillmask_ui.show.render import render
